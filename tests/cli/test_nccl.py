@@ -100,12 +100,12 @@ def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(comms
         "nccl", "--topology", "dgx-h100:sharp=on@star:machines=16", "--operation", "all_reduce", "--size", "1G", "-v"
     )["results"][0]["predicted"][0]
     assert found["how"] == "collnet_chain/simple"
-    said = next(line for line in commsim.out.splitlines() if "nvls/simple is predicted to take " in line)
+    said = next(line for line in commsim.out.splitlines() if "nvls/simple is predicted at " in line)
     where = ("--topology", "dgx-h100:sharp=on@star:machines=16", "-b", "1G", "-e", "1G")
     commsim.results("run", "--collective", "nccl", *where, "-v")
     assert said in commsim.out.splitlines()
     commsim.results("run", "--collective", "nccl:algorithm=collnet_chain", *where, "-v")  # what is forced is no choice
-    assert "is predicted to take " not in commsim.out
+    assert "is predicted at " not in commsim.out
 
 
 @pytest.mark.parametrize("operation", ["all_reduce", "broadcast"])

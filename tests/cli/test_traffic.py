@@ -175,7 +175,7 @@ def test_a_host_of_a_pattern_on_machines_is_a_gpu_and_that_is_said(commsim, tmp_
     page, trace = tmp_path / "page.html", tmp_path / "queues.json"
     words = ("traffic", "--topology", MACHINES, "--size", "300kB", "--pattern", "all_to_all:window=2")
     saved = commsim.results(*words, "--report", page, "--timeline", trace, "-v")
-    assert "the 16 GPUs m0.gpu0 to m1.gpu7, numbered like ranks" in commsim.out
+    assert "the 16 GPUs m0.gpu0 to m1.gpu7; numbered like ranks" in commsim.out
     assert "the busiest port that routes choose" in commsim.out
     assert ", queue 3" in commsim.out  # messages inside machines have no queue of a fabric
     rows = saved["results"]

@@ -461,7 +461,7 @@ def test_a_score_of_one_that_a_simulation_contradicts_says_what_was_rounded(comm
     path.write_text(json.dumps(rows))
     said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check")
     assert "agrees              False" in said
-    assert "rounded by up to 0.4 ms, in the first 0.1 s: use a shorter --quantum" in said
+    assert "rounded by up to 0.4 ms, over 0.1 s" in said
     said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check", "--quantum", "0.1ms")
     assert "agrees              True" in said
     assert "rounded by up to" not in said
@@ -480,7 +480,8 @@ def test_a_check_says_how_well_estimates_agree(commsim, tmp_path):
     assert tree["differing_candidates"] == apart
     (said,) = [note for note in tree["notes"] if "rank correlation" in note]
     assert f"rank correlation of {tree['rank_correlation']:.2f}" in said
-    assert ("differ by more than 1 % in candidate" in said) == bool(apart)
+    (differ,) = [one for one in tree["remarks"] if one["code"] == "estimates-differ"]
+    assert ("differ by more than 1 % in candidate" in differ["text"]) == bool(apart)
     plain = commsim.results(*call, "-v")
     assert (plain["rank_correlation"], plain["differing_candidates"]) == (None, [])
 

@@ -70,8 +70,7 @@ def test_the_remark_that_explains_the_best_is_not_hidden(files, monkeypatch):
     alone = job("alone", gpus=2, placement=["h0", "h6"])
     alone["phases"][0]["rate_Gbps"] = 60
     shown = on_terminal(monkeypatch, "place", *files(alone))
-    assert "candidate 1: job alone alone asks 60 Gb/s" in shown
-    assert "no start time helps" in shown
+    assert "candidate 1: job alone alone needs 60 Gb/s" in shown
     assert "slowdown stretch" in shown
     assert "1.0000x 1.1600x" in shown
 
@@ -95,9 +94,8 @@ def test_the_job_that_loses_the_most_stands_beside_a_mean_that_hides_it(commsim,
 
 def test_a_check_says_on_a_terminal_how_well_the_estimates_agree(files, monkeypatch):
     five = (job(f"j{i}", 97 + 3 * i, busy=70 + 5 * i, gpus=2) for i in range(5))
-    above, below = on_terminal(monkeypatch, "place", *files(*five), "--check").split("rank generator", 1)
-    assert "with a rank correlation of" not in above
-    assert "with a rank correlation of" in below
+    shown = on_terminal(monkeypatch, "place", *files(*five), "--check", "-v")
+    assert "with a rank correlation of" in shown
 
 
 def test_moves_show_what_the_others_gain_on_a_terminal(files, monkeypatch):

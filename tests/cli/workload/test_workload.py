@@ -69,7 +69,7 @@ def test_all_workers_work_where_a_collective_has_helpers_and_each_sends_its_grad
 
 def test_an_algorithm_that_no_exchange_takes_is_told(run, commsim):
     network = ("--network", "star:n_hosts=4,bandwidth=10Gbps", "--algorithm", "all_reduce=double_tree_all_reduce")
-    run(*network, "--policy", "zero3")
+    run(*network, "--policy", "zero3", "-v")
     assert "all_reduce=double_tree_all_reduce: no effect in zero3, its exchanges are all_gather, reduce_" in commsim.out
     run(*network, "--policy", "ddp")
     assert "no effect" not in commsim.out
@@ -91,7 +91,7 @@ def test_on_a_network_collectives_are_simulated(run, commsim):
 
 
 def test_compression_addition_stragglers_and_jitter_change_what_they_should(run, commsim, tmp_path):
-    plain = run("--bandwidth", "10Gbps")["exposed_comm_s"]
+    plain = run("--bandwidth", "10Gbps", "-v")["exposed_comm_s"]
     assert "adding gradients is assumed to take no time" in commsim.out
     assert run("--bandwidth", "10Gbps", "--compression", 4)["exposed_comm_s"] < plain / 3
     added = run("--bandwidth", "10Gbps", "--add-rate", "10GB/s")["exposed_comm_s"]
