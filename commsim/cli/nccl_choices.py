@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of
 from commsim.core.remark import ASSUMED, Remark, as_remarks
-from commsim.core.units import counted, format_size, microseconds, parse_bandwidth, parse_nccl_size, parse_time
+from commsim.core.units import counted, format_size, microseconds, parse_nccl_size
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 from commsim.software.nccl.search import GENERATIONS
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
-from .flags.faults import Faults, with_faults
+from .flags.faults import Faults, Hashes, with_faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -129,6 +129,7 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
 
 def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Remark]]:
     """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
+    from commsim.report.rows.hash_columns import spread_cells
     from commsim.scenario.plans.nccl import NcclPlan
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
@@ -140,8 +141,9 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
     config = asked.config
     version = f":version={config.nccl_version}" if config.nccl_version else ""
     scenario = scenario_of(
-        f"nccl_{operation}{version}", asked.network, n_ranks=config.ranks, placement=config.placement, seed=config.seed
-    )
+        f"nccl_{operation}{version}", asked.network, n_ranks=config.ranks, placement=config.placement,
+        seed=config.seed, hashes=config.hashes,
+    )  # fmt: skip
     plan = plan_of(scenario)
     assert isinstance(plan, NcclPlan)
     plan = plan.taken_for(asked.setting)
@@ -161,8 +163,11 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         low, high = result.interval or (result.time, result.time)
         alone = result.time if costs is None else costs.seconds
         rows.append({"size_B": size, "time_s": result.time, "low_s": low, "high_s": high, "how": cell.name,
-                     "uncontended_s": alone})  # fmt: skip
+                     "uncontended_s": alone, **result.spread_row()})  # fmt: skip
         within = f"{microseconds(low, 1)} to {microseconds(high, 1)}" if low < high else "interval unknown"
+        if result.hashes is not None:
+            fastest, slowest = spread_cells(result)
+            within = f"{within}; median of {result.hashes.n} hashes, {fastest} to {slowest}"
         is_slowed = result.time > alone * (1 + SLOWED)
         beside = f"; {microseconds(alone, 1)} us if no link were in the way" if is_slowed else ""
         time = microseconds(result.time, 1)
@@ -194,7 +199,7 @@ def _interval(choice: Range) -> str:
     return f"{choice.low}..{choice.high} ({format_size(choice.low)} to {format_size(choice.high)})"
 
 
-class Config(Faults, Placing, WithJson):
+class Config(Hashes, Faults, Placing, WithJson):
     """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
@@ -224,6 +229,8 @@ class Config(Faults, Placing, WithJson):
         help="type of path from a GPU to its NIC; the shortest is listed first",
     )
     net_latency: str | None = flag(metavar="TIME", help="latency of the network plugin")
+    min_ctas: str | None = flag(metavar="N", help="least number of channels of a call (NCCL_MIN_CTAS)")
+    max_ctas: str | None = flag(metavar="N", help="largest number of channels of a call (NCCL_MAX_CTAS)")
     collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
     rows: str | None = flag(
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"
@@ -275,22 +282,17 @@ def _setting(config: Config, network: Network) -> Setting:
     from collectives.nccl.call import NEWEST, read_version
     from commsim.scenario.inputs import PACKED, load_placement
     from commsim.software.nccl.of_network import Given, setting_of
+    from commsim.software.nccl.told import WORDS, read_words
 
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
     if n_ranks < 2:
         raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {n_ranks}")
     placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed or 0)
-    given = Given(
-        gpu=config.gpu,
-        cpu=config.cpu,
-        channels=_pair(config.channels, "--channels"),
-        nvls=(0, 0.0) if config.nvls == "none" else _pair(config.nvls, "--nvls"),
-        nic=parse_bandwidth(config.nic, "--nic") if config.nic else None,
-        path_inter=config.net_type,
-        net_latency=parse_time(config.net_latency, "--net-latency") if config.net_latency else None,
-        collnet=config.collnet,
-        version=read_version(config.nccl_version) if config.nccl_version else NEWEST,
-    )
+    said = {word: str(value) for word in WORDS if (value := getattr(config, word)) not in (None, False)}
+    if config.collnet:
+        said["collnet"] = "true"
+    version = read_version(config.nccl_version) if config.nccl_version else NEWEST
+    given = Given(version=version, **read_words(said, lambda word: f"--{word.replace('_', '-')}"))
     if config.graph is None:
         return setting_of(network, placement, n_ranks, given)
     import dataclasses
@@ -302,16 +304,6 @@ def _setting(config: Config, network: Network) -> Setting:
     gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
     by_pattern = read_nccl_graphs(config.graph, gpu)
     return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
-
-
-def _pair(text: str | None, name: str) -> tuple[int, float] | None:
-    """Read ``12:30GB/s``."""
-    if text is None:
-        return None
-    count, colon, rate = text.partition(":")
-    if not colon or not count.isdecimal() or len(count) > 4 or not int(count):
-        raise InputError(f"{name} must be a number of channels and the rate of each, such as 12:30GB/s, got {text!r}")
-    return int(count), parse_bandwidth(rate, name)
 
 
 def rules_from_results(config: Config) -> Answer:

@@ -117,7 +117,9 @@ def packed_channels(
         if n * speed > best[0] * best[1] * (1 + _FIT):
             best = n, speed
     if not best[0]:
-        raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s; give --channels N:RATE")
+        beside = "" if outside is None else f", and the {n_nics} NICs of a machine have {outside / 1e9:.3g} GB/s each"
+        links = f"a GPU's links to the others have {inside / 1e9:.3g} GB/s{beside}"
+        raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s, {links}")
     return best
 
 
@@ -231,6 +233,8 @@ class Setting:
         What was not known, and what was taken instead.
     version : (int, int)
         Version of NCCL.
+    min_ctas, max_ctas : int
+        Bounds of the channels of a call; 0 for none.
     """
 
     n_ranks: int
@@ -242,6 +246,8 @@ class Setting:
     one_nic_tree: bool = False
     assumed: tuple[Assumption, ...] = field(default=())
     version: tuple[int, int] = NEWEST
+    min_ctas: int = 0
+    max_ctas: int = 0
 
     def __post_init__(self) -> None:
         if self.n_ranks < 2:
@@ -258,7 +264,16 @@ class Setting:
 
     @property
     def call_channels(self) -> int:
-        """Channels of a call before a release's limit: twice the rings that the search found, thrice with CollNet."""
+        """Channels of a call before a release's limit."""
+        return self.limited(self.found_channels)
+
+    def limited(self, n: int) -> int:
+        """Return a number of channels within the bounds that the user gave."""
+        return min(max(n, self.min_ctas), self.max_ctas or MAX_CHANNELS)
+
+    @property
+    def found_channels(self) -> int:
+        """Channels of a call before bounds: twice the rings that the search found, thrice with CollNet."""
         twice, collnet = 2 * self.channels["ring"].n, self.channels.get("collnet")
         if not self.collnet or collnet is None or self.version < MORE_WITH_COLLNET or self.n_ranks == self.n_nodes:
             return twice
