@@ -99,7 +99,9 @@ def prepare_synthesized(
     first = made(_FIRST)
     proof = maker.certificate
     is_proved = proof is not None and proof.proved
-    told = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")] if is_proved else []
+    told = []
+    if proof is not None and proof.proved:
+        told = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
     return first.as_kind(SynthesizedPlan, notes=(*first.notes, *told, *maker.notes), made=made)
 
 
