@@ -98,7 +98,6 @@ def prepare_synthesized(
     made = functools.partial(_made, maker, {})
     first = made(_FIRST)
     proof = maker.certificate
-    is_proved = proof is not None and proof.proved
     told = []
     if proof is not None and proof.proved:
         told = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
