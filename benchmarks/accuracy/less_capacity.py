@@ -3,8 +3,8 @@
     python -m benchmarks.accuracy.less_capacity --networks 2000 -o FILE.jsonl [--first 0] [--engine flow]
     python -m benchmarks.accuracy.less_capacity --read FILE.jsonl ...
 
-A pair is one collective on one network, and on the same network with less capacity between its switches. A file has a line
-a pair; runs with another ``--first`` are pieces of one.
+A pair is one collective on one network, and on the same network with less capacity between its switches. A file has a
+line a pair; runs with another ``--first`` are pieces of one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 import commsim as cs
-import commsim.scenario.systems  # noqa: F401 - switch systems are collectives from here on
+import commsim.scenario.systems
 from collectives import COLLECTIVES
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.network_queries import fabric_cables
@@ -91,7 +91,7 @@ def drawn(number: int) -> Pair | None:
     return Pair(number, kind, name, network, less, faults, size, placement)
 
 
-def _fabric(draw: random.Random) -> tuple[str, list[float]]:
+def _fabric(draw: random.Random) -> tuple[str, list[int]]:
     """Return a network without its ratio, and the ratios from which two are drawn."""
     n = draw.choice((2, 4, 8))
     rate = f"bandwidth={draw.choice((25, 100, 400))}Gbps"
@@ -139,12 +139,12 @@ def _faults(draw: random.Random, text: str, kind: str) -> dict[str, list[str]]:
 
 def times(pair: Pair, seeds: Iterable[int], engine: str) -> tuple[list[float], list[float]]:
     """Return the times with all and with less capacity, s, by seed."""
-    given = {"placement": pair.placement, "engine": engine}
     found = []
-    for network, faults in ((load_network(pair.network), {}), (load_network(pair.less), dict(pair.faults))):
-        column: list[float] = []
+    for text, faults in ((pair.network, {}), (pair.less, pair.faults)):
+        network, column = load_network(text), list[float]()
+        given: dict[str, Any] = {"placement": pair.placement, "engine": engine, **faults}
         for seed in seeds:
-            column.append(cs.predict(pair.collective, network, pair.size, seed=seed, **given, **faults).time)
+            column.append(cs.predict(pair.collective, network, pair.size, seed=seed, **given).time)
             if len(column) == ALIKE and max(column) <= min(column) * (1 + ROUNDED):
                 break  # the hash does not matter
         found.append(column)
@@ -182,7 +182,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     worst = sorted(broken, key=lambda row: -row["gain"])[:15]
     return lines + [
         f"{row['gain']:.2%} #{row['number']} {row['kind']}: {row['collective']} {row['size']} B {row['placement']} on "
-        f"{row['network']} | {row['less'] if row['less'] != row['network'] else row['faults']} (spread {row['spread']:.0%})"
+        f"{row['network']} | {row['faults'] or row['less']} (spread {row['spread']:.0%})"
         for row in worst
     ]
 

@@ -1,9 +1,9 @@
 """Fewer, slower and dead cables are never faster, in the median over hashes of routes."""
 
 import pytest
-from benchmarks.accuracy.less_capacity import ROUNDED, drawn, measured
 
 import commsim as cs
+from benchmarks.accuracy.less_capacity import ROUNDED, drawn, measured
 
 # What breaks it, over 2,000 drawn pairs (`python -m benchmarks.accuracy.less_capacity`): flows that meet by the hash of
 # two cables get out of step, and are later than all on one (at most 5 %); where the hash changes nothing, rounds of one
