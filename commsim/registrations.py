@@ -20,13 +20,13 @@ def _astra_network(path: str) -> Any:
 
 
 def _nccl_topology() -> Any:
-    from commsim.formats.nccl_topology import read_nccl_topology
+    from commsim.formats.machines.nccl_topology import read_nccl_topology
 
     return read_nccl_topology
 
 
 def _nvidia_smi() -> Any:
-    from commsim.formats.nvidia_smi import read_nvidia_smi
+    from commsim.formats.machines.nvidia_smi import read_nvidia_smi
 
     return read_nvidia_smi
 

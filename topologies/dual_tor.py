@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.network import Network, both_ways, kinds, node_names
-from commsim.core.units import Bandwidth, Seconds
+from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
+from .cables import Asked, Tier, lay
 
 
 @topology(sized_by=("hosts_per_rack", "n_racks"))
@@ -17,6 +18,8 @@ def dual_tor(
     hosts_per_rack: int,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
     uplink_bandwidth: Bandwidth | None = None,
+    oversubscription: Ratio | None = None,
+    uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
 ) -> Network:
     """Dual ToR: every host is cabled to the two top-of-rack switches of its rack, and these to every spine.
@@ -29,7 +32,10 @@ def dual_tor(
     bandwidth : float, bytes/s
         Bandwidth of each link between host and switch, one way; a host has two of them.
     uplink_bandwidth : float, bytes/s, optional
-        Bandwidth of each link to a spine; by default that of a host's one port.
+        Bandwidth of each cable to a spine, one way; by default that of a host's one port.
+    oversubscription, uplinks_per_spine : float and int, optional
+        Capacity of a switch's links to hosts over that of its cables to spines, and parallel cables between it and each
+        spine; as of ``leaf_spine``.
     latency : float, s
         Latency of each link; two links lie between hosts of one rack, four between others.
 
@@ -42,7 +48,7 @@ def dual_tor(
     Raises
     ------
     InputError
-        If a count is not positive, or the network would be too large.
+        If a count is not positive, no number of cables has this `oversubscription`, or the network would be too large.
 
     References
     ----------
@@ -50,15 +56,19 @@ def dual_tor(
     non-stacked dual ToR.
     """
     require_at_least("dual_tor", 1, n_racks=n_racks, n_spines=n_spines, hosts_per_rack=hosts_per_rack)
+    require_at_least("dual_tor", 1, uplinks_per_spine=1 if uplinks_per_spine is None else uplinks_per_spine)
+    asked = Asked(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    up = lay(Tier("dual_tor", "switch of a rack", "spine"), hosts_per_rack * bandwidth, bandwidth, asked)
+    n_spines, per_tor = up.n_above, up.n_above * up.per_pair
     n_hosts, n_tors = n_racks * hosts_per_rack, 2 * n_racks
-    n_uplinks = n_tors * n_spines
+    n_uplinks = n_tors * per_tor
     require_buildable("dual_tor", n_hosts + n_tors + n_spines, 2 * (2 * n_hosts + n_uplinks))
     port, uplink = np.arange(2 * n_hosts), np.arange(n_uplinks)
     host = port // 2
-    tor = n_hosts + np.concatenate((host // hosts_per_rack * 2 + port % 2, uplink // n_spines))
-    spine = n_hosts + n_tors + uplink % n_spines
+    tor = n_hosts + np.concatenate((host // hosts_per_rack * 2 + port % 2, uplink // per_tor))
+    spine = n_hosts + n_tors + uplink // up.per_pair % n_spines
     src, dst = both_ways(np.concatenate((host, tor[2 * n_hosts :])), np.concatenate((tor[: 2 * n_hosts], spine)))
-    up = bandwidth if uplink_bandwidth is None else uplink_bandwidth
-    rate = np.tile(np.repeat([bandwidth, up], [2 * n_hosts, n_uplinks]), 2)
+    rate = np.tile(np.repeat([bandwidth, up.rate], [2 * n_hosts, n_uplinks]), 2)
     names = node_names(h=n_hosts, tor=n_tors, spine=n_spines)
-    return Network("dual_tor", names, kinds(n_hosts, n_tors + n_spines), src, dst, rate, latency)
+    nodes = kinds(n_hosts, n_tors + n_spines)
+    return Network("dual_tor", names, nodes, src, dst, rate, latency, left_out=up.left_out)

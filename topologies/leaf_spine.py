@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from commsim.core.errors import InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
-from commsim.core.units import Bandwidth, Seconds
+from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
+from .cables import Asked, Tier, lay
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
@@ -20,8 +18,8 @@ def leaf_spine(
     hosts_per_leaf: int,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
     uplink_bandwidth: Bandwidth | None = None,
-    oversubscription: float | None = None,
-    uplinks_per_spine: int = 1,
+    oversubscription: Ratio | None = None,
+    uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
 ) -> Network:
     """Leaf-spine: a two-tier folded Clos, every leaf cabled to every spine.
@@ -34,13 +32,13 @@ def leaf_spine(
     bandwidth : float, bytes/s
         Bandwidth of each link between host and leaf, one way.
     uplink_bandwidth : float, bytes/s, optional
-        Bandwidth of each link between leaf and spine; by default that of the hosts, or set by `oversubscription`.
+        Bandwidth of each cable between leaf and spine, one way; by default that of the hosts' links.
     oversubscription : float, optional
-        Capacity of a leaf's links to hosts over that of its links to spines: 2 for 2:1. It sets the rate of the
-        uplinks, not their number, so that one may stand for several real cables; `uplinks_per_spine` sets the number.
-        By default uplinks are as fast as hosts' links, whatever ratio that gives.
-    uplinks_per_spine : int
-        Parallel cables between each leaf and each spine.
+        Capacity of a leaf's links to hosts over that of its cables to spines, such as 2:1. It says how many cables
+        there are: with fewer than spines, the spines that would get none are left out. By default the ratio that
+        `n_spines` and `uplinks_per_spine` give.
+    uplinks_per_spine : int, optional
+        Parallel cables between each leaf and each spine; by default 1, or as many as `oversubscription` asks for.
     latency : float, s
         Latency of each link; two links lie between hosts of one leaf, four between others.
 
@@ -52,40 +50,24 @@ def leaf_spine(
     Raises
     ------
     InputError
-        If a count or `oversubscription` is not positive, `oversubscription` contradicts `uplink_bandwidth`, or the
+        If a count or `oversubscription` is not positive, no number of cables has this `oversubscription`, or the
         network would be too large.
 
     References
     ----------
     Greenberg et al., "VL2: a scalable and flexible data center network", SIGCOMM 2009, section 4.1.
     """
-    require_at_least(
-        "leaf_spine", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf,
-        uplinks_per_spine=uplinks_per_spine,
-    )  # fmt: skip
-    n_hosts, n_uplinks = n_leaves * hosts_per_leaf, n_leaves * n_spines * uplinks_per_spine
-    require_buildable("leaf_spine", n_hosts + n_leaves + n_spines, 2 * (n_hosts + n_uplinks))
-    balanced = hosts_per_leaf * bandwidth / (n_spines * uplinks_per_spine)
-    uplink = _uplink_bandwidth(bandwidth, uplink_bandwidth, oversubscription, balanced)
+    require_at_least("leaf_spine", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf)
+    require_at_least("leaf_spine", 1, uplinks_per_spine=1 if uplinks_per_spine is None else uplinks_per_spine)
+    asked = Asked(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    up = lay(Tier("leaf_spine", "leaf", "spine"), hosts_per_leaf * bandwidth, bandwidth, asked)
+    n_hosts, n_uplinks = n_leaves * hosts_per_leaf, n_leaves * up.n_above * up.per_pair
+    require_buildable("leaf_spine", n_hosts + n_leaves + up.n_above, 2 * (n_hosts + n_uplinks))
     host, cable = np.arange(n_hosts), np.arange(n_uplinks)
-    leaf = n_hosts + np.concatenate((host // hosts_per_leaf, cable // (n_spines * uplinks_per_spine)))
-    spine = n_hosts + n_leaves + cable // uplinks_per_spine % n_spines
+    leaf = n_hosts + np.concatenate((host // hosts_per_leaf, cable // (up.n_above * up.per_pair)))
+    spine = n_hosts + n_leaves + cable // up.per_pair % up.n_above
     src, dst = both_ways(np.concatenate((host, leaf[n_hosts:])), np.concatenate((leaf[:n_hosts], spine)))
-    rate = np.tile(np.repeat([bandwidth, uplink], [n_hosts, n_uplinks]), 2)
-    names = node_names(h=n_hosts, leaf=n_leaves, spine=n_spines)
-    return Network("leaf_spine", names, kinds(n_hosts, n_leaves + n_spines), src, dst, rate, latency)
-
-
-def _uplink_bandwidth(bandwidth: float, given: float | None, oversubscription: float | None, balanced: float) -> float:
-    """Rate of one uplink cable; `balanced` is the rate at which a leaf is not oversubscribed."""
-    if oversubscription is None:
-        return bandwidth if given is None else given
-    if not 0 < oversubscription < math.inf:
-        raise InputError(f"leaf_spine needs a positive oversubscription, got {oversubscription}")
-    wanted = balanced / oversubscription
-    if given is not None and not math.isclose(given, wanted, rel_tol=1e-9):
-        raise InputError(
-            f"leaf_spine: uplink_bandwidth {given:.6g} B/s is an oversubscription of {balanced / given:.6g}, which "
-            f"contradicts oversubscription={oversubscription}; give one of the two"
-        )
-    return wanted
+    rate = np.tile(np.repeat([bandwidth, up.rate], [n_hosts, n_uplinks]), 2)
+    names = node_names(h=n_hosts, leaf=n_leaves, spine=up.n_above)
+    nodes = kinds(n_hosts, n_leaves + up.n_above)
+    return Network("leaf_spine", names, nodes, src, dst, rate, latency, left_out=up.left_out)

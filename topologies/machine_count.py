@@ -16,6 +16,7 @@ from commsim.core.network import NIC, Network
 from commsim.core.spec import read_arguments, split_spec
 
 from . import TOPOLOGIES
+from .cables import COUNTS_OF_CABLES
 from .hosts import HOST_TYPES
 from .presets import PRESETS
 
@@ -122,6 +123,7 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
 def _counter(name: str, raw: Mapping[str, str]) -> Callable[[str, int], int]:
     """Return what counts the hosts of the topology with one more argument."""
     build = TOPOLOGIES[name].build
+    raw = {key: value for key, value in raw.items() if key not in COUNTS_OF_CABLES}  # not all counts can be laid
 
     def count(key: str, value: int) -> int:
         return len(build(**read_arguments(build, {**raw, key: str(value)} if key else raw)).endpoints)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network, kinds, node_names
-from commsim.core.units import Bandwidth, Seconds
+from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 from .leaf_spine import leaf_spine
@@ -20,6 +20,8 @@ def multi_plane(
     hosts_per_leaf: int,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
     uplink_bandwidth: Bandwidth | None = None,
+    oversubscription: Ratio | None = None,
+    uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
 ) -> Network:
     """Multi-plane: `n_planes` separate leaf-spines that share nothing but the hosts, which have a port in each.
@@ -33,7 +35,10 @@ def multi_plane(
     bandwidth : float, bytes/s
         Bandwidth of each link between host and leaf, one way: of one port, not of all ports of a host.
     uplink_bandwidth : float, bytes/s, optional
-        Bandwidth of each link between leaf and spine; by default that of the hosts' ports.
+        Bandwidth of each cable between leaf and spine, one way; by default that of the hosts' ports.
+    oversubscription, uplinks_per_spine : float and int, optional
+        Capacity of a leaf's links to hosts over that of its cables to spines in its plane, and parallel cables between
+        each leaf and each spine; as of ``leaf_spine``.
     latency : float, s
         Latency of each link; two links lie between hosts of one leaf, four between others.
 
@@ -45,7 +50,7 @@ def multi_plane(
     Raises
     ------
     InputError
-        If a count is not positive, or the network would be too large.
+        If a count is not positive, no number of cables has this `oversubscription`, or the network would be too large.
 
     References
     ----------
@@ -54,12 +59,14 @@ def multi_plane(
     """
     require_at_least("multi_plane", 1, n_planes=n_planes)
     require_at_least("multi_plane", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf)
-    n_hosts, n_switches = n_leaves * hosts_per_leaf, n_planes * (n_leaves + n_spines)
-    n_links = 2 * n_planes * (n_hosts + n_leaves * n_spines)
-    require_buildable("multi_plane", n_hosts + n_switches, n_links)
+    n_hosts = n_leaves * hosts_per_leaf
+    require_buildable("multi_plane", n_hosts + n_planes * (n_leaves + 1), 2 * n_planes * (n_hosts + n_leaves))
     plane = leaf_spine(
-        n_leaves, n_spines, hosts_per_leaf, bandwidth, uplink_bandwidth=uplink_bandwidth, latency=latency
+        n_leaves, n_spines, hosts_per_leaf, bandwidth, uplink_bandwidth, oversubscription, uplinks_per_spine, latency
     )
+    n_spines = plane.n_nodes - n_hosts - n_leaves
+    n_switches = n_planes * (n_leaves + n_spines)
+    require_buildable("multi_plane", n_hosts + n_switches, n_planes * plane.n_links)
 
     def in_every_plane(end: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the ends of all planes' cables, and then of the same cables the other way round."""
@@ -68,7 +75,8 @@ def multi_plane(
 
     names = [node_names(**{f"plane{i}_leaf": n_leaves, f"plane{i}_spine": n_spines}) for i in range(n_planes)]
     rate = np.repeat(plane.bandwidth.reshape(2, 1, -1), n_planes, axis=1).ravel()
+    missing = f"{plane.left_out} in each plane" if plane.left_out else ""
     return Network(
         "multi_plane", sum(names, node_names(h=n_hosts)), kinds(n_hosts, n_switches),
-        in_every_plane(plane.src), in_every_plane(plane.dst), rate, latency,
+        in_every_plane(plane.src), in_every_plane(plane.dst), rate, latency, left_out=missing,
     )  # fmt: skip

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.machines.attach import attach_machines
 from commsim.core.network import NIC, Network, both_ways, kinds, node_names
-from commsim.core.units import Bandwidth, Seconds
+from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_LATENCY, require_at_least, require_buildable, topology
+from .cables import Asked, Cables, Tier, lay
+
+# Machines under one set of leaves, at most: a scalable unit of DGX H100, whose leaves have 64 ports, half of them down.
+UNIT = 32
 
 
 @topology(sized_by=("n_hosts",), holds_machines=True)
@@ -20,13 +22,17 @@ def rail_optimized(
     preset: str = "dgx-h100",
     hosts_per_group: int | None = None,
     n_spines: int | None = None,
-    oversubscription: float = 1.0,
+    oversubscription: Ratio | None = None,
     planes: int = 1,
     bandwidth: Bandwidth | None = None,
     latency: Seconds = LINK_LATENCY,
     groups_per_pod: int | None = None,
     cores_per_spine: int | None = None,
-    pod_oversubscription: float = 1.0,
+    pod_oversubscription: Ratio | None = None,
+    uplink_bandwidth: Bandwidth | None = None,
+    uplinks_per_spine: int | None = None,
+    pod_uplink_bandwidth: Bandwidth | None = None,
+    uplinks_per_core: int | None = None,
 ) -> Network:
     """Rail-optimised: in a group of machines, the i-th NICs share the i-th leaf; spines join the leaves.
 
@@ -40,12 +46,15 @@ def rail_optimized(
     preset : str
         What they are: a preset (``commsim topo presets``), a host type without arguments, or a file of a machine.
     hosts_per_group : int, optional
-        Machines under one set of leaves (a scalable unit); a divisor of `n_hosts`. By default all, but at most 32.
+        Machines under one set of leaves (a scalable unit); a divisor of `n_hosts`. By default all of up to 32 machines,
+        in one group whose traffic between equal rails meets no spine; of more, the largest divisor from 16 to 32.
     n_spines : int, optional
-        Spines of each plane, or of each plane of a pod, each with a cable to every leaf there; by default as many as a
-        group has machines.
-    oversubscription : float
-        Capacity of a leaf's links to machines over that of its links to spines.
+        Spines of each plane, or of each plane of a pod, cabled to every leaf there; by default as many as a leaf has
+        cables up (over `uplinks_per_spine`).
+    oversubscription : float, optional
+        Capacity of a leaf's links to machines over that of its cables to spines, such as 2:1. It says how many cables
+        there are; spines that would get none are left out. By default as few cables as are non-blocking, or those that
+        `n_spines` and `uplinks_per_spine` give together.
     planes : int
         Ports of each NIC, each on a leaf of its own; the leaves and spines of different planes are not joined
         (dual-ToR, dual-plane for 2).
@@ -56,9 +65,18 @@ def rail_optimized(
     groups_per_pod : int, optional
         Groups whose leaves share spines; a divisor of the number of groups. By default all, without a third tier.
     cores_per_spine : int, optional
-        Core switches that each spine has a cable to, with pods; by default as many as a pod has leaves of one plane.
-    pod_oversubscription : float
-        Capacity of a spine's links to leaves over that of its links to core switches, with pods.
+        Core switches that each spine is cabled to, with pods; by default as many as a spine has cables up.
+    pod_oversubscription : float, optional
+        Capacity of a spine's cables to leaves over that of its cables to core switches, with pods; as
+        `oversubscription`.
+    uplink_bandwidth : float, bytes/s, optional
+        Bandwidth of each cable between leaf and spine, one way; by default that of a port.
+    uplinks_per_spine : int, optional
+        Parallel cables between each leaf and each spine; by default 1, or more if `n_spines` are too few.
+    pod_uplink_bandwidth : float, bytes/s, optional
+        Bandwidth of each cable between spine and core switch, one way; by default that of one between leaf and spine.
+    uplinks_per_core : int, optional
+        Parallel cables between each spine and each of its core switches; as `uplinks_per_spine`.
 
     Returns
     -------
@@ -78,54 +96,70 @@ def rail_optimized(
     """
     from .hosts.load import load_machine
 
-    group = min(n_hosts, 32) if hosts_per_group is None else hosts_per_group
-    n_spines = group if n_spines is None else n_spines
-    require_at_least("rail_optimized", 1, n_hosts=n_hosts, hosts_per_group=group, n_spines=n_spines, planes=planes)
+    group = _unit(n_hosts) if hosts_per_group is None else hosts_per_group
+    require_at_least("rail_optimized", 1, n_hosts=n_hosts, hosts_per_group=group, planes=planes)
+    given = {"n_spines": n_spines, "uplinks_per_spine": uplinks_per_spine, "uplinks_per_core": uplinks_per_core,
+             "groups_per_pod": groups_per_pod, "cores_per_spine": cores_per_spine}  # fmt: skip
+    require_at_least("rail_optimized", 1, **{key: count for key, count in given.items() if count is not None})
     if n_hosts % group:
         raise InputError(f"rail_optimized needs n_hosts to be a multiple of hosts_per_group, got {n_hosts} and {group}")
-    for key, ratio in (("oversubscription", oversubscription), ("pod_oversubscription", pod_oversubscription)):
-        if not 0 < ratio < math.inf:
-            raise InputError(f"rail_optimized needs a positive {key}, got {ratio}")
     n_groups = n_hosts // group
     pod = n_groups if groups_per_pod is None else groups_per_pod
-    require_at_least("rail_optimized", 1, groups_per_pod=pod)
     if n_groups % pod:
         raise InputError(f"rail_optimized needs groups_per_pod to divide the {n_groups} groups, got {pod}")
     n_pods = n_groups // pod
     machine = load_machine(preset)
     rails, nic = _rails(machine)
-    if n_pods == 1 and (cores_per_spine is not None or pod_oversubscription != 1.0):
+    asked_of_pods = Asked(cores_per_spine, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
+    if n_pods == 1 and asked_of_pods != Asked():
         raise InputError("rail_optimized has core switches only with pods: give groups_per_pod below the groups")
-    cores = 0 if n_pods == 1 else pod * rails if cores_per_spine is None else cores_per_spine
-    require_at_least("rail_optimized", 0 if n_pods == 1 else 1, cores_per_spine=cores)
-    n_ports, n_leaves, all_spines = n_hosts * rails, n_groups * rails * planes, n_pods * planes * n_spines
-    n_cables = n_ports * planes + n_leaves * n_spines + all_spines * cores
-    require_buildable(
-        "rail_optimized", n_hosts * machine.n_nodes + n_leaves + all_spines + planes * n_spines * cores,
-        n_hosts * machine.n_links + 2 * n_cables,
-    )  # fmt: skip
     rate = (nic if bandwidth is None else bandwidth) / planes
-    uplink = group * rate / (n_spines * oversubscription)
+    asked = Asked(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    leaf_up = lay(Tier("rail_optimized", "leaf", "spine"), group * rate, rate, asked, is_full=True)
+    below = pod * rails * leaf_up.per_pair * leaf_up.rate
+    pods = Tier("rail_optimized", "spine", "core switch", "cores_per_spine", "uplinks_per_core", "pod_")
+    spine_up = Cables(0, 0, 1.0) if n_pods == 1 else lay(pods, below, leaf_up.rate, asked_of_pods, is_full=True)
+    n_ports, n_leaves, all_spines = n_hosts * rails, n_groups * rails * planes, n_pods * planes * leaf_up.n_above
+    leaf_cables, spine_cables = leaf_up.n_above * leaf_up.per_pair, spine_up.n_above * spine_up.per_pair
+    n_cables = n_ports * planes + n_leaves * leaf_cables + all_spines * spine_cables
+    n_switches = {"leaf": n_leaves, "spine": all_spines, "core": planes * leaf_up.n_above * spine_up.n_above}
+    require_buildable(
+        "rail_optimized", n_hosts * machine.n_nodes + sum(n_switches.values()), n_hosts * machine.n_links + 2 * n_cables
+    )
     # NIC ports: host m has the rails m * rails + r; leaves are (group, rail, plane), spines for (pod, plane, i).
     cable = np.arange(n_ports * planes)
     port, plane = cable // planes, cable % planes
     leaf = n_ports + (port // rails // group * rails + port % rails) * planes + plane
-    up = np.arange(n_leaves * n_spines)
-    below = up // n_spines
-    spine = n_ports + n_leaves + (below // (pod * rails * planes) * planes + below % planes) * n_spines + up % n_spines
-    top = np.arange(all_spines * cores)
-    above = n_ports + n_leaves + all_spines + top // max(1, cores) % (planes * n_spines) * cores + top % cores
+    up = np.arange(n_leaves * leaf_cables)
+    lower = up // leaf_cables
+    spine = lower // (pod * rails * planes) * planes + lower % planes
+    spine = n_ports + n_leaves + spine * leaf_up.n_above + up // leaf_up.per_pair % leaf_up.n_above
+    top = np.arange(all_spines * spine_cables)
+    upper = top // max(1, spine_cables)
+    core = upper % (planes * leaf_up.n_above) * spine_up.n_above
+    core = n_ports + n_leaves + all_spines + core + top // max(1, spine_up.per_pair) % max(1, spine_up.n_above)
     src, dst = both_ways(
-        np.concatenate((port, n_ports + below, n_ports + n_leaves + top // max(1, cores))),
-        np.concatenate((leaf, spine, above)),
+        np.concatenate((port, n_ports + lower, n_ports + n_leaves + upper)), np.concatenate((leaf, spine, core))
     )
-    top_rate = pod * rails * uplink / (cores * pod_oversubscription) if cores else 1.0
-    n_switches = {"leaf": n_leaves, "spine": all_spines, "core": planes * n_spines * cores}
     fabric = Network(
         "rail_optimized", node_names(h=n_ports, **n_switches), kinds(n_ports, sum(n_switches.values())), src, dst,
-        np.tile(np.repeat([rate, uplink, top_rate], [len(cable), len(up), len(top)]), 2), latency,
+        np.tile(np.repeat([rate, leaf_up.rate, spine_up.rate], [len(cable), len(up), len(top)]), 2), latency,
+        left_out=", ".join(filter(None, (leaf_up.left_out, spine_up.left_out))),
     )  # fmt: skip
     return attach_machines(fabric, machine)
+
+
+def _unit(n_hosts: int) -> int:
+    """Return how many machines a group has where nobody says: all of up to 32, else an even share of them."""
+    if n_hosts <= UNIT:
+        return n_hosts
+    fits = [size for size in range(UNIT, UNIT // 2 - 1, -1) if n_hosts % size == 0]
+    if not fits:
+        raise InputError(
+            f"rail_optimized: no group of {UNIT // 2} to {UNIT} machines divides n_hosts={n_hosts}; "
+            "give hosts_per_group"
+        )
+    return fits[0]
 
 
 def _rails(machine: Network) -> tuple[int, float]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from commsim.core.errors import InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
-from commsim.core.units import Bandwidth, Seconds
+from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
+from .cables import Asked, Tier, lay
 
 
 @topology(sized_by=("hosts_per_rack", "racks_per_pod", "n_pods"))
@@ -21,8 +19,12 @@ def three_tier(
     switches_per_pod: int,
     n_cores: int,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
-    rack_oversubscription: float = 1.0,
-    pod_oversubscription: float = 1.0,
+    oversubscription: Ratio | None = None,
+    pod_oversubscription: Ratio | None = None,
+    uplink_bandwidth: Bandwidth | None = None,
+    uplinks_per_spine: int | None = None,
+    pod_uplink_bandwidth: Bandwidth | None = None,
+    uplinks_per_core: int | None = None,
     latency: Seconds = LINK_LATENCY,
 ) -> Network:
     """Three tiers: every rack is cabled to every switch of its pod, every pod switch to every core switch.
@@ -34,8 +36,15 @@ def three_tier(
         of one rack are numbered consecutively, and racks of one pod.
     bandwidth : float, bytes/s
         Bandwidth of each link between host and rack switch, one way.
-    rack_oversubscription, pod_oversubscription : float
-        Capacity of a rack (pod) switch's links down over that of its links up: 7 for 7:1, below 1 for more up.
+    oversubscription, pod_oversubscription : float, optional
+        Capacity of a rack (pod) switch's links down over that of its cables up, such as 7:1, or 1:2 for more up. It
+        says how many cables there are; switches above that would get none are left out. By default as few as are
+        non-blocking.
+    uplink_bandwidth, pod_uplink_bandwidth : float, bytes/s, optional
+        Bandwidth of each cable up from a rack (pod) switch, one way; by default that of a link below.
+    uplinks_per_spine, uplinks_per_core : int, optional
+        Parallel cables between each rack switch and each switch of its pod, which is its spine, and between each of
+        these and each core switch; by default as many as the ratio asks for.
     latency : float, s
         Latency of each link; two links lie between hosts of one rack, four inside a pod, six between pods.
 
@@ -47,7 +56,8 @@ def three_tier(
     Raises
     ------
     InputError
-        If a count or an oversubscription is not positive, or the network would be too large.
+        If a count or an oversubscription is not positive, no number of cables has this ratio, or the network would be
+        too large.
 
     References
     ----------
@@ -58,26 +68,32 @@ def three_tier(
         name, 1, n_pods=n_pods, racks_per_pod=racks_per_pod, hosts_per_rack=hosts_per_rack,
         switches_per_pod=switches_per_pod, n_cores=n_cores,
     )  # fmt: skip
-    for key, ratio in (("rack", rack_oversubscription), ("pod", pod_oversubscription)):
-        if not 0 < ratio < math.inf:
-            raise InputError(f"{name} needs a positive {key}_oversubscription, got {ratio}")
-    n_racks, n_switches = n_pods * racks_per_pod, n_pods * switches_per_pod
-    counts = np.array([n_racks * hosts_per_rack, n_racks * switches_per_pod, n_switches * n_cores], dtype=object)
-    require_buildable(name, counts[0] + n_racks + n_switches + n_cores, 2 * counts.sum())
-    up = hosts_per_rack * bandwidth / (switches_per_pod * rack_oversubscription)
-    top = racks_per_pod * up / (n_cores * pod_oversubscription)
+    for key, count in (("uplinks_per_spine", uplinks_per_spine), ("uplinks_per_core", uplinks_per_core)):
+        require_at_least(name, 1, **{key: 1 if count is None else count})
+    racks = Tier(name, "rack", "pod switch", "switches_per_pod")
+    asked = Asked(switches_per_pod, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    up = lay(racks, hosts_per_rack * bandwidth, bandwidth, asked, is_full=True)
+    pods = Tier(name, "pod switch", "core switch", "n_cores", "uplinks_per_core", "pod_")
+    asked = Asked(n_cores, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
+    top = lay(pods, racks_per_pod * up.per_pair * up.rate, up.rate, asked, is_full=True)
+    n_racks, n_switches = n_pods * racks_per_pod, n_pods * up.n_above
+    per_rack, per_switch = up.n_above * up.per_pair, top.n_above * top.per_pair
+    counts = np.array([n_racks * hosts_per_rack, n_racks * per_rack, n_switches * per_switch], dtype=object)
+    require_buildable(name, counts[0] + n_racks + n_switches + top.n_above, 2 * counts.sum())
     host, rack_up, pod_up = (np.arange(int(n)) for n in counts)
     rack = len(host)
     pod = rack + n_racks
     core = pod + n_switches
+    in_pod = rack_up // up.per_pair % up.n_above
     src, dst = both_ways(
-        np.concatenate((host, rack + rack_up // switches_per_pod, pod + pod_up // n_cores)),
+        np.concatenate((host, rack + rack_up // per_rack, pod + pod_up // per_switch)),
         np.concatenate((
             rack + host // hosts_per_rack,
-            pod + rack_up // (racks_per_pod * switches_per_pod) * switches_per_pod + rack_up % switches_per_pod,
-            core + pod_up % n_cores,
+            pod + rack_up // (racks_per_pod * per_rack) * up.n_above + in_pod,
+            core + pod_up // top.per_pair % top.n_above,
         )),
     )  # fmt: skip
-    names = node_names(h=len(host), rack=n_racks, pod=n_switches, core=n_cores)
-    rate = np.tile(np.repeat([bandwidth, up, top], counts.astype(int)), 2)
-    return Network(name, names, kinds(len(host), len(names) - len(host)), src, dst, rate, latency)
+    names = node_names(h=len(host), rack=n_racks, pod=n_switches, core=top.n_above)
+    rate = np.tile(np.repeat([bandwidth, up.rate, top.rate], counts.astype(int)), 2)
+    missing = ", ".join(filter(None, (up.left_out, top.left_out)))
+    return Network(name, names, kinds(len(host), len(names) - len(host)), src, dst, rate, latency, left_out=missing)

@@ -91,9 +91,9 @@ def network_for(label: str, ranks: int, rate: float, product: float) -> str:
         case "star":
             return f"star:n_hosts={ranks},{links}"
         case "leaf-spine 1:1":
-            return f"leaf_spine:{leaves},oversubscription=1,{links}"
+            return f"leaf_spine:{leaves},uplink_bandwidth={2 * rate:g}B/s,{links}"
         case "leaf-spine 2:1":
-            return f"leaf_spine:{leaves},oversubscription=2,{links}"
+            return f"leaf_spine:{leaves},{links}"
         case "fat tree":
             return f"fat_tree:k={k},{links}"
     return f"rail_optimized:n_hosts={ranks // 8},latency={product / USUAL:g}s"

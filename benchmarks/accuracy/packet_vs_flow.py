@@ -36,7 +36,7 @@ N_RANKS = 8
 LINKS = "bandwidth=100Gbps,latency=1us"
 NETWORKS = {
     "star": f"star:n_hosts=8,{LINKS}",
-    "leaf-spine 2:1": f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,oversubscription=2,{LINKS}",
+    "leaf-spine 2:1": f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,uplink_bandwidth=200Gbps,{LINKS}",
 }
 CASES = ("ring_all_reduce", "halving_doubling_all_reduce", "direct_all_to_all")
 # Smallest message in bandwidth-delay products of the longest path there and back.

@@ -30,7 +30,7 @@ NETWORKS = {
     "star 8 x 1G": "star:n_hosts=8,bandwidth=1Gbps,latency=0s",
     "star 2 x 1G": "star:n_hosts=2,bandwidth=1Gbps,latency=0s",
     "leaf-spine 8 x 1G, 2:1": (
-        "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=1Gbps,oversubscription=2,latency=0s"
+        "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=1Gbps,uplink_bandwidth=2Gbps,latency=0s"
     ),
     "star 4 x 200M": "star:n_hosts=4,bandwidth=200Mbps,latency=0s",
     "star 4 x 4G": "star:n_hosts=4,bandwidth=4Gbps,latency=0s",

@@ -47,7 +47,7 @@ NETWORKS = {
     "multi-plane": (f"multi_plane:n_planes=2,n_leaves=2,n_spines=1,hosts_per_leaf=4,{RATE}", ""),
     "dragonfly": (f"dragonfly:p=2,a=2,h=1,n_groups=3,{RATE}", ""),
     "three tiers": (
-        f"three_tier:n_pods=2,racks_per_pod=2,hosts_per_rack=4,switches_per_pod=2,n_cores=2,rack_oversubscription=2,{RATE}",
+        f"three_tier:n_pods=2,racks_per_pod=2,hosts_per_rack=4,switches_per_pod=2,n_cores=2,oversubscription=2,{RATE}",
         "",
     ),
     "jellyfish": (f"jellyfish:n_switches=6,degree=3,hosts_per_switch=2,{RATE}", ""),

@@ -33,7 +33,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 def estimates(seeds: range) -> Iterator[Row]:
     """Mean slow-down of six drawn jobs: as the cluster simulation estimates it, and as placements are scored."""
-    network = leaf_spine(8, 2, 2, bandwidth=RATE, oversubscription=2.0)
+    network = leaf_spine(8, 2, 2, bandwidth=RATE, uplink_bandwidth=RATE / 2)
     seats = np.zeros(network.n_nodes, np.int64)
     seats[network.hosts] = 8
     cluster, models = Cluster(network, seats), list(MODELS.values())

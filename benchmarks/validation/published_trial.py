@@ -75,9 +75,9 @@ def ring(n: int, mbps: float, where: str) -> float:
 def _network(n: int, mbps: float, where: str) -> str:
     if where == "star":
         return f"star:n_hosts={n},bandwidth={mbps:g}Mbps,latency=0us"
-    over = 4 if where.endswith("4:1") else 2
+    uplink = n // 2 * mbps / (4 if where.endswith("4:1") else 2)
     return (
-        f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf={n // 2},oversubscription={over},"
+        f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf={n // 2},uplink_bandwidth={uplink:g}Mbps,"
         f"bandwidth={mbps:g}Mbps,latency=0us"
     )
 

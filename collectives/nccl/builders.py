@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from commsim.core.schedule import Schedule
 
 from .. import collective
+from .call import KNOWN
 from .launch import SIZE, VERSION, Algorithm, Asked, Choice, Machines, Rings, launch
 from .sharp_trees import SharpTrees
 
@@ -63,7 +64,7 @@ _NCCL = {
     "protocol": "likewise chosen, else Simple",
     "channels": "What NCCL's search finds",
     "cycles": "",
-    "own": "version : str\n    Version of NCCL, 2.8 to 2.30; ``any``: the newest, with an interval over all.\n",
+    "own": f"version : str\n    Version of NCCL, {KNOWN}; ``any``: the newest, with an interval over all.\n",
 }
 _RCCL = {
     "rails": "",

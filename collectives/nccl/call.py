@@ -17,7 +17,8 @@ KIB = 1024
 # Steps that a connection's buffer holds: so many may be under way before the receiver has taken the first.
 STEPS = 8
 
-OLDEST, NEWEST = (2, 8), (2, 30)
+OLDEST, NEWEST = (2, 8), (2, 32)
+KNOWN = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
 # Version of a call whose release nobody knows: the interval of its time is one over releases.
 ANY = "any"
 # Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY): in a rack of 72 GPUs, 32 of them own a part of the result.
@@ -104,12 +105,11 @@ def read_version(text: str) -> tuple[int, int]:
         If it is no version, or one whose rules are not known.
     """
     parts = text.split(".")
-    known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
     if len(parts) not in (2, 3) or not all(part.isdecimal() and len(part) < 4 for part in parts):
-        raise InputError(f"version must be MAJOR.MINOR of NCCL, {known}, got {text!r}")
+        raise InputError(f"version must be MAJOR.MINOR of NCCL, {KNOWN}, got {text!r}")
     version = int(parts[0]), int(parts[1])
     if not OLDEST <= version <= NEWEST:
-        raise InputError(f"the rules of NCCL {text} are not known; version is {known}")
+        raise InputError(f"the rules of NCCL {text} are not known; version is {KNOWN}")
     return version
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import guesses_of
 from commsim.core.units import counted, format_size, microseconds, parse_bandwidth, parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.software.nccl.search import GENERATIONS
@@ -194,7 +195,7 @@ class Config(Faults, Placing, WithJson):
     """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
-    nccl_version: str | None = flag(metavar="2.8..2.30", help="NCCL release whose rules are used (default: 2.30)")
+    nccl_version: str | None = flag(metavar="2.8..2.32", help="NCCL release whose rules are used (default: 2.32)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
@@ -248,7 +249,9 @@ def run(config: Config) -> Answer:
     said += [f"assumed: {line}" for line in setting.assumed]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
     size = f"{counted(setting.n_ranks, 'rank')} on {counted(setting.n_nodes, 'node')}"
-    said.append(f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs; {release}")
+    guessed = guesses_of(network.hardware, has_fabric=setting.n_nodes > 1) if config.gpu is None else ""
+    told = f" ({guessed})" if guessed else ""
+    said.append(f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs{told}; {release}")
     if sizes and why_none(setting):
         said.append(f"symmetric kernels: none, {why_none(setting)}")
     operations = config.operation or OPERATIONS

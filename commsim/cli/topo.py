@@ -23,6 +23,7 @@ from .topo_presets import PresetsConfig, presets
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.routing.cable_counts import CableCount
     from commsim.routing.network_metrics import NetworkMetrics
 
 # Bytes at which no latency matters.
@@ -123,7 +124,7 @@ def show(config: ShowConfig) -> Answer:
     from commsim.core.network_queries import link_names, locality_levels
     from commsim.files.result_file import read_result
     from commsim.routing.bisection import HALVES, bisection_bandwidth
-    from commsim.scenario.faults import SCALED_CABLES, has_set_rates
+    from commsim.routing.cable_counts import count_cables
     from commsim.scenario.inputs import load_network
 
     whole = load_network(config.topology)
@@ -149,10 +150,12 @@ def show(config: ShowConfig) -> Answer:
         "bisection": "unknown (pip install 'commsim[opt]')" if bisection is None else
                      f"{format_bandwidth(bisection)} one way ({HALVES})",
     }  # fmt: skip
+    cables = count_cables(network)
+    if cables:
+        missing = f"; left out, since they would get no cable: {network.left_out}" if network.left_out else ""
+        facts["cables"] = "; ".join(map(_of_cables, cables)) + missing
     if metrics.no_path is not None:
         facts["disconnected"] = f"no path from {metrics.no_path[0]} to {metrics.no_path[1]}"
-    if has_set_rates(whole) and SCALED_CABLES not in said:
-        said.append(SCALED_CABLES)
     latencies = sorted({float(v) for v in network.latency})
     span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"
     has_machines = bool((network.machine >= 0).any())
@@ -177,7 +180,13 @@ def show(config: ShowConfig) -> Answer:
         "bisection_Bps": bisection if bisection is None or bisection < float("inf") else None,
         "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
         "no_path": metrics.no_path,
-    }
+        "cables": [
+            {"between": f"{one.below}:{one.above}", "per_pair": list(one.per_pair), "up": list(one.up),
+             "bandwidths_Bps": list(one.rates)}
+            for one in cables
+        ],
+        "switches_left_out": network.left_out,
+    }  # fmt: skip
     parts = [*remarks(said), Facts(facts), rates]
     if not config.links:
         return Answer(parts, [row], {"topology": config.topology})
@@ -190,6 +199,14 @@ def show(config: ShowConfig) -> Answer:
     cells = [[one["link"], format_bandwidth(one["bandwidth_Bps"]), format_time(one["latency_s"])] for one in links]
     parts.append(Table(["link", "bandwidth", "latency"], cells, "every link, one way"))
     return Answer(parts, [row], {"topology": config.topology}, {"links": links}, lines=links)
+
+
+def _of_cables(count: CableCount) -> str:
+    """Write how many cables join two switches, and how many lead up from one, with their rates."""
+    pair, up = (f"{low}" if low == high else f"{low} to {high}" for low, high in (count.per_pair, count.up))
+    rates = dict.fromkeys(format_bandwidth(rate) for rate in (count.rates[0], count.rates[-1]))
+    each = f"{up} up from each {count.below}, " if count.below != count.above else ""
+    return f"{count.below} to {count.above}: {pair} a pair, {each}of {' to '.join(rates)}"
 
 
 def _rising(network: Network, tier: int) -> str:

@@ -86,6 +86,8 @@ class Network(Value):
     family : str
         Topology that made it, such as ``leaf_spine``; empty for a network of a file, and for one with a part missing or
         slower. Two networks that differ in nothing else are equal.
+    left_out : str
+        Switches that were asked for and would get no cable, such as ``2 of 4 spines``; by default empty. Not compared.
 
     Raises
     ------
@@ -115,6 +117,7 @@ class Network(Value):
     curves: Curves | None = None
     software: str = ""
     family: str = dataclasses.field(default="", compare=False)
+    left_out: str = dataclasses.field(default="", compare=False)
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -142,6 +145,7 @@ class Network(Value):
             curves: Curves | None = ...,
             software: str = ...,
             family: str = ...,
+            left_out: str = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:

@@ -52,7 +52,9 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     return name.strip(), raw
 
 
-def read_arguments(build: Callable[..., Any], raw: Mapping[str, str], given: tuple[str, ...] = ()) -> dict[str, Any]:
+def read_arguments(
+    build: Callable[..., Any], raw: Mapping[str, str], given: tuple[str, ...] = (), name: str = "", more: str = ""
+) -> dict[str, Any]:
     """Convert raw text to the types that `build` declares.
 
     Parameters
@@ -63,12 +65,17 @@ def read_arguments(build: Callable[..., Any], raw: Mapping[str, str], given: tup
         What the user wrote.
     given : tuple of str
         Parameters that the caller supplies itself; the user may not.
+    name : str
+        Name that the user knows it by, for messages; default: that of the function.
+    more : str
+        Names of parameters that the caller has read before, for messages.
 
     Raises
     ------
     InputError
         For an unknown, missing or unreadable parameter.
     """
+    name = name or build.__name__
     hints = typing.get_type_hints(build, include_extras=True)
     parameters = {k: p for k, p in inspect.signature(build).parameters.items() if k not in given}
     values: dict[str, Any] = {}
@@ -76,14 +83,14 @@ def read_arguments(build: Callable[..., Any], raw: Mapping[str, str], given: tup
         if key not in parameters:
             close = difflib.get_close_matches(key, parameters, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
-            known = ", ".join(parameters) or "none"
-            raise InputError(f"{build.__name__} has no parameter {key!r}; {hint}known: {known}")
-        values[key] = _convert(text, hints[key], f"{build.__name__}: {key}")
+            known = ", ".join((*parameters, *([more] if more else ()))) or "none"
+            raise InputError(f"{name} has no parameter {key!r}; {hint}known: {known}")
+        values[key] = _convert(text, hints[key], f"{name}: {key}")
     missing = [k for k, p in parameters.items() if p.default is inspect.Parameter.empty and k not in values]
     if missing:
-        example = ",".join(f"{name}=4" for name in missing)
-        such = f", such as {build.__name__}:{example}" if all(hints[name] is int for name in missing) else ""
-        raise InputError(f"{build.__name__} needs {', '.join(missing)}{such}")
+        example = ",".join(f"{key}=4" for key in missing)
+        such = f", such as {name}:{example}" if all(hints[key] is int for key in missing) else ""
+        raise InputError(f"{name} needs {', '.join(missing)}{such}")
     return values
 
 
@@ -123,7 +130,7 @@ def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> 
         if hint == tuple[int, ...] and not (isinstance(value, tuple) and all(map(_is_whole, value))):
             raise InputError(f"{build.__name__}: {key} must be whole numbers such as (4, 4, 4), got {value!r}")
         if (hint is float or _quantity(hint)) and not _is_number(value):
-            si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "": ""}
+            si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "ratio": "", "": ""}
             raise InputError(f"{build.__name__}: {key} must be a number{si[_quantity(hint)]}, got {value!r}")
 
 

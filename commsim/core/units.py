@@ -20,6 +20,7 @@ from .errors import InputError, wrong_kind
 Bandwidth = Annotated[float, "bandwidth"]  # bytes per second
 Seconds = Annotated[float, "time"]
 Bytes = Annotated[float, "size"]
+Ratio = Annotated[float, "ratio"]  # of two capacities: 2 for 2:1
 
 # Decimal, because 33.3 * 1e9 / 8 in floats is not the float that is nearest to 33.3 Gb/s.
 _PREFIX = {"": Decimal(1)}
@@ -35,6 +36,8 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*
 _DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
 _RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
 _COST_UNIT = re.compile(r"(\w+)/B")
+_POSITIVE = r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*"
+_RATIO = re.compile(rf"{_POSITIVE}(?::{_POSITIVE})?", re.ASCII)
 _FACTOR = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 _NCCL_SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE | re.ASCII)
 # Sizes of one table: -i of a byte would ask for a row for each byte.
@@ -110,6 +113,23 @@ def parse_cost(text: str, name: str = "cost") -> float:
     return _not_negative(value * _SECONDS[match[1]], text, name)
 
 
+def parse_ratio(text: str, name: str = "ratio") -> float:
+    """Read a ratio of two capacities such as ``2:1`` or ``2``.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or one of the numbers is not positive.
+    """
+    match = _RATIO.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise wrong_kind(name, "a ratio such as 2:1 or 2", text)
+    one, other = float(match[1]), float(match[2] or 1)
+    if not (other > 0 and 0 < one / other < math.inf):
+        raise InputError(f"{name} must be a ratio of positive numbers such as 2:1, got {text!r}")
+    return one / other
+
+
 def parse_nccl_size(text: str, name: str = "size") -> int:
     """Read a size as nccl-tests does: a bare number is bytes, and K, M, G, T are powers of 1024.
 
@@ -169,7 +189,7 @@ def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None
     return list(dict.fromkeys(sizes))
 
 
-PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size}
+PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size, "ratio": parse_ratio}
 
 
 def share(text: str) -> float:
@@ -203,7 +223,12 @@ def write_cost(seconds_per_byte: float) -> str:
     return _exact(seconds_per_byte, parse_cost, ("ns/B",), "s/B")
 
 
-WRITERS = {"bandwidth": write_bandwidth, "time": write_time, "size": write_size}
+def write_ratio(ratio: float) -> str:
+    """Write a ratio so that :func:`parse_ratio` gives exactly the same float: ``2`` for 2:1."""
+    return repr(float(ratio)).removesuffix(".0")
+
+
+WRITERS = {"bandwidth": write_bandwidth, "time": write_time, "size": write_size, "ratio": write_ratio}
 
 
 def format_size(n_bytes: float) -> str:

@@ -287,7 +287,7 @@ FORMATS = {
         "GraphML", (".graphml",), {NETWORK: "formats.graphml:read_graphml"}, {NETWORK: "formats.graphml:write_graphml"},
     ),
     "nccl-topology": Format(
-        "NCCL's topology of a machine, XML", (), {NETWORK: "formats.nccl_topology:read_nccl_topology"},
+        "NCCL's topology of a machine, XML", (), {NETWORK: "formats.machines.nccl_topology:read_nccl_topology"},
     ),
     "ns3": Format(
         "HPCC's and ASTRA-sim's ns-3 topology", (),

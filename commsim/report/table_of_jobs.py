@@ -93,7 +93,7 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     engine = f"packet, {how}" if wish.engine == "packet" else wish.engine
     what = counted(len(rows), "job")
     what += f" and {counted(len(shared.took), 'background message')}" if len(shared.took) else ""
-    costs = costs_in_title(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
+    costs = costs_in_title(solution.plan.network, solution.results, has_own_costs=solution.plan.has_own_costs)
     title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}{_meaning_of_sizes(rows)}"
     columns = [*COLUMNS, *(["transport"] if shared.transports else [])]
     parts = [*remarks(solution.derived), Table(columns, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]

@@ -159,7 +159,7 @@ def parts_of(
 
         engines = f"{engines}, {told_transport(wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
-    costs = costs_in_title(plan.network, has_own_costs=plan.has_own_costs)
+    costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
     if not groups:
         costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
     parts = [

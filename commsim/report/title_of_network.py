@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from commsim.core.machines.hardware import guesses_of
+from commsim.core.network_queries import locality_levels
 from commsim.core.units import format_time
-from commsim.routing.network_metrics import fabric_oversubscription
+from commsim.routing.cable_counts import kind_of
+from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.core.result import Result
 
 _MAX_COSTS = 4
+# Switches that are not called by their names and "switches".
+_PLURALS = {"leaf": "leaves", "rack": "racks"}
 
 
 def software_costs(network: Network, *, has_own_costs: bool = False) -> str:
@@ -34,16 +42,44 @@ def remark_on_costs(texts: Iterable[str]) -> tuple[str, ...]:
     return (f"software costs: {'; '.join((*costs[:_MAX_COSTS], *more))}",) if costs else ()
 
 
-def costs_in_title(network: Network, *, has_own_costs: bool = False) -> str:
-    """Return what ends a title: the overhead of a message that times include, and the ratio of a fabric above 1:1.
+def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_costs: bool = False) -> str:
+    """Return what ends a title: overhead per message, the ratio of a fabric above 1:1, and what is guessed of machines.
+
+    Where no byte reaches an oversubscribed tier, this is said in place of the ratio.
 
     Parameters
     ----------
     network : Network
         Network with its faults and costs, as the times were computed on it.
+    results : sequence of Result
+        What the title is about, where that is known.
     has_own_costs : bool
         Whether messages have the costs of a library's primitives; then no overhead is named.
     """
     said = software_costs(network, has_own_costs=has_own_costs)
     ratio = fabric_oversubscription(network)
-    return said + (f", fabric {ratio:.3g}:1 oversubscribed" if ratio > 1 + 1e-9 else "")
+    if ratio > 1 + 1e-9:
+        said += f", {_met_by_nobody(network, results) or f'fabric {ratio:.3g}:1 oversubscribed'}"
+    if "guessed=" not in network.hardware:
+        return said
+    guessed = guesses_of(network.hardware, has_fabric=bool(network.machine.max(initial=0) > 0))
+    return said + (f", {guessed}" if guessed else "")
+
+
+def _met_by_nobody(network: Network, results: Sequence[Result]) -> str:
+    """Say that no byte goes up from a switch that has less capacity upwards, and why; empty where some do."""
+    carried = np.zeros(network.n_links)
+    for result in results:
+        if result.link_bytes.shape != carried.shape or not result.link_bytes.any():
+            return ""  # of an engine that does not say which links are used
+        carried += result.link_bytes
+    narrow = oversubscribed_uplinks(network)
+    if not results or carried[narrow].any():
+        return ""
+    below = kind_of(network.nodes[network.src[int(narrow.argmax())]])
+    said = f"no traffic above the {_PLURALS.get(below, f'{below} switches')}"
+    used = np.isin(network.endpoints, network.src[carried > 0])
+    groups = {level.name: level.group[used] for level in locality_levels(network)}
+    if not used.any() or "rack" not in groups or np.ptp(groups["rack"]):
+        return said
+    return f"{said}: all {'machines are in one group' if (network.machine >= 0).any() else 'hosts are in one rack'}"

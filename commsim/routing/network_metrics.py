@@ -83,24 +83,41 @@ def most_oversubscribed(network: Network) -> float:
 
 def fabric_oversubscription(network: Network) -> float:
     """Return the largest oversubscription of switches outside machines; 1 where none has less upwards than below."""
-    if not ((network.kind == SWITCH) & (network.machine < 0)).any():
-        return 1.0
-    return max([1.0, *_oversubscription(network, tiers(network), network.machine < 0).values()])
+    below, above = _capacities(network, tiers(network))
+    rising = (network.kind == SWITCH) & (network.machine < 0) & (above > 0)
+    return max(1.0, float((below[rising] / above[rising]).max(initial=1.0)))
 
 
-def _oversubscription(
-    network: Network, tier: NDArray[np.int64], among: NDArray[np.bool_] | bool = True
-) -> dict[int, float]:
-    src, dst = tier[network.src], tier[network.dst]
-    n = network.n_nodes
-    below = np.bincount(network.dst, np.where((src >= 0) & (src < dst), network.bandwidth, 0.0), n)
-    above = np.bincount(network.src, np.where((src >= 0) & (dst > src), network.bandwidth, 0.0), n)
-    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0) & among)
+def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
+    """Mark the links up from switches outside machines that have less capacity upwards than from below.
+
+    Returns
+    -------
+    bool[n_links]
+    """
+    tier = tiers(network)
+    below, above = _capacities(network, tier)
+    less = (network.kind == SWITCH) & (network.machine < 0) & (above > 0) & (below > above * (1 + 1e-9))
+    uplinks: NDArray[np.bool_] = less[network.src] & (tier[network.dst] > tier[network.src])
+    return uplinks
+
+
+def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:
+    below, above = _capacities(network, tier)
+    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0))
     worst: dict[int, float] = {}
     for level in np.unique(tier[rising]).tolist():
         at = rising[tier[rising] == level]
         worst[level] = float((below[at] / above[at]).max())
     return worst
+
+
+def _capacities(network: Network, tier: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """By node, the bandwidth of its links from the tier below, and of those to the tier above."""
+    src, dst = tier[network.src], tier[network.dst]
+    up = np.where((src >= 0) & (dst > src), network.bandwidth, 0.0)
+    below, above = (np.bincount(ends, up, network.n_nodes).astype(np.float64) for ends in (network.dst, network.src))
+    return below, above
 
 
 def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:

@@ -14,7 +14,6 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.units import counted, parse_time
-from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MAX_NAMES = 8
 _MOST_FAILED = 100  # whose names are listed
-SCALED_CABLES = (
-    "oversubscription sets the rate of the cables between switches, not their number: a cable that fails takes all of "
-    "that rate away; uplinks_per_spine sets the number of cables of a leaf_spine"
-)
 UNWEIGHTED = (
     "ECMP weighs no links: one that is slower gets as many messages as others, and so does a switch with fewer cables "
     "left; the hash decides which messages, and --seed draws another"
@@ -34,8 +29,7 @@ UNWEIGHTED = (
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
 __all__ = [
-    "DETECTION", "SCALED_CABLES", "draws_faults", "failed_hosts", "failed_links", "flaps_of", "has_set_rates",
-    "with_faults",
+    "DETECTION", "draws_faults", "failed_hosts", "failed_links", "flaps_of", "with_faults",
 ]  # fmt: skip
 
 
@@ -77,9 +71,7 @@ def with_faults(
             notes.append(_drawn_cables(before, network, text))
     between = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
     is_uneven = bool((network.bandwidth < left.bandwidth)[between].any()) or _has_fewer_beside(whole, left)
-    about = [SCALED_CABLES] if any(text.startswith("link") for text in fail) and has_set_rates(whole) else []
-    if is_hashed(network.routing) and is_uneven:
-        about.append(UNWEIGHTED)
+    about = [UNWEIGHTED] if is_hashed(network.routing) and is_uneven else []
     if len(scale) > 1:
         network = dataclasses.replace(network, name=_name_of_scaled(left, network))
     return network, [*notes, *about]
@@ -107,16 +99,6 @@ def failed_hosts(network: Network, fail: Sequence[str]) -> frozenset[str]:
 
     named = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
     return frozenset(network.nodes[node] for name in named for node in host_nodes(network, name))
-
-
-def has_set_rates(network: Network) -> bool:
-    """Whether switches are oversubscribed by the rate of the cables between them, which no link of a host has."""
-    is_switch = (network.kind == SWITCH) & (network.machine < 0)
-    between, leads_up = is_switch[network.src] & is_switch[network.dst], is_switch[network.dst]
-    hosts = network.bandwidth[leads_up & ~between]
-    if not between.any() or np.isclose(network.bandwidth[between], hosts.min(initial=np.inf)).any():
-        return False
-    return fabric_oversubscription(network) > 1 + 1e-9
 
 
 def _has_fewer_beside(whole: Network, left: Network) -> bool:

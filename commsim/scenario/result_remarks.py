@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from commsim.core.network import CPU, SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.core.units import format_bandwidth, format_time, microseconds, write_bandwidth
+from commsim.core.units import format_bandwidth, format_time, microseconds
 from commsim.routing.link_rows import only_sends
 from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
@@ -72,8 +71,7 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         "collisions"
     )
     rails = _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
-    wide = of_wide_cables(network, routing, results) if has_uplinks else []
-    return [*([told] if what else []), *wide, *rails]
+    return [*([told] if what else []), *rails]
 
 
 def _between_sockets(network: Network, results: Sequence[Result]) -> str:
@@ -146,41 +144,6 @@ def _fuller_by_hash(network: Network, routing: str | None, results: Sequence[Res
             link = network.link_name(int(np.flatnonzero(between)[i]))
             return f"{link}: carries {times[i]:.3g} times the mean of {equals}, by the hash of ECMP"
     return ""
-
-
-def of_wide_cables(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
-    """Say that an uplink of a switch may stand for several cables, over which ECMP would hash connections singly."""
-    if network.software or not (routing or network.routing).startswith("ecmp"):  # software slows ports, not cables
-        return []
-    outside = (network.kind == SWITCH) & (network.machine < 0)
-    if not (outside[network.src] & outside[network.dst]).any():
-        return []
-    tier = tiers(network)
-    below = tier[network.src] < tier[network.dst]
-    widest = np.zeros(network.n_nodes)  # of the links from below into each switch
-    np.maximum.at(widest, network.dst[below], network.bandwidth[below])
-    carried = np.sum([result.link_bytes for result in results], axis=0) > 0
-    up = below & outside[network.src] & outside[network.dst] & carried
-    times = np.where(up & (widest[network.src] > 0), network.bandwidth / np.maximum(widest[network.src], 1.0), 0.0)
-    i = int(times.argmax()) if times.size else 0
-    if not times.size or times[i] <= 1 + 1e-9:
-        return []
-    link = f"{network.nodes[network.src[i]]}:{network.nodes[network.dst[i]]}"
-    how = _single_cables(network, math.ceil(times[i] - 1e-9), float(network.bandwidth[i]))
-    return [
-        f"{link}: as fast as {times[i]:.4g} of the links below it; if it is that many cables, ECMP hashes connections "
-        f"onto each, and more of them collide than here: {how}"
-    ]
-
-
-def _single_cables(network: Network, n: int, rate: float) -> str:
-    """Return the parameters that make `n` cables of one uplink of this rate, where the topology has some."""
-    name, _, rest = network.name.rpartition("@")[2].partition(":")
-    given = dict(part.split("=", 1) for part in rest.split(",") if "=" in part)
-    if name != "leaf_spine":
-        return f"more {'spines (n_spines)' if name == 'rail_optimized' else 'switches'} of slower uplinks show it"
-    slower = "" if "oversubscription" in given else f",uplink_bandwidth={write_bandwidth(rate / n)}"
-    return f"uplinks_per_spine={int(given.get('uplinks_per_spine', 1)) * n}{slower} makes them single"
 
 
 def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from collectives.nccl.call import NEWEST, OLDEST
 from commsim.formats.nccl_plans import read_tuner
 from commsim.software.nccl.tuner_rules import Rule
 
@@ -83,8 +84,8 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
         (["--topology", "dgx-h100", "--graph", "/nowhere.xml"], "/nowhere.xml: No such file"),
         (["--topology", "dgx-h100", "--nodes", "2"], "--nodes is for --from"),
         (["--from", "/nowhere"], "give the output with --tuner-csv FILE"),
-        (["--topology", "dgx-h100", "--nccl-version", "2.33"], "NCCL 2.33 are not known; version is 2.8 to 2.30"),
-        (["--topology", "dgx-h100", "--nccl-version", "new"], "version must be MAJOR.MINOR of NCCL, 2.8 to 2.30"),
+        (["--topology", "dgx-h100", "--nccl-version", "2.33"], "NCCL 2.33 are not known; version is 2.8 to 2.32"),
+        (["--topology", "dgx-h100", "--nccl-version", "new"], "version must be MAJOR.MINOR of NCCL, 2.8 to 2.32"),
         (["--from", "/nowhere", "--nccl-version", "2.20"], "--nccl-version goes with --topology"),
     ],
 )
@@ -109,7 +110,7 @@ def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(comms
 @pytest.mark.parametrize(
     ("network", "flags"),
     [
-        ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=16", ()),
+        ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,uplink_bandwidth=24.25GB/s", ()),
         ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=1", ("--fail", "link:leaf0:spine0")),
     ],
 )
@@ -142,3 +143,8 @@ def test_what_run_cannot_build_has_no_prediction(commsim):
     )["results"][0]  # fmt: skip
     assert [row["size_B"] for row in found["predicted"]] == [1024]
     assert "67108864 B: no prediction: nccl_all_reduce: algorithm=nvls needs a switch in the network" in commsim.out
+
+
+def test_the_help_names_the_releases_that_are_known(commsim):
+    (oldest, newest) = (".".join(map(str, release)) for release in (OLDEST, NEWEST))
+    assert f"{oldest}..{newest}" in commsim("nccl", "--help").out

@@ -7,12 +7,23 @@ def test_show_prints_counts_rates_bisection_diameter_and_oversubscription(commsi
     network = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps,oversubscription=2"
     row = commsim.results("topo", "show", network)["results"][0]
     assert row["nodes"] == {"host": 32, "switch": 6}
-    assert row["n_links"] == 2 * (32 + 8)
+    assert row["n_links"] == 2 * (32 + 4 * 4)
+    assert row["cables"] == [{"between": "leaf:spine", "per_pair": [2, 2], "up": [4, 4], "bandwidths_Bps": [12.5e9]}]
     assert row["diameter"] == 4
     assert row["oversubscription"]["1"] == pytest.approx(2.0)
     assert row["bisection_Bps"] == pytest.approx(32 / 2 * 12.5e9 / 2)
     assert "100 Gb/s (12.5 GB/s)" in commsim.out
     assert "2:1 at tier 1" in commsim.out
+
+
+def test_show_prints_the_cables_of_each_tier_and_the_switches_that_would_get_none(commsim):
+    network = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=8,oversubscription=4:1"
+    row = commsim.results("topo", "show", network)["results"][0]
+    assert row["switches_left_out"] == "2 of 4 spines"
+    assert "leaf to spine: 1 a pair, 2 up from each leaf, of 100 Gb/s (12.5 GB/s); left out, " in commsim.out
+    assert "since they would get no cable: 2 of 4 spines\n" in commsim.out
+    commsim("topo", "show", "dgx-h100@multi_plane:machines=4,n_planes=2,n_leaves=2,n_spines=32,oversubscription=1:1")
+    assert "16 of 32 spines in each plane" in commsim.out
 
 
 def test_switches_and_links_of_the_fabric_are_told_from_those_inside_machines(commsim):

@@ -59,7 +59,7 @@ def test_a_barrier_has_a_timeline_too(commsim, tmp_path):
 
 
 PACKETS = ("--engine", "packet", "--transport", "nscc", "--balancing", "path")
-NARROW = ("trace", "--topology", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=4")
+NARROW = ("trace", "--topology", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,uplink_bandwidth=50Gbps")
 
 
 def test_the_packets_of_a_flow_are_written_as_csv(commsim, tmp_path):

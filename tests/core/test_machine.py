@@ -76,7 +76,7 @@ def test_a_switch_with_one_nic_is_one_node():
 
 def test_nvlink_goes_before_pcie_whatever_the_number_of_links():
     parts = switch_of_four()
-    parts.join_gpus(100.0)
+    parts.join_gpus("nvswitch0", dict.fromkeys(range(4), 100.0))
     for routing in ("ecmp", "shortest", "spray"):
         assert path(parts.build("x"), "gpu0", "gpu1", routing=routing) == ["nvswitch0", "gpu1"]
 
@@ -190,6 +190,6 @@ def test_what_does_not_fit_together_is_refused(fabric, machine, ports, message):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_it_reads_back_exactly_as_it_was_saved(tmp_path, suffix):
-    network = attach_machines(leaf_spine(2, 2, 2, oversubscription=3.0), SMALL)
+    network = attach_machines(leaf_spine(2, 2, 2, uplink_bandwidth=5e9), SMALL)
     save(network, tmp_path / f"x{suffix}")
     assert read_network(tmp_path / f"x{suffix}") == network

@@ -15,10 +15,12 @@ from commsim.core.units import (
     parse_cost,
     parse_nccl_size,
     parse_nccl_sizes,
+    parse_ratio,
     parse_size,
     parse_time,
     write_bandwidth,
     write_cost,
+    write_ratio,
     write_size,
     write_time,
 )
@@ -225,3 +227,22 @@ def test_a_noun_agrees_with_its_number(n, text):
 
 def test_a_plural_that_is_not_named_ends_in_s():
     assert (counted(1, "rank"), counted(8, "rank")) == ("1 rank", "8 ranks")
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio"), [("2:1", 2.0), ("2", 2.0), ("4:3", 4 / 3), (" 1.5 : 3 ", 0.5), ("1e1", 10.0)]
+)
+def test_a_ratio_is_read_with_or_without_what_it_is_over(text, ratio):
+    assert parse_ratio(text) == ratio
+
+
+@pytest.mark.parametrize("text", ["0:1", "1:0", "0", "-1", "2:1:1", "two", "", "inf", "2:", ":2", "1e300:1e-300"])
+def test_what_is_no_ratio_of_positive_numbers_is_refused(text):
+    with pytest.raises(InputError, match="oversubscription must be a ratio"):
+        parse_ratio(text, "oversubscription")
+
+
+@given(st.floats(1e-300, 1e300))
+def test_a_ratio_reads_back_exactly_as_it_was_written(value):
+    assert parse_ratio(write_ratio(value)) == value
+    assert write_ratio(2.0) == "2"

@@ -15,7 +15,7 @@ from topologies.star import star
 
 
 def test_the_closed_form_takes_the_slowest_path():
-    network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=2, bandwidth=2e9, oversubscription=4.0, latency=1e-6)
+    network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=2, bandwidth=2e9, uplink_bandwidth=5e8, latency=1e-6)
     entry = COLLECTIVES["ring_all_reduce"]
     job = Job(entry.build(4), place(network, 4))
     link = slowest_link(network, job)
@@ -29,7 +29,7 @@ def test_the_closed_form_takes_the_slowest_path():
 )
 @pytest.mark.parametrize("routing", ["ecmp", "spray", "dmodk"])
 def test_the_slowest_link_is_that_of_all_transfers(name, routing):
-    network = with_costs(leaf_spine(4, 2, 4, oversubscription=4.0), overhead=1e-6, recv_overhead=2e-6, gamma=1e-10)
+    network = with_costs(leaf_spine(4, 2, 4, uplink_bandwidth=6.25e9), overhead=1e-6, recv_overhead=2e-6, gamma=1e-10)
     given = {"n_servers": 3} if name == "parallax" else {}
     schedule = COLLECTIVES[name].build(8, **given)
     job = Job(schedule, place(network, schedule.n_participants, "random", 5))

@@ -66,7 +66,7 @@ def test_a_network_reads_back_exactly_as_it_was_saved(tmp_path_factory, network,
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("build", [lambda: fat_tree(4), lambda: leaf_spine(3, 2, 4, oversubscription=3.0)])
+@pytest.mark.parametrize("build", [lambda: fat_tree(4), lambda: leaf_spine(3, 2, 4, uplink_bandwidth=8e9)])
 def test_a_topology_reads_back_exactly_as_it_was_saved(tmp_path, suffix, build):
     save(build(), tmp_path / f"x{suffix}")
     assert read_network(tmp_path / f"x{suffix}") == build()

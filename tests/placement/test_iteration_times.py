@@ -46,7 +46,8 @@ def crowded(seed: int) -> tuple[Cluster, list[PeriodicJob]]:
     """Three to ten jobs over one or two uplinks of each rack, with one to three phases."""
     rng = np.random.default_rng(seed)
     n_leaves, hosts = int(rng.integers(2, 5)), int(rng.integers(4, 9))
-    network = leaf_spine(n_leaves, int(rng.integers(1, 3)), hosts, bandwidth=50 * GBPS, oversubscription=4.0)
+    n_spines, rate = int(rng.integers(1, 3)), 50 * GBPS
+    network = leaf_spine(n_leaves, n_spines, hosts, rate, uplink_bandwidth=hosts * rate / (4 * n_spines))
     names, jobs = [f"h{i}" for i in rng.permutation(n_leaves * hosts)], []
     for i in range(int(rng.integers(3, 11))):
         at, names = names[: (n := int(rng.integers(2, 5)))], names[n:]
@@ -80,7 +81,7 @@ def test_the_order_of_jobs_does_not_matter() -> None:
     assert dict(forwards) == pytest.approx(dict(backwards))
 
 
-THIN = leaf_spine(2, 1, 4, bandwidth=50 * GBPS, oversubscription=8)
+THIN = leaf_spine(2, 1, 4, bandwidth=50 * GBPS, uplink_bandwidth=25 * GBPS)
 THIN_CLUSTER = Cluster(THIN, (THIN.kind == 0).astype(int))
 
 

@@ -41,7 +41,8 @@ def test_an_order_that_is_good_is_kept():
 def test_the_predicted_time_is_never_worse_on_random_clusters(seed):
     rng = np.random.default_rng(seed)
     leaves, hosts = int(rng.integers(2, 6)), int(rng.integers(2, 6))
-    network = load_network(f"leaf_spine:n_leaves={leaves},n_spines=2,hosts_per_leaf={hosts},oversubscription=2")
+    rate = f"{hosts * 25}Gbps"  # 2:1
+    network = load_network(f"leaf_spine:n_leaves={leaves},n_spines=2,hosts_per_leaf={hosts},uplink_bandwidth={rate}")
     nodes = [f"h{i}" for i in rng.permutation(leaves * hosts)[: int(rng.integers(2, leaves * hosts + 1))]]
     found = order_ranks(network, nodes, 2**24)
     assert found.time_after <= found.time_before

@@ -76,7 +76,7 @@ def test_sweeps_pages_plots_and_python_name_the_software_costs_that_the_title_of
     [
         (f"{LEAVES},oversubscription=1", ""),
         (LEAVES, "fabric 2:1 oversubscribed"),
-        (f"{LEAVES},oversubscription=3", "fabric 3:1 oversubscribed"),
+        (f"{LEAVES},oversubscription=4", "fabric 4:1 oversubscribed"),
         (STAR, ""),
         ("dgx-h100", ""),  # what is inside of machines is no fabric
         ("dgx-h100@leaf_spine:machines=32,n_leaves=8,n_spines=8", "fabric 4:1 oversubscribed"),
@@ -101,3 +101,26 @@ def test_a_dead_cable_among_parallel_ones_is_told_from_all_of_them(capsys):
     assert "without leaf0:spine0 (1 of 2 cables)," in capsys.readouterr().out
     assert main([*words, "--topology", LEAVES]) == 0
     assert "without leaf0:spine0," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("network", "said"),
+    [
+        (f"{LEAVES},oversubscription=4", "fabric 4:1 oversubscribed"),
+        ("rail_optimized:machines=2,oversubscription=2", "no traffic above the leaves: all machines are in one group"),
+        ("rail_optimized:machines=2,hosts_per_group=1,oversubscription=1", ""),
+        ("rail_optimized:machines=4,hosts_per_group=2,oversubscription=2", "fabric 2:1 oversubscribed"),
+    ],
+)
+def test_a_title_says_when_no_byte_reaches_what_is_oversubscribed(network, said):
+    result = cs.solve(cs.scenario_of("nccl_all_reduce", network), ["1MiB"])
+    title = costs_in_title(result.plan.network, result.results, has_own_costs=True)
+    assert title == ", ".join(filter(None, ("the library's own costs of messages", said)))
+
+
+def test_hosts_of_one_rack_are_named_too(capsys):
+    words = ["run", "ring_all_reduce", "-b", "1M", "-e", "1M", "--topology", f"{LEAVES},oversubscription=4"]
+    assert main([*words, "--ranks", "4"]) == 0
+    assert "no traffic above the leaves: all hosts are in one rack" in capsys.readouterr().out
+    assert main(words) == 0
+    assert "fabric 4:1 oversubscribed" in capsys.readouterr().out

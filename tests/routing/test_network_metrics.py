@@ -117,7 +117,7 @@ def test_a_fat_tree_has_full_bisection_bandwidth(k):
     assert bisection_bandwidth(fat_tree(k, B)) == k**3 // 4 // 2 * B
 
 
-@pytest.mark.parametrize("ratio", [1.0, 2.0, 3.0, 7.5, 1.37])
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 3.0, 6.0])
 def test_oversubscription_divides_the_bisection_bandwidth_of_a_leaf_spine(ratio):
     network = leaf_spine(4, 2, 6, B, oversubscription=ratio)
     assert bisection_bandwidth(network) == pytest.approx(12 * B / ratio, rel=1e-8)
@@ -144,7 +144,7 @@ def test_islands_have_no_bisection_bandwidth_and_one_host_no_limit():
 
 
 def test_the_same_seed_gives_the_same_number():
-    network = leaf_spine(5, 2, 7, B, oversubscription=3.0)
+    network = leaf_spine(5, 2, 7, B, oversubscription=3.5)
     assert bisection_bandwidth(network, 3) == bisection_bandwidth(network, 3)
 
 

@@ -24,7 +24,7 @@ def test_dims_that_the_user_gives_are_kept():
 
 
 def test_a_grid_that_fits_the_racks_beats_one_that_does_not():
-    network = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps,oversubscription=8,latency=0us"
+    network = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps,uplink_bandwidth=50Gbps,latency=0us"
     fits, crosses = (cs.predict(f"torus_all_reduce{dims}", network, "64MiB").time for dims in ("", ":dims=8x4"))
     assert fits < crosses
 

@@ -105,7 +105,7 @@ def test_a_chunk_is_two_slices_so_that_reducing_overlaps_sending():
 @pytest.mark.parametrize(
     ("spec", "network", "message"),
     [
-        ("nccl_all_reduce:version=2.40", H100, r"the rules of NCCL 2.40 are not known; version is 2\.8 to 2\.30"),
+        ("nccl_all_reduce:version=2.40", H100, r"the rules of NCCL 2.40 are not known; version is 2\.8 to 2\.32"),
         ("nccl_all_reduce:algorithm=nvls", "dgx-a100", "needs a switch in each machine that reduces"),
         ("nccl_all_reduce:algorithm=nvls", "dgx-h100@star:machines=2", r"\(SHARP\); take nvls_tree \(NVLS in each"),
         ("nccl_all_reduce:algorithm=collnet", "star:n_hosts=4", "needs a switch in the network that reduces"),
@@ -139,7 +139,7 @@ def test_version_any_is_the_newest_release_with_an_interval_over_all():
     assert unknown.time == newest.time
     assert unknown.interval[0] <= min(newest.interval[0], old.interval[0])
     assert unknown.interval[1] >= max(newest.interval[1], old.interval[1])
-    with pytest.raises(InputError, match=r"version must be MAJOR.MINOR of NCCL, 2.8 to 2.30, got 'new' \(any, where"):
+    with pytest.raises(InputError, match=r"version must be MAJOR.MINOR of NCCL, 2.8 to 2.32, got 'new' \(any, where"):
         prepare("nccl_all_reduce:version=new", topology)
 
 

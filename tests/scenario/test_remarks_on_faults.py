@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import commsim as cs
-from commsim.scenario.faults import SCALED_CABLES, UNWEIGHTED, has_set_rates, with_faults
+from commsim.scenario.faults import UNWEIGHTED, with_faults
 from commsim.scenario.inputs import load_network
 from commsim.scenario.packet_options import told_queues
 
@@ -15,11 +15,6 @@ LEAF = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4,bandwidth=400Gbps"
 
 def remarks(network, **given):
     return " ".join(cs.scenario_of("ring_all_reduce", network, **given).remarks)
-
-
-def test_a_cable_that_fails_takes_away_all_that_it_stands_for_where_a_ratio_sets_its_rate():
-    assert "uplinks_per_spine" in remarks(f"{LEAF},oversubscription=2", fail=["link:leaf0:spine0"])
-    assert "uplinks_per_spine" not in remarks(LEAF, fail=["link:leaf0:spine0"])
 
 
 def test_paths_by_hash_do_not_know_slower_links_or_fewer_cables():
@@ -176,20 +171,6 @@ def test_an_uplink_that_the_hash_loads_is_named_where_a_host_is_the_busiest_link
     assert not told("ring_all_reduce")[1]  # one flow on each uplink: nothing collides
 
 
-@pytest.mark.parametrize(("given", "n_uplinks"), [("oversubscription=0.5", 4), ("oversubscription=1", 2)])
-def test_an_uplink_that_stands_for_several_cables_is_named(given, n_uplinks):
-    fat = f"leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,{given}"
-    of = [cs.solve(cs.scenario_of("direct_all_to_all", fat, routing=routing), ["1MB"]) for routing in ("ecmp", "spray")]
-    (line,) = [line for line in of[0].remarks if "of the links below it" in line]
-    assert f"as fast as {n_uplinks} of" in line
-    assert not any("of the links below it" in line for line in of[1].remarks)
-    (more,) = [word for word in line.split() if word.startswith("uplinks_per_spine=")]
-    single = cs.solve(cs.scenario_of("direct_all_to_all", f"{fat},{more}"), ["1MB"])
-    assert not any("of the links below it" in line for line in single.remarks)
-    assert single.plan.network.bandwidth.max() == single.plan.network.bandwidth.min()
-    assert single.results[0].time >= of[0].results[0].time
-
-
 def test_rails_without_pxn_are_said_to_cross_the_spines():
     rails = "rail_optimized:machines=4,preset=dgx-h100"
     plain, with_pxn = (
@@ -219,30 +200,12 @@ def test_the_link_between_cpu_sockets_is_named_where_it_is_the_busiest(engine):
 
 
 def test_what_is_said_of_faults_follows_from_the_network_whatever_its_name():
-    halved = renamed("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=8,oversubscription=2")
     beside = renamed(f"{LEAF},uplinks_per_spine=2")
     cable = ["link:leaf0:spine0"]
-    assert with_faults(halved, cable, [])[1] == [SCALED_CABLES]
     assert with_faults(beside, cable, [])[1] == [UNWEIGHTED]
     assert with_faults(beside, cable * 2, [])[1] == []  # both are gone, and nothing is uneven
     named = dataclasses.replace(load_network(LEAF), name="mine:oversubscription=2 (1 of 2 cables)")
     assert with_faults(named, cable, [])[1] == []
-
-
-@pytest.mark.parametrize(
-    ("more", "is_set"),
-    [
-        ("oversubscription=2", True),
-        ("uplink_bandwidth=50Gbps", True),
-        ("", False),  # 4:1, by the number of cables
-        ("oversubscription=1", False),
-        ("oversubscription=4", False),  # cables that are as fast as those of hosts
-    ],
-)
-def test_ratios_by_rates_are_told_from_those_by_numbers_of_cables(more, is_set):
-    text = f"leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=8,{more}".rstrip(",")
-    assert has_set_rates(load_network(text)) == is_set
-    assert not has_set_rates(load_network("star:n_hosts=4"))
 
 
 def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed():

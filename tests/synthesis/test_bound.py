@@ -55,7 +55,7 @@ def islands():
 def regular_network(rng):
     return [
         star(6, 1e9, latency=1e-6),
-        leaf_spine(2, 2, 3, 1e9, oversubscription=float(rng.choice([1.0, 3.0])), latency=0.0),
+        leaf_spine(2, 2, 3, 1e9, uplink_bandwidth=float(rng.choice([1.5e9, 0.5e9])), latency=0.0),
         fat_tree(4, 1e9),
         ring(5, 1e9, latency=1e-6),
         torus((3, 2), bandwidth=1e9),

@@ -82,7 +82,7 @@ def test_the_example_of_the_paper():
 
 
 def test_cables_between_groups_may_be_faster_and_longer():
-    network = dragonfly(2, 2, 1, bandwidth=1e9, global_bandwidth=4e9, latency=1e-6, global_latency=5e-6)
+    network = dragonfly(2, 2, 1, bandwidth=1e9, uplink_bandwidth=4e9, latency=1e-6, global_latency=5e-6)
     group = network.coordinates[:, 0]
     crosses = group[network.src] != group[network.dst]
     assert set(network.bandwidth[crosses]) == {4e9}
@@ -91,11 +91,25 @@ def test_cables_between_groups_may_be_faster_and_longer():
     assert set(network.latency[~crosses]) == {1e-6}
 
 
+@pytest.mark.parametrize(("p", "a", "h", "groups", "each"), [(4, 4, 4, 5, 2), (2, 4, 3, 4, 1), (3, 2, 6, 4, 3)])
+def test_oversubscription_takes_cables_between_groups_away(p, a, h, groups, each):
+    network = dragonfly(p, a, h, groups, oversubscription=p * a / (each * (groups - 1)))
+    assert set(between_groups(network).values()) == {each}
+    group = network.coordinates[:, 0]
+    crosses = group[network.src] != group[network.dst]
+    ports = np.bincount(network.src[crosses], minlength=network.n_nodes)[network.kind == SWITCH]
+    assert ports.max() - ports.min() <= 1  # shared out over the routers
+
+
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
         ({"p": 0, "a": 2, "h": 2}, "dragonfly needs p of at least 1, got p=0"),
         ({"p": 1, "a": 2, "h": 2, "n_groups": 0}, "dragonfly needs n_groups of at least 1, got n_groups=0"),
+        (
+            {"p": 4, "a": 4, "h": 4, "n_groups": 5, "oversubscription": 3.0},
+            r"is 5.333 cables .* from each group; .* with a=4,h=4,n_groups=5: 4:1 \(4 cables\) and 2:1 \(8 cables\)",
+        ),
         ({"p": 1, "a": 2, "h": 2, "n_groups": 6}, r"n_groups of at most a h \+ 1 = 5, got n_groups=6"),
     ],
 )

@@ -45,6 +45,18 @@ def test_every_host_survives_the_loss_of_one_switch(tor):
     assert measure(fail_switches(network, pair)).no_path is not None
 
 
+def test_oversubscription_takes_cables_away():
+    network = dual_tor(3, 4, 8, oversubscription=4.0)
+    assert network.left_out == "2 of 4 spines"
+    assert measure(network).oversubscription == {1: 4.0}
+    assert network.n_links == 2 * (2 * 24 + 6 * 2)
+    assert (
+        dual_tor(3, 2, 8, oversubscription=1.0).n_links
+        == 2 * (2 * 24 + 6 * 8)
+        == dual_tor(3, 2, 8, uplinks_per_spine=4).n_links
+    )
+
+
 def test_no_rack_is_refused():
     with pytest.raises(InputError, match="dual_tor needs n_racks of at least 1, got n_racks=0"):
         dual_tor(0, 2, 2)

@@ -48,3 +48,27 @@ def test_hosts_of_two_pods_are_six_links_apart():
 def test_an_odd_or_too_small_k_is_refused(k):
     with pytest.raises(InputError, match=rf"^fat_tree needs an even k of at least 2, got k={k}$"):
         fat_tree(k)
+
+
+@pytest.mark.parametrize(
+    ("asked", "ratios", "counts", "left_out"),
+    [
+        ({"oversubscription": 2.0}, {1: 2.0, 2: 1.0}, (128, 32, 16, 8), "2 of 4 aggregation switches of a pod"),
+        ({"pod_oversubscription": 4.0}, {1: 1.0, 2: 4.0}, (128, 32, 32, 4), "3 of 4 core switches of a group"),
+        ({"oversubscription": 2.0, "pod_oversubscription": 2.0}, {1: 2.0, 2: 2.0}, (128, 32, 16, 4),
+         "2 of 4 aggregation switches of a pod, 2 of 4 core switches of a group"),
+        ({"uplink_bandwidth": 2e9}, {1: 0.5, 2: 1.0}, (128, 32, 32, 16), ""),
+    ],
+)  # fmt: skip
+def test_a_tapered_tree_has_fewer_cables_and_switches(asked, ratios, counts, left_out):
+    network = fat_tree(8, 1e9, **asked)
+    assert measure(network).oversubscription == ratios
+    assert measure(network).tier_sizes == counts
+    assert measure(network).no_path is None
+    assert network.left_out == left_out
+    assert set(network.bandwidth) == {1e9, asked.get("uplink_bandwidth", 1e9)}
+
+
+def test_a_taper_that_cannot_be_built_is_refused():
+    with pytest.raises(InputError, match=r"is 2.667 cables .* up from each edge switch; .* built: 2:1 .* and 4:3"):
+        fat_tree(8, oversubscription=1.5)

@@ -29,10 +29,32 @@ def test_every_leaf_is_cabled_to_its_hosts_and_to_every_spine(n_leaves, n_spines
 
 
 @settings(max_examples=40)
-@given(n_spines=few, hosts_per_leaf=few, uplinks=st.integers(1, 3), ratio=st.floats(0.25, 16))
-def test_oversubscription_sets_the_rate_of_the_uplinks(n_spines, hosts_per_leaf, uplinks, ratio):
-    network = leaf_spine(2, n_spines, hosts_per_leaf, oversubscription=ratio, uplinks_per_spine=uplinks)
+@given(n_spines=few, hosts_per_leaf=st.integers(1, 12), cables=st.integers(1, 12))
+def test_oversubscription_takes_cables_away_and_leaves_their_rate(n_spines, hosts_per_leaf, cables):
+    ratio = hosts_per_leaf / cables
+    if cables > n_spines and cables % n_spines:
+        with pytest.raises(InputError, match="the nearest that can be built"):
+            leaf_spine(2, n_spines, hosts_per_leaf, 1e9, oversubscription=ratio)
+        return
+    network = leaf_spine(2, n_spines, hosts_per_leaf, 1e9, oversubscription=ratio)
     assert measure(network).oversubscription == pytest.approx({1: ratio}, rel=1e-12)
+    assert set(network.bandwidth) == {1e9}
+    spines = [name for name in network.nodes if name.startswith("spine")]
+    assert len(spines) == min(n_spines, cables)
+    missing = n_spines - len(spines)
+    assert network.left_out == (f"{missing} of {n_spines} spines" if missing else "")
+
+
+def test_cables_of_another_rate_are_counted_in_that_rate():
+    network = leaf_spine(2, 4, 8, 1e9, uplink_bandwidth=2e9, oversubscription=2.0)
+    spines = [name for name in network.nodes if name.startswith("spine")]
+    assert (len(spines), set(network.bandwidth)) == (2, {1e9, 2e9})
+
+
+def test_a_number_of_cables_and_a_ratio_give_the_number_of_spines():
+    network = leaf_spine(2, 4, 8, oversubscription=2.0, uplinks_per_spine=2)
+    assert network.left_out == "2 of 4 spines"
+    assert np.array_equal(network.src, leaf_spine(2, 2, 8, uplinks_per_spine=2).src)
 
 
 def test_uplinks_are_as_fast_as_hosts_unless_told_otherwise():
@@ -45,13 +67,19 @@ def test_hosts_of_two_leaves_are_four_links_apart():
     assert measure(leaf_spine(1, 2, 2)).diameter == 2
 
 
-def test_an_oversubscription_that_agrees_with_the_uplinks_is_taken():
-    assert leaf_spine(2, 2, 4, 1e9, 1e9, 2.0).bandwidth.max() == 1e9
-
-
-def test_an_oversubscription_that_contradicts_the_uplinks_is_refused():
-    with pytest.raises(InputError, match=r"is an oversubscription of 2, which contradicts oversubscription=3"):
-        leaf_spine(2, 2, 4, 1e9, uplink_bandwidth=1e9, oversubscription=3.0)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"oversubscription": 1.6}, r"is 5 cables of 8 Gb/s .* up from each leaf; the nearest that can be built with "
+         r"n_spines=4: 2:1 \(4 cables\) and 1:1 \(8 cables\); uplink_bandwidth gives"),
+        ({"oversubscription": 16.0}, r"n_spines=4: 8:1 \(1 cable\) and 4:1 \(2 cables\)"),
+        ({"oversubscription": 1.0, "uplinks_per_spine": 1},
+         r"n_spines=4,uplinks_per_spine=1: 8:3 \(3 cables\) and 2:1 \(4 cables\)"),
+    ],
+)  # fmt: skip
+def test_a_ratio_that_cannot_be_built_names_the_two_nearest_that_can(arguments, message):
+    with pytest.raises(InputError, match=message):
+        leaf_spine(2, 4, 8, 1e9, **arguments)
 
 
 @pytest.mark.parametrize("ratio", [0.0, -1.0, float("inf"), float("nan")])

@@ -53,6 +53,19 @@ def test_two_planes_survive_the_loss_of_one():
     assert measure(remove_switches(network, both)).no_path is not None
 
 
+def test_oversubscription_takes_cables_away_in_each_plane():
+    network, one = (
+        multi_plane(2, 3, 4, 8, oversubscription=4.0), leaf_spine(3, 4, 8, oversubscription=4.0)
+    )  # fmt: skip
+    assert network.left_out == "2 of 4 spines in each plane"
+    assert network.n_links == 2 * one.n_links
+    assert measure(network).oversubscription == {1: 4.0}
+    assert (multi_plane(2, 3, 4, 8, uplinks_per_spine=2).n_links, network.bandwidth.max()) == (
+        2 * 2 * (24 + 24),
+        12.5e9,
+    )
+
+
 def test_no_plane_is_refused():
     with pytest.raises(InputError, match="multi_plane needs n_planes of at least 1, got n_planes=0"):
         multi_plane(0, 2, 2, 2)

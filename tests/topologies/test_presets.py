@@ -117,7 +117,7 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
         ),
         ("none.xml@star:n_hosts=8", "none.xml: No such file"),
         ("none.txt", "none.txt: No such file"),
-        ("none.txt:sn=8", r"read_nvidia_smi has no parameter 'sn'"),
+        ("none.txt:sn=8", r"none.txt has no parameter 'sn'; known: gpu, sm, nvlink, nvls, .*, net, "),
     ],
 )
 def test_what_is_no_machine_or_does_not_fit_is_refused(text, message):

@@ -26,7 +26,8 @@ def test_counts_of_a_rail_optimised_network(groups, size, spines, planes):
     assert sum(name.startswith("leaf") for name in network.nodes) == n_leaves
     assert sum(name.startswith("spine") for name in network.nodes) == spines * planes
     outside = (network.machine[network.src] < 0) | (network.machine[network.dst] < 0)
-    assert int(outside.sum()) == 2 * (8 * groups * size * planes + n_leaves * spines)
+    up = spines * -(-size // spines)  # non-blocking, and as many to each spine
+    assert int(outside.sum()) == 2 * (8 * groups * size * planes + n_leaves * up)
     assert network.is_cabled
 
 
@@ -41,7 +42,8 @@ def test_counts_with_pods(pods, groups, spines, cores, planes):
     assert sum(name.startswith("spine") for name in network.nodes) == pods * planes * spines
     assert sum(name.startswith("core") for name in network.nodes) == planes * spines * cores
     fabric = (network.machine[network.src] < 0) & (network.machine[network.dst] < 0)
-    assert int(fabric.sum()) == 2 * (8 * pods * groups * planes * spines + pods * planes * spines * cores)
+    top = cores * -(-8 * groups // cores)
+    assert int(fabric.sum()) == 2 * (8 * pods * groups * planes * spines + pods * planes * spines * top)
     assert network.is_cabled
 
 
@@ -61,6 +63,11 @@ def test_pods_are_joined_by_cores_and_keep_full_bandwidth():
     [
         ({"groups_per_pod": 3}, "divide the 4 groups, got 3"),
         ({"cores_per_spine": 2}, "only with pods"),
+        ({"pod_oversubscription": 2.0}, "only with pods"),
+        (
+            {"groups_per_pod": 2, "pod_oversubscription": 3.0},
+            r"pod_oversubscription=3 is 5.333 cables .* each spine; the nearest .*: 16:5 .* and 8:3 .*; pod_uplink_",
+        ),
         ({"groups_per_pod": 2, "cores_per_spine": 0}, "cores_per_spine"),
         ({"groups_per_pod": 2, "pod_oversubscription": 0.0}, "positive pod_oversubscription"),
     ],
@@ -132,6 +139,33 @@ def test_oversubscription_divides_what_two_groups_can_exchange(ratio):
     assert bisection_bandwidth(network) == pytest.approx(16 * 10e9 / max(1.0, ratio))
 
 
+@pytest.mark.parametrize(
+    ("asked", "n_spines", "per_pair"),
+    [
+        ({}, 8, 1), ({"oversubscription": 2.0}, 4, 1), ({"oversubscription": 4.0}, 2, 1), ({"n_spines": 2}, 2, 4),
+        ({"n_spines": 3}, 3, 3), ({"n_spines": 2, "uplinks_per_spine": 1}, 2, 1), ({"uplinks_per_spine": 4}, 2, 4),
+        ({"n_spines": 4, "oversubscription": 4.0}, 2, 1), ({"uplink_bandwidth": 20e9}, 4, 1),
+        ({"oversubscription": 2.0, "uplink_bandwidth": 20e9}, 2, 1),
+    ],
+)  # fmt: skip
+def test_spines_and_cables_are_derived_and_a_cable_has_the_rate_of_a_port(asked, n_spines, per_pair):
+    network = rail_optimized(16, hosts_per_group=8, bandwidth=10e9, **asked)
+    leaf, spine = (np.array([name.startswith(stem) for name in network.nodes]) for stem in ("leaf", "spine"))
+    up = leaf[network.src] & spine[network.dst]
+    assert spine.sum() == n_spines
+    assert set(np.unique(network.src[up] * network.n_nodes + network.dst[up], return_counts=True)[1]) == {per_pair}
+    assert set(network.bandwidth[up]) == {asked.get("uplink_bandwidth", 10e9)}
+
+
+def test_groups_have_a_documented_default():
+    def groups(n):
+        return sum(name.startswith("leaf") for name in rail_optimized(n).nodes) // 8
+
+    assert [groups(n) for n in (1, 24, 32, 48, 64, 66)] == [1, 1, 1, 2, 2, 3]
+    with pytest.raises(InputError, match="no group of 16 to 32 machines divides n_hosts=37; give hosts_per_group"):
+        rail_optimized(37)
+
+
 def test_ports_run_as_fast_as_the_nics_unless_told_otherwise():
     def port(network):
         at = (network.src == network.nodes.index("leaf0")) & (network.dst == network.nodes.index("m0.nic0"))
@@ -148,6 +182,7 @@ def test_ports_run_as_fast_as_the_nics_unless_told_otherwise():
         ({"n_hosts": 0}, "rail_optimized needs n_hosts of at least 1, got n_hosts=0"),
         ({"n_hosts": 3, "hosts_per_group": 2}, "n_hosts to be a multiple of hosts_per_group, got 3 and 2"),
         ({"n_hosts": 2, "planes": 0}, "planes of at least 1"),
+        ({"n_hosts": 2, "oversubscription": 3.0}, r"is 0.6667 cables .* up from each leaf; .*: 2:1 .* and 1:1"),
         ({"n_hosts": 2, "oversubscription": 0.0}, "needs a positive oversubscription, got 0.0"),
         ({"n_hosts": 2, "preset": "dgx"}, "unknown machine 'dgx'"),
         ({"n_hosts": 2, "preset": "cpu_host:n_nics=0"}, "rail_optimized needs machines with NICs, and cpu_host"),

@@ -48,8 +48,9 @@ def load_machine(text: str) -> Network:
         return read_network(text)
     name, raw = split_spec(text)
     if Path(name).suffix in MACHINE_FILES:
-        raw, told = _split_hardware(raw)
-        machine = _read(name, raw)
+        gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
+        raw, told = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
+        machine = _read(name, raw | gpu)
         facts = read_hardware(machine.hardware) | read_hardware(told)
         return dataclasses.replace(machine, name=text, hardware=write_hardware(facts))
     if name in PRESETS:
@@ -103,4 +104,5 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
 
 def _read(path: str, raw: dict[str, str]) -> Network:
     read: Callable[..., Network] = service(f"machine file {Path(path).suffix}")()
-    return read(**read_arguments(read, raw, given=("path",)), path=path)
+    more = ", ".join(key for key in FACTS if key not in ("gpu", "guessed"))
+    return read(**read_arguments(read, raw, given=("path",), name=path, more=more), path=path)

@@ -99,12 +99,12 @@ def _fabric(config: Config) -> tuple[Network, list[str]]:
 
 def _machine(config: Config) -> Network:
     if config.source == "nvidia-smi":
-        from commsim.formats.nvidia_smi import read_nvidia_smi
+        from commsim.formats.machines.nvidia_smi import read_nvidia_smi
 
         return read_nvidia_smi(config.file)
-    from commsim.formats.nccl_topology import read_nccl_topology
+    from commsim.formats.machines.nccl_topology import read_nccl_topology
 
-    return read_nccl_topology(config.file, parse_bandwidth(config.nvlink, "--nvlink") if config.nvlink else None)
+    return read_nccl_topology(config.file, nvlink=parse_bandwidth(config.nvlink, "--nvlink") if config.nvlink else None)
 
 
 def _read(config: Config) -> Tree | Blocks:

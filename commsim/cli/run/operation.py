@@ -48,7 +48,8 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     n_ranks = counted(first.schedule.n_ranks, "rank")
     title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
     costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
-    title += f", {costs_in_title(costly.network)}"
+    found = [one for order in ranking.by_size.values() for _, one in order]
+    title += f", {costs_in_title(costly.network, found)}"
     title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
     parts = parts_of_ranking(ranking, title)
     rows = [

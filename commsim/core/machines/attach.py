@@ -93,7 +93,7 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
     return Network(
         f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
         **nodes, **links, machine=owner, coordinates=at, routing=fabric.routing,
-        hardware=machine.hardware,
+        hardware=machine.hardware, left_out=fabric.left_out,
     )  # fmt: skip
 
 

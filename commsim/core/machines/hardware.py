@@ -12,17 +12,18 @@ from commsim.core.errors import InputError
 # Generations of GPUs, by who makes them; NCCL and RCCL have constants for each.
 GPU_MAKERS = {
     "volta": "nvidia", "turing": "nvidia", "ampere": "nvidia", "ada": "nvidia", "hopper": "nvidia",
-    "blackwell": "nvidia", "cdna2": "amd", "cdna3": "amd",
-    "cdna4": "amd",
+    "blackwell": "nvidia", "vega": "amd", "cdna1": "amd", "cdna2": "amd", "cdna3": "amd", "cdna4": "amd",
 }  # fmt: skip
 # What each fact may be. "net" is the transport below the library: its latency is software's and no cable's. "sharp" is
-# whether the fabric's switches reduce, and the library's plugin for that is enabled.
+# whether the fabric's switches reduce, and the library's plugin for that is enabled. "guessed" names facts and rates
+# that a file of a machine leaves open.
 FACTS: dict[str, tuple[str, ...]] = {
     "gpu": tuple(GPU_MAKERS),
     "cpu": ("intel", "amd", "arm", "other"),
     "net": ("infiniband", "roce", "efa", "slingshot", "tcpx", "tcpxo", "sockets"),
     "gpudirect": ("yes", "no"),
     "sharp": ("on", "off"),
+    "guessed": ("gpu", "nic", "gpu+nic"),
 }
 # The least compute capability of each generation of NVIDIA's: 90 for 9.0.
 _CAPABILITIES = ((100, "blackwell"), (90, "hopper"), (89, "ada"), (80, "ampere"), (75, "turing"), (70, "volta"))
@@ -57,6 +58,23 @@ def read_hardware(text: str, name: str = "hardware") -> dict[str, str]:
 def write_hardware(facts: Mapping[str, str]) -> str:
     """Write facts in the order of ``FACTS``, so that equal ones are equal text."""
     return ",".join(f"{key}={facts[key]}" for key in FACTS if key in facts)
+
+
+def guesses_of(hardware: str, *, has_fabric: bool = False) -> str:
+    """Say what of :attr:`Network.hardware` is a guess, and which parameters say better; empty where nothing is.
+
+    Parameters
+    ----------
+    hardware : str
+        Facts of the machines.
+    has_fabric : bool
+        Whether several machines are joined, so that the rate of NICs matters.
+    """
+    facts = read_hardware(hardware)
+    guessed = facts.get("guessed", "").split("+")
+    said = [f"{facts.get('gpu')} GPUs (gpu=)"] * ("gpu" in guessed)
+    said += ["NICs as fast as their PCIe links (nic=)"] * ("nic" in guessed and has_fabric)
+    return f"guessed: {', '.join(said)}" if said else ""
 
 
 def generation_of(compute_capability: int) -> str:

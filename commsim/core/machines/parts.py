@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.network import CPU, GPU, NIC, SEATS, SWITCH, Network, both_ways
+from commsim.core.network import CPU, NIC, SEATS, SWITCH, Network, both_ways
 
 NVLINK_METRIC, PCIE_METRIC = 1, 2
 # Between the parts of a PCIe tree: two of them cost more than six links of a fabric, five less than two exits.
@@ -84,12 +84,21 @@ class Parts:
         """Join two GPUs, or a GPU and an NVSwitch."""
         self.cable(a, b, bandwidth, latency, NVLINK_METRIC)
 
-    def join_gpus(self, bandwidth: float) -> None:
-        """Add ``nvswitch0``, and join every GPU to it."""
-        gpus = [i for i, kind in enumerate(self._kinds) if kind == GPU]
-        switch = self.add("nvswitch0", SWITCH)
-        for gpu in gpus:
-            self.nvlink(gpu, switch, bandwidth)
+    def join_gpus(self, name: str, bandwidth: Mapping[int, float], *, aggregates: bool = False) -> None:
+        """Add an NVSwitch, and join GPUs to it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the switch.
+        bandwidth : mapping of int to float, bytes/s
+            GPUs, and the bandwidth of each to the switch.
+        aggregates : bool
+            Whether the switch can add.
+        """
+        switch = self.add(name, SWITCH, aggregates=aggregates)
+        for gpu, rate in bandwidth.items():
+            self.nvlink(gpu, switch, rate)
 
     def mesh(
         self, bandwidth: Mapping[tuple[int, int], float], gpus: Sequence[int], latency: float = NVLINK_LATENCY

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth
+from commsim.core.units import parse_bandwidth, parse_ratio
 
 _ENTRY = re.compile(r"\s*(\d{1,3})\s*=\s*(.*?)\s*", re.ASCII | re.DOTALL)
-_RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +74,11 @@ def parse_tiers(text: str) -> Tiers:
         tier = int(match[1])
         if tier in table.bandwidth or tier in table.oversubscription:
             raise InputError(f"--tier-bandwidth names tier {tier} twice")
-        ratio = _RATIO.fullmatch(match[2])
-        if ratio is None:
-            table.bandwidth[tier] = parse_bandwidth(match[2], f"--tier-bandwidth {tier}")
-        elif tier == 1 or not (float(ratio[1]) > 0 and float(ratio[2]) > 0):
-            raise InputError(f"--tier-bandwidth {tier} cannot be {match[2]}: a ratio is of positive numbers, and tier "
-                             "1, the link of a node, has nothing below it")  # fmt: skip
+        name = f"--tier-bandwidth {tier}"
+        if ":" not in match[2]:
+            table.bandwidth[tier] = parse_bandwidth(match[2], name)
+        elif tier == 1:
+            raise InputError(f"{name} cannot be {match[2]}: tier 1, the link of a node, has nothing below it")
         else:
-            table.oversubscription[tier] = float(ratio[1]) / float(ratio[2])
+            table.oversubscription[tier] = parse_ratio(match[2], name)
     return table

@@ -17,7 +17,7 @@ from collectives.nccl.rules import cut, loops_of
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
@@ -32,6 +32,7 @@ from commsim.scenario.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs
+from commsim.software.nccl.machine_links import adding_switches
 from commsim.software.nccl.of_network import Given, setting_of
 from commsim.software.nccl.prediction import EXCHANGES, Site, direct_heads, over_releases, usable_protocols
 from commsim.software.nccl.rccl_costs import RcclCosts, costs_of
@@ -240,13 +241,12 @@ class NcclLaunch:
         nodes = self.placement.nodes[:n]
         if not schedule.n_helpers:
             return Placement(nodes)
-        adds = network.aggregates & (network.kind == SWITCH)
         unit = units(network)
         name = f"{schedule.name}: algorithm={parameters['algorithm']}"
         if parameters["algorithm"] in IN_MACHINES:
             helpers = []
             for machine in self.machines:
-                inside = np.flatnonzero(adds & (network.machine >= 0) & (unit == unit[nodes[machine[0]]]))
+                inside = adding_switches(network, unit, nodes[list(machine)])
                 if not inside.size:
                     raise InputError(f"{name} needs a switch in each machine that reduces (NVLink SHARP); take ring")
                 helpers.append(int(inside[0]))

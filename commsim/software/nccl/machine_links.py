@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.in
         return float("inf"), "NVL"
     nvlinks = within & (network.metric == NVLINK_METRIC)
     useful = nvlinks & ((network.kind[network.dst] == SWITCH) | np.isin(network.dst, beside))
-    if useful.any() and _joined(network, unit, beside):
+    if useful.any() and len(islands_inside(network, unit, beside)) == 1:
         return float(network.bandwidth[useful].sum()), "NVL"
     if not (within & ~nvlinks).any():
         raise InputError(
@@ -33,17 +34,50 @@ def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.in
     return float(network.bandwidth[within & ~nvlinks].max()), "PHB"
 
 
-def _joined(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]]) -> bool:
-    """Whether NVLinks join all of these GPUs of one machine, by a switch or through each other."""
+def islands_inside(
+    network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]]
+) -> list[NDArray[np.integer[Any]]]:
+    """Split GPUs of one machine into those that NVLinks join, by a switch or through each other.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the machine.
+    unit : int64[n_nodes]
+        Machine of each node.
+    gpus : int[n]
+        GPUs of one machine that are used; the others carry nothing.
+    """
     usable = np.isin(np.arange(network.n_nodes), gpus) | (network.kind == SWITCH)
     links = (network.metric == NVLINK_METRIC) & usable[network.src] & usable[network.dst]
     links &= unit[network.src] == unit[gpus[0]]
     src, dst = network.src[links], network.dst[links]
-    reached = np.zeros(network.n_nodes, np.bool_)
-    reached[gpus[0]] = True
-    for _ in range(len(gpus) + 1):  # as many steps as a chain of them with a switch has
-        reached[dst[reached[src]]] = True
-    return bool(reached[gpus].all())
+    island = np.full(network.n_nodes, -1)
+    for gpu in gpus:
+        if island[gpu] < 0:
+            reached = np.zeros(network.n_nodes, np.bool_)
+            reached[gpu] = True
+            for _ in range(len(gpus) + 1):  # as many steps as a chain of them with a switch has
+                reached[dst[reached[src]]] = True
+            island[reached & (island < 0)] = gpu
+    return [gpus[island[gpus] == first] for first in dict.fromkeys(island[gpus].tolist())]
+
+
+def told_islands(network: Network, islands: Sequence[NDArray[np.integer[Any]]]) -> str:
+    """Name the GPUs that no NVLink joins to the others; empty where all or none are joined."""
+    if len(islands) == 1 or all(len(gpus) == 1 for gpus in islands):
+        return ""
+    alone = [network.nodes[gpus[0]] for gpus in islands if len(gpus) == 1]
+    sets = [gpus for gpus in islands if len(gpus) > 1]
+    said = [f"no NVLink joins {', '.join(alone)} to other GPUs"] * bool(alone)
+    said += [f"NVLinks join only {'; '.join(_row(network, gpus) for gpus in sets)}"] * (len(sets) > 1)
+    return ", and ".join(said)
+
+
+def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:
+    names = [network.nodes[gpu] for gpu in gpus]
+    is_run = len(gpus) > 2 and bool((np.diff(gpus) == 1).all())
+    return f"{names[0]} to {names[-1]}" if is_run else ", ".join(names)
 
 
 def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str, bool]:
@@ -95,7 +129,12 @@ def through_host(network: Network, unit: NDArray[np.int64], node: int, near: str
     return min(rate, float(network.bandwidth[up].max(initial=0.0)) / (2 * max(1, n_nics)) or rate)
 
 
-def has_nvls(network: Network, unit: NDArray[np.int64], node: int) -> bool:
-    """Whether a switch inside the machine can reduce."""
-    inside = (unit == unit[node]) & (network.machine >= 0)
-    return bool((inside & network.aggregates & (network.kind == SWITCH)).any())
+def adding_switches(
+    network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]]
+) -> NDArray[np.integer[Any]]:
+    """Switches inside a machine that can reduce and that each of these GPUs has NVLinks to."""
+    inside = (unit == unit[gpus[0]]) & (network.machine >= 0) & network.aggregates & (network.kind == SWITCH)
+    links = inside[network.dst] & np.isin(network.src, gpus) & (network.metric == NVLINK_METRIC)
+    n_gpus = np.bincount(np.unique(network.src[links] * network.n_nodes + network.dst[links]) % network.n_nodes,
+                         minlength=network.n_nodes)  # fmt: skip
+    return np.flatnonzero(n_gpus == len(np.unique(gpus)))

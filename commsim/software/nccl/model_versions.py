@@ -6,9 +6,11 @@ the next one.
 References
 ----------
 NCCL, ``src/graph/tuning.cc`` of 2.17, 2.20, 2.27 and 2.30 (rules); tables of constants in the released libraries
-2.14.3, 2.18.3, 2.19.3, 2.22.3, 2.23.4, 2.25.1, 2.26.5, 2.27.7, 2.28.9, 2.29.7 and 2.30.7. Releases between two of
-these that agree are taken to be like them. Channels, and CollNet's factors, are those of 2.30 in every release. 2.18
-is 2.18.3; 2.18.1 still had 28 us for a tree's hop with Simple.
+2.14.3, 2.18.3, 2.19.3, 2.22.3, 2.23.4, 2.25.1, 2.26.5, 2.27.7, 2.28.9, 2.29.7, 2.30.7, 2.31.2 and 2.32.3. Releases
+between two of these that agree are taken to be like them. Channels, and CollNet's factors, are those of 2.30 in every
+release. 2.18 is 2.18.3; 2.18.1 still had 28 us for a tree's hop with Simple. All constants of 2.31.2 are those of
+2.30.7, the factors of trees and of NVLink SHARP too; 2.32.3 changed two of Blackwell. The pipelined cost model of
+2.32.6 has data of Vera Rubin only (its release notes), a generation that is not here.
 """
 
 from __future__ import annotations
@@ -155,6 +157,12 @@ _2_30 = Model(
     bus_gbs={},
     algorithms=("tree", "ring", *_COLLNET, "nvls", "nvls_tree", "pat"),
 )  # fmt: skip
+_2_32 = dataclasses.replace(
+    _2_30,
+    since=(2, 32),
+    ll_gbs={**_LL_HOPPER, "blackwell": (282.4, 90.0, 70.0)},
+    tree_ll128_gbs={**_TREE_LL128, "blackwell": (55.6, 36.7, 20.0)},
+)
 _2_29 = dataclasses.replace(_2_30, since=(2, 29), nvls_tree_gbs={**_2_30.nvls_tree_gbs, "blackwell": (0.0, 96.0, 43.8)})
 _2_28 = dataclasses.replace(
     _2_29, since=(2, 28), ring_ll128_gbs={**_RING_LL128, "blackwell": (73.4, 34.6, 73.4)}
@@ -254,7 +262,7 @@ _2_14 = dataclasses.replace(
 # Before 2.14 there was one kind of CollNet, the tree's chain.
 _2_8 = dataclasses.replace(_2_14, since=OLDEST, algorithms=("tree", "ring", "collnet_chain"))
 
-MODELS = (_2_30, _2_29, _2_28, _2_25, _2_23, _2_22, _2_19, _2_18, _2_17, _2_14, _2_8)
+MODELS = (_2_32, _2_30, _2_29, _2_28, _2_25, _2_23, _2_22, _2_19, _2_18, _2_17, _2_14, _2_8)
 
 
 def model_of(version: tuple[int, int] = NEWEST) -> Model:

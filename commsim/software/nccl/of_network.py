@@ -12,7 +12,14 @@ from commsim.core.machines.hardware import maker_of, read_hardware
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
-from commsim.software.nccl.machine_links import has_nvls, links_inside, links_outside, through_host
+from commsim.software.nccl.machine_links import (
+    adding_switches,
+    islands_inside,
+    links_inside,
+    links_outside,
+    through_host,
+    told_islands,
+)
 
 from .search import (
     CHANNEL_GBS,
@@ -130,7 +137,10 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     if many and given.channels is None and given.by_pattern is None:
         ring = channels["ring"]
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
-    adds = has_nvls(network, unit, node) and gpu in SINCE_HOPPER and counts.min() > 1
+    beside = nodes[unit[nodes] == unit[node]]
+    if told := told_islands(network, islands_inside(network, unit, beside)):
+        assumed.append(Assumption(told))
+    adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
     if given.nvls is not None or (adds and "nvls" not in channels):
         n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)

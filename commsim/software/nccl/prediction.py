@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, Call, nvls_channels
+from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, NEWEST, Call, nvls_channels
 from commsim.core.errors import InputError
 from commsim.core.units import microseconds
 
@@ -61,7 +61,7 @@ class Site:
     pcie: bool = False
     nics: float = 0.0
     network: str = ""
-    version: tuple[int, ...] = (2, 30)
+    version: tuple[int, ...] = NEWEST
     n_channels: int = 0
     p2p: bool = True
     n_nics: int = 1

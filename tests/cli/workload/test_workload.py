@@ -135,7 +135,7 @@ def test_timeline_and_phases_are_written_and_read_back(run, tmp_path):
     ("network", "workers", "link", "n_links"),
     [
         ("dgx-h100@star:machines=2", 16, "m0.nic0:switch0", 8),
-        ("leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=10Gbps,oversubscription=4", 4, "h0:leaf0", 1),
+        ("leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=10Gbps,uplink_bandwidth=5Gbps", 4, "h0:leaf0", 1),
     ],
 )
 def test_phases_are_the_demand_of_a_link_out_of_a_machine(run, commsim, tmp_path, network, workers, link, n_links):

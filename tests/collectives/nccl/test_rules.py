@@ -221,7 +221,7 @@ def test_all_channels_together_carry_all_bytes_and_none_more_than_the_others():
         ({"algorithm": "pat"}, "NCCL has no all_reduce with algorithm=pat; it has ring, tree, nvls"),
         ({"algorithm": "nvls", "protocol": "ll"}, "algorithm=nvls has protocol=simple only, got ll; ring and tree"),
         ({"protocol": "ll256"}, "protocol must be one of ll, ll128, simple, got 'll256'"),
-        ({"n_channels": 65}, r"NCCL 2.30 has 1..64 channels, got channels=65"),
+        ({"n_channels": 65}, r"NCCL 2.32 has 1..64 channels, got channels=65"),
         ({"n_channels": 33, "version": (2, 21)}, r"NCCL 2.21 has 1..32 channels, got channels=33"),
         ({"operation": "gather"}, "by algorithm and protocol, not gather"),
         ({"size": 0}, "at least 1 byte"),
@@ -232,9 +232,9 @@ def test_what_nccl_does_not_have_is_refused(changed, message):
         Call(**{"operation": "all_reduce", "size": 2**20, "n_ranks": 8} | changed)
 
 
-@pytest.mark.parametrize("text", ["3.0", "2.7", "2.31", "new", "2", "2.27.5.1", ""])
+@pytest.mark.parametrize("text", ["3.0", "2.7", "2.33", "new", "2", "2.27.5.1", ""])
 def test_a_version_whose_rules_are_not_known_is_refused_with_those_that_are(text):
-    with pytest.raises(InputError, match=r"2\.8 to 2\.30"):
+    with pytest.raises(InputError, match=r"2\.8 to 2\.32"):
         read_version(text)
 
 

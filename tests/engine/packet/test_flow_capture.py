@@ -12,7 +12,7 @@ from commsim.engine.packet.transports.spraying import Spraying, usual_path
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import plan_of
 
-NARROW = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=4"
+NARROW = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,uplink_bandwidth=50Gbps"
 SIZE = 1 << 20
 
 

@@ -210,7 +210,7 @@ def test_balanced_takes_equal_parts_of_as_few_racks_as_have_room() -> None:
     assert sorted(counts.values()) == [8, 8]
 
 
-PODS = three_tier(2, 4, 4, 2, 2, rack_oversubscription=4.0)
+PODS = three_tier(2, 4, 4, 2, 2, oversubscription=2.0)
 RUNNING = tuple(
     job(f"r{i}", 4, placement=tuple(f"h{h}" for h in (8 * i, 8 * i + 1, 8 * i + 4, 8 * i + 5))) for i in range(3)
 )
@@ -250,7 +250,7 @@ def scaled(network: Network, factors: dict[str, float]) -> Network:
 
 
 @pytest.mark.parametrize(
-    "network", [NETWORK, PODS, fat_tree(4), leaf_spine(3, 1, 5, oversubscription=2)], ids=lambda one: one.name[:12]
+    "network", [NETWORK, PODS, fat_tree(4), leaf_spine(3, 1, 5, oversubscription=2.5)], ids=lambda one: one.name[:12]
 )
 def test_no_group_of_a_regular_network_has_less_bandwidth_than_others(network) -> None:
     assert not poor_groups(network, nearness(network)).any()

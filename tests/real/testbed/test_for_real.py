@@ -48,7 +48,7 @@ def star():
 @pytest.fixture(scope="module")
 def clos():
     """Two to one: two hosts at 200 Mbit/s under a leaf with two uplinks of half of that."""
-    spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=200Mbps,oversubscription=2,latency=0s"
+    spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=200Mbps,uplink_bandwidth=100Mbps,latency=0s"
     with up_for_now(spec, "clos", "dmodk") as found:
         yield found
 

@@ -38,7 +38,7 @@ def test_ranks_under_one_switch_are_a_star_whatever_else_there_is():
     apart = ring_case(network, n_ranks=9)
     assert (apart.network, apart.oversubscription, apart.near) == ("leaf_spine", 4, 8)
     assert apart.rate == apart.product / 5e-7 == 1e9
-    slower = ring_case(leaf_spine(2, 4, 4, 1e9, oversubscription=2.0))
+    slower = ring_case(leaf_spine(2, 4, 4, 1e9, uplink_bandwidth=5e8))
     assert (slower.rate, slower.unevenness) == (5e8, 2)
 
 

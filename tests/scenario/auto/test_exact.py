@@ -21,7 +21,7 @@ def networks(p, seed):
     rng = np.random.default_rng(seed)
     return [
         star(p + 1),
-        leaf_spine(2, 2, p, oversubscription=float(rng.choice([1.0, 2.0]))),
+        leaf_spine(2, 2, p, uplink_bandwidth=p * 12.5e9 / (2 * float(rng.choice([1.0, 2.0])))),
         fat_tree(4),
         ring(p + 1),
         torus((3, 3)),
@@ -63,7 +63,7 @@ def test_on_a_star_the_closed_form_is_exact(name):
         ("double_tree_all_reduce", star(4), "double_tree_all_reduce has none"),
         ("ring_all_reduce", leaf_spine(2, 1, 3), "pairs of participants differ in latency"),
         ("ring_all_reduce", leaf_spine(2, 1, 2), "2 pairs of participants share leaf0:spine0"),
-        ("ring_all_reduce", leaf_spine(2, 1, 2, oversubscription=4.0), "ports are not the slowest links"),
+        ("ring_all_reduce", leaf_spine(2, 1, 2, uplink_bandwidth=6.25e9), "ports are not the slowest links"),
         ("pairwise_all_to_all", fully_connected(4), "messages leave a rank by several links"),
         ("topk_a:density=0.1", star(4), "the data is sparse"),
     ],

@@ -31,7 +31,7 @@ def test_on_a_ring_both_directions_count(p, rate):
 
 
 def test_racks_that_are_oversubscribed_are_what_limits():
-    rate, why = tightest(leaf_spine(4, 2, 8, 1e9, oversubscription=16.0))
+    rate, why = tightest(leaf_spine(4, 2, 8, 1e9, uplink_bandwidth=0.25e9))
     assert rate == pytest.approx(4 * 0.5e9 / (2 * 3))
     assert why.endswith("all 4 racks together")
 

@@ -3,6 +3,7 @@
 import pytest
 from nccl_settings import setting, table
 
+from collectives.nccl.call import NEWEST, OLDEST
 from commsim.software.nccl import search
 from commsim.software.nccl.choice import cell_time
 from commsim.software.nccl.gpu_costs import costs
@@ -93,9 +94,9 @@ def test_the_plateau_of_rings_began_at_4_kib_for_each_rank():
     assert cell_time(newer, "all_reduce", ring, edge) == pytest.approx(1.5 * ring.latency + edge / ring.bandwidth)
 
 
-def test_every_release_from_2_8_to_2_30_has_a_model_with_a_row_for_each_of_its_algorithms():
+def test_every_release_from_the_oldest_to_the_newest_has_a_model_with_a_row_for_each_of_its_algorithms():
     assert [model.since for model in MODELS] == sorted((model.since for model in MODELS), reverse=True)
-    for minor in range(8, 31):
+    for minor in range(OLDEST[1], NEWEST[1] + 1):
         model = model_of((2, minor))
         assert model.since <= (2, minor)
         assert set(model.algorithms) <= set(ALGORITHMS)
@@ -112,3 +113,12 @@ def test_every_generation_has_a_row_in_each_table():
     tables = (search.CHANNEL_GBS, search.CHANNEL_NET_GBS, search.NVLS_EFFICIENCY)
     assert all(tuple(table) == search.GENERATIONS for table in tables)
     assert {*costs().primitives} == {*search.GENERATIONS}
+
+
+def test_2_32_gives_trees_of_blackwell_more_with_ll128_on_two_nodes_and_changes_nothing_of_others():
+    for gpu in ("volta", "ampere", "hopper", "blackwell"):
+        old, new = (table(of((2, minor), 2, gpu=gpu)) for minor in (31, 32))
+        changed = {name for name in new if new[name].bandwidth != old[name].bandwidth}
+        assert changed == ({"tree/ll128"} if gpu == "blackwell" else set())
+    tree = {minor: table(of((2, minor), 2, gpu="blackwell"))["tree/ll128"].bandwidth for minor in (31, 32)}
+    assert 1 < tree[32] / tree[31] <= 36.7 / 31.67  # or what the search's channels have

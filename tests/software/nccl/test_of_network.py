@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.placement import place
+from commsim.core.placement import Placement, place
 from commsim.scenario.inputs import load_network
 from commsim.software.nccl.of_network import Given, setting_of
 
@@ -98,3 +98,51 @@ def test_a_rack_of_72_gpus_has_32_heads_of_nvlink_sharp():
     nvls = derive("gb200-nvl72").channels["nvls"]
     assert nvls.n == 32
     assert 32 * nvls.intra <= 721.8e9
+
+
+def read_matrix(tmp_path, off=(), islands=8):
+    """A box of eight GPUs on NVSwitch as nvidia-smi says it, some of them off it."""
+    from commsim.formats.machines.nvidia_smi import read_nvidia_smi
+
+    rows = [
+        " ".join("X" if a == b else "NV18" if a // islands == b // islands and not {a, b} & set(off) else "SYS"
+                 for b in range(8))
+        for a in range(8)
+    ]  # fmt: skip
+    text = "\n".join([" ".join(f"GPU{i}" for i in range(8)), *(f"GPU{i} {row}" for i, row in enumerate(rows))])
+    (tmp_path / "box.txt").write_text(text + "\nNVIDIA H100\n")
+    return read_nvidia_smi(tmp_path / "box.txt")
+
+
+def setting_on(network, gpus):
+    return setting_of(network, Placement(gpus), len(gpus), Given())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"off": [2]}, "no NVLink joins gpu2 to other GPUs"),
+        ({"islands": 4}, "NVLinks join only gpu0 to gpu3; gpu4 to gpu7"),
+        (
+            {"off": [5], "islands": 4},
+            "no NVLink joins gpu5 to other GPUs, and NVLinks join only gpu0 to gpu3; gpu4, gpu6, gpu7",
+        ),
+    ],
+)
+def test_gpus_that_no_nvlink_joins_to_the_others_are_named_and_slow_all_down(tmp_path, options, told):
+    network = read_matrix(tmp_path, **options)
+    setting = setting_on(network, range(8))
+    assert any(one.what.startswith(told) for one in setting.assumed)
+    assert "nvls" not in setting.channels
+    ring = setting.channels["ring"]
+    assert ring.path_intra == "PHB"
+    assert ring.n * ring.intra <= 48e9
+
+
+def test_gpus_of_one_island_have_nvlink_sharp(tmp_path):
+    network = read_matrix(tmp_path, islands=4)
+    for gpus in (range(4), range(4, 8)):
+        setting = setting_on(network, gpus)
+        assert setting.channels["nvls"].n == 4
+        assert setting.channels["ring"].path_intra == "NVL"
+        assert not any("NVLink joins" in one.what for one in setting.assumed)

@@ -72,12 +72,12 @@ def test_experts_expose_traffic_and_outside_of_a_machine_more():
 
 
 def test_oversubscription_and_dead_switches_cost_a_step_what_they_cost_its_collectives():
-    two = "dgx-h100@leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,oversubscription="
+    two = "dgx-h100@leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,uplinks_per_spine=2"
     asked = {"ranks": 16, "global_batch": 16, "factor": 1.0}
-    whole = cs.training_step("llama3-8b", "h100", f"{two}1", **asked)
-    over = cs.training_step("llama3-8b", "h100", f"{two}4", **asked)
-    slow = cs.training_step("llama3-8b", "h100", f"{two}1", scale=["link:leaf*:spine*=0.25"], **asked)
-    dead = cs.training_step("llama3-8b", "h100", f"{two}1", fail=[f"switch:spine{i}" for i in (1, 2, 3)], **asked)
+    whole = cs.training_step("llama3-8b", "h100", two, **asked)
+    over = cs.training_step("llama3-8b", "h100", f"{two},uplink_bandwidth=12.125GB/s", **asked)
+    slow = cs.training_step("llama3-8b", "h100", two, scale=["link:leaf*:spine*=0.25"], **asked)
+    dead = cs.training_step("llama3-8b", "h100", two, fail=[f"switch:spine{i}" for i in (1, 2, 3)], **asked)
     assert over.time == pytest.approx(slow.time)
     assert whole.time < min(over.time, dead.time)
     assert over.exposed["data"] / whole.exposed["data"] > 1.5 < dead.exposed["data"] / whole.exposed["data"]

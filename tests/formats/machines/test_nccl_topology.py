@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.network import CPU, GPU, NIC
-from commsim.formats.nccl_topology import read_nccl_topology
+from commsim.core.network import CPU, GPU, NIC, SWITCH
+from commsim.formats.machines.nccl_topology import read_nccl_topology
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes
 
@@ -253,3 +253,145 @@ def test_a_fault_is_named_with_its_line(tmp_path, text, message):
     with pytest.raises(InputError) as refusal:
         read_nccl_topology(path)
     assert str(refusal.value).startswith(f"{path}, {message}")
+
+
+def chips(*buses, count=9):
+    return "".join(f'<nvlink target="{bus}" count="{count}" tclass="0x068000"/>' for bus in buses)
+
+
+def box(*links, sm=90, **options):
+    """A machine of GPUs on one socket, each with these links."""
+    return cpu("".join(pci(f"0:{i}:0.0", "0x030200", gpu(i, link, sm)) for i, link in enumerate(links)), **options)
+
+
+def test_switches_of_gpus_since_hopper_can_add(tmp_path):
+    def adds(sm, **options):
+        network = read(tmp_path, box(*[NVS] * 4, sm=sm), **options)
+        return bool(network.aggregates[network.nodes.index("nvswitch0")])
+
+    assert [adds(sm) for sm in (80, 90, 100)] == [False, True, True]
+    assert not adds(90, nvls=False)
+    assert adds(80, nvls=True)
+    assert not adds(90, gpu="ampere")
+
+
+def test_a_gpu_off_the_switch_stays_off_it(tmp_path):
+    network = read(tmp_path, box(NVS, NVS, "", NVS))
+    assert path(network, "gpu0", "gpu3") == ["nvswitch0", "gpu3"]
+    assert path(network, "gpu0", "gpu2") == ["cpu0", "gpu2"]
+    assert not network.forwards[network.endpoints].any()
+
+
+def test_gpus_that_share_no_chip_are_islands(tmp_path):
+    left, right = chips("c0", "c1"), chips("d0", "d1")
+    network = read(tmp_path, box(left, left, right, right))
+    assert path(network, "gpu0", "gpu1") == ["nvswitch0", "gpu1"]
+    assert path(network, "gpu2", "gpu3") == ["nvswitch1", "gpu3"]
+    assert path(network, "gpu1", "gpu2") == ["cpu0", "gpu2"]
+
+
+def test_chips_that_only_some_gpus_reach_are_one_switch(tmp_path):
+    network = read(tmp_path, box(chips("c0"), chips("c0", "c1"), chips("c1")))
+    assert path(network, "gpu0", "gpu2") == ["nvswitch0", "gpu2"]
+    assert rate(network, "gpu0", "nvswitch0") == pytest.approx(9 * 20.6)
+    assert rate(network, "gpu1", "nvswitch0") == pytest.approx(18 * 20.6)
+
+
+def test_rates_that_the_user_says_replace_those_of_the_file(tmp_path):
+    devices = pci("0:1:0.0", "0x030200", gpu(0, NVS)) + pci("0:2:0.0", "0x020000", net(0))
+    network = read(tmp_path, cpu(devices), gpu="blackwell", pcie=63e9, nic=25e9)
+    assert network.hardware == "gpu=blackwell,cpu=amd"
+    assert rate(network, "gpu0", "nvswitch0") == pytest.approx(18 * 40.1)
+    assert rate(network, "gpu0", "cpu0") == pytest.approx(63)
+    assert rate(network, "nic0", "cpu0") == pytest.approx(25)
+
+
+def known(bus, vendor, device, inside="", code="0x030200"):
+    return f'<pci busid="{bus}" class="{code}" vendor="{vendor}" device="{device}">{inside}</pci>'
+
+
+@pytest.mark.parametrize(
+    ("device", "hardware"),
+    [
+        ("0x2330", "gpu=hopper"), ("0x2324", "gpu=hopper"), ("0x2329", "gpu=hopper"), ("0x20b2", "gpu=ampere"),
+        ("0x20f3", "gpu=ampere"), ("0x26b9", "gpu=ada"), ("0x1eb8", "gpu=turing"), ("0x1db5", "gpu=volta"),
+        ("0x2901", "gpu=blackwell"), ("0x2941", "gpu=blackwell"), ("0x3182", "gpu=blackwell"), ("0xffff", ""),
+    ],
+)  # fmt: skip
+def test_without_sm_the_pci_device_says_which_gpu_it_is(tmp_path, device, hardware):
+    network = read(tmp_path, cpu(known("0:1:0.0", "0x10de", device), vendor="GenuineIntel"))
+    assert network.hardware == f"{hardware},cpu=intel".lstrip(",")
+
+
+def test_without_sm_and_device_the_number_of_nvlinks_points_to_a_gpu(tmp_path):
+    gpus = [pci(f"0:{i}:0.0", "0x030200", f'<gpu dev="{i}">{NVS}</gpu>') for i in range(8)]
+    network = read(tmp_path, cpu("".join(gpus)))
+    assert network.hardware == "gpu=hopper,cpu=amd,guessed=gpu"
+    assert rate(network, "gpu0", "nvswitch0") == pytest.approx(18 * 20.6)
+    assert read(tmp_path, cpu("".join(gpus)), sm=100).hardware == "gpu=blackwell,cpu=amd"
+
+
+def amd(bus, dev, targets=(), gcn="gfx942", sm=304, device="", code="0x120000"):
+    """A GPU as RCCL writes it; xGMI to some buses, each with its number of links."""
+    links = "".join(f'<xgmi target="{bus}" count="{n}" tclass="0x120000"/>' for bus, n in targets)
+    named = f' gcn="{gcn}"' if gcn else ""
+    inside = f'<gpu dev="{dev}" sm="{sm}"{named} arch="38911" rank="{dev}" gdr="1">{links}</gpu>'
+    return known(bus, "0x1002" if device else "", device, inside, code)
+
+
+def amd_mesh(n, count=1, **options):
+    return cpu("".join(amd(f"0:{i}:0.0", i, [(f"0:{k}:0.0", count) for k in range(n) if k != i], **options)
+                       for i in range(n)), vendor="AMD", family=0xAF)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "generation", "gb"),
+    [
+        ({"gcn": "gfx942"}, "cdna3", 48),  # MI300X, MI308X
+        ({"gcn": "940", "sm": 228}, "cdna3", 48),  # MI300A, as older RCCL writes it
+        ({"gcn": "gfx950", "sm": 256}, "cdna4", 76.8),
+        ({"gcn": "910", "sm": 104}, "cdna2", 36),  # MI250
+        ({"gcn": "gfx90a:sramecc+:xnack-", "sm": 104}, "cdna2", 36),
+        ({"gcn": "908", "sm": 120}, "cdna1", 24),
+        ({"gcn": "906", "sm": 64}, "vega", 24),
+        ({"gcn": "", "device": "0x74a2", "sm": 80}, "cdna3", 48),  # MI308X
+        ({"gcn": "", "device": "0x740c", "sm": 104}, "cdna2", 36),
+    ],
+)
+def test_dumps_of_rccl_are_machines_of_amd(tmp_path, options, generation, gb):
+    network = read(tmp_path, amd_mesh(4, **options))
+    assert network.hardware == f"gpu={generation},cpu=amd"
+    assert path(network, "gpu0", "gpu3") == ["gpu3"]
+    assert rate(network, "gpu0", "gpu3") == pytest.approx(gb)
+    assert not (network.kind == SWITCH).any()
+
+
+def test_the_dies_of_a_package_have_more_links_and_forward(tmp_path):
+    rows = [[(1, 4), (2, 1)], [(0, 4), (3, 1)], [(3, 4), (0, 1)], [(2, 4), (1, 1)]]
+    gpus = [amd(f"0:{i}:0.0", i, [(f"0:{k}:0.0", n) for k, n in row], "gfx90a", 104) for i, row in enumerate(rows)]
+    network = read(tmp_path, cpu("".join(gpus)))
+    assert rate(network, "gpu0", "gpu1") == pytest.approx(4 * 36)
+    assert rate(network, "gpu0", "gpu2") == pytest.approx(36)
+    assert network.forwards[network.endpoints].all()
+
+
+def test_amd_s_gpus_on_pcie_are_known_by_vendor_or_by_a_number_of_units_that_is_no_capability(tmp_path):
+    by_units = cpu(pci("0:1:0.0", "0x030200", '<gpu dev="0" sm="304"/>'))
+    assert read(tmp_path, by_units).hardware == "gpu=cdna3,cpu=amd,guessed=gpu"
+    by_class = cpu(known("0:1:0.0", "0x1002", "0x74a1", code="0x120000"))
+    assert read(tmp_path, by_class).hardware == "gpu=cdna3,cpu=amd"
+    assert read(tmp_path, by_units, gpu="cdna2").hardware == "gpu=cdna2,cpu=amd"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gpu": "hopper"}, "box.xml: gpu=hopper is NVIDIA's, and the file has GPUs of AMD"),
+        ({"sm": 90}, "box.xml: sm=90 is NVIDIA's, and the file has GPUs of AMD"),
+    ],
+)
+def test_gpus_of_another_maker_are_refused(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, amd_mesh(2), **options)
+    with pytest.raises(InputError, match="gpu=cdna3 is AMD's, and the file has GPUs of NVIDIA"):
+        read(tmp_path, box(NVS, NVS), gpu="cdna3")

@@ -1,0 +1,252 @@
+"""One machine from the text that ``nvidia-smi topo -m`` prints: how each pair of GPUs and NICs is connected.
+
+The matrix says how devices are connected, not how fast: rates are those of the GPU. Which one that is follows from a
+name in the text, from GPUs that are NUMA nodes of their own, or from the number of NVLinks; else it is a guess.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.machines.parts import Parts
+from commsim.core.network import CPU, GPU, NIC, Network
+from commsim.core.units import Bandwidth
+from commsim.files.whole_files import read_text
+
+from .gpu_models import Gpu, of_links, of_names, of_user
+
+_DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|rdma|irdma|roce|ibp|ionic|cxi)\w*)", re.ASCII)
+_RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
+_SAME_SWITCH, _SAME_SOCKET = {"PIX", "PXB"}, {"PIX", "PXB", "PHB", "NODE"}
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_MAX_LINKS = 18
+_COLUMNS = 3  # of affinity: to CPUs, to NUMA nodes, and the NUMA node that a GPU is
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    names: list[str]
+    kinds: list[int]
+    relation: list[list[str]]
+    affinity: list[list[str]]
+    text: str
+
+    @property
+    def gpus(self) -> list[int]:
+        return [i for i, kind in enumerate(self.kinds) if kind == GPU]
+
+    @property
+    def is_grace(self) -> bool:
+        """Whether GPUs are NUMA nodes of their own."""
+        own = [self.affinity[i][2] for i in self.gpus if len(self.affinity[i]) == _COLUMNS]
+        return bool(own) and all(text.isdecimal() for text in own)
+
+    def pairs(self) -> Iterable[tuple[int, int, str]]:
+        return ((a, b, self.relation[a][b]) for a, b in itertools.combinations(range(len(self.names)), 2))
+
+    def links(self, a: int, b: int) -> int:
+        """NVLinks between two devices."""
+        relation = self.relation[a][b]
+        return int(relation[2:]) if relation.startswith("NV") else 0
+
+    def components(self, relations: set[str], *, by_affinity: bool = False) -> list[list[int]]:
+        """Devices that some chain of `relations` joins, each set in order, sets in the order of their first member.
+
+        NVLink hides how two GPUs are connected otherwise; with `by_affinity` those of equal CPU and NUMA affinity, as
+        far as the matrix has these columns, belong together too.
+        """
+        group = list(range(len(self.names)))
+        for a, b, relation in self.pairs():
+            near = by_affinity and self.affinity[a][:2] == self.affinity[b][:2] != []
+            if (near or relation in relations) and group[a] != group[b]:
+                old = group[b]
+                group = [group[a] if g == old else g for g in group]
+        return [[i for i, g in enumerate(group) if g == key] for key in dict.fromkeys(group)]
+
+    def sockets(self) -> list[list[int]]:
+        """Devices of each socket.
+
+        GPUs beside Grace are NUMA nodes of their own, so that their CPU's NICs are said to be on another one: where
+        there are as many sockets of NICs as of GPUs, these are the same in order.
+        """
+        found = self.components(_SAME_SOCKET, by_affinity=True)
+        with_gpus = [s for s in found if any(self.kinds[i] == GPU for i in s)]
+        others = [s for s in found if s not in with_gpus]
+        if self.is_grace and len(others) == len(with_gpus):
+            return [sorted(a + b) for a, b in zip(with_gpus, others, strict=True)]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Island:
+    """GPUs that NVLinks join, by a switch or directly; one that none joins is alone.
+
+    Parameters
+    ----------
+    gpus : list of int
+        Its GPUs.
+    used : list of int
+        NVLinks of each of them.
+    is_switched : bool
+        Whether they lead to a switch.
+    """
+
+    gpus: list[int]
+    used: list[int]
+    is_switched: bool
+
+
+def read_nvidia_smi(
+    path: str | Path, gpu: str | None = None, sm: int | None = None, nvlink: Bandwidth | None = None,
+    nvls: bool | None = None, pxn: bool | None = None, pcie: Bandwidth | None = None, nic: Bandwidth | None = None,
+) -> Network:  # fmt: skip
+    """Read a machine from the output of ``nvidia-smi topo -m``.
+
+    Parameters
+    ----------
+    path : path
+        The text, as it was printed.
+    gpu : str, optional
+        Generation of the GPUs, such as hopper; default: that of a name in the text, else what the number of NVLinks
+        points to, and if it points to several, the likeliest one, which the network's hardware calls a guess.
+    sm : int, optional
+        Compute capability of the GPUs, 90 for 9.0, in place of `gpu`.
+    nvlink : float, bytes/s, optional
+        Bandwidth of all NVLinks of the GPU that has most; default: their number times the rate of one.
+    nvls : bool, optional
+        Whether NVSwitches can add (NVLink SHARP); default: with GPUs since Hopper.
+    pxn : bool, optional
+        Whether a GPU sends over NVLink and the NIC of another one where that is on the receiver's rail; default: where
+        one switch joins all GPUs and there are NICs.
+    pcie : float, bytes/s, optional
+        Bandwidth of the PCIe link of a GPU and of the uplink of a PCIe switch; default: what such GPUs usually have.
+    nic : float, bytes/s, optional
+        Bandwidth of a NIC; default: that of its PCIe link, since the matrix does not have it.
+
+    Returns
+    -------
+    Network
+        ``gpu0 …`` and ``nic0 …`` in the order of the matrix; ``cpu0 …`` for what SYS separates; ``pcie0 …`` for what
+        PIX and PXB join; ``nvswitch0 …`` for each set of GPUs that have too few NVLinks to reach each other directly.
+
+    Raises
+    ------
+    InputError
+        Without a matrix, or if a cell is not known, or two cells contradict each other; names the line.
+    """
+    matrix = _read_matrix(path)
+    islands = _islands(matrix)
+    made = of_user(path, gpu, sm, "nvidia") or of_names(matrix.text) or _guessed(matrix, islands)
+    pcie = pcie if pcie is not None else made.pcie
+    whole = len(islands) == 1 and islands[0].is_switched
+    pxn = pxn if pxn is not None else whole and NIC in matrix.kinds
+    parts = Parts()
+    numbers = itertools.count(), itertools.count()
+    for kind in matrix.kinds:
+        if kind == GPU:
+            parts.add(f"gpu{next(numbers[0])}", kind, forwards=pxn)
+        else:
+            parts.add(f"nic{next(numbers[1])}", kind)
+    _plug(parts, matrix, pcie, nic)
+    parts.join_cpus(made.inter_cpu)
+    most = max((n for island in islands for n in island.used), default=0)
+    rate = made.link if nvlink is None else nvlink / max(1, most)
+    _add_nvlinks(parts, matrix, islands, rate, aggregates=nvls if nvls is not None else made.has_nvls)
+    guessed = ("nic",) if nic is None and NIC in matrix.kinds else ()
+    hardware = made.facts(*guessed, cpu="arm" if matrix.is_grace else "")
+    return dataclasses.replace(parts.build(str(path)), hardware=hardware)
+
+
+def _plug(parts: Parts, matrix: _Matrix, pcie: float, nic: float | None) -> None:
+    """Add sockets and PCIe switches, and plug all devices in."""
+    port = [pcie if kind == GPU or nic is None else nic for kind in matrix.kinds]
+    switches, hubs = matrix.components(_SAME_SWITCH), itertools.count()
+    for s, socket in enumerate(matrix.sockets()):
+        cpu = parts.add(f"cpu{s}", CPU)
+        for members in (m for m in switches if m[0] in socket):
+            devices = [(i, port[i]) for i in members]
+            if len(devices) == 1:
+                parts.leaf(cpu, devices[0])
+            else:
+                parts.crossing(cpu, parts.pcie_switch(f"pcie{next(hubs)}", devices), pcie)
+
+
+def _islands(matrix: _Matrix) -> list[_Island]:
+    """Split the GPUs by NVLink.
+
+    With a switch every pair is said to have all links of the GPU that has fewer, so that a GPU seems to have more than
+    there are. Two GPUs with all links of one between them may have either, at the same rate; a switch is commoner.
+    """
+    joined = {f"NV{matrix.links(a, b)}" for a, b, _ in matrix.pairs() if matrix.links(a, b)}
+    found = []
+    for gpus in (m for m in matrix.components(joined) if matrix.kinds[m[0]] == GPU):
+        of = [[matrix.links(a, b) for b in gpus] for a in gpus]
+        is_switched = max(map(sum, of)) > _MAX_LINKS or (len(gpus) == 2 and of[0][1] == _MAX_LINKS)
+        found.append(_Island(gpus, [max(row) if is_switched else sum(row) for row in of], is_switched))
+    return found
+
+
+def _guessed(matrix: _Matrix, islands: Sequence[_Island]) -> Gpu:
+    """Return the GPU that the island with most NVLinks points to."""
+    island = max(islands, key=lambda one: (max(one.used), len(one.gpus)))
+    return of_links(
+        max(island.used), len(island.gpus), is_switched=island.is_switched, is_grace=matrix.is_grace
+    )  # fmt: skip
+
+
+def _add_nvlinks(parts: Parts, matrix: _Matrix, islands: Sequence[_Island], rate: float, *, aggregates: bool) -> None:
+    """Join the GPUs of each island, by a switch or directly; `rate` is that of one NVLink."""
+    switches = itertools.count()
+    for island in islands:
+        if island.is_switched:
+            speed = [n * rate for n in island.used]
+            parts.join_gpus(
+                f"nvswitch{next(switches)}", dict(zip(island.gpus, speed, strict=True)), aggregates=aggregates
+            )
+        else:
+            pairs = itertools.combinations(island.gpus, 2)
+            parts.mesh({(a, b): n * rate for a, b in pairs if (n := matrix.links(a, b))}, island.gpus)
+
+
+def _read_matrix(path: str | Path) -> _Matrix:
+    text = _ESCAPES.sub("", read_text(path))
+    lines = text.splitlines()
+    header = next((n for n, line in enumerate(lines) if _is_header(line.split())), None)
+    if header is None:
+        raise InputError(f"{path}: no matrix of nvidia-smi topo -m: no line names its columns, beginning with GPU0")
+    names = list(itertools.takewhile(_DEVICE.fullmatch, lines[header].split()))
+    rows: dict[str, tuple[int, list[str]]] = {}
+    for n, line in enumerate(lines[header + 1 :], header + 2):
+        cells = line.split()
+        if not cells or cells[0] not in names:
+            break
+        if cells[0] in rows:
+            raise InputError(f"{path}, line {n}: a second row {cells[0]}")
+        rows[cells[0]] = n, cells[1:]
+    for name in names:
+        if name not in rows:
+            raise InputError(f"{path}, line {header + 1}: there is a column {name}, but no row")
+    for n, cells in rows.values():
+        if len(cells) < len(names):
+            raise InputError(f"{path}, line {n}: {len(cells)} cells, but there are {len(names)} columns of devices")
+        for cell in cells[: len(names)]:
+            if not _RELATION.fullmatch(cell):
+                raise InputError(f"{path}, line {n}: {cell!r} is not one of X, NV#, PIX, PXB, PHB, NODE, SYS")
+    matrix = [rows[name][1] for name in names]
+    for a, b in itertools.product(range(len(names)), repeat=2):
+        if matrix[a][b] != matrix[b][a] or (matrix[a][b] == "X") != (a == b):
+            raise InputError(f"{path}, line {rows[names[a]][0]}: {names[a]} is {matrix[a][b]} to {names[b]}, "
+                             f"but {names[b]} is {matrix[b][a]} to {names[a]}")  # fmt: skip
+    affinity = [rows[name][1][len(names) : len(names) + _COLUMNS] for name in names]
+    beside = "\n".join(lines[:header] + lines[header + 1 + len(names) :])
+    return _Matrix(names, [GPU if n.startswith("GPU") else NIC for n in names], matrix, affinity, beside)
+
+
+def _is_header(words: list[str]) -> bool:
+    return words[:1] == ["GPU0"] and not (len(words) > 1 and _RELATION.fullmatch(words[1]))
