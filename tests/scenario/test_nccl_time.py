@@ -60,8 +60,8 @@ def test_without_costs_only_links_cost_time_and_it_is_said_why():
 def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be_faster():
     """Over three machines large all-reduces take longer than in a ring by our own prediction, and nothing said so."""
     asked = prepare("nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@star:machines=3")
-    assert asked.remarks_of_sizes([2**24]) == []
-    (told,) = asked.remarks_of_sizes([2**24, 2**33])
+    assert asked.remarks_of_sizes([2**20]) == []
+    (told,) = asked.remarks_of_sizes([2**20, 2**33])
     site = asked.launch.site
     trees = predict(site, "all_reduce", 2**33, "nvls_tree", "simple")
     rings = min((predict(site, "all_reduce", 2**33, "ring", p) for p in ("simple", "ll128")), key=lambda r: r.seconds)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from collectives.nccl.call import Call
-from collectives.nccl.rules import cut, used_channels
+from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import direct_time, loop_of, nvls_time
@@ -460,15 +460,6 @@ def test_a_pair_has_its_link_alone():
 
 def test_trees_take_the_threads_that_rings_do_not_have():
     assert SHARE_ALONE == {"ll": 320 / 512, "ll128": 320 / 640, "simple": 320 / 512}
-
-
-def test_channels_of_a_nic_are_posted_in_turn_also_between_two_machines():
-    """The first chunk of a tree goes up and down once; 3 more channels of its rank wait 3 posts each way."""
-    plugin = Plugin(0, 0, 0, 1.0, post=2 * US)
-    ways = Ways(float("inf"), FREE, plugin, 1e18, n_nics=1, per_node=1)
-    alone, four = (Call("all_reduce", 2**10 * n, 2, 2, "tree", "ll", n) for n in (1, 4))
-    assert len(cut(four)) == 4  # of one NIC
-    assert tree_time(ways, four) - tree_time(ways, alone) == pytest.approx(2 * 3 * 2 * US, rel=1e-6)
 
 
 def test_a_tree_s_hop_with_ll128_is_nccl_s_share_of_a_ring_s():
