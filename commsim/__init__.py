@@ -100,6 +100,7 @@ _MODULES = {
     "commsim.core.program": ("Program",),
     "commsim.core.result": ("Result", "mean_busbw"),
     "commsim.core.schedule": ("Schedule",),
+    "commsim.core.spec": ("OwnFile",),
     "commsim.estimates": ("Estimate", "estimate"),
     "commsim.files.result_file": ("read_result",),
     "commsim.files.schedule_file": ("read_schedule",),

@@ -1,4 +1,8 @@
-"""Limits on work and memory that are asked for by mistake; and what a command that takes long may say of itself."""
+"""Limits on work and memory that are asked for by mistake; and what a command that takes long may say of itself.
+
+For a request of another program no file is opened: what opens files asks here, so that no reader of a request has to
+look for names of files in it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import contextlib
 import ctypes
 import math
 import os
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, cut, printable
 from commsim.core.units import format_time, parse_size
 
 # Seconds of estimated work, and the variable that sets another limit.
@@ -190,3 +196,33 @@ def _limit() -> float:
     if not limit > 0:
         raise InputError(f"{VARIABLE} must be positive seconds, such as 7200, got {text!r}")
     return limit
+
+
+_WITHOUT_FILES: ContextVar[bool] = ContextVar("without files", default=False)
+
+
+@contextlib.contextmanager
+def without_files() -> Iterator[None]:
+    """Open no file inside, as for a request of another program, whatever it names."""
+    token = _WITHOUT_FILES.set(True)
+    try:
+        yield
+    finally:
+        _WITHOUT_FILES.reset(token)
+
+
+def may_open_files() -> bool:
+    """Whether this is outside of :func:`without_files`."""
+    return not _WITHOUT_FILES.get()
+
+
+def require_files(path: object) -> None:
+    """Refuse to open a file for a request.
+
+    Raises
+    ------
+    InputError
+        Inside of :func:`without_files`.
+    """
+    if not may_open_files():
+        raise InputError(f"a request cannot name a file, got {cut(printable(str(path)))}")

@@ -14,6 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from .core.errors import InputError, wrong_kind
+from .limits import require_files
 
 
 @contextlib.contextmanager
@@ -65,6 +66,7 @@ def check_regular(path: str | Path) -> None:
     InputError
         Also if it is missing.
     """
+    require_files(path)
     try:
         path = Path(path)
         path.stat()

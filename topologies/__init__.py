@@ -5,10 +5,12 @@ To add one, write ``topologies/NAME.py`` with a function decorated by :func:`top
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, ParamSpec, overload
 
 from commsim.core.errors import InputError
@@ -26,6 +28,7 @@ LINK_BANDWIDTH = 12.5e9
 LINK_LATENCY = 500e-9
 
 MAX_NODES, MAX_LINKS = 2**22, 2**25
+_LARGEST: ContextVar[tuple[int, int]] = ContextVar("largest network", default=(MAX_NODES, MAX_LINKS))
 
 
 @overload
@@ -88,12 +91,24 @@ def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
     Raises
     ------
     InputError
-        If there would be more than ``MAX_NODES`` nodes or ``MAX_LINKS`` directed links.
+        If there would be more than ``MAX_NODES`` nodes or ``MAX_LINKS`` directed links, or more than
+        :func:`at_most` allows.
     """
-    if n_nodes > MAX_NODES or n_links > MAX_LINKS:
+    most_nodes, most_links = _LARGEST.get()
+    if n_nodes > most_nodes or n_links > most_links:
         raise InputError(
-            f"{name} would have {n_nodes} nodes and {n_links} links; at most {MAX_NODES} and {MAX_LINKS} are built"
+            f"{name} would have {n_nodes} nodes and {n_links} links; at most {most_nodes} and {most_links} are built"
         )
+
+
+@contextlib.contextmanager
+def at_most(n_nodes: int, n_links: int) -> Iterator[None]:
+    """Build no network inside that has more nodes or directed links, as for a request of another program."""
+    token = _LARGEST.set((n_nodes, n_links))
+    try:
+        yield
+    finally:
+        _LARGEST.reset(token)
 
 
 def bounded_power(name: str, base: int, exponent: int) -> int:

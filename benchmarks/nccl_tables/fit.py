@@ -34,6 +34,7 @@ TABLES = {
     "primitives.ampere": ("aic_a100_1x8_ag_2273", "aic_a100_1x2_ar_2273", "aic_a100_1x8_a2a_2273"),
     "primitives.hopper": (
         "aic_h100_1x8_ar_2292", "aic_h100_1x2_ar_2292", "aic_h100_1x8_ag_2292", "aic_h100_1x8_a2a_2292",
+        "aws_p5_2x8_ar",
     ),
     "primitives.blackwell": (
         "aic_b200_1x8_ar_2275", "aic_b200_1x8_ag_2275", "aic_gb200_1x4_rs_2292", "aic_gb200_1x4_a2a_2292",
@@ -51,11 +52,19 @@ TABLES = {
     "plugin.tcpxo": ("gcp_a3mega_2x8_ar",),
 }  # fmt: skip
 # What is fitted of a network besides latencies and efficiencies.
-MORE = {"slingshot": ("announce",), "roce": ("post",), "efa_staged": ("copy",), "sockets": ("copy",)}
+MORE = {"slingshot": ("announce",), "roce": ("post", "exchange"), "efa_staged": ("copy",), "sockets": ("copy",)}
 # What is not: of Simple over InfiniBand only rows of 512 MiB depend, so that NCCL's own 14 us stay (tuning.cc). Over
 # sockets the CPU's copies bound a rank, long before the NIC; what TCP leaves of slow ports is measured (nccl_real.md).
-# P5's large calls wait for NVLink SHARP and not for EFA, so that its NICs are taken whole.
-LESS = {"infiniband": ("hop_simple",), "efa2": ("efficiency",), "sockets": ("efficiency",)}
+# P5's large calls wait for NVLink SHARP and not for EFA, so that its NICs are taken whole. What the headers of
+# InfiniBand, RoCE and Slingshot leave of a NIC is no fit. A loop of NVLink SHARP takes as many launches on Hopper as on
+# Blackwell: no table of Hopper has fewer than eight heads.
+LESS = {
+    "infiniband": ("hop_simple", "efficiency"), "roce": ("efficiency",), "efa2": ("efficiency",),
+    "slingshot": ("efficiency",), "sockets": ("efficiency",), "hopper": ("nvls_loop",),
+}  # fmt: skip
+# Smallest size that a section is fitted on of a table: with NVLink SHARP every call of two P5 from there on. Calls of
+# one machine have chunks of 64 KiB up to 512 MiB, which do not tell what a head costs from what a byte costs.
+FROM = {("primitives.hopper", "aws_p5_2x8_ar"): 64 * 2**20}
 PLAIN = ("hop_ll", "hop_ll128", "hop_simple", "efficiency", "ll_efficiency")
 STRENGTH, SOFT = 0.03, 0.08
 # Largest change of a parameter, as a logarithm.
@@ -77,7 +86,7 @@ def values_of(known: Costs, section: str) -> dict[str, float]:
     """Return what is fitted of a section."""
     kind, name = section.split(".")
     if kind == "primitives":
-        return asdict(known.primitives[name])
+        return {key: value for key, value in asdict(known.primitives[name]).items() if key not in LESS.get(name, ())}
     if kind == "plugin":
         plugin = asdict(known.plugins[name])
         return {key: plugin[key] for key in (*PLAIN, *MORE.get(name, ())) if key not in LESS.get(name, ())}
@@ -97,12 +106,12 @@ def fit(known: Costs, section: str, tables: Sequence[Table]) -> Costs:
         there = at(logs)
         found = [
             math.log(t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds) / time)
-            for t in tables if t.site is not None for size, time in t.rows
+            for t in tables if t.site is not None for size, time in t.rows if size >= FROM.get((section, t.id), 0)
         ]  # fmt: skip
         return np.array([*found, *(STRENGTH * logs)])
 
     # No efficiency above 1: what is beyond a link's rate is not a cost.
-    most = [max(1e-3, -math.log(v)) if "efficiency" in k else WIDEST for k, v in start.items()]
+    most = [max(1e-3, -math.log(v)) if "efficiency" in k or k == "exchange" else WIDEST for k, v in start.items()]
     bounds = ([-WIDEST] * len(start), most)
     return at(least_squares(residuals, np.zeros(len(start)), bounds=bounds, loss="soft_l1", f_scale=SOFT).x)
 
@@ -144,7 +153,7 @@ def written(known: Costs, section: str) -> list[str]:
     values = values_of(known, section)
     for key in order:
         if key in values:
-            is_plain = key.endswith("efficiency")
+            is_plain = key.endswith("efficiency") or key == "exchange"
             is_rate = "rate" in key or key == "copy"
             unit, suffix = (1.0, "") if is_plain else (1e-9, "_GBps") if is_rate else (1e6, "_us")
             lines.append(f"{key}{suffix} = {values[key] * unit:.4g}")

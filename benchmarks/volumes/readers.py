@@ -74,8 +74,8 @@ def _readers() -> dict[str, list[Callable[[str], Any]]]:
     from commsim.files.result_file import read_result
     from commsim.files.schedule_file import read_schedule
     from commsim.formats.kineto_operators import read_kernel_times
-    from commsim.formats.measured import read_measured
     from commsim.formats.machines.nvidia_smi import read_nvidia_smi
+    from commsim.formats.measured import read_measured
     from commsim.formats.profiles import read_calls
     from commsim.placement.cluster import read_cluster
     from commsim.placement.clusters.trace_file import read_trace

@@ -6,7 +6,8 @@ between, or in a network that reduces (SHARP).
 
 References
 ----------
-NCCL 2.30.7, ``src/transport/nvls.cc`` and ``src/device/all_reduce.h`` (runNvls, runTreeUpDown over NVLS).
+NCCL 2.30.7, ``src/transport/nvls.cc``, ``src/device/all_reduce.h`` (NVLS, and its trees) and ``src/graph/connect.cc``
+(connectNvls: the two trees alternate by channel, as they do in all releases since 2.18).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def write_nvls(
     pieces : Pieces
         Pieces: for each head one behind the other in an all-reduce; else a place for each rank.
     n_channels : int
-        Number of channels of the communicator, half of which take the second tree.
+        Number of channels of the communicator; channels of even and of odd number take the first and the second tree.
     up, down : bool
         Whether the sum goes to the heads, and from the heads to all.
     network : sequence of int64[n_participants]
@@ -71,7 +72,7 @@ def write_nvls(
             if network:
                 _in_network(p, loops, network)
             elif both and len(machines) > 1:
-                _between(p, owners, loops, trees, n_channels, first, count)
+                _between(p, owners, loops, trees, first, count)
             if down:
                 # On connections of their own: NCCL has other warps for it, so that nothing to be added waits behind.
                 p.copy(first, src=head, dst=switch, count=count, channel=channel + n_channels)
@@ -108,12 +109,12 @@ def _in_network(p: Program, loops: Sequence[Loop], network: Sequence[Parents]) -
 
 
 def _between(
-    p: Program, members: NDArray[np.int64], loops: Sequence[Loop], trees: Rows, n_channels: int,
-    first: NDArray[np.int64], count: NDArray[np.int64],
+    p: Program, members: NDArray[np.int64], loops: Sequence[Loop], trees: Rows, first: NDArray[np.int64],
+    count: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Write the trees between the heads of each rail: up and down."""
+    """Write the trees between the heads of each rail, which alternate by channel: up and down."""
     channel = np.array([loop.channel for loop in loops])
-    parent = np.array([trees[int(c >= (n_channels + 1) // 2)] for c in channel])  # [loop, machine]
+    parent = np.array([trees[c % 2] for c in channel])  # [loop, machine]
     depth = np.array([depths(row) for row in parent])
     shape = (len(loops), *members.shape)
     chunks, counts = first.reshape(shape), count.reshape(shape)

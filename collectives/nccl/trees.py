@@ -8,6 +8,7 @@ one is its mirror image for an even number of nodes, and shifted by one for an o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,6 +53,27 @@ def node_trees(n_nodes: int) -> tuple[Parents, Parents]:
     second = np.empty_like(first)
     second[image] = np.where(first < 0, -1, image[first])
     return first, second
+
+
+@functools.cache
+def busiest_share(n_nodes: int) -> float:
+    """Return what the busiest machine sends of an all-reduce whose halves take the two trees, in parts of its bytes.
+
+    Of each half a machine sends once to its parent and once to each child, and receives as much: two machines have one
+    neighbour in either tree, three have three in both together, and of more an inner machine has three and one.
+    """
+    links = np.zeros(n_nodes, np.int64)
+    for parent in node_trees(n_nodes):
+        below = np.flatnonzero(parent >= 0)
+        links[below] += 1
+        np.add.at(links, parent[below], 1)
+    return float(links.max() / 2)
+
+
+@functools.cache
+def tree_depth(n_nodes: int) -> int:
+    """Return the links from the furthest machine to the root: log2, or one more where their number is no power of 2."""
+    return max(int(depths(parent).max()) for parent in node_trees(n_nodes))
 
 
 def over_machines(machines: Sequence[Sequence[int]], nodes: Parents, rail: int, n: int) -> Parents:

@@ -87,6 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     _open_what_is_closed()
+    may_run = None
+    if argv and argv[0].startswith("--only-code="):
+        from commsim.core.own_files import read_only_code
+
+        may_run, argv = read_only_code(argv[0]), argv[1:]
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
     if argv and (argv[0] not in VERBS or argv[0] in WITH_OLD_WORDS):
@@ -108,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(words)
         command: Verb = vars(args).pop("command")
         verbose: bool = vars(args).pop(SHOW_ALL, False) or getattr(args, "verbose", False)
-        config = command.config.from_args(args)
+        config = command.config.from_args(args, may_run)
         _check_answers(config)
         from commsim.report.render import show
 

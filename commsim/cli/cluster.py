@@ -96,10 +96,12 @@ def run(config: RunConfig) -> Answer:
 
 
 def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
+    from commsim.core.spec import derived
     from commsim.placement.clusters.placement_choices import known_placing
     from commsim.placement.clusters.policy import POLICIES, load_policy
 
-    named = [load_policy(text).name for text in config.policy.split(",")] if config.policy else []
+    asked = config.policy or ""
+    named = [load_policy(derived(asked, text)).name for text in asked.split(",")] if asked else []
     placings: list[Placing] = [known_placing(text) for text in config.placing.split(",")] if config.placing else []
     if config.cassini and (config.compare or placings):
         other = "--placing" if placings else "--compare"

@@ -230,7 +230,7 @@ def _largest(
     from .run.replay import replay
 
     try:
-        runs, left_out = replay(config_of(config, path), rows, trusted=False)
+        runs, left_out = replay(config_of(config, path), rows)
     except CommsimError as error:
         runs, left_out = [], {path: str(error)}
     if runs:

@@ -101,7 +101,7 @@ def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Seque
     rows = [result.row() for result in results]
     flags = {k: v for k, v in vars(config).items() if k not in ("json", "csv", "report", "draw")}
     study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags}, remarks=said)
-    return write_report(with_runs(study, *replay(config, rows, trusted=True)), path)
+    return write_report(with_runs(study, *replay(config, rows)), path)
 
 
 def write_report(study: Study, path: str) -> list[str]:
@@ -262,7 +262,7 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
     study, run_flags = read_study(config.input, choice)
     if detail and run_flags and "config_hash" not in run_flags:  # a sweep that was exported has no flags
         rows = _rows(study.rows)
-        runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)
+        runs, left_out = replay(config_of(run_flags, config.input), rows)
         study = with_runs(study, runs, left_out)
         study = dataclasses.replace(study, remarks=(*study.remarks, *_failed(run_flags, runs)))
     if config.show_ranks is not None:

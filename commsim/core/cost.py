@@ -19,7 +19,7 @@ class LogGP:
     L : float, s
         Propagation along the path; occupies nothing.
     o : float, s
-        Overhead per message; occupies the sender's port.
+        Overhead per message; occupies a message engine of the sender, and the port that the message leaves by.
     B : float, bytes/s
         Bandwidth of the bottleneck.
     gamma : float, s/byte

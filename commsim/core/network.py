@@ -63,7 +63,8 @@ class Network(Value):
     aggregates : bool[n_nodes]
         Whether a helper (an aggregator) may be placed on the node; by default all but switches and NICs.
     overhead, recv_overhead : float64[n_nodes], s
-        ``o`` per message, occupying the node's port when it sends, and when it receives.
+        ``o`` per message, occupying a message engine of the node, and the port that the message uses, when it sends,
+        and when it receives.
     gamma : float64[n_nodes], s/byte
         Time to reduce one byte that has arrived.
     routing : str
@@ -88,6 +89,9 @@ class Network(Value):
         slower. Two networks that differ in nothing else are equal.
     left_out : str
         Switches that were asked for and would get no cable, such as ``2 of 4 spines``; by default empty. Not compared.
+    message_engines : int32[n_nodes]
+        Messages whose overheads the node can spend at once; by default 1. In a machine it is a NIC that a message
+        leaves or comes in by which spends them, else the node itself. Sending and receiving do not hinder each other.
 
     Raises
     ------
@@ -118,6 +122,7 @@ class Network(Value):
     software: str = ""
     family: str = dataclasses.field(default="", compare=False)
     left_out: str = dataclasses.field(default="", compare=False)
+    message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -146,6 +151,7 @@ class Network(Value):
             software: str = ...,
             family: str = ...,
             left_out: str = ...,
+            message_engines: ArrayLike = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -158,7 +164,8 @@ class Network(Value):
             put(self, field, freeze(getattr(self, field), np.float64, (m,), f"{self.name}: {field}"))
         for field in ("overhead", "recv_overhead", "gamma"):
             put(self, field, freeze(getattr(self, field), np.float64, (n,), f"{self.name}: {field}"))
-        put(self, "machine", freeze(self.machine, np.int32, (n,), f"{self.name}: machine"))
+        for field in ("machine", "message_engines"):
+            put(self, field, freeze(getattr(self, field), np.int32, (n,), f"{self.name}: {field}"))
         put(self, "kind", freeze(self.kind, np.uint8, (n,), f"{self.name}: kind"))
         for field, usual in (("forwards", FORWARDING), ("aggregates", AGGREGATING)):
             given = getattr(self, field)
@@ -188,6 +195,8 @@ class Network(Value):
             raise InputError(f"{self.name}: node kinds are {', '.join(KINDS)}")
         if not np.isin(self.kind, SEATS).any():
             raise InputError(f"{self.name}: a network needs at least one host, GPU or memory, for its ranks")
+        if n and self.message_engines.min() < 1:
+            raise InputError(f"{self.name}: a node has at least 1 message engine, got {self.message_engines.min()}")
         if n and self.machine.min() < -1:
             raise InputError(f"{self.name}: machines are numbered from 0, or -1 for none, got {self.machine.min()}")
         if self.routing not in ROUTINGS:

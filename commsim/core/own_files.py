@@ -1,32 +1,63 @@
-"""A user's own collective or topology: one Python file named on the command line, executed, and used like ours."""
+"""A user's own collective or topology: one Python file named on the command line, executed, and used like ours.
+
+This module has the only ``exec`` of a file that text names, and it asks for text of the type ``OwnFile``.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import inspect
+import os
+import shlex
 import sys
 import traceback
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from commsim.opening import read_regular
 
-from .errors import InputError
+from .errors import InputError, cut, printable
 from .registry import Entry, Registry, T
-from .spec import OWN_FILE, is_own_file, split_spec
+from .spec import OWN_FILE, OwnFile, is_own_file, split_spec
 
 # Of a user's own file of Python.
 MAX_OWN_BYTES = 2**24
+ONLY_CODE = "--only-code="
+# First words of a program's command that are no program of the user's.
+INTERPRETERS = ("python", "python3", sys.executable)
+ALLOWED_BY = "is executed with --allow-code FILE.py"
+Code: TypeAlias = Sequence[str | Path]
 
 
-def names_own_file(text: str) -> bool:
-    """Whether loading `text` executes a file: its own, or that of the fabric in ``MACHINE@FABRIC``."""
+def files_in(text: str) -> list[Path]:
+    """Files that loading `text` would execute: its own, or that of the fabric in ``MACHINE@FABRIC``."""
     parts = text.split("@")
-    return any(is_own_file("@".join(parts[i:])) for i in range(len(parts)))
+    tails = ("@".join(parts[i:]) for i in range(len(parts)))
+    return [Path(match[1]) for tail in tails if is_own_file(tail) and (match := OWN_FILE.fullmatch(tail))]
+
+
+def only_code(texts: Iterable[object]) -> str:
+    """Return the first word of a ``commsim`` command of another process, which is to execute the code of texts only.
+
+    Without it the flags of a command are what its user wrote, and may name any code.
+    """
+    named = dict.fromkeys(str(path) for text in texts if isinstance(text, OwnFile) for path in files_in(text))
+    return f"{ONLY_CODE}{os.pathsep.join(named)}"
+
+
+def read_only_code(word: str) -> list[str]:
+    """Return the files of that word."""
+    return [path for path in word.removeprefix(ONLY_CODE).split(os.pathsep) if path]
+
+
+def allowed(text: str, code: Code) -> str:
+    """Return a text of data as one that may be executed, if each file that it names is one of `code`."""
+    named = {path.resolve() for path in files_in(text)}
+    return OwnFile(text) if named and named <= {Path(path).resolve() for path in code} else text
 
 
 def resolve(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
@@ -57,12 +88,17 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
     Raises
     ------
     InputError
-        If the file cannot be read, raises, registers nothing, not what is asked for, or a function whose parameters
-        are not annotated.
+        If the text may not be executed, or the file cannot be read, raises, registers nothing, not what is asked for,
+        or a function whose parameters are not annotated.
     """
     match = OWN_FILE.fullmatch(text)
     if match is None:
         raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
+    if not isinstance(text, OwnFile):
+        raise InputError(
+            f"{printable(cut(match[1]))}: data does not execute code: name the file with a flag, or in Python with "
+            "cs.OwnFile(...)"
+        )
     path, (name, rest) = Path(match[1]), _split(match[2] or "")
     raw = split_spec(f"{name or path.stem}:{rest}")[1]
     names = _load(registry, path)
@@ -86,6 +122,38 @@ def guarded(build: Callable[..., T], path: Path) -> Callable[..., T]:
             return build(*args, **kwargs)
 
     return call
+
+
+def allowed_command(command: str, code: Code) -> OwnFile:
+    """Return the command of a program that may be run: ``python FILE.py``, or a file by itself, that is in `code`.
+
+    Raises
+    ------
+    InputError
+        If it is another one, or no command.
+    """
+    words = words_of(command)
+    run = words[1:] if words[0] in INTERPRETERS else words
+    if not run or Path(run[0]).resolve() not in {Path(path).resolve() for path in code}:
+        raise InputError(f"{cut(repr(command))} must be `python FILE.py`, which {ALLOWED_BY}")
+    return OwnFile(command)
+
+
+def words_of(command: str) -> list[str]:
+    """Return the words of a command.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"must be a command of a shell: {error}, got {command!r}") from None
+    if not words:
+        raise InputError("must be a command, such as 'python train.py'")
+    return words
 
 
 @contextlib.contextmanager

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import InputError, wrong_kind
+from commsim.limits import may_open_files
+
+from .errors import InputError, cut, wrong_kind
 from .units import PARSERS, WRITERS
 
 _WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
@@ -22,10 +24,34 @@ OWN_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
+class OwnFile(str):
+    """Text that may name Python code to be executed, such as ``FILE.py:function:key=value,...``.
+
+    Only text of this type is: that of a flag of the command line, and what a caller of Python made of it. What data
+    says, a file or a request, is plain text, and so is all that is computed from text, whose code is refused.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> time = cs.predict(cs.OwnFile("my_ring.py:backwards=true"), "star:n_hosts=4", "1MiB")  # doctest: +SKIP
+    """
+
+    __slots__ = ()
+
+
+def derived(text: str, part: str) -> str:
+    """Return a part of a text, or what was made of it, which may be executed if the text may be."""
+    return OwnFile(part) if isinstance(text, OwnFile) else part
+
+
 def is_own_file(text: str) -> bool:
     """Whether `text` is ``FILE.py``, ``FILE.py:key=value,...`` or ``FILE.py:function:key=value,...``."""
     match = OWN_FILE.fullmatch(text)
-    return match is not None and ("@" not in match[1] or Path(match[1]).exists())
+    return match is not None and ("@" not in match[1] or _is_there(match[1]))
+
+
+def _is_there(path: str) -> bool:
+    return may_open_files() and Path(path).exists()
 
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
@@ -84,7 +110,7 @@ def read_arguments(
             close = difflib.get_close_matches(key, parameters, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             known = ", ".join((*parameters, *([more] if more else ()))) or "none"
-            raise InputError(f"{name} has no parameter {key!r}; {hint}known: {known}")
+            raise InputError(f"{name} has no parameter {cut(repr(key))}; {hint}known: {known}")
         values[key] = _convert(text, hints[key], f"{name}: {key}")
     missing = [k for k, p in parameters.items() if p.default is inspect.Parameter.empty and k not in values]
     if missing:

@@ -11,6 +11,7 @@ from commsim.core.cost import Framing
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE
+from commsim.routing.message_engines import engine_nodes, engines_of_nodes
 from commsim.routing.routing import Routes
 
 from .flow import payload
@@ -73,10 +74,11 @@ def simulate_alpha_beta(
     connections = plan.connection.copy()
     connections["ready"] = started(plan, starts, costs)
     ports = _ports(plan)
+    engines = _engines(plan, ports)
     n_ports = int(ports.max(initial=0)) + 1
     waiting = plan.waiting.copy()
     with expected_work(STEPS * len(transfer)):
-        critical_path(transfer, waiting, connections, plan.queue, plan.successors, ports, n_ports)
+        critical_path(transfer, waiting, connections, plan.queue, plan.successors, ports, n_ports, engines)
     times = FlowTimes(
         on_wire, transfer["start"], transfer["sent"], transfer["done"], connections["ready"], len(transfer)
     )
@@ -111,6 +113,30 @@ def _ports(plan: FlowPlan) -> NDArray[np.int32]:
         many = crosses & (plan.network.kind[nodes[:, end]] == SWITCH)
         ports[many, end] = plan.n_participants + plan.routes.link[nearest[many]]
     return ports
+
+
+def _engines(plan: FlowPlan, ports: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Find the groups of message engines that several ports share: those that send, then those that receive.
+
+    Returns
+    -------
+    group, first : int32[n_connections, 2], int64[n_groups + 1]
+        As the kernel takes them.
+    """
+    network, group, n_engines = plan.network, np.full((len(plan.ends), 2), -1, np.int32), list[int]()
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    for end, cost in enumerate((network.overhead, network.recv_overhead)):
+        mine = np.flatnonzero((np.diff(plan.routes.first) > 0) & (cost[nodes[:, end]] > 0))
+        if not len(mine):
+            continue
+        engine = engine_nodes(network, nodes, plan.routes, end)
+        pairs = np.unique(np.stack((engine[mine], ports[mine, end]), axis=1), axis=0)
+        n_ports = np.bincount(pairs[:, 0], minlength=network.n_nodes)
+        mine = mine[(n_ports > engines_of_nodes(network))[engine[mine]]]
+        which, number = np.unique(engine[mine], return_inverse=True)
+        group[mine, end] = len(n_engines) + number.ravel()
+        n_engines += network.message_engines[which].tolist()
+    return group, np.concatenate((np.zeros(1, np.int64), np.cumsum(n_engines, dtype=np.int64)))
 
 
 def connection_costs(plan: FlowPlan) -> NDArray[np.float64]:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import kernel, njit_norefcount
 
 from .flow_state import Rows
 from .queue_kernel import pop_event, push_event
+
+
+@njit_norefcount
+def _free_engine(free: NDArray[np.float64], first: NDArray[np.int64], group: int) -> int:
+    """Find the engine of a group that is free first."""
+    best = first[group]
+    for e in range(first[group] + 1, first[group + 1]):
+        if free[e] < free[best]:
+            best = e
+    return int(best)
 
 
 @kernel
@@ -20,13 +30,15 @@ def critical_path(
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
     ports: NDArray[np.int32],
     n_ports: int,
+    engines: tuple[NDArray[np.int32], NDArray[np.int64]],
 ) -> int:
     """Simulate all transfers on LogGP's machine; fills ``start``, ``sent`` and ``done`` of `transfer`.
 
     The cost of each is in its row: by a line, or by measured curves.
 
     A port sends one message at a time, in the order in which messages become ready (ties: program order). It receives
-    and reduces one at a time, in the order in which their first bytes arrive. The network is never full: it holds a
+    and reduces one at a time, in the order in which their first bytes arrive. Several ports may share message engines,
+    which take overheads in turn. The network is never full: it holds a
     message whose receiver is busy, and the sender goes on with the next one.
 
     Parameters
@@ -43,6 +55,9 @@ def critical_path(
         Ports that send, receive and reduce the messages of each connection.
     n_ports : int
         How many ports there are.
+    engines : (int32[n_connections, 2], int64[n_groups + 1])
+        Group of engines that overheads to send and to receive occupy, -1 where the port alone says when; and the
+        number of the first engine of each group.
 
     Returns
     -------
@@ -51,6 +66,8 @@ def critical_path(
     """
     n, n_connections = transfer.shape[0], connection.shape[0]
     first, code = successors
+    group, first_engine = engines
+    engine_free = np.full(first_engine[-1], -np.inf)
     ready_at = np.zeros(n)
     position = np.empty(n_connections, np.int64)
     connection_free = np.empty(n_connections)
@@ -78,6 +95,10 @@ def critical_path(
             if not is_local:
                 if now < port_free[dst, 1]:
                     done = port_free[dst, 1] + (busy - overhead) + receive
+                if receive > 0.0 and group[w, 1] >= 0:
+                    e = _free_engine(engine_free, first_engine, group[w, 1])
+                    done = max(done, engine_free[e] + receive)
+                    engine_free[e] = done
                 port_free[dst, 1] = done
             if adding >= 0.0:
                 done = max(done, port_free[adder, 2]) + adding
@@ -88,6 +109,10 @@ def critical_path(
             start = now
             if not is_local:
                 start = max(now, port_free[src, 0])
+                if overhead > 0.0 and group[w, 0] >= 0:
+                    e = _free_engine(engine_free, first_engine, group[w, 0])
+                    start = max(start, engine_free[e])
+                    engine_free[e] = start + overhead
                 port_free[src, 0] = start + busy
             done = start + busy  # of the sending
             transfer[i]["start"], transfer[i]["sent"] = start, done

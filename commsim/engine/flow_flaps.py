@@ -238,8 +238,8 @@ class _Run:
             (flow, flow_link, capacity),  # before any is held: an overhead takes what it does, however long one waits
         )  # fmt: skip
         # In place of its first link, a connection that cannot send has a resource that carries next to nothing.
-        held = np.flatnonzero(stalled & (flow["begin"][:n] < flow["end"][:n]))
-        flow_link.resource[flow["begin"][held]] = len(capacity)
+        held = np.flatnonzero(stalled & (flow["data"][:n] < flow["end"][:n]))
+        flow_link.resource[flow["data"][held]] = len(capacity)
         capacity = np.append(capacity, STALLED)
         for name in ("next", "receive", "arrived", "upcoming", "following", "ready"):
             connection[name] = old.connection[name]

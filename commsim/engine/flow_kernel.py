@@ -21,7 +21,7 @@ from .flow_state import (
 )
 from .queue_kernel import heap_fix, pop_event, push_event
 from .sharing_kernel import share_again
-from .users_kernel import enter, leave, mark_broken
+from .users_kernel import end_link, enter, first_link, leave, mark_broken
 
 
 @njit_norefcount
@@ -173,7 +173,7 @@ def begin(t: FlowState, s: int, phase: int, work: float) -> None:
     """Begin a phase of flow `s`; one that moves nothing, or uses nothing, ends at once."""
     t.flow[s]["phase"] = phase
     t.flow[s]["work"] = work
-    if work == 0.0 or t.flow[s]["begin"] == t.flow[s]["end"]:
+    if work == 0.0 or first_link(t, s) == end_link(t, s):
         push(t, s + len(t.connection))
     else:
         t.beginning[t.counter["n_beginning"]] = s

@@ -2,8 +2,8 @@
 
 A *connection* is what shares source, destination and channel: its transfers are sent one after the other, and received
 one after the other. So a connection owns two *flows*, things that can use resources: flow ``w`` sends, flow
-``n_connections + w`` receives. A *resource* is a link, the reduction unit of a node, or a rate cap. A *flow link* says
-that a flow may use a resource; while it does, it is among the resource's *users*.
+``n_connections + w`` receives. A *resource* is a link, the reduction unit of a node, a message engine, or a rate cap. A
+*flow link* says that a flow may use a resource; while it does, it is among the resource's *users*.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ IDLE, OVERHEAD, DATA, RECEIVING, REDUCING = range(-1, 4)
 
 # Structured rows, of one of the record types below.
 Rows = NDArray[np.void]
+Row = np.void
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 Offsets = NDArray[np.int64]
@@ -58,8 +59,9 @@ CONNECTION_ROW = np.dtype(
 # What of a flow no run changes.
 FLOW_ROW = np.dtype(
     [
-        ("begin", np.int32),  # flow links: up to `port` those of a sender's port, or a receiver's last links,
-        ("port", np.int32),  # then the rest of a sender's route, or a receiver's reduction unit
+        ("begin", np.int32),  # flow links: up to `port` what an overhead uses, an engine and the sender's port, or
+        ("data", np.int32),  # the receiver's last links; from `data` what bytes use, a route without engine,
+        ("port", np.int32),  # or what adds them, a receiver's reduction unit
         ("end", np.int32),
         ("priority", np.int32),  # 0 goes first
         ("weight", np.float64),
@@ -70,6 +72,7 @@ FLOW_ROW = np.dtype(
 RUNNING_FLOW_ROW = np.dtype(
     [
         ("begin", np.int32),  # these as in FLOW_ROW
+        ("data", np.int32),
         ("port", np.int32),
         ("end", np.int32),
         ("phase", np.int32),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.routing.message_engines import crowded_engines
 from commsim.routing.routing import Routes
 
 from .flow_state import CONNECTION_ROW, FLOW_ROW, FlowLinks
@@ -26,9 +27,10 @@ def lay_out_flows(
     job_of_connection: NDArray[np.intp],
     weight: NDArray[np.float64] | float = 1.0,
 ) -> tuple[Table, FlowLinks, NDArray[np.float64]]:
-    """Lay out flows, their flow links and the resources: links, then reduction units of nodes, then rate caps.
+    """Lay out flows, their flow links and the resources: links, reduction units of nodes, message engines, rate caps.
 
-    Links that are never in the way have no flow links.
+    Engines are there where ports alone do not limit overheads (:mod:`commsim.routing.message_engines`). Links
+    that are never in the way have no flow links.
 
     Parameters
     ----------
@@ -56,8 +58,9 @@ def lay_out_flows(
     everyone = np.arange(n_connections, 2 * n_connections, dtype=np.int32)
     in_the_way = _may_be_full(network, routes, of_connection, nodes) | (network.curves is not None)
     core, core_link, core_share = _cores(network, nodes)
-    # a sending flow's flow links are its route, nearest first, and its cap; a receiving one's the last links, and the
-    # reduction unit of its node
+    engines = [crowded_engines(network, nodes, routes, end) for end in (0, 1)]
+    # a sending flow's flow links are its engine, its route, nearest first, and its cap; a receiving one's its engine,
+    # the last links, and the reduction unit of its node
     rows, ports = np.zeros(2 * n_connections, np.int64), np.zeros(n_connections, np.int64)
     for hops in pieces(of_connection):
         of, link = of_connection[hops], routes.link[hops]
@@ -69,10 +72,21 @@ def lay_out_flows(
     rows[:n_connections] += np.bincount(core, minlength=n_connections)
     rows[capped] += 1
     rows[n_connections:] += 1
+    n_engines, costly = 0, list[tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.float64]]]()
+    for end, found in enumerate(engines):
+        if found is not None:
+            flows = found.connection + np.int32(end * n_connections)
+            rows[flows] += 1
+            costly.append((flows, n_links + network.n_nodes + n_engines + found.number, found.share))
+            n_engines += len(found.capacity)
+    first_cap = n_links + network.n_nodes + n_engines
     bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(rows)))
-    whole = not len(core) and bool((routes.share == 1).all())
+    whole = not len(core) and bool((routes.share == 1).all()) and all((share == 1).all() for *_, share in costly)
     flow_link = FlowLinks(np.zeros(bounds[-1], np.int32), np.ones(0 if whole else bounds[-1]))
     free = bounds[:-1].copy()
+    for of_engine in costly:
+        _append(flow_link, free, *of_engine)
+    data = free.copy()
     for hops in pieces(of_connection):
         of, link, share = of_connection[hops], routes.link[hops], routes.share[hops]
         kept = in_the_way[link]
@@ -80,18 +94,21 @@ def lay_out_flows(
         _append(flow_link, free, of[kept], link[kept], share[kept])
         _append(flow_link, free, n_connections + of[is_last], link[is_last], share[is_last])
     _append(flow_link, free, core, core_link, core_share)
-    _append(flow_link, free, capped, n_links + network.n_nodes + np.arange(len(capped)), 1.0)
+    _append(flow_link, free, capped, first_cap + np.arange(len(capped)), 1.0)
     _append(flow_link, free, everyone, n_links + nodes[:, 1], 1.0)
 
     flow = np.zeros(2 * n_connections, FLOW_ROW)
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
-    flow["port"][:n_connections] = bounds[:n_connections] + ports
+    flow["port"][:n_connections] = data[:n_connections] + ports
     flow["port"][n_connections:] = bounds[n_connections + 1 :] - 1
+    flow["data"][:n_connections] = data[:n_connections]
+    flow["data"][n_connections:] = flow["port"][n_connections:]
     flow["weight"] = np.tile(np.broadcast_to(weight, n_connections), 2)
     flow["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_connection], 2)
 
     with np.errstate(divide="ignore", over="ignore"):  # no reduction, or one too fast for a float, takes no time
-        capacity = np.concatenate((network.bandwidth, 1 / network.gamma, cap[capped]))
+        of_engines = [found.capacity for found in engines if found is not None]
+        capacity = np.concatenate((network.bandwidth, 1 / network.gamma, *of_engines, cap[capped]))
     return flow, flow_link, capacity
 
 

@@ -69,7 +69,7 @@ def with_own_costs(network: Network, own: Sequence[OwnCosts], tables: Tables, co
     flow, flow_link, capacity = tables
     of_flows = owners(flow)
     rows: list[tuple[Table, Table, Table]] = [(of_flows, flow_link.resource, flow_link.shares)]
-    is_port = [np.arange(len(flow_link)) < flow["port"][of_flows]]
+    part = [_parts(flow, np.arange(len(flow_link)), of_flows)]
     limits = [capacity]
     for one in own:
         n, where = len(one.nodes), one.job.network
@@ -82,19 +82,25 @@ def with_own_costs(network: Network, own: Sequence[OwnCosts], tables: Tables, co
         kept = np.flatnonzero(is_slower[np.minimum(links, network.n_links)])
         used, number = np.unique(links[kept], return_inverse=True)
         of_flow = owners(mine[0])[kept]
-        is_port.append(kept < mine[0]["port"][of_flow])
+        part.append(_parts(mine[0], kept, of_flow))
         of_all = one.first + np.where(of_flow < n, of_flow, len(connection) - n + of_flow)
         rows.append((of_all, sum(map(len, limits)) + number.ravel(), mine[1].shares[kept]))
         limits.append(where.bandwidth[used])
     columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
-    return *_sorted(flow, columns, np.concatenate(is_port)), np.concatenate(limits)
+    return *_sorted(flow, columns, np.concatenate(part)), np.concatenate(limits)
 
 
-def _sorted(flow: Table, columns: Sequence[Table], is_port: NDArray[np.bool_]) -> tuple[Table, FlowLinks]:
-    """Sort flow links by flow, those of ports first, and say where those of each flow are."""
-    order, n = np.lexsort((~is_port, columns[0])), len(flow)
+def _parts(flow: Table, flow_links: NDArray[np.intp], of: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Return which flow links are before the data's (0), of the data and the port (1), and after the port (2)."""
+    return (flow_links >= flow["data"][of]).astype(np.intp) + (flow_links >= flow["port"][of])
+
+
+def _sorted(flow: Table, columns: Sequence[Table], part: NDArray[np.intp]) -> tuple[Table, FlowLinks]:
+    """Sort flow links by flow, each in its order of parts, and say where those of each flow are."""
+    order, n = np.lexsort((part, columns[0])), len(flow)
     of_flow, resource, share = (column[order] for column in columns)
     bounds = np.searchsorted(of_flow, np.arange(n + 1))
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
-    flow["port"] = bounds[:-1] + np.bincount(of_flow[is_port[order]], minlength=n)
+    flow["data"] = bounds[:-1] + np.bincount(of_flow[part[order] < 1], minlength=n)
+    flow["port"] = bounds[:-1] + np.bincount(of_flow[part[order] < 2], minlength=n)
     return flow, FlowLinks(resource.astype(np.int32), share)

@@ -13,7 +13,7 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .flow_state import OVERHEAD, RECEIVING, REDUCING, FlowState
+from .flow_state import OVERHEAD, RECEIVING, FlowState
 
 TIE = 1.0 + 1e-12  # fair rates this close are one fair rate: they differ by rounding only
 NEW = -1.0  # fair rate of a flow that has just entered
@@ -26,15 +26,16 @@ MASK, ODD = 2**31 - 1, 0x2C1B3C6D
 @njit_norefcount
 def first_link(t: FlowState, s: int) -> int:
     """First of the flow links that the flow uses in its phase."""
-    first: int = t.flow[s]["port"] if t.flow[s]["phase"] == REDUCING else t.flow[s]["begin"]
+    pays = t.flow[s]["phase"] in (OVERHEAD, RECEIVING)
+    first: int = t.flow[s]["begin"] if pays else t.flow[s]["data"]
     return first
 
 
 @njit_norefcount
 def end_link(t: FlowState, s: int) -> int:
     """End of the flow links that the flow uses in its phase."""
-    uses_port = t.flow[s]["phase"] in (OVERHEAD, RECEIVING)
-    last: int = t.flow[s]["port"] if uses_port else t.flow[s]["end"]
+    pays = t.flow[s]["phase"] in (OVERHEAD, RECEIVING)
+    last: int = t.flow[s]["port"] if pays else t.flow[s]["end"]
     return last
 
 

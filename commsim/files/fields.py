@@ -16,6 +16,7 @@ from commsim.opening import read_regular
 
 Keys = tuple[str | int, ...]
 MAX_BYTES = 2**23
+MAX_FIELD = 200  # letters of a field's path that a message has
 
 _TOKEN = re.compile(
     r'(?P<scalar>"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[^\s"\'#\][{},:=]+)'
@@ -324,4 +325,5 @@ class Fields:
 
 def _dotted(keys: Keys) -> str:
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+    text = text if len(text) <= MAX_FIELD else f"{text[: MAX_FIELD - 3]}..."
     return text if text.isprintable() else repr(text)

@@ -36,7 +36,8 @@ def write_arrays(network: Network, path: str | Path, more: Mapping[str, Any]) ->
         What else its header says: hardware, software and curves.
     """
     header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **more}
-    columns = {name: getattr(network, name) for name in _ARRAYS} | {"coordinates": network.coordinates.ravel()}
+    columns = {name: getattr(network, name) for name in (*_ARRAYS, "message_engines")}
+    columns["coordinates"] = network.coordinates.ravel()
     write_archive(path, "network", header, columns)
 
 
@@ -54,6 +55,8 @@ def read_arrays(path: str | Path) -> Network:
     curves = read_curves(archive.header.table("curves")) if "curves" in archive.header else None
     nodes = archive.header.items("nodes", str, "the name of a node")
     columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
+    if "message_engines" in archive:  # files of version 0.1 have none
+        columns["message_engines"] = archive.take("message_engines", np.int32)
     at = archive.take("coordinates", np.int32)
     archive.finish()
     if at.size % max(1, len(nodes)):

@@ -204,6 +204,7 @@ def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
             "machine": fields.whole("machine", minimum=-1, default=-1),
             "coordinates": fields.wholes("coordinates"),
             **{key: fields.quantity(key, parse_time, 0.0) for key in _TIMES},
+            "message_engines": fields.whole("message_engines", minimum=1, default=1),
             "gamma": 1 / rate if rate else gamma,
         }
         fields.finish()
@@ -311,6 +312,8 @@ def _node(network: Network, i: int, name: str) -> dict[str, Any]:
         node["machine"] = int(network.machine[i])
     if network.coordinates.shape[1]:
         node["coordinates"] = network.coordinates[i].tolist()
+    if network.message_engines[i] != 1:
+        node["message_engines"] = int(network.message_engines[i])
     return node | {key: write_time(float(getattr(network, key)[i])) for key in _TIMES if getattr(network, key)[i]}
 
 

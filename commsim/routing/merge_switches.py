@@ -78,7 +78,7 @@ def merge_switches(network: Network) -> MergedSwitches:
         nodes=tuple(map(network.nodes.__getitem__, member.tolist())),
         **{name: getattr(network, name)[member]
            for name in ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine",
-                        "coordinates")},
+                        "message_engines", "coordinates")},
         src=node[network.src[first]], dst=node[network.dst[first]],
         bandwidth=network.bandwidth[first] * n_members,
         **{name: getattr(network, name)[first] for name in ("latency", "buffer", "loss", "metric")},

@@ -16,6 +16,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
+from commsim.core.spec import OwnFile
 from commsim.core.units import parse_size, parse_time
 from commsim.scenario.inputs import load_network
 
@@ -31,7 +32,7 @@ CollectiveLike: TypeAlias = str | PathLike[str] | Schedule | Callable[[int], Sch
 
 
 def network_of(given: NetworkLike) -> Network:
-    """Return a network, by whatever it was given.
+    """Return a network, by whatever it was given; a path is the caller's own word, and may be code.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def network_of(given: NetworkLike) -> Network:
         If a name is unknown, or what was given or built is no network.
     """
     if isinstance(given, (str, PathLike)):
-        return load_network(fspath(given))
+        return load_network(given if isinstance(given, str) else OwnFile(fspath(given)))
     if isinstance(given, Network):
         return given
     from commsim.scenario.network_builder import NetworkBuilder
@@ -103,7 +104,7 @@ def placement_of(
     if given is None or isinstance(given, (str, Placement)):
         return given, n_ranks
     if isinstance(given, PathLike):
-        return fspath(given), n_ranks
+        return OwnFile(fspath(given)), n_ranks
     if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
         raise InputError(
             f"placement must be text such as 'packed', a file, a Placement or a node for each rank, got {_short(given)}"
@@ -127,7 +128,7 @@ def collective_of(given: CollectiveLike, n_ranks: int) -> str | Schedule:
     if isinstance(given, (str, Schedule)):
         return given
     if isinstance(given, PathLike):
-        return fspath(given)
+        return OwnFile(fspath(given))
     if not callable(given):
         raise InputError(
             "collective must be text such as 'ring_all_reduce', a file, a Schedule or a function from a number of "

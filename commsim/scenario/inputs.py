@@ -6,17 +6,18 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from commsim.core.errors import InputError, located
+from commsim.core.errors import InputError, cut, located
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.own_files import own_entry
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
 from commsim.core.services import service
-from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import counted
 from commsim.files.fields import Fields
 from commsim.files.network_file import read_network
 from commsim.files.whole_files import SUFFIXES
+from commsim.limits import may_open_files
 from topologies import TOPOLOGIES
 
 PACKED = "packed"  # the placement where none is given
@@ -35,7 +36,7 @@ def load_network(text: str) -> Network:
         ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric (``machines=N`` of them); or a path, when it
         ends with .toml, .json or .npz, with .yml or .yaml (a network of ASTRA-sim), or with .xml or .txt for one
         machine; or
-        ``FILE.py:function:key=value,...``, which is executed.
+        ``FILE.py:function:key=value,...``, which is executed if it is an :class:`commsim.OwnFile`.
 
     Raises
     ------
@@ -62,10 +63,11 @@ def load_network(text: str) -> Network:
         except InputError:
             _refuse_of_machines(name, raw)
             raise
-    from commsim.core.machines.attach import attach_machines
-    from topologies.hosts.load import build_preset, is_machine, load_machine
+    from topologies.hosts.load import build_preset, is_machine, is_saved, load_machine, load_saved, on_fabric
     from topologies.presets import PRESETS
 
+    if "@" not in text and is_saved(text):
+        return load_saved(text)
     machine, at, fabric = text.partition("@")
     if at:
         from topologies.machine_count import fabric_of
@@ -74,7 +76,7 @@ def load_network(text: str) -> Network:
         name, _, rest = fabric.partition(":")
         if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"] and "," not in machine:
             raise InputError(f"{name} has machines of its own: {name}:{rest}{',' * bool(rest)}preset={machine}")
-        joined = attach_machines(load_network(fabric_of(fabric, inside, machine)), inside)
+        joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
         return dataclasses.replace(joined, name=text)
     if is_machine(text):
         return load_machine(text)
@@ -106,7 +108,9 @@ def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
 
 
 def _is_there(text: str) -> bool:
-    """Whether a text names a file; one that is too long for a name does not."""
+    """Whether a text names a file; one that is too long for a name does not, and nothing of a request does."""
+    if not may_open_files():
+        return False
     try:
         return Path(text).exists()
     except OSError:
@@ -210,12 +214,14 @@ def read_topology(top: Fields, path: Path) -> Network:
 
 
 def _as_text(fields: Fields, key: str) -> str:
-    """Write a parameter of a topology as the command line takes it."""
+    """Write a parameter of a topology as the command line takes it; neither key nor value may end it."""
+    if not key.isidentifier():
+        fields.fail(None, f"has no parameter {cut(repr(key))}: a parameter's name has letters, digits and _")
     value = fields.raw(key)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list) and all(isinstance(part, int) for part in value):
         return "x".join(map(str, value))
-    if not isinstance(value, (str, int, float)) or "," in str(value):
-        fields.refuse(key, "a number, text without a comma, true, false or a list of whole numbers")
+    if not isinstance(value, (str, int, float)) or {",", "@"} & {*str(value)}:
+        fields.refuse(key, "a number, text without a comma and @, true, false or a list of whole numbers")
     return str(value)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.own_files import Code
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.files.fields import Fields
 
@@ -151,6 +152,7 @@ def cheapest_topologies(
     *,
     jobs: int | None = None,
     say: Callable[..., None] | None = None,
+    code: Code = (),
 ) -> Offers:
     """Run a sweep, and rank its topologies by the tables ``[cost]`` and ``[goal]`` of its file.
 
@@ -164,6 +166,8 @@ def cheapest_topologies(
         Number of worker processes. Default: all processors.
     say : callable, optional
         Function that shows progress, as :func:`commsim.run_sweep` takes it.
+    code : sequence of path
+        Files of Python that the sweep's file may name, as :func:`commsim.run_sweep` takes them.
 
     Raises
     ------
@@ -175,14 +179,17 @@ def cheapest_topologies(
     from .run import run_sweep
     from .table import read_table
 
-    sweep = read_config(path)
+    sweep = read_config(path, code)
     prices, goal = read_prices(sweep.tree, path), read_goal(sweep.tree, path)
     bills, spare = read_bills(sweep, prices)
     with tempfile.TemporaryDirectory() as scratch:
         directory = scratch if folder is None else folder
         run_sweep(sweep, directory, jobs=jobs, say=say)
         offers = rank_offers(read_table(directory), sweep, bills, goal)
-        offers = tuple(dataclasses.replace(one, spare=spare[one.topology]) for one in offers)
+        asked = {spec: spec for spec in bills}  # which may be code, while the results are data
+        offers = tuple(
+            dataclasses.replace(one, topology=asked[one.topology], spare=spare[one.topology]) for one in offers
+        )
         return Offers(offers, goal, prices, sweep.hash)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -9,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, cut
+from commsim.core.own_files import ALLOWED_BY, Code, allowed, allowed_command, files_in
+from commsim.core.spec import OwnFile
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree
-from commsim.opening import opening
+from commsim.opening import check_regular, opening
 
 from .axis import Axis, kind_in, read_axis
 from .expression import Expression
@@ -95,14 +98,23 @@ class Config:
         return any(name.startswith("workload.") for name in self.kinds)
 
 
-def read_config(given: str | Path | Mapping[str, Any]) -> Config:
+def read_config(given: str | Path | Mapping[str, Any], code: Code = ()) -> Config:
     """Read a sweep from a .toml or .json file, or from such a tree.
+
+    Parameters
+    ----------
+    given : path or mapping
+        The file, or what it says.
+    code : sequence of path
+        Files of Python that the sweep may name: collectives, topologies, policies and programs.
 
     Raises
     ------
     InputError
-        If a field is unknown or wrong, naming it.
+        If a field is unknown or wrong, naming it, or names code that is not in `code`.
     """
+    for file in code:
+        check_regular(file)
     tree = given if isinstance(given, Mapping) else read_tree(given)
     path = "the sweep" if isinstance(given, Mapping) else str(given)
     top = Fields(tree, path)
@@ -125,7 +137,9 @@ def read_config(given: str | Path | Mapping[str, Any]) -> Config:
         one.finish()
     try:
         kinds = _kinds([parameters for parameters, _ in read])
-        cases = tuple(Case(_axes(parameters, kinds, sample != "grid"), (*filters, *own)) for parameters, own in read)
+        cases = tuple(
+            Case(_axes(parameters, kinds, sample != "grid", code), (*filters, *own)) for parameters, own in read
+        )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     files = _files(cases)
@@ -177,9 +191,31 @@ def _kinds(cases: list[dict[str, Any]]) -> dict[str, str]:
     return {name: kind_in(name, values) for name, values in everything.items()}
 
 
-def _axes(parameters: Mapping[str, Any], kinds: Mapping[str, str], sampled: bool) -> tuple[Axis, ...]:
-    axes = [read_axis(name, given, kinds[name], sampled) for name, given in parameters.items()]
+def _axes(parameters: Mapping[str, Any], kinds: Mapping[str, str], sampled: bool, code: Code) -> tuple[Axis, ...]:
+    axes = [_with_code(read_axis(name, given, kinds[name], sampled), code) for name, given in parameters.items()]
     return tuple(sorted(axes, key=lambda axis: _speed(axis.name)))
+
+
+def _with_code(axis: Axis, code: Code) -> Axis:
+    """Let values be executed that name only files in `code`; refuse others that name code.
+
+    Raises
+    ------
+    InputError
+        Naming the parameter and the file.
+    """
+    if axis.kind != "text":
+        return axis
+    try:
+        if axis.name == "workload.program":
+            return dataclasses.replace(axis, values=tuple(allowed_command(value, code) for value in axis.values))
+        values = tuple(allowed(value, code) for value in axis.values)
+        for value in values:
+            if not isinstance(value, OwnFile) and (named := files_in(value)):
+                raise InputError(f"{cut(str(named[0]))} is code, which {ALLOWED_BY}")
+    except InputError as error:
+        raise InputError(f"{axis.name}: {error}") from None
+    return dataclasses.replace(axis, values=values)
 
 
 def _speed(name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.own_files import allowed_command, only_code, words_of
+from commsim.core.spec import OwnFile
 from commsim.files.whole_files import read_tree
 
 from .quantities import write_value
@@ -45,15 +46,10 @@ def check_program(own: Mapping[str, Any], operations: Sequence[str], *, on_netwo
         raise InputError("workload.program needs topology.name: the network that the program runs on")
     if "ranks" not in own:
         raise InputError("workload.program needs workload.ranks")
-    if not _words(own["program"]):
-        raise InputError("workload.program must be a command, such as 'python train.py'")
-
-
-def _words(program: str) -> list[str]:
     try:
-        return shlex.split(program)
-    except ValueError as error:
-        raise InputError(f"workload.program must be a command of a shell: {error}, got {program!r}") from None
+        words_of(own["program"])
+    except InputError as error:
+        raise InputError(f"workload.program {error}") from None
 
 
 def program_row(
@@ -78,6 +74,8 @@ def program_row(
     InputError
         With the last line that ``commsim emulate`` wrote, if the program or the network fails.
     """
+    if not isinstance(own["program"], OwnFile):
+        allowed_command(own["program"], ())
     flags = ["-n", str(own["ranks"]), "--topology", network_spec(parameters, kinds), "--seed", str(seed)]
     given = {key: parameters.get(f"engine.{key}") for key in COSTS}
     given |= {key: own.get(key) for key in FLAGS} | {"placement": parameters.get("placement.strategy")}
@@ -88,18 +86,20 @@ def program_row(
         flags += [text for value in values for text in (f"--{key}", value)]
     for operation in operations:
         flags += ["--algorithm", f"{operation}={own[operation]}"] if operation in own else []
+    may_run = only_code((flags[3], parameters.get("placement.strategy"), *(own.get(key) for key in operations)))
     with tempfile.TemporaryDirectory(prefix="commsim-") as folder:
         out = Path(folder) / "emulated.json"
         command = [
             sys.executable,
             "-m",
             "commsim",
+            may_run,
             "emulate",
             *flags,
             "--json",
             str(out),
             "--",
-            *_words(own["program"]),
+            *words_of(own["program"]),
         ]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False

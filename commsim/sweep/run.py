@@ -16,6 +16,7 @@ from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
+from commsim.core.own_files import Code
 from commsim.files.sweep_store import Store
 
 from .chunks import Chunker
@@ -124,6 +125,7 @@ def run_sweep(
     retry_failed: bool = False,
     part: Part | None = None,
     say: Callable[[Progress], None] | None = None,
+    code: Code = (),
 ) -> Progress:
     """Compute all points of a sweep that have no row yet; one that failed has a row too.
 
@@ -150,6 +152,8 @@ def run_sweep(
         Part of the points, where others are computed elsewhere; see :func:`commsim.sweep.parts.merge`.
     say : callable
         Called with the progress, whenever a chunk is finished.
+    code : sequence of path
+        Files of Python that the sweep's file may name: own collectives, topologies and policies, and programs.
 
     Returns
     -------
@@ -166,7 +170,7 @@ def run_sweep(
     if not isinstance(config, (Config, Mapping, str, PathLike)):
         raise wrong_kind("config", "the path of a sweep's file, or its tables as a dict", config)
     if not isinstance(config, Config):
-        config = read_config(config)
+        config = read_config(config, code)
     if limit is not None and limit < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
     check_specs(config)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.scenario.packet_options import ALL
 
 from .axis import Axis
@@ -18,7 +18,7 @@ from .quantities import write_value
 COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth", "software": "text"}
 WIRE = {"payload": "size", "header": "size"}
 PLAIN = {"name": "text", "method": "text", "start_jitter": "time", "iterations": "whole",
-         "tolerance": "number"}  # fmt: skip
+         "hashes": "whole", "tolerance": "number"}  # fmt: skip
 PACKETS = {key: kind for key, kind in ALL.items() if kind != "list"}
 # Keys of ``[engine]``, and the kind of each.
 KNOWN = {**PLAIN, **COSTS, **WIRE, **PACKETS}
@@ -53,7 +53,8 @@ KINDS = {
     "collective.size": "size",
     "placement.strategy": "text",
 }
-COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.ranks", "workload.iterations")
+COUNTS = ("collective.ranks", "engine.iterations", "engine.hashes", "workload.workers", "workload.ranks",
+          "workload.iterations")  # fmt: skip
 
 
 def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def _spec(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -
         if key in parameters and key.startswith(f"{table}.") and key.partition(".")[2] not in NOT_IN_SPEC[table]
     )
     fabric = name.rpartition("@")[2]  # arguments of MACHINE@FABRIC:key=value belong to the fabric
-    return name if not written else f"{name}{',' if ':' in fabric else ':'}{written}"
+    return name if not written else derived(name, f"{name}{',' if ':' in fabric else ':'}{written}")
 
 
 def check_specs(config: Config) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.network import NIC
+from commsim.routing.message_engines import engines_of_nodes
 from commsim.scenario.bounds.cuts import Cut
 from commsim.scenario.bounds.demand import BY_PAIR, Demand
 from commsim.scenario.bounds.usable_links import Graph
@@ -29,10 +31,10 @@ def latency_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
     after one overhead to send and before one to receive.
 
     *Fan-out*: a rank that has heard the news at time t has sent it to at most n others by ``t + n g``, where g is its
-    overhead over the number of links that leave it, since one link is one port, and each of them has heard it no sooner
-    than l later, the least that any message takes after it was sent. So the number that have heard by time t is at most
-    that of the tree in which every rank tells all others as soon as it can, and t is not over before p have. Without
-    overheads, every rank can tell all others at once, and this says only l.
+    overhead over the number of its message engines, at most that of links that leave it, and each of them has heard it
+    no sooner than l later, the least that any message takes after it was sent. So the number that have heard by
+    time t is at most that of the tree in which every rank tells all others as soon as it can, and t is not over
+    before p have. Without overheads, every rank can tell all others at once, and this says only l.
 
     Fan-in is the same backwards in time, with the overhead to receive.
 
@@ -165,6 +167,9 @@ def _least(graph: Graph, costs: Floats) -> float:
 
 
 def _per_port(graph: Graph, costs: Floats, ends: NDArray[np.int32]) -> float:
-    """Least time between two messages of one participant: its cost, shared by all of its links."""
-    n_ports = np.maximum(1, np.bincount(ends, minlength=graph.n_nodes))
-    return float((costs / n_ports)[graph.computes].min())
+    """Least time between two messages of one participant: its cost, shared by its engines, each with a link."""
+    network, n_ports = graph.network, np.maximum(1, np.bincount(ends, minlength=graph.n_nodes))
+    nics = np.where((network.kind == NIC) & (network.machine >= 0), network.message_engines, 0)
+    of_machine = np.bincount(network.machine + 1, nics, minlength=1).astype(np.int64)
+    n_engines = engines_of_nodes(network) + of_machine[network.machine + 1]  # its own ones, and those of its machine
+    return float((costs / np.minimum(n_ports, n_engines))[graph.computes].min())

@@ -330,6 +330,7 @@ class Maker:
         fill = _FILLING * max(forest.mean_height - 1.0, 0.0) * sent  # with one piece
         overhead = float(self.network.overhead[self.nodes].max() + self.network.recv_overhead[self.nodes].max())
         ports = max(1, len(self.graph.src) // max(1, self.network.n_nodes))
+        ports = min(ports, int(self.network.message_engines.max(initial=1)))
         each = overhead * forest.n_arcs / len(self.nodes) / ports  # of all messages of one piece
         per_height = PIECES_OF_ONE_ROOT if self.operation in ("broadcast", "reduce") else PIECES_PER_HEIGHT
         # Where schedules are short, so many that even filling the highest tree costs less than a percent.

@@ -221,7 +221,7 @@ def test_a_report_does_not_execute_the_code_of_a_placement(commsim, files):
     commsim.results(*f"run --collective ring_all_reduce --topology {STAR} --placement own.py -b 1M -e 1M".split())
     (files / "own.py").write_text("raise SystemExit('executed')")
     assert commsim("report", files / "results.json", "-o", "r.html").code == 0
-    assert "which a report does not execute" in (files / "r.html").read_text() + commsim.out
+    assert "data does not execute code" in (files / "r.html").read_text() + commsim.out
 
 
 def test_an_own_collective_that_cannot_be_built_is_named_in_the_error(commsim, files):

@@ -150,6 +150,9 @@ cluster run --policy fifo --trace philly:jobs=2 X.toml
 cluster models --assume X.toml
 cluster trace --from philly -o x.csv X.csv
 sweep run -o x X.toml
+sweep run -o x --allow-code X.py good.toml
+sweep plan --allow-code X.py good.toml
+sweep cheapest --allow-code X.py good.toml
 sweep plan X.toml
 sweep status X
 sweep sql X "select 1"

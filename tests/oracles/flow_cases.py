@@ -44,6 +44,7 @@ def random_network(rng: Random, n_hosts: int, n_switches: int, costs: bool) -> N
         np.concatenate((a, b)), np.concatenate((b, a)),
         rng.choice([1.0, 2.0, rng.uniform(0.5, 4)], n_links), cost(0.5, n_links),
         aggregates=np.ones(n_nodes, bool), overhead=cost(0.3, n_nodes), recv_overhead=cost(0.3, n_nodes),
+        message_engines=1 + (rng.random(n_nodes) < 0.2),
         gamma=cost(1.0, n_nodes),
     )  # fmt: skip
 

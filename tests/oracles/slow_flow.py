@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from slow_sharing import Flow, max_min_rates
 
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.schedule import REDUCE, Schedule
 from commsim.routing.routing import find_routes
 
@@ -115,9 +115,13 @@ def _message(
         if job.rate_cap < float("inf"):
             capacity["cap", wire] = job.rate_cap
             data["cap", wire] = 1.0
-        # an overhead of o seconds is what the port would move in o seconds, were it alone
         sending = [(dict(port), network.overhead[src] * _alone(port, capacity)), (data, n_bytes)]
         receiving = [(dict(last), network.recv_overhead[dst] * _alone(last, capacity))]
+        for end, node, (uses, _) in ((0, src, sending[0]), (1, dst, receiving[0])):
+            if network.kind[node] != SWITCH:  # a switch has an engine at each port
+                # an overhead of o seconds is what the port would move in o seconds, were it alone; so does an engine
+                capacity["engine", end, node] = float(network.message_engines[node])
+                uses["engine", end, node] = 1 / _alone(uses, capacity)
     if t["op"] == REDUCE and network.gamma[dst]:
         receiving.append(({("unit", dst): 1.0}, n_bytes))
     latency = float(route.latency[0])

@@ -61,7 +61,7 @@ def test_with_sharp_on_the_fabric_adds_what_the_machines_have(algorithm, n_helpe
     assert ready.network.machine[helpers[-1]] == -1
     crossed = prepare(*question).predict(2**30)
     assert crossed.time > 2**30 / (8 * 50e9)
-    if algorithm != "collnet_chain":  # whose chain in a machine has all bytes on each GPU
+    if algorithm == "nvls":  # a chain has all bytes on each GPU, and direct heads give 7/4 of them: 163 GB/s by NCCL
         assert crossed.time < prepare("nccl_all_reduce:algorithm=ring", question[1]).predict(2**30).time
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from commsim import predict
 from commsim.core.errors import InputError
+from commsim.core.spec import OwnFile
 from commsim.sweep.compute import Bench, check_workload
 from commsim.sweep.config import read_config
 
@@ -22,7 +23,7 @@ print("not in the way of the table")
 
 def point(program, ranks, **more):
     on = {"topology.name": "star", "topology.n_hosts": 8, "topology.bandwidth": 1.25e9}
-    return on | {"workload.program": f"{sys.executable} {program}", "workload.ranks": ranks} | more
+    return on | {"workload.program": OwnFile(f"{sys.executable} {program}"), "workload.ranks": ranks} | more
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def program(tmp_path):
 def test_a_program_is_swept_over_ranks_algorithms_and_slow_links(program, capfd):
     star = {"name": "star", "n_hosts": 8, "bandwidth": "10Gbps"}
     work = {"program": f"{sys.executable} {program}", "ranks": [2, 4], "all_reduce": "ring_all_reduce"}
-    config = read_config({"topology": star, "workload": work})
+    config = read_config({"topology": star, "workload": work}, [program])
     assert str(program) in config.files
     bench = Bench(config.kinds)
     for ranks, name, scale in ((2, "ring_all_reduce", 1), (4, "ring_all_reduce", 1),

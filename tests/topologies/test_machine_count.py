@@ -3,6 +3,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import NIC
+from commsim.core.spec import OwnFile
 from commsim.scenario.inputs import load_network
 from topologies import TOPOLOGIES
 
@@ -83,4 +84,4 @@ def test_an_own_topology_without_a_size_of_its_own_is_sized_by_n_hosts(tmp_path,
         '    """A star."""\n'
         "    return star(n_hosts)\n"
     )
-    assert len(load_network(f"{path}:my_star:n_hosts=3").endpoints) == 3
+    assert len(load_network(OwnFile(f"{path}:my_star:n_hosts=3")).endpoints) == 3

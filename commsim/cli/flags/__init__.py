@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 from commsim.core.errors import InputError
@@ -92,19 +92,30 @@ class Flags:
         parser.set_defaults(**cls.DEFAULTS)
 
     @classmethod
-    def from_args(cls, args: argparse.Namespace) -> Any:
+    def from_args(cls, args: argparse.Namespace, code: Sequence[str] | None = None) -> Any:
         """Return the flags that were parsed.
+
+        Parameters
+        ----------
+        args : argparse.Namespace
+            What the parser returned.
+        code : sequence of str, optional
+            Files of Python that the flags may have executed. Default: all that they name.
 
         Raises
         ------
         InputError
-            If a seed is negative.
+            If a seed is negative, or a number of hashes below 1.
         """
         values = {field.name: getattr(args, field.name) for field in dataclasses.fields(cls)}
         seed = values.get("seed")
         if isinstance(seed, int) and seed < 0:
             raise InputError(f"--seed must be 0 or more, got {seed}")
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None})
+        hashes = values.get("hashes")
+        if isinstance(hashes, int) and hashes < 1:
+            raise InputError(f"--hashes must be at least 1, got {hashes}")
+        given = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None}
+        return cls(**{k: _code_of(v, code) if ".py" in str(v) else v for k, v in given.items()})
 
     def flags(self, *without: str) -> dict[str, Any]:
         """Return flags and values as the JSON of results has them, without where the answer goes and those named."""
@@ -136,6 +147,18 @@ class Verb(NamedTuple):
     run: Callable[[Any], Answer]
     summary: str = ""
     is_usual: bool = False
+
+
+def _code_of(value: Any, code: Sequence[str] | None) -> Any:
+    """Return the value of a flag; text that names code becomes text that may be executed."""
+    if isinstance(value, tuple):
+        return tuple(_code_of(one, code) for one in value)
+    if not isinstance(value, str):
+        return value
+    from commsim.core.own_files import allowed
+    from commsim.core.spec import OwnFile
+
+    return OwnFile(value) if code is None else allowed(value, code)
 
 
 def _order(title: str) -> int:

@@ -37,8 +37,9 @@ def generators_of(text: str) -> list[str]:
     """Read the value of ``--generator``."""
     from commsim.core.own_files import resolve
     from commsim.core.placement import STRATEGIES
+    from commsim.core.spec import derived
 
-    return [resolve(STRATEGIES, name.strip())[0].name for name in text.split(",")]
+    return [resolve(STRATEGIES, derived(text, name.strip()))[0].name for name in text.split(",")]
 
 
 class Scoring(Flags):

@@ -16,19 +16,15 @@ if TYPE_CHECKING:
     from .config import Config
 
 
-def replay(
-    config: Config, rows: Sequence[Mapping[str, Any]], *, trusted: bool
-) -> tuple[list[SimulatedRun], dict[str, str]]:
+def replay(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[list[SimulatedRun], dict[str, str]]:
     """Simulate every collective at its largest size again, and compare with what the rows say.
 
     Parameters
     ----------
     config : Config
-        Flags of ``commsim run``.
+        Flags of ``commsim run``; those that a file of results says do not execute code.
     rows : sequence of mapping
         Its results.
-    trusted : bool
-        Whether Python code that the flags name may be executed.
 
     Returns
     -------
@@ -42,7 +38,7 @@ def replay(
     for spec, row in _wanted(config, rows).items():
         try:
             refuse_further(runs)
-            runs.append(_replay(config, spec, row, trusted))
+            runs.append(_replay(config, spec, row))
         except CommsimError as error:
             left_out[spec] = str(error)
     return runs, left_out
@@ -83,18 +79,17 @@ def scenario_and_plan(config: Any, spec: str) -> tuple[Scenario, Plan]:
     return scenario, plans[spec]
 
 
-def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) -> SimulatedRun:
-    from commsim.core.own_files import names_own_file
+def _replay(config: Config, spec: str, row: Mapping[str, Any]) -> SimulatedRun:
     from commsim.report.repeated_runs import SHARED
     from commsim.report.simulated_run import simulate_run
 
     if config.given("jobs", "group"):
         raise InputError(SHARED)
-    if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
-        raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
     size, time, engine = row.get("size_B"), row.get("time_s"), row.get("engine")
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")
-    scenario, plan = scenario_and_plan(config, spec)
+    # The user's own word for it may be executed, that of a row may not.
+    asked = next((one for one in config.collective or () if one == spec), spec)
+    scenario, plan = scenario_and_plan(config, asked)
     run = simulate_run(spec, plan, size, scenario.wish.with_engine(str(engine)), time)
     return dataclasses.replace(run, whole=scenario.whole)

@@ -16,6 +16,7 @@ from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, re
 from commsim.report.render import tell
 
 from . import cheapest
+from .cheapest import Code
 
 if TYPE_CHECKING:
     from commsim.sweep import Progress
@@ -34,7 +35,7 @@ class Results(Flags):
     directory: str = flag("directory", metavar="DIR", help="folder of the results")
 
 
-class RunConfig(Flags):
+class RunConfig(Code):
     """All flags of ``commsim sweep run``."""
 
     config: str = flag("config", metavar="SWEEP.toml", help="what to compute; docs/sweeps.md has every key")
@@ -67,7 +68,7 @@ def run(config: RunConfig) -> Answer:
     directory = config.output or default_directory(config.config) + (f"-{part.k}-of-{part.n}" if part else "")
     options: dict[str, Any] = {
         "jobs": config.jobs, "max_points": config.max_points or MAX_POINTS, "host": config.with_host,
-        "retry_failed": config.retry_failed, "part": part,
+        "retry_failed": config.retry_failed, "part": part, "code": config.allow_code,
     }  # fmt: skip
     try:
         with _one_interruption(), shown() as say:
@@ -126,7 +127,7 @@ def _summary(done: Progress, directory: str) -> str:
     return text
 
 
-class PlanConfig(WithJson):
+class PlanConfig(WithJson, Code):
     """All flags of ``commsim sweep plan``."""
 
     config: str = flag("config", metavar="SWEEP.toml", help="the sweep")
@@ -143,7 +144,7 @@ def plan(config: PlanConfig) -> Answer:
     from commsim.sweep.points import MAX_POINTS
 
     jobs = processors(config.jobs)
-    estimate = plan_sweep(read_config(config.config), config.max_points or MAX_POINTS)
+    estimate = plan_sweep(read_config(config.config, config.allow_code), config.max_points or MAX_POINTS)
     is_filtered = estimate.n_points != estimate.n_candidates
     time, uncertain = estimate.time(jobs), estimate.uncertain / jobs
     facts = {

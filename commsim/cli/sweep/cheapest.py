@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from commsim.cli.flags import WithJson, flag
+from commsim.cli.flags import Flags, WithJson, flag, repeated
 from commsim.core.units import counted, first_of, format_bandwidth, format_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 
@@ -17,7 +17,15 @@ MAX_ROWS = 40
 _COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
 
-class Config(WithJson):
+class Code(Flags):
+    """Code that the sweep may name."""
+
+    allow_code: tuple[str, ...] = repeated(
+        metavar="FILE.py", help="own collective, topology, policy or program that the sweep may execute; repeatable"
+    )
+
+
+class Config(WithJson, Code):
     """All flags of ``commsim sweep cheapest``."""
 
     sweep: str = flag("sweep", metavar="SWEEP.toml", help="a sweep with the tables [cost] and [goal]")
@@ -31,7 +39,7 @@ def run(config: Config) -> Answer:
     from commsim.sweep.progress import shown
 
     with shown() as say:
-        found = cheapest_topologies(config.sweep, config.output, jobs=config.jobs, say=say)
+        found = cheapest_topologies(config.sweep, config.output, jobs=config.jobs, say=say, code=config.allow_code)
     offers, goal, prices = found.offers, found.goal, found.prices
     flags = {"sweep": config.sweep, "config_hash": found.config_hash}
     more = {"goal": {"keep": goal.keep, "bound": goal.bound}, "currency": prices.currency}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from commsim.cli.flags import WithJson, flag
@@ -20,12 +21,12 @@ class Config(WithJson):
     )  # fmt: skip
 
     @classmethod
-    def from_args(cls, args: argparse.Namespace) -> Config:
+    def from_args(cls, args: argparse.Namespace, code: Sequence[str] | None = None) -> Config:
         """Return the flags that were parsed; where answers go may stand among a system's own parameters, too."""
         raw = _pairs(tuple(args.parameters))
         args.json, args.csv = raw.pop("json", args.json), raw.pop("csv", args.csv)
         args.parameters = ["--help" if key == "help" else f"--{key}={value}" for key, value in raw.items()]
-        config: Config = super().from_args(args)
+        config: Config = super().from_args(args, code)
         return config
 
 

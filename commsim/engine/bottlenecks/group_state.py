@@ -1,7 +1,7 @@
 """Tables of the groups: flows that one link holds down have one rate, and one clock that counts what each was served.
 
-A resource is a link, the reduction unit of a node, or a rate cap. Its *members* are the flows for which it is the
-bottleneck; all that use it are its *users*.
+A resource is a link, the reduction unit of a node, a message engine, or a rate cap. Its *members* are the flows for
+which it is the bottleneck; all that use it are its *users*.
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ def lay_out_groups(plan: FlowPlan) -> GroupTables | None:
         too many.
     """
     is_used, resource = _may_be_used(plan), plan.flow_link.resource.copy()
-    first_cap = plan.network.n_links + plan.network.n_nodes
+    capped = np.isfinite(plan.jobs[0].rate_cap)
+    first_cap = len(plan.resource) - (np.count_nonzero(np.diff(plan.routes.first)) if capped else 0)
     resource[resource > first_cap] = first_cap
     n_flow_links = np.bincount(resource[is_used], minlength=first_cap + 1)
     resources = np.flatnonzero(n_flow_links)

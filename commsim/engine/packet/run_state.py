@@ -292,6 +292,11 @@ class Fabric(NamedTuple):
         Share of a link that each class may have; empty where the first class goes first.
     tap : TAP_ROW[n]
         Room for packets that are recorded.
+    engine_of : int32[2 * n_flows]
+        Group of message engines that each flow's messages occupy when they are sent, and when they are received; -1
+        where the link alone says when. Empty where no group is used by more links than it has engines.
+    engine, engine_free : int64[n_groups + 1], int64[n_engines]
+        First engine of each group; and when each engine is through with what it has, in ps.
     """
 
     state: Row
@@ -332,3 +337,6 @@ class Fabric(NamedTuple):
     last_key: NDArray[np.int64]
     class_weight: NDArray[np.float64]
     tap: Rows
+    engine_of: NDArray[np.int32]
+    engine: NDArray[np.int64]
+    engine_free: NDArray[np.int64]

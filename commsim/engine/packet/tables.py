@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import FORWARDING, Network
+from commsim.core.placement import joined
 from commsim.engine.packet import kinds
 from commsim.engine.packet import packet_state as s
 from commsim.engine.packet import run_state as rows_of
@@ -22,6 +23,7 @@ from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.transports.credit_kernel import INTERVAL
 from commsim.engine.packet.transports.rules_of_run import RULES_ROW, Rules, rules_of
 from commsim.engine.packet.transports.spraying import MOST_ENTROPIES, Spraying
+from commsim.routing.message_engines import crowded_engines
 
 SAMPLES = 1024  # at first
 TAP_SPARE = 1 << 14  # packets of tapped flows that one event may record: a link is served when somebody comes to it
@@ -80,6 +82,9 @@ def build(
     flow = s.on_lines(work.flow)
     if len(flows):
         link["tapped"], flow["tapped"][list(flows)] = True, True
+    engine_of, engine = _engines(laid)
+    if len(engine_of):  # what uses one must be in the order of time
+        link["evented"] |= (link["first_time"] > 0) | (link["last_time"] > 0)
     ring = _fill_flows(flow, work, hows, rules, generator)
     least_rate = min(one["least_rate"] for one in rules)
     host = _hosts(n_hosts, least_rate, generator)
@@ -128,7 +133,7 @@ def build(
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
-        np.zeros(2 * TAP_SPARE if len(flows) else 0, s.TAP_ROW),
+        np.zeros(2 * TAP_SPARE if len(flows) else 0, s.TAP_ROW), engine_of, engine, np.zeros(engine[-1], np.int64),
     )  # fmt: skip
     fabric = with_more_packets(fabric)
     return Tables(fabric, with_packets(of_jobs.jobs, len(fabric.packet)))
@@ -178,6 +183,22 @@ def _streams(laid: Layout, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
     route["link"] = laid.rows(stream["end"] - stream["begin"], hops)
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     return stream, s.on_lines(route)
+
+
+def _engines(laid: Layout) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Find the groups of message engines that flows use, where several links do; and the first engine of each."""
+    sizes = [np.zeros(1, np.int64)]
+    if laid.plan is None:
+        return np.empty(0, np.int32), sizes[0]
+    group = np.full((len(laid.plan.ends), 2), -1, np.int32)
+    network, routes = laid.plan.network, laid.plan.routes
+    nodes = joined([job.placement for job in laid.plan.jobs]).nodes[laid.plan.ends]
+    for end in (0, 1):
+        found = crowded_engines(network, nodes, routes, end)
+        if found is not None:
+            group[found.connection, end] = sum(map(len, sizes)) - 1 + found.number
+            sizes.append(network.message_engines[found.node].astype(np.int64))
+    return group.ravel() if len(sizes) > 1 else np.empty(0, np.int32), np.cumsum(np.concatenate(sizes))
 
 
 def with_more_packets(fabric: Fabric) -> Fabric:

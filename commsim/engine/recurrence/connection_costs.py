@@ -11,6 +11,7 @@ from commsim.core.network import Network
 from commsim.engine.flow_plan import Job, JobConnections
 from commsim.routing.forest_routes import LEAST
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
+from commsim.routing.message_engines import CrowdedEngines, crowded_engines
 from commsim.routing.routing import Routes, find_routes
 
 from .lockstep_kernel import FULL, find_lockstep_groups
@@ -39,10 +40,13 @@ class ConnectionCosts:
         What every message takes, before its bytes and after them.
     per_byte, gamma : float64[n_connections], s/byte
         What a byte takes on the way, and to be reduced.
+    first, resource : int64[n_connections + 1], int32[m]
+        Rows of what each connection uses while it sends: the links of its route, then a message engine where ports
+        alone do not limit overheads. Engines are numbered by nodes, after the reduction units.
     part : float64[m]
-        Part of the link that the connection asks for while it sends, for each row of the routes.
+        Part of the resource that the connection asks for, for each row.
     held : bool[m]
-        Rows that are the sender's port, while its overhead occupies that; empty without overhead.
+        Rows that are what overheads occupy, the sender's port and engine; empty without overhead.
     unit : int32[n_connections]
         Its receiver's reduction unit, numbered after the links; -1 where reducing takes no time.
     """
@@ -55,19 +59,21 @@ class ConnectionCosts:
     latency: NDArray[np.float64]
     per_byte: NDArray[np.float64]
     gamma: NDArray[np.float64]
+    first: NDArray[np.int64]
+    resource: NDArray[np.int32]
     part: NDArray[np.float64]
     held: NDArray[np.bool_]
     unit: NDArray[np.int32]
 
     @property
     def n_resources(self) -> int:
-        """Links, and reduction units of nodes."""
-        return self.network.n_links + self.network.n_nodes
+        """Links, reduction units of nodes, and message engines of nodes."""
+        return self.network.n_links + 2 * self.network.n_nodes
 
     @property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """Rows of links of each connection, and the parts that it asks for: what kernels take."""
-        return self.routes.first, self.routes.link, self.part
+        """Rows of resources of each connection, and the parts that it asks for: what kernels take."""
+        return self.first, self.resource, self.part
 
     def carried(self, per_connection: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """Bytes that each link of the given network carries, and that left their senders' nodes.
@@ -127,14 +133,32 @@ def find_connection_costs(
     part = np.repeat(rate, length)
     part /= most
     overhead = np.where(crosses, network.overhead[nodes[:, 0]], 0.0)
-    held = np.empty(0, bool)
+    held, first, resource = np.empty(0, bool), routes.first, routes.link
     if overhead.any():
         held = np.repeat(overhead > 0, length) & (network.src[routes.link] == np.repeat(nodes[:, 0], length))
         part[held] = 1.0
+        engines = crowded_engines(network, nodes, routes, 0)
+        if engines is not None:
+            first, (resource, part, held) = _with_engines(network, routes, (part, held), engines)
     gamma = network.gamma[nodes[:, 1]]
     unit = np.where(reduces & (gamma > 0), network.n_links + nodes[:, 1], -1).astype(np.int32)
     per_byte = np.where(crosses, 1 / rate, 0.0)
-    return ConnectionCosts(network, merged, ends, routes, overhead, routes.latency, per_byte, gamma, part, held, unit)
+    return ConnectionCosts(
+        network, merged, ends, routes, overhead, routes.latency, per_byte, gamma, first, resource, part, held, unit
+    )
+
+
+def _with_engines(
+    network: Network, routes: Routes, of_links: tuple[NDArray[np.float64], NDArray[np.bool_]], engines: CrowdedEngines
+) -> tuple[NDArray[np.int64], tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]]:
+    """Return the rows of links with one more of an engine, which a message holds as long as its port."""
+    part, held = of_links
+    node = engines.node[engines.number]
+    at = routes.first[engines.connection + 1]
+    resource = np.insert(routes.link, at, network.n_links + network.n_nodes + node)
+    more = np.bincount(engines.connection + 1, minlength=len(routes.first))
+    rows = resource, np.insert(part, at, 1.0 / network.message_engines[node]), np.insert(held, at, True)
+    return routes.first + np.cumsum(more), rows
 
 
 def merged_routes(
@@ -182,7 +206,7 @@ def shared_resources(costs: ConnectionCosts) -> NDArray[np.bool_]:
     -------
     bool[n_resources]
     """
-    links = np.bincount(costs.routes.link, weights=costs.part, minlength=costs.n_resources)
+    links = np.bincount(costs.resource, weights=costs.part, minlength=costs.n_resources)
     units = np.bincount(costs.unit[costs.unit >= 0], minlength=costs.n_resources)
     return np.asarray(links + units > FULL)
 

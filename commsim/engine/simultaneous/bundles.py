@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import Network
+from commsim.core.network import NIC, Network
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
+from commsim.routing.message_engines import engine_nodes
 from commsim.routing.routing import Routes, find_routes
 
 BY_DESTINATION = ("dmodk", "shortest", "spray")
@@ -52,6 +53,25 @@ class Bundles:
         if (self.share[self.first[:-1]] < 1).any():
             return None
         return np.where(self.head >= 0, self.head, self.link[self.first[:-1]][self.bundle]).astype(np.int32)
+
+    def engines(self, network: Network, port: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Node whose message engine each flow's overhead occupies, numbered as in the network of `capacity`.
+
+        Parameters
+        ----------
+        network : Network
+            Network that carries the messages.
+        port : int32[n_flows]
+            First link of each.
+        """
+        network = network if self.merged is None else self.merged.network
+        src = network.src[port]
+        if not (network.kind == NIC).any():
+            return src
+        first, link = self.rows()
+        return engine_nodes(
+            network, np.stack((src, src), axis=1), Routes(first, link, np.ones(len(link)), np.zeros(0)), 0
+        )
 
     def link_bytes(self, n_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bytes that each link of the network carries.

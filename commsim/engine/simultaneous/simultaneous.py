@@ -19,6 +19,7 @@ from commsim.core.schedule import REDUCE, Schedule
 from commsim.engine.flow_plan import Job
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import Columns, TraceFile, keep_trace
+from commsim.routing.message_engines import engines_of_nodes
 
 from .bundles import Bundles, bundle_flows
 
@@ -191,7 +192,7 @@ def plan_simultaneous(
     -------
     SimultaneousPlan or None
         None if some transfer waits for another, shares its connection, or has a cost of its own to receive or to
-        reduce; or if ports are not through with their overheads at the same time.
+        reduce; or if ports and engines are not through with their overheads at the same time.
     """
     schedule = job.schedule
     job.placement.check(network, schedule.n_ranks, schedule.n_helpers)
@@ -225,16 +226,21 @@ def plan_simultaneous(
 
 
 def _overhead(network: Network, src: NDArray[np.int64], bundles: Bundles) -> float | None:
-    """Time after which every port has spent the overheads of its messages, if all ports are done together.
+    """Time after which all overheads are spent, if all ports and engines are done together.
 
-    Messages that begin together at one port share it equally, so all n of them have spent theirs after n times o.
+    Messages that begin together at one port share it equally, so all n of them have spent theirs after n times o; and
+    those at m engines after n / m times o.
     """
     if not len(src) or not network.overhead[src].any():
         return 0.0
     port = bundles.ports()
     if port is None:
         return None
-    times = np.bincount(port, minlength=len(bundles.capacity))[port] * network.overhead[src]
+    in_turn = np.bincount(port, minlength=len(bundles.capacity))[port].astype(np.float64)
+    engine = bundles.engines(network, port)
+    where = network if bundles.merged is None else bundles.merged.network
+    np.maximum(in_turn, (np.bincount(engine, minlength=where.n_nodes) / engines_of_nodes(where))[engine], out=in_turn)
+    times = in_turn * network.overhead[src]
     return float(times[0]) if (times == times[0]).all() else None
 
 

@@ -243,11 +243,11 @@ def quotient(full: Full, colour: NDArray[np.uint64]) -> Quotient:
 def _keys(
     full: Full, flow_links: NDArray[np.intp], flow_class: NDArray[np.int32], kind: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Return numbers of flow links in the quotient: class of flow, whether beyond its port, kind of resource."""
+    """Return numbers of flow links in the quotient: class of flow, part of its links, kind of resource."""
     s = owners(full.flow)[flow_links]
-    beyond = flow_links >= full.flow["port"][s]
+    part = (flow_links >= full.flow["data"][s]).astype(np.int64) + (flow_links >= full.flow["port"][s])
     n_kinds = np.int64(kind.max(initial=0)) + 1
-    of_flow = 2 * flow_class[s].astype(np.int64) + beyond
+    of_flow = 3 * flow_class[s].astype(np.int64) + part
     return np.asarray(of_flow * n_kinds + kind[full.flow_link.resource[flow_links]], np.int64)
 
 
@@ -264,8 +264,8 @@ def _flows(
     share = np.bincount(which, weights=full.flow_link.shares[flow_links], minlength=len(key))
     flow_link = FlowLinks((key % n_kinds).astype(np.int32), share.astype(np.float64))
     flow = np.zeros(n_flows, FLOW_ROW)
-    bounds = np.searchsorted(key, np.arange(2 * n_flows + 1) * n_kinds)
-    flow["begin"], flow["port"], flow["end"] = bounds[:-1:2], bounds[1::2], bounds[2::2]
+    bounds = np.searchsorted(key, np.arange(3 * n_flows + 1) * n_kinds)
+    flow["begin"], flow["data"], flow["port"], flow["end"] = (bounds[k : len(bounds) - 3 + k : 3] for k in range(4))
     flow["weight"] = 1.0
     return flow, flow_link, key
 

@@ -18,9 +18,8 @@ from commsim.placement.evaluation import LOOPS
 from commsim.placement.place import RANKINGS
 
 from .guard import FAULT, Limits, Refusal
+from .limits import MAX_CANDIDATES, MAX_SEED
 from .models import (
-    MAX_CANDIDATES,
-    MAX_SEED,
     Candidates,
     ClusterTables,
     ExtenderArgs,

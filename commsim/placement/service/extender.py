@@ -9,7 +9,8 @@ from commsim.core.errors import InputError
 from commsim.core.units import counted
 from commsim.files.fields import Fields
 
-from .models import MAX_NODES, ExtenderArgs
+from .limits import MAX_NODES
+from .models import ExtenderArgs
 from .rating import Rating
 from .state import KnownJob
 

@@ -6,15 +6,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-MAX_NODES = 20_000
-MAX_CANDIDATES = 100
-MAX_FAULTS, MAX_FAULT = 100, 200  # texts, and letters of each
-MAX_SEED = 2**63 - 1
-MAX_PHASES = 64
-MAX_PERIOD_MS = 86_400e3
-Name = Annotated[str, Field(description="the name of a node")]
+from .limits import (
+    MAX_CANDIDATES,
+    MAX_FAULT,
+    MAX_FAULTS,
+    MAX_GENERATORS,
+    MAX_JOBS,
+    MAX_NAME,
+    MAX_NODES,
+    MAX_PERIOD_MS,
+    MAX_PHASES,
+    MAX_SEARCHED_GPUS,
+    MAX_SEED,
+)
 
-
+Name = Annotated[str, Field(max_length=MAX_NAME, description="the name of a node")]
+Names = Annotated[list[Name], Field(max_length=MAX_SEARCHED_GPUS)]
+JobName = Annotated[str, Field(max_length=MAX_NAME, description="the name of a known job")]
 Faults = Annotated[list[Annotated[str, Field(max_length=MAX_FAULT)]], Field(max_length=MAX_FAULTS)]
 
 
@@ -36,16 +44,16 @@ class Phase(_Request):
 class Job(_Request):
     """A job as in jobs.json."""
 
-    job: str = Field(min_length=1)
+    job: str = Field(min_length=1, max_length=MAX_NAME)
     gpus: int = Field(ge=1, le=2**31 - 1)
     iter_time_ms: float = Field(gt=0, le=MAX_PERIOD_MS)
     phases: list[Phase] = Field(max_length=MAX_PHASES, description="by offset, without overlap")
-    placement: list[Name] | None = Field(
+    placement: Names | None = Field(
         None,
         description="node of each GPU of a job that is placed wholly, with counts and ranges such as h0x4 or h0-3x4; a "
         "machine such as m0 or m0x4 stands for its free GPUs",
     )
-    placed: list[Name] = Field(
+    placed: Names = Field(
         [], description="nodes of the first ranks, in these forms, at most as many as gpus, without placement"
     )
     start_ms: float | None = Field(
@@ -57,22 +65,22 @@ class Job(_Request):
         return self.model_dump(exclude_unset=True)
 
 
-_JobsFile = Annotated[list[Job], Field(min_length=1)]
+_JobsFile = Annotated[list[Job], Field(min_length=1, max_length=MAX_JOBS)]
 
 
 class Jobs(_Request):
     """Jobs to be known."""
 
-    jobs: list[Job] = Field(min_length=1)
+    jobs: list[Job] = Field(min_length=1, max_length=MAX_JOBS)
 
 
 class Search(_Request):
     """Jobs to be placed beside those that are known and placed; see ``commsim place``."""
 
-    jobs: list[Job | Annotated[str, Field(description="the name of a known job")]] = Field(min_length=1)
+    jobs: list[Job | JobName] = Field(min_length=1, max_length=MAX_JOBS)
     candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
     seed: int = Field(0, ge=0, le=MAX_SEED)
-    generators: list[str] | None = None
+    generators: list[Name] | None = Field(None, max_length=MAX_GENERATORS)
     rank_by: Literal["slowdown", "mean", "min", "weighted"] = "slowdown"
     loops: Literal["merged", "literal"] = "merged"
     check: bool = False

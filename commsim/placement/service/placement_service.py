@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from commsim.core.errors import InputError, printable
+from commsim.core.errors import InputError, cut, printable
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
@@ -174,7 +174,7 @@ class PlacementService:
         self.ignored[why] += 1
         if self.tell is not None:
             name = args.Pod.metadata.name or "without a name"
-            self.tell(f"pod {printable(name)!r}: ignored, it has {why}")
+            self.tell(f"pod {cut(printable(name))!r}: ignored, it has {why}")
 
     def _rate(self, asked: Any, pod_gpus: int) -> dict[str, Rating]:
         key = (self.state.version, asked, pod_gpus)

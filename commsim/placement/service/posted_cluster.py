@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import SUFFIXES
+from commsim.files.fields import Fields
+from commsim.limits import without_files
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.cluster_schema import cluster_schema
-from commsim.scenario.inputs import ASTRA_SUFFIXES
-from topologies.hosts.load import MACHINE_FILES
+from topologies import at_most
 
-from .models import MAX_NODES
+from .limits import MAX_NAME, MAX_NETWORK_LINKS, MAX_NETWORK_NODES, MAX_NODES, MAX_PARAMETERS, MAX_TEXT
 
 SOURCE = "cluster"  # what messages of the reader name in place of a file
-# Ends of names of files that a topology can name: a client could read or run what the service's user can.
-_FILE = re.compile(
-    rf"({'|'.join(map(re.escape, (*SUFFIXES, *ASTRA_SUFFIXES, *MACHINE_FILES, '.py')))})(?![a-z])", re.IGNORECASE
-)
 
 
 def read_posted_cluster(tables: Mapping[str, Any]) -> Cluster:
-    """Read the tables of a cluster as :func:`commsim.read_cluster` does.
+    """Read the tables of a cluster as :func:`commsim.read_cluster` does, without files and code.
 
     Raises
     ------
     InputError
-        Naming the field that is wrong; also if the topology names a file, or has too many nodes for ranks.
+        Naming the field that is wrong; also if the topology names a file, or anything is larger than a request's
+        limits.
     """
-    topology = tables.get("topology")
-    for key, value in topology.items() if isinstance(topology, Mapping) else ():
-        if key == "file" or _FILE.search(str(value)):
-            raise InputError(f"{SOURCE}: topology.{key}: a request cannot name a file; --cluster FILE at the start can")
-    cluster = read_cluster(dict(tables))
+    _check_lengths(tables)
+    if "file" in Fields(tables, SOURCE).table("topology"):
+        raise InputError(f"{SOURCE}: topology.file: a request cannot name a file; --cluster FILE at the start can")
+    with without_files(), at_most(MAX_NETWORK_NODES, MAX_NETWORK_LINKS):
+        cluster = read_cluster(dict(tables))
     if len(cluster.network.endpoints) > MAX_NODES:
         got = f"{cluster.network.name} has {len(cluster.network.endpoints)}"
         raise InputError(f"{SOURCE}: a request's cluster has at most {MAX_NODES} nodes for ranks, {got}")
     return cluster
+
+
+def _check_lengths(tables: Mapping[str, Any]) -> None:
+    """Refuse names and texts without bounds, before anything is made of them."""
+    top = Fields(tables, SOURCE)
+    for table, most, longest in (
+        (top.table("topology"), MAX_PARAMETERS, MAX_TEXT), (top.table("hosts").table("per_host"), MAX_NODES, MAX_NAME),
+        (top.table("hosts").table("busy"), MAX_NODES, MAX_NAME),
+    ):  # fmt: skip
+        keys = list(table)
+        if len(keys) > most:
+            table.fail(None, f"has at most {most} fields, got {len(keys)}")
+        for key in keys:
+            if len(key) > MAX_NAME:
+                table.fail(key, f"is a name of at most {MAX_NAME} letters, got {len(key)}")
+            value = table.raw(key)
+            if isinstance(value, (str, list)) and len(value) > longest:
+                table.fail(key, f"has at most {longest} letters or members, got {len(value)}")
 
 
 def posted_cluster_schema() -> dict[str, Any]:

@@ -19,13 +19,13 @@ from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob
 
+from .limits import MAX_SEARCHED_GPUS, MAX_SEARCHED_JOBS, require_answer
 from .models import Search
 from .state import ClusterState, KnownJob, read_known_jobs
 
 # Of a host, in the protocol of Kubernetes.
 MAX_POINTS = 10
 _REMEMBERED = 20_000  # scores of links
-MAX_JOBS, MAX_GPUS = 100, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +223,10 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         for job in wanted
         if job.placement is None and not job.placed and job.name in state.jobs and state.jobs[job.name].placed
     ]
-    if len(jobs) > MAX_JOBS or sum(job.n_gpus for job in jobs) > MAX_GPUS:
-        raise InputError(f"request: jobs are at most {MAX_JOBS}, of {MAX_GPUS} GPUs, with those that are placed; got "
-                         f"{len(jobs)} of {sum(job.n_gpus for job in jobs)}")  # fmt: skip
+    if len(jobs) > MAX_SEARCHED_JOBS or sum(job.n_gpus for job in jobs) > MAX_SEARCHED_GPUS:
+        got = f"{len(jobs)} of {sum(job.n_gpus for job in jobs)}"
+        most = f"{MAX_SEARCHED_JOBS}, of {MAX_SEARCHED_GPUS} GPUs"
+        raise InputError(f"request: jobs are at most {most}, with those that are placed; got {got}")
     options: dict[str, Any] = {"rank_by": asked.rank_by, "loops": asked.loops, "check": asked.check}
     if asked.generators is not None:
         options["generators"] = asked.generators
@@ -238,7 +239,9 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         ranking = place_jobs(cluster, left, n=asked.candidates, settings=settings, **options)
         tree = ranking.to_dict()
         left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
-        return {**{key: tree[key] for key in tree if key not in left_out}, "notes": [*told, *said, *tree["notes"]]}
+        answer = {**{key: tree[key] for key in tree if key not in left_out}, "notes": [*told, *said, *tree["notes"]]}
+        require_answer(answer)
+        return answer
 
     return search
 

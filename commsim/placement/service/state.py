@@ -28,15 +28,27 @@ from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs
 from commsim.workload.timeline import job_row
 
 from .guard import Refusal
-from .models import MAX_PERIOD_MS, MAX_PHASES, Pod
+from .limits import (
+    MAX_GPUS_OF_POD,
+    MAX_JOBS,
+    MAX_KNOWN_JOBS,
+    MAX_NAME,
+    MAX_PERIOD_MS,
+    MAX_PHASES,
+    MAX_SEARCHED_GPUS,
+)
+from .models import Pod
 
-MAX_JOBS = 1000
-MAX_NAMED, MAX_NAME = 8, 64  # jobs in a message, and letters of one
+MAX_NAMED = 8  # jobs in a message
+# Fields of a job, the most that each may have, and of what.
+_LENGTHS = (
+    ("job", MAX_NAME, "letters"), ("phases", MAX_PHASES, "phases"), ("placement", MAX_SEARCHED_GPUS, "names"),
+    ("placed", MAX_SEARCHED_GPUS, "names"),
+)  # fmt: skip
 ANNOTATION = "commsim/job"
 LABELS = (
     "commsim/job", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name",
 )  # fmt: skip
-MAX_GPUS_OF_POD = 99_999
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +125,8 @@ class ClusterState:
         """
         known, name = self.located(known), known.job.name
         self.check(known)
-        if name not in self.jobs and len(self.jobs) >= MAX_JOBS:
-            raise Refusal(409, f"{MAX_JOBS} jobs are known; remove some")
+        if name not in self.jobs and len(self.jobs) >= MAX_KNOWN_JOBS:
+            raise Refusal(409, f"{MAX_KNOWN_JOBS} jobs are known; remove some")
         self.jobs = {**self.jobs, name: known}
         self.use = {**self.use, name: link_use(self.cluster, known.placed)}
         self.version += 1
@@ -262,14 +274,21 @@ def read_known_jobs(
     InputError
         Naming the field that is wrong.
     """
+    if isinstance(rows, list) and len(rows) > MAX_JOBS:
+        Fields({}, source, keys).fail(None, f"are at most {MAX_JOBS}, got {len(rows)}")
     if known is not None and isinstance(rows, list):
         rows = [_spelled_out(row, known, Fields({}, source, (*keys, i))) for i, row in enumerate(rows)]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         parse_jobs(rows, source, keys)
     for i, row in enumerate(table := cast("list[dict[str, Any]]", rows)):
         fields = Fields(row, source, (*keys, i))
-        if isinstance(row.get("phases"), list) and len(row["phases"]) > MAX_PHASES:
-            fields.fail("phases", f"are at most {MAX_PHASES}, got {len(row['phases'])}")
+        for key, most, what in _LENGTHS:
+            if isinstance(given := row.get(key), (list, str)) and len(given) > most:
+                fields.fail(key, f"must have at most {most} {what}, got {len(given)}")
+        for key in ("placement", "placed"):
+            for k, name in enumerate(row[key] if isinstance(row.get(key), list) else ()):
+                if isinstance(name, str) and len(name) > MAX_NAME:
+                    fields.member(key, k, f"must have at most {MAX_NAME} letters, got {cut(repr(name))}")
     jobs = parse_jobs(table, source, keys)
     for i, (job, row) in enumerate(zip(jobs, table, strict=True)):
         fields = Fields(row, source, (*keys, i))
@@ -284,7 +303,7 @@ def _spelled_out(row: object, known: Mapping[str, KnownJob], fields: Fields) -> 
         return row
     if row not in known:
         names = ", ".join(list(known)[:MAX_NAMED]) + (", ..." if len(known) > MAX_NAMED else "")
-        fields.fail(None, f"is the name of no known job: {row[:MAX_NAME]!r}; known: {names or 'none'}")
+        fields.fail(None, f"is the name of no known job: {cut(repr(row))}; known: {names or 'none'}")
     one = known[row]
     return {key: value for key, value in one.row().items() if key != "placed" or one.n_left}
 

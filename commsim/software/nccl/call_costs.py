@@ -23,7 +23,16 @@ from commsim.core.network_queries import units
 from commsim.software.nccl.call_messages import Messages, messages_of, messages_of_exchange
 from commsim.software.nccl.choice import Cell
 from commsim.software.nccl.gpu_costs import costs
-from commsim.software.nccl.prediction import Site, call_of, cell_seconds, exchange_at, on_rails, spread_of, ways_of
+from commsim.software.nccl.prediction import (
+    Site,
+    call_of,
+    cell_seconds,
+    exchange_at,
+    on_rails,
+    spread_of,
+    switch_rate,
+    ways_of,
+)
 from commsim.software.nccl.steps import Ways
 
 # Rate of a link that is in nobody's way, bytes/s.
@@ -110,7 +119,7 @@ def _of_call(
         call = dataclasses.replace(call, heads=parameters["heads"])
     seconds = cell_seconds(site, ways, operation, cell, size, call)
     ways = on_rails(site, ways, cell.algorithm)
-    messages = messages_of(ways, call, seconds, site.link)
+    messages = messages_of(ways, call, seconds, switch_rate(site))
     whole = PROTOCOLS[cell.protocol].wire / PROTOCOLS[cell.protocol].payload
     outside = ways.outside(cell.protocol) * whole / ways.nics if ways.plugin is not None else 1.0
     if cell.algorithm.startswith("nvls"):  # the switch is reached at the links' rate
@@ -135,7 +144,7 @@ def _of_exchange(
         peers = out / batches
     hop = ways.plugin.hop("simple") / batches if ways.plugin is not None else 0.0
     messages = messages_of_exchange(exchange, peers * sent.n_channels, together, hop)
-    outside = ways.outside("simple") / site.nics if many else 1.0
+    outside = ways.outside("simple") * ways.plugin.exchange / site.nics if ways.plugin is not None else 1.0
     # In a machine the exchange's own rate is what the link carries; a pair has the link for itself.
     inside = exchange.rate / site.link if not many and np.isfinite(site.link) else 1.0
     return messages, _Shares(min(1.0, inside), outside), exchange.seconds

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from collectives.nccl.call import BY_RANK, PROTOCOLS, Call
 from collectives.nccl.rules import Part, cut
+from collectives.nccl.trees import busiest_share, tree_depth
 from commsim.software.nccl.in_switch import Exchange, crossing, loop_of, paced
 from commsim.software.nccl.steps import CHAINS, Ways
 
@@ -46,7 +47,7 @@ class Messages(NamedTuple):
     fixed: float
 
 
-def messages_of(ways: Ways, call: Call, seconds: float, bare_link: float) -> Messages:
+def messages_of(ways: Ways, call: Call, seconds: float, switch_rate: float) -> Messages:
     """Return what the messages of a call with an algorithm cost.
 
     Parameters
@@ -57,11 +58,11 @@ def messages_of(ways: Ways, call: Call, seconds: float, bare_link: float) -> Mes
         What is called.
     seconds : float
         Time of the call.
-    bare_link : float, bytes/s
-        Rate of a GPU's NVLinks.
+    switch_rate : float, bytes/s
+        Rate of a GPU's NVLinks to their switch.
     """
     if call.algorithm in ("nvls", "nvls_tree"):
-        return _in_switch(ways, call, bare_link)
+        return _in_switch(ways, call, switch_rate)
     parts, launch = cut(call), ways.primitives.launch
     rail = PROTOCOLS[call.protocol].wire / PROTOCOLS[call.protocol].payload
     hops = _hops(ways, call, parts, rail)
@@ -134,7 +135,7 @@ def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
     if call.algorithm == "pat":
         pieces, depth, times = call.n_ranks - 1, (0, math.ceil(math.log2(call.n_ranks))), 1
     else:
-        levels = call.n_nodes.bit_length() - 1 if call.algorithm == "tree" else 1
+        levels = tree_depth(call.n_nodes) if call.algorithm == "tree" else 1
         pieces, times = 0, 2
         depth = per_node - 1, levels if ways.plugin is not None else 0
     loops = part.n_bytes / chunk if part.n_loops > 1 else 1.0
@@ -145,7 +146,7 @@ def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
     most = min(inside, ways.primitives.rate(call.protocol)) if depth[0] else outside
     slowest = min(inside, outside)
     if call.algorithm == "tree":  # later a GPU sends up and down at once, and inner machines have two children
-        slowest = min(inside * per_node / max(1, 2 * (per_node - 1)), outside / (1 if call.n_nodes == 2 else 2))
+        slowest = min(inside * per_node / max(1, 2 * (per_node - 1)), outside / max(1.0, busiest_share(call.n_nodes)))
 
     def chain(rate: float, share: float) -> float:
         one = chunk / rate
@@ -196,12 +197,12 @@ def _bisected(is_above: Callable[[float], bool], low: float, high: float) -> flo
     return low
 
 
-def _in_switch(ways: Ways, call: Call, bare_link: float) -> Messages:
+def _in_switch(ways: Ways, call: Call, switch_rate: float) -> Messages:
     """NVLink SHARP: a channel serves all heads in a loop, of which it has three under way."""
     part, p, heads = cut(call)[0], ways.primitives, call.n_heads
     n, chunk = len(cut(call)), _largest(part)
     by_head = call.n_nodes if call.operation in BY_RANK else 1
-    loop = loop_of(p, call, n, chunk, bare_link)
+    loop = loop_of(p, call, n, chunk, switch_rate)
     fixed = p.launch + max(0.0, loop.first - (1 + SHOWN) * loop.later)
     if ways.plugin is None:
         return Messages(heads * chunk / loop.later, 0.0, 0.0, fixed)

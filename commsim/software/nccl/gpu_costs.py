@@ -90,6 +90,8 @@ class Plugin:
         Time of each message: of the next peer in an exchange, of the next channel in a ring or tree.
     copy : float, bytes/s
         Rate at which the CPU copies for each rank, where the NIC cannot write to the receiver's buffer by itself.
+    exchange : float
+        Part of the rate of Simple that the messages of exchanges reach, which are of 128 KiB.
     protocols : tuple of str
         Protocols that NCCL may use over it.
     """
@@ -103,6 +105,7 @@ class Plugin:
     announce: float = 0.0
     post: float = 1e-6
     copy: float = float("inf")
+    exchange: float = 1.0
     protocols: tuple[str, ...] = ("ll", "ll128", "simple")
 
     def hop(self, protocol: str, message: float = 0.0, nics: int = 1) -> float:

@@ -6,13 +6,17 @@ all, which takes ``loop`` and three passes over the chunk however many heads the
 reduce, gather) work on different loops at once, so that the longest of them sets the pace, and the first loop goes
 through all. NCCL gives each group its share of 20 warps by the kind of call: with trees between machines fewer warps
 are left to gather, and all heads take longer. The switch bounds a loop: in an all-reduce a GPU sends all bytes and the
-results of its own part, ``(1 + 1/heads) S``; in an all-gather it receives all, in a reduce-scatter it sends all. On
-several machines each head then has the parts of its whole rail: the network passes on (or adds) one for each machine,
+results of its own part, ``(1 + 1/heads) S``; in an all-gather it receives all, in a reduce-scatter it sends all. Of the
+links' rate it reaches NCCL's share, 0.85 on Hopper and 0.74 on Blackwell (nvlsEfficiency in ``src/graph/tuning.cc``).
+Between
+machines trees join the heads: the busiest NIC carries S/heads on two machines, twice as much on more than three. In a
+half of an all-reduce each head has the parts of its whole rail: the network passes on (or adds) one for each machine,
 of which all but the own one cross a NIC.
 
 References
 ----------
-NCCL 2.30.7: ``src/device/all_reduce.h`` (NVLS, its warps), ``src/enqueue.cc`` (chunks by size).
+NCCL 2.30.7: ``src/device/all_reduce.h`` (NVLS, its warps), ``src/enqueue.cc`` (chunks by size),
+``src/graph/connect.cc`` (connectNvls: trees by channel).
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import NamedTuple
 from collectives.nccl.call import BY_RANK, Call
 from collectives.nccl.point_to_point import message, peer_channels
 from collectives.nccl.rules import cut
+from collectives.nccl.trees import busiest_share, tree_depth
 
 from .gpu_costs import Primitives
 from .steps import Ways, both
@@ -57,7 +62,7 @@ class Loop(NamedTuple):
     later: float
 
 
-def loop_of(primitives: Primitives, call: Call, n_channels: int, chunk: float, bare_link: float) -> Loop:
+def loop_of(primitives: Primitives, call: Call, n_channels: int, chunk: float, switch_rate: float) -> Loop:
     """Return the times of a channel's loops: its heads one after another, its own part's way, or the link's bytes.
 
     Parameters
@@ -70,8 +75,8 @@ def loop_of(primitives: Primitives, call: Call, n_channels: int, chunk: float, b
         Channels that have work.
     chunk : float, bytes
         Chunk of a loop.
-    bare_link : float, bytes/s
-        Rate of a GPU's NVLinks, which no data rate exceeds.
+    switch_rate : float, bytes/s
+        Rate of a GPU's NVLinks to their switch, which no data rate exceeds.
     """
     p, heads = primitives, call.n_heads
     is_half = call.operation in BY_RANK  # each loop then has a chunk of every rank's part
@@ -80,7 +85,7 @@ def loop_of(primitives: Primitives, call: Call, n_channels: int, chunk: float, b
     one_pass = served / p.nvls_rate * WARPS[0]
     serve = heads * (p.nvls_head + one_pass / gather)
     own = p.nvls_loop + OWN_PASSES * one_pass / reduce
-    by_link = n_channels * heads * (served if is_half else chunk * (1 + 1 / heads)) / bare_link
+    by_link = n_channels * heads * (served if is_half else chunk * (1 + 1 / heads)) / switch_rate
     later = max(serve, own, by_link)
     return Loop(max((1 if is_half else 2) * serve + own, later), later)
 
@@ -93,7 +98,7 @@ def _warps(call: Call) -> tuple[int, int]:
     return WARPS if call.n_ranks > FEW_RANKS else WARPS_OF_FEW
 
 
-def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
+def nvls_time(ways: Ways, call: Call, switch_rate: float) -> float:
     """Return the seconds of NVLink SHARP; with several machines, a tree or an adding network joins the heads of a rail.
 
     Parameters
@@ -102,28 +107,40 @@ def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
         Links and costs.
     call : Call
         Call with ``algorithm="nvls"`` or ``"nvls_tree"``.
-    bare_link : float, bytes/s
-        Rate of a GPU's NVLinks, which no data rate exceeds.
+    switch_rate : float, bytes/s
+        Rate of a GPU's NVLinks to their switch, which no data rate exceeds.
     """
     parts = cut(call)
     part, n, p, heads = parts[0], len(parts), ways.primitives, call.n_heads
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
-    loop = loop_of(p, call, n, chunk, bare_link)
+    loop = loop_of(p, call, n, chunk, switch_rate)
     loops = max(1.0, part.n_bytes / (part.chunk if call.operation in BY_RANK else heads * part.chunk))
     if ways.plugin is None:
         return p.launch + loop.first + (loops - 1) * loop.later
     is_tree = call.algorithm == "nvls_tree"
-    depth = call.n_nodes.bit_length() - 1 if is_tree else 1  # else the network adds: there and back
+    depth = tree_depth(call.n_nodes) if is_tree else 1  # else the network adds: there and back
     hop = ways.plugin.hop("simple") + p.slice
     by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
-    filling = 2 * depth * (hop + both(chunk / p.rate_simple, by_nic)) + loop.first
+    # The first chunks go up and then down: either way the busiest NIC carries half of what it does in a loop.
+    one_way = by_nic * busiest_share(call.n_nodes) / 2 if is_tree else by_nic
+    filling = 2 * depth * (hop + both(chunk / p.rate_simple, one_way)) + loop.first
     return p.launch + filling + (loops - 1) * paced(call, loop.later, by_nic)
 
 
 def paced(call: Call, loop: float, by_nic: float) -> float:
-    """Return the pace of loops and NICs; in trees of more than two machines a head waits for both children."""
+    """Return the pace of loops and NICs, whose chunks wait for each other in buffers of several steps.
+
+    Parameters
+    ----------
+    call : Call
+        Call over several machines.
+    loop : float, s
+        Time of a loop inside a machine.
+    by_nic : float, s
+        Time in which the NICs of a machine send the bytes of a loop once.
+    """
     if call.algorithm == "nvls_tree":
-        return both(loop, 2 * by_nic) if call.n_nodes > 2 else max(loop, by_nic)
+        return max(loop, by_nic * busiest_share(call.n_nodes))
     return both(loop, by_nic)
 
 
@@ -234,7 +251,7 @@ def exchange_of(
     hop = ways.plugin.hop("simple")
     chunks = min(float(SEPARATE_CHUNKS), each / sent.chunk)
     fixed = p.launch + p.p2p_simple + hop + peers * ways.plugin.post + chunks * (hop + p.slice)
-    return Exchange(fixed, float(each * peers * together), ways.outside("simple"))
+    return Exchange(fixed, float(each * peers * together), ways.outside("simple") * ways.plugin.exchange)
 
 
 def send_of(ways: Ways, size: int, bare_link: float) -> Exchange:

@@ -12,7 +12,7 @@ from .choice import Cell, cells, fastest
 from .gpu_costs import Costs, Primitives, costs, spread_class
 from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .model_versions import MODELS
-from .search import LL_HOP_OF_SEVERAL, PROTOCOLS, Setting
+from .search import LL_HOP_OF_SEVERAL, NVLS_EFFICIENCY, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
@@ -277,7 +277,12 @@ def cell_seconds(
         return pat_time(ways, call)
     if cell.algorithm == "collnet_direct":
         return direct_time(ways, call)
-    return nvls_time(ways, call, site.link)
+    return nvls_time(ways, call, switch_rate(site))
+
+
+def switch_rate(site: Site) -> float:
+    """Return the rate of a GPU's NVLinks for what their switch adds or multicasts: NCCL's share of the links."""
+    return site.link * (NVLS_EFFICIENCY[site.setting.gpu] or 1.0)
 
 
 def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int = 0) -> Call:

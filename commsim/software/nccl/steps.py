@@ -10,13 +10,14 @@ a step takes its bytes over the rate of the channel and the hop together (root o
 GPUs takes a hop for each and a chunk once. To a network the proxy sends whole chunks, ``one + hop``, and posts the
 messages of its channels one after another.
 
-Channels share the links of their GPU: a step takes no less than its chunk over the channel's share of the link. In the
-first loop all channels take the same steps at once and wait for each other: the two limits are joined as the root of
-the sum of squares. From the second loop on they are out of step, so that while one waits others have the link, and the
-larger limit counts. So it does in a machine with LL from the first loop on: its lines of 16 bytes leave one by one, and
-those of all channels mix on the link. With this NVLinks need no efficiency: rings reach the rate that NCCL gives them.
-The rate of a channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send) and 37 (receive, reduce, send) for single
-primitives of a GH200.
+Channels share the links of their GPU: a step takes no less than its chunk over the channel's share of the link. In a
+machine all channels take the same steps at once in the first loop and wait for each other: the two limits are joined as
+the root of the sum of squares. From the second loop on they are out of step, so that while one waits others have the
+link, and the larger limit counts. Over several machines the slices of a ring queue at the slowest link from the start,
+so that no loop differs from another. The larger limit counts also in a machine with LL from the first loop on: its
+lines of 16 bytes leave one by one, and those of all channels mix on the link. With this NVLinks need no efficiency:
+rings reach the rate that NCCL gives them. The rate of a channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send)
+and 37 (receive, reduce, send) for single primitives of a GH200.
 
 References
 ----------
@@ -29,14 +30,17 @@ from dataclasses import dataclass
 
 from collectives.nccl.call import PROTOCOLS, Call
 from collectives.nccl.rules import WIDE_THREADS, cut, loops_of
+from collectives.nccl.trees import busiest_share, tree_depth
 
 from .gpu_costs import Plugin, Primitives
 
 ORDER = 2
+# The same for loops of Simple over several machines, where slices of a chunk and channels of a NIC follow each other so
+# closely that its queue is seldom empty. With slices, credits and NICs played one by one the way round and the slowest
+# link join about as the root of the sum of cubes (tests/software/nccl/test_ring_slices.py).
+ORDER_OF_SLICES = 3
 # A ring's rank does one primitive more than there are steps: it sends first and receives last.
 MORE_PRIMITIVES = 1
-# Machines that one of more than two has as neighbours in a tree: three in one of both trees, one in the other.
-TREE_PEERS = 2
 # A hop of a tree by that of a ring: NCCL's own (1.25 and 1.9 us over NVLink, `src/graph/tuning.cc`).
 TREE_HOP = {"ll128": 1.25 / 1.9}
 # Operations whose rings are chains: a rank passes a chunk on once.
@@ -107,9 +111,9 @@ class Ways:
         return min(n_channels, self.n_nics, self.per_node)
 
 
-def both(a: float, b: float) -> float:
+def both(a: float, b: float, order: float = ORDER) -> float:
     """Join two limits that a step has at once."""
-    return float((a**ORDER + b**ORDER) ** (1 / ORDER))
+    return float((a**order + b**order) ** (1 / order))
 
 
 def step_times(
@@ -176,16 +180,18 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     # Where the CPU copies, the receiver's copy of the last slice of a step has nothing left to overlap with.
     net_first += chunk / slices * n / (ways.plugin.copy * ways.per_node)
     by_nic = chunk * n / ways.outside(protocol)
-    # One chunk goes round by fast and slow hops; and each link carries all chunks of the loop.
+    path = (n_steps - crossing) * first + crossing * net_first
+    slowest = n_steps * max(by_link, by_nic, turn)
+    if protocol == "simple" and ways.plugin.copy == float("inf"):  # slices of all channels fill the slowest link
+        loop = both(path, slowest, ORDER_OF_SLICES) + more
+        return loop, loop
+    # With flags among the data a chunk goes round in lines: by fast and slow hops, on links that other channels share.
     round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)
     if crossing == n_steps:  # the chunk has waited for the others of its loop on every hop
         return round_trip + more, n_steps * max(later, net_later, by_nic) + more
-    slowest = max(by_link, by_nic)
-    queue = n_steps * turn
-    first_loop = max(both(round_trip, n_steps * slowest), queue)
     # Later loops follow each other round the ring: its hops count together, the slowest link alone.
-    later_loop = max((n_steps - crossing) * later + crossing * net_later, n_steps * slowest, queue)
-    return first_loop + more, later_loop + more
+    later_loop = max((n_steps - crossing) * later + crossing * net_later, slowest)
+    return max(both(round_trip, n_steps * max(by_link, by_nic)), slowest) + more, later_loop + more
 
 
 def tree_time(ways: Ways, call: Call) -> float:
@@ -201,10 +207,11 @@ def tree_time(ways: Ways, call: Call) -> float:
     Notes
     -----
     Inside a machine a tree is a chain in which a GPU sends ``2 (p - 1) / p`` of the bytes on average over channels.
-    Between machines a NIC carries a chunk once with two machines, twice with more: inner nodes have two children. The
-    first chunk goes up and then down: either way a NIC carries half of that, since of two trees each machine is a leaf
-    in one, and of two machines each is the root of every other channel. A network that reduces (SHARP) takes a chunk
-    and returns the sum in one operation of its plugin, however many machines there are; a NIC carries a chunk once.
+    Between machines the busiest NIC carries a chunk once with two machines, 1.5 times with three, twice with more,
+    whose inner nodes have two children. The first chunk goes up and then down: either way a NIC carries half of that,
+    since of two trees each machine is a leaf in one, and of two machines each is the root of every other channel. A
+    network that reduces (SHARP) takes a chunk and returns the sum in one operation of its plugin, however many machines
+    there are; a NIC carries a chunk once.
     """
     parts = cut(call)
     part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
@@ -221,7 +228,7 @@ def tree_time(ways: Ways, call: Call) -> float:
     steady = both(later, by_link * 2 * (per_node - 1) / per_node)
     if ways.plugin is not None:
         in_network = call.algorithm != "tree"
-        by_nic = chunk * n / ways.outside(protocol) * (1 if in_network or call.n_nodes == 2 else 2)
+        by_nic = chunk * n / ways.outside(protocol) * (1.0 if in_network else busiest_share(call.n_nodes))
         wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
         hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
         hop += (ways.sharing(n) - 1) * ways.plugin.post
@@ -230,12 +237,12 @@ def tree_time(ways: Ways, call: Call) -> float:
         else:
             # Where the CPU copies, each way the receiver copies the chunk after it has come.
             copied = chunk * n / (2 * ways.plugin.copy * ways.per_node)
-            total += 2 * (call.n_nodes.bit_length() - 1) * (both(one + hop, by_nic / 2) + copied)
-        # With more machines a GPU waits for both children before it sends, which nothing else fills; a network that
-        # adds has no children.
-        steady = max(steady, by_nic) if in_network or call.n_nodes == 2 else both(steady, by_nic)
+            total += 2 * tree_depth(call.n_nodes) * (both(one + hop, by_nic / 2) + copied)
+        # With more machines than three a GPU waits for both children before it sends, which nothing else fills; a
+        # network that adds has no children.
+        steady = max(steady, by_nic) if in_network or call.n_nodes <= 3 else both(steady, by_nic)
         if not in_network and call.n_nodes > 2:
             # A chunk has a message from and to each child and the parent, which the proxy posts one after another. With
             # one neighbour no table shows that chunk after chunk waits.
-            steady = max(steady, 2 * TREE_PEERS * ways.sharing(n) * ways.plugin.post)
+            steady = max(steady, 2 * busiest_share(call.n_nodes) * ways.sharing(n) * ways.plugin.post)
     return total + (loops_of(part) - 1) * steady

@@ -237,7 +237,7 @@ def test_whole_nodes_that_hold_anything_go_back_or_are_refused(service, capfd, d
         (
             "/place",
             {"jobs": [row() | {"phases": row()["phases"] * 65}]},
-            "jobs[0].phases are at most 64, got 65",
+            "jobs[0].phases must have at most 64 phases, got 65",
         ),
         ("/place", {"jobs": [row(placed=["h0"], placement=["h0"] * 4)]}, "jobs[0].placed and placement have the same"),
         ("/place", {"jobs": [row(gpus=2, placed=["h0"] * 3)]}, "jobs[0].placed names 3 GPUs, but the job has 2"),

@@ -13,6 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import find_link, locality_levels
 from commsim.core.placement import STRATEGIES, place
+from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster
 from commsim.placement.strategies import candidates
 from commsim.placement.strategies.free_gpus import FreeGpus, nearness, poor_groups
@@ -160,16 +161,16 @@ def test_a_file_of_the_user_places_ranks(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(STRATEGIES, "_entries", dict(STRATEGIES._entries))
     own = tmp_path / "own.py"
     own.write_text(OWN.replace("NUMBER", "jobs[0].n_gpus"))
-    assert place(NETWORK, 2, str(own)).nodes.tolist() == [15, 14]
+    assert place(NETWORK, 2, OwnFile(own)).nodes.tolist() == [15, 14]
     with pytest.raises(InputError, match="takes no arguments"):
-        place(NETWORK, 2, f"{own}:a=1")
+        place(NETWORK, 2, OwnFile(f"{own}:a=1"))
     for taken, message in (
         ("nodes[:1]", "job ranks must get 2 nodes"),
         ("np.full(2, 3)", "takes more GPUs of h3 than the 1 that are free"),
     ):
         own.write_text(OWN.replace("nodes[: NUMBER]", taken))
         with pytest.raises(InputError, match=message):
-            place(NETWORK, 2, str(own))
+            place(NETWORK, 2, OwnFile(own))
 
 
 RACKS = leaf_spine(3, 2, 4)

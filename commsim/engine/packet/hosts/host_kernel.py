@@ -22,13 +22,13 @@ from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, make_packe
 from commsim.engine.packet.links.class_kernel import take_first
 from commsim.engine.packet.links.looking_kernel import look, look_ahead
 from commsim.engine.packet.links.loss_kernel import is_lost
+from commsim.engine.packet.links.overhead_kernel import keeps_path
 from commsim.engine.packet.links.port_kernel import (
     answer,
     await_arrival,
     begin_sending,
     depart,
     enqueue,
-    keeps_path,
     leave_queue,
     record_flow,
     serve,

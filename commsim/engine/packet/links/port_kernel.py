@@ -13,6 +13,7 @@ from commsim.core.jit import njit_norefcount
 from commsim.engine.packet import kinds
 from commsim.engine.packet.links.class_kernel import hold, queue_in_order, queued_of_class, take_first
 from commsim.engine.packet.links.loss_kernel import draw
+from commsim.engine.packet.links.overhead_kernel import costs_of, keeps_path
 from commsim.engine.packet.links.posting_kernel import free_packet, post
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import Row
@@ -24,12 +25,6 @@ from commsim.engine.packet.run_state import Fabric
 def goes_first(packet: Row) -> bool:
     """Tell whether a packet goes before data: sprayed answers, and what was trimmed."""
     return bool(packet["kind"] != kinds.DATA and not keeps_path(packet))
-
-
-@njit_norefcount
-def keeps_path(packet: Row) -> bool:
-    """Tell whether a packet follows a stream; else switches choose its links."""
-    return bool(packet["kind"] >= kinds.CONTRIBUTION or packet["flags"] & kinds.ON_PATH)
 
 
 @njit_norefcount
@@ -221,32 +216,12 @@ def begin_sending(fabric: Fabric, i: int, p: int, now: int) -> None:
     link, packet = fabric.link[i], fabric.packet[p]
     took = np.int64(packet["size"] * link["ps_per_byte"] + 0.5)
     if link["costs"]:
-        took += _costs(fabric, i, p)
+        took += costs_of(fabric, i, p, now, int(took))
     link["serving"] = p
     link["done"] = now + took
     if link["evented"]:
         schedule(fabric.events, i, link["done"])
     await_arrival(fabric, i)
-
-
-@njit_norefcount
-def _costs(fabric: Fabric, i: int, p: int) -> int:
-    """Return the time of a packet beside that of its bytes: its own, and overheads of its message."""
-    link, packet = fabric.link[i], fabric.packet[p]
-    took = link["packet_time"]
-    is_answer = kinds.DATA < packet["kind"] < kinds.CONTRIBUTION
-    if packet["flags"] & kinds.FIRST and packet["came_over"] < 0 and not is_answer:
-        took += link["first_time"]
-    if packet["flags"] & kinds.LAST and packet["kind"] == kinds.DATA and link["last_time"] > 0 and _ends(fabric, p):
-        took += link["last_time"]
-    return int(took)
-
-
-@njit_norefcount
-def _ends(fabric: Fabric, p: int) -> bool:
-    """Tell whether a packet at the link of a host, or before it, gets to where it goes over it."""
-    packet = fabric.packet[p]
-    return not keeps_path(packet) or bool(fabric.route[packet["hop"]]["last"])
 
 
 @njit_norefcount
