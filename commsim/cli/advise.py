@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
@@ -44,7 +44,7 @@ class Config(Hashes, Faults, WithJson):
         help="dense algorithm that --crossovers compares with, which this flag sets (default: the fastest)",
     )
     crossovers: bool = switched(
-        help="find the density from which on dense ways are faster, and what servers gain; it takes longer than the rest"
+        help="find the density from which on dense ways are faster, and what servers gain, which takes longer"
     )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
