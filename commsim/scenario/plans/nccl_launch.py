@@ -161,11 +161,7 @@ class NcclLaunch:
             return self.setting.limited(nvls_channels(self.setting.gpu, self.setting.n_nodes))
         if self.given_site is not None:
             return self.given_site.max_channels
-        found = self.setting.channels.get(pattern, self.setting.channels["ring"]).n
-        more = self.setting.found_channels - 2 * self.setting.channels["ring"].n
-        return min(
-            self.setting.limited(2 * found + more), max_channels(self.setting.version)
-        )  # as many again as the search finds
+        return min(self.setting.channels_of(pattern), max_channels(self.setting.version))
 
     def costs(self, size: float, parameters: Mapping[str, Any]) -> CallCosts | None:
         """Return what a call costs; None where the costs of its primitives or its network are not known."""

@@ -271,6 +271,12 @@ class Setting:
         """Return a number of channels within the bounds that the user gave."""
         return min(max(n, self.min_ctas), self.max_ctas or MAX_CHANNELS)
 
+    def channels_of(self, pattern: str) -> int:
+        """Return the channels of a call of one pattern before a release's limit: as many again as the search finds."""
+        ring = self.channels["ring"]
+        more = self.found_channels - 2 * ring.n
+        return self.limited(2 * self.channels.get(pattern, ring).n + more)
+
     @property
     def found_channels(self) -> int:
         """Channels of a call before bounds: twice the rings that the search found, thrice with CollNet."""
