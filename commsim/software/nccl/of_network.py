@@ -64,6 +64,8 @@ class Given:
         Channels of each pattern from NCCL's own dump; replaces all of the above that it has.
     version : (int, int)
         Version of NCCL.
+    min_ctas, max_ctas : int
+        Bounds of the channels of a call (``NCCL_MIN_CTAS``, ``NCCL_MAX_CTAS``); 0 for none.
     """
 
     gpu: str | None = None
@@ -76,6 +78,8 @@ class Given:
     collnet: bool = False
     by_pattern: dict[str, Channels] | None = None
     version: tuple[int, int] = NEWEST
+    min_ctas: int = 0
+    max_ctas: int = 0
 
 
 def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
@@ -153,7 +157,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         ring = channels["ring"]
         channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
         assumed.append(Assumption("CollNet has as many channels as the ring, inside a node those of trees"))
-    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, n_nics == 1, tuple(assumed), given.version)
+    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, n_nics == 1, tuple(assumed), given.version,
+                   given.min_ctas, given.max_ctas)  # fmt: skip
 
 
 def _channels(
