@@ -161,8 +161,9 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         costs = launch.costs(size, parameters)
         low, high = result.interval or (result.time, result.time)
         alone = result.time if costs is None else costs.seconds
+        limits = row_of_limit(limit_of(plan, result))
         rows.append({"size_B": size, "time_s": result.time, "low_s": low, "high_s": high, "how": cell.name,
-                     "uncontended_s": alone, **result.spread_row(), **row_of_limit(limit_of(plan, result))})  # fmt: skip
+                     "uncontended_s": alone, **result.spread_row(), **limits})  # fmt: skip
         within = f"{microseconds(low, 1)} to {microseconds(high, 1)}" if low < high else "interval unknown"
         if result.hashes is not None:
             within += f"; median of {result.hashes.n} hashes, {' to '.join(spread_cells(result))}"
