@@ -182,13 +182,8 @@ def show(config: ShowConfig) -> Answer:
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
     flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
-    parts = [
-        *remarks(as_remarks(said, "read")),
-        *comments(drawn),
-        Facts(facts),
-        Lines(_parameters(config.collective, schedule, size)),
-        volumes,
-    ]
+    known = Lines(_parameters(config.collective, schedule, size))
+    parts = [*remarks(as_remarks(said, "read")), *comments(drawn), Facts(facts), known, volumes]
     return Answer(parts, rows, flags)
 
 

@@ -23,6 +23,11 @@ MAX_HINTS = 4
 MAX_NAMES = 12  # that a message lists in full
 
 
+# Services that packages above offer to packages below, by name: imports go one way, and a module named by a string is an
+# import too. `commsim.registrations` registers them.
+_SERVICES: dict[str, Callable[..., Any]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
     """One registered function with the metadata that its decorator declared."""
@@ -176,3 +181,23 @@ def _is_like(name: str, known: str) -> bool:
         words.pop()
         other.pop()
     return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
+
+
+def offer(name: str, service: Callable[..., Any]) -> None:
+    """Register a service; one of the same name is replaced."""
+    _SERVICES[name] = service
+
+
+def service(name: str) -> Callable[..., Any]:
+    """Return a service.
+
+    Raises
+    ------
+    LookupError
+        If nothing is registered under the name.
+    """
+    if not _SERVICES:
+        sys.modules[__name__.partition(".")[0]].register_services()  # the root package registers all
+    if name not in _SERVICES:
+        raise LookupError(f"no service {name!r} is registered; known: {', '.join(sorted(_SERVICES))}")
+    return _SERVICES[name]

@@ -321,14 +321,8 @@ def nccl_launch(
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
-            notes.append(
-                Remark(
-                    "library-unknown",
-                    f"{name}: rings with Simple on 2 channels: NCCL's choice is unknown",
-                    details=str(error),
-                    needed=True,
-                )
-            )
+            told = f"{name}: rings with Simple on 2 channels: NCCL's choice is unknown"
+            notes.append(Remark("library-unknown", told, needed=True, details=str(error)))
     sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
     found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
