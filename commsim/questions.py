@@ -27,6 +27,7 @@ from commsim.scenario.given import (
     placement_of,
     size_of,
 )
+from commsim.scenario.plans.draws import HASHES
 from commsim.scenario.solve import Solution
 from commsim.sweep.cheapest import Offers
 from commsim.sweep.cheapest import cheapest_topologies as rank_topologies
@@ -47,6 +48,7 @@ def advise_for(
     placement: str = "packed",
     routing: str | None = None,
     seed: int = 0,
+    hashes: int = HASHES,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
     overhead: float | str | None = None,
@@ -66,7 +68,7 @@ def advise_for(
         Number of ranks. Default: all hosts, or the number of gradients.
     density : float or sequence of float
         Share of elements that are not zero. Default: dense data.
-    block, pattern, n_servers, lossy, programmable, placement, routing, seed
+    block, pattern, n_servers, lossy, programmable, placement, routing, seed, hashes
         Same as in :class:`commsim.scenario.advice.Question`.
     gradients : path, optional
         File or folder of real gradients in place of drawn data.
@@ -134,6 +136,7 @@ def compare_with(
     routing: str | None = None,
     engine: str = "",
     seed: int | None = None,
+    hashes: int | None = None,
     overhead: float | str | None = None,
     recv_overhead: float | str | None = None,
     reduce_rate: float | str | None = None,
@@ -157,7 +160,7 @@ def compare_with(
         Operation of the measurements, where the file has several or does not say.
     n_ranks : int, optional
         Number of ranks, where the file does not say it.
-    placement, routing, engine, seed, overhead, recv_overhead, reduce_rate, software
+    placement, routing, engine, seed, hashes, overhead, recv_overhead, reduce_rate, software
         Same as in :func:`scenario_of`.
     in_place : bool
         Whether the times in place are compared. Default: those out of place.
@@ -173,8 +176,8 @@ def compare_with(
         "operation": operation, "n_ranks": n_ranks, "in_place": in_place, "line_rate": line_rate,
     }  # fmt: skip
     options: dict[str, Any] = {
-        "placement": placement, "routing": routing, "engine": engine, "seed": seed, "overhead": overhead,
-        "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
+        "placement": placement, "routing": routing, "engine": engine, "seed": seed, "hashes": hashes,
+        "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip
     measured = str(path_of(measured, "measured"))
     path = fspath(collective) if isinstance(collective, PathLike) else collective

@@ -15,7 +15,7 @@ from commsim.sparse.generate import PATTERNS
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
-from .flags.faults import Faults
+from .flags.faults import Faults, Hashes
 
 if TYPE_CHECKING:
     from commsim.scenario.advice import Advice
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 OF_TENSORS = ("size", "density", "against", "block", "gradients", "servers", "lossy", "programmable")
 
 
-class Config(Faults, WithJson):
+class Config(Hashes, Faults, WithJson):
     """All flags of ``commsim advise``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16; latency= is per link")
@@ -69,6 +69,7 @@ def run(config: Config) -> Answer:
     from commsim.report.tables_of_questions import parts_of_advice
     from commsim.scenario.advice import advise_for
     from commsim.scenario.inputs import load_network
+    from commsim.scenario.plans.draws import HASHES
 
     if config.size is not None and "," in config.size:
         several = f"commsim bound --operation all_reduce --best --size {config.size}"
@@ -78,8 +79,8 @@ def run(config: Config) -> Answer:
         load_network(config.topology), None if config.size is None else float(parse_size(config.size, "--size")),
         n_workers=config.workers, densities=_densities(config.density), block=config.block, pattern=config.pattern,
         gradients=config.gradients, n_servers=config.servers, lossy=config.lossy, programmable=config.programmable,
-        placement=config.placement, routing=config.routing, seed=config.seed or 0, fail=config.fail,
-        scale=config.scale, **costs,
+        placement=config.placement, routing=config.routing, seed=config.seed or 0,
+        hashes=config.hashes or HASHES, fail=config.fail, scale=config.scale, **costs,
     )  # fmt: skip
     ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags())
     return dataclasses.replace(ranking, complete=functools.partial(_with_crossovers, ranking, advice, config.against))
@@ -109,7 +110,7 @@ def advise_exchange(config: Config) -> Answer:
     costs = {name: getattr(config, name) for name in COSTS}
     found = advise_expert_exchange(
         load_network(config.topology), config.exchange or "", n_ranks=config.workers, placement=config.placement,
-        routing=config.routing, seed=config.seed, fail=config.fail, scale=config.scale, **costs,
+        routing=config.routing, seed=config.seed, hashes=config.hashes, fail=config.fail, scale=config.scale, **costs,
     )  # fmt: skip
     shown = [
         [str(row["tokens"]), *(format_time(row[f"{mode}_s"]) for mode in MODES), row["best"].replace("_", " ")]

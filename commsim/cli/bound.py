@@ -13,7 +13,7 @@ from commsim.report.tables_of_questions import RANKS, table_of_ratios
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
-from .flags.faults import Faults
+from .flags.faults import Faults, Hashes
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commsim.synthesis import LowerBound
 
 
-class Config(Faults, Costs, Sizes, Placing, WithJson):
+class Config(Hashes, Faults, Costs, Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
@@ -49,7 +49,8 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
         from commsim.scenario.read import scenario_of
 
         return scenario_of(
-            "", network, n_ranks=self.ranks, placement=self.placement, seed=self.seed, fail=self.fail,
+            "", network, n_ranks=self.ranks, placement=self.placement, seed=self.seed, hashes=self.hashes,
+            fail=self.fail,
             scale=self.scale, engine=self.engine, **self.costs(),
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from commsim.real.comparison.pairs import Pair
 
 # Flags of a prediction; a file of predictions has its own.
-OF_PREDICTION = ("placement", "routing", "engine", "overhead", "recv_overhead", "reduce_rate", "software")
+OF_PREDICTION = ("placement", "routing", "engine", "hashes", "overhead", "recv_overhead", "reduce_rate", "software")
 
 
 class Config(Prediction, WithJson):

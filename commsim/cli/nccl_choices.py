@@ -13,7 +13,7 @@ from commsim.software.nccl.search import GENERATIONS
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
-from .flags.faults import Faults, with_faults
+from .flags.faults import Faults, Hashes, with_faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -127,6 +127,7 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
 
 def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[str]]:
     """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
+    from commsim.report.rows.hash_columns import spread_cells
     from commsim.scenario.plans.nccl import NcclPlan
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
@@ -138,8 +139,9 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
     config = asked.config
     version = f":version={config.nccl_version}" if config.nccl_version else ""
     scenario = scenario_of(
-        f"nccl_{operation}{version}", asked.network, n_ranks=config.ranks, placement=config.placement, seed=config.seed
-    )
+        f"nccl_{operation}{version}", asked.network, n_ranks=config.ranks, placement=config.placement,
+        seed=config.seed, hashes=config.hashes,
+    )  # fmt: skip
     plan = plan_of(scenario)
     assert isinstance(plan, NcclPlan)
     plan = plan.taken_for(asked.setting)
@@ -159,8 +161,11 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         low, high = result.interval or (result.time, result.time)
         alone = result.time if costs is None else costs.seconds
         rows.append({"size_B": size, "time_s": result.time, "low_s": low, "high_s": high, "how": cell.name,
-                     "uncontended_s": alone})  # fmt: skip
+                     "uncontended_s": alone, **result.spread_row()})  # fmt: skip
         within = f"{microseconds(low, 1)} to {microseconds(high, 1)}" if low < high else "interval unknown"
+        if result.hashes is not None:
+            fastest, slowest = spread_cells(result)
+            within = f"{within}; median of {result.hashes.n} hashes, {fastest} to {slowest}"
         is_slowed = result.time > alone * (1 + SLOWED)
         beside = f"; {microseconds(alone, 1)} us if no link were in the way" if is_slowed else ""
         time = microseconds(result.time, 1)
@@ -191,7 +196,7 @@ def _interval(choice: Range) -> str:
     return f"{choice.low}..{choice.high} ({format_size(choice.low)} to {format_size(choice.high)})"
 
 
-class Config(Faults, Placing, WithJson):
+class Config(Hashes, Faults, Placing, WithJson):
     """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")

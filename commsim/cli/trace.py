@@ -92,12 +92,13 @@ def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
     if scenario.wish.engine == "packet":  # whose queues are looked at in a second run, which must take as long
         solution = solve(scenario, [size], plan=plan)
         (result,) = solution.results
-        simulated = simulate_run(spec, plan, result.size, scenario.wish, result.time)
+        simulated = simulate_run(spec, plan, result.size, scenario.wish.of_draw(result), result.time)
     else:
         traced = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, trace=True))
         solution = solve(traced, [size], plan=plan)
         (result,) = solution.results
-        simulated = run_of(spec, plan.shown(result.size), result, traced.wish)
+        of_draw = traced.wish.of_draw(result)
+        simulated = run_of(spec, plan.shown(result.size).hashed_by(of_draw.hash_seed), result, of_draw)
     end = float(simulated.trace.done.max(initial=0.0))
     if window is not None and window[1] is None and window[0] >= end:
         raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {config.begin}")

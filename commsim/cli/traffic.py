@@ -13,7 +13,7 @@ from commsim.report.fabric.traffic_table import more_of_traffic, parts_of_traffi
 
 from .flags import Flags, Verb, WithJson, flag
 from .flags.costs import TOPOLOGY
-from .flags.faults import Faults, FaultsInTime
+from .flags.faults import Faults, FaultsInTime, Hashes
 from .flags.packets import PACKET_FLAGS, Packets, packet_values
 from .report import write_report
 from .run.tables import resolved_network
@@ -26,7 +26,7 @@ LOOKS = 200
 # Hosts spray packets unless something else is said; what else a transport means is the same in all verbs.
 USUAL = {"transport": "nscc"}
 # Flags that have the name of what they give to a scenario.
-SAME = ("engine", "routing", "seed", "fail", "scale", "flap", "detection", "rto", "payload", "header")
+SAME = ("engine", "routing", "seed", "hashes", "fail", "scale", "flap", "detection", "rto", "payload", "header")
 # Flags of some patterns, and the parameter that each is of one.
 OF_PATTERNS: Mapping[str, Mapping[str, str]] = {
     "peers": {"incast": "senders", "outcast": "receivers"}, "spread": {"incast": "spread"},
@@ -61,7 +61,7 @@ class Outputs(WithJson):
     )
 
 
-class Config(Outputs, Packets, FaultsInTime, Faults, Sent):
+class Config(Outputs, Packets, FaultsInTime, Hashes, Faults, Sent):
     """All flags of ``commsim traffic``."""
 
     TITLE: ClassVar[str] = "engine and packets"

@@ -27,6 +27,26 @@ class BusiestLink(NamedTuple):
     rate: float
 
 
+class OverHashes(NamedTuple):
+    """Draws of the hash of routes that a result is the median of.
+
+    Parameters
+    ----------
+    n : int
+        Number of draws, the seed's own included.
+    fastest, slowest : float, s
+        Least and largest time of a draw.
+    seed : int, optional
+        Seed of the hash of the draw whose result this is: that with the median time, the lower one of an even number.
+        Default: the scenario's own.
+    """
+
+    n: int
+    fastest: float
+    slowest: float
+    seed: int | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace(Value):
     """When each transfer started, left its sender and was complete at its receiver.
@@ -81,6 +101,10 @@ class Result(Value):
         Every transfer, when asked for.
     interval : (float, float) or None, s
         Prediction interval of a single run, where there is evidence for one.
+    hashes : OverHashes or None
+        Draws of the hash of routes, where their times differ.
+    whole : float or None, s
+        Time on the network without its faults, with the same hashes.
     method : str
         Way by which the flow engine computed it, one of ``commsim.engine.flow_paths.METHODS``; no part of rows and
         files, because all ways give the same answer.
@@ -104,6 +128,8 @@ class Result(Value):
     counters: Mapping[str, float] = field(default_factory=dict)
     trace: Trace | None = None
     interval: tuple[float, float] | None = None
+    hashes: OverHashes | None = None
+    whole: float | None = None
     method: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -154,6 +180,11 @@ class Result(Value):
         factor = operation(self.operation).busbw_factor(self.n_ranks)
         return self.algbw * factor if factor else 0.0
 
+    @property
+    def faults_cost(self) -> float | None:
+        """How many times that on the network without its faults the time is; None where that is not known."""
+        return None if self.whole is None else self.time / self.whole if self.whole else 1.0
+
     def busiest_link(self, network: Network) -> BusiestLink:
         """Return the link that needs the longest for its bytes; one without a name where no link carries any.
 
@@ -167,6 +198,12 @@ class Result(Value):
         link = int((self.link_bytes / network.bandwidth).argmax())
         load = float(self.link_bytes[link])
         return BusiestLink(network.link_name(link), load, load / self.time if self.time else 0.0)
+
+    def spread_row(self) -> dict[str, float]:
+        """Return the part of the row on draws of the hash of routes; empty where their times do not differ."""
+        if self.hashes is None:
+            return {}
+        return {"fastest_s": self.hashes.fastest, "slowest_s": self.hashes.slowest, "n_hashes": self.hashes.n}
 
     def row(self, asked: str = "") -> dict[str, Any]:
         """Return the JSON row of the command line's contract; a rate is null if undefined.
@@ -194,6 +231,9 @@ class Result(Value):
         }
         if self.interval is not None:
             row["low_s"], row["high_s"] = self.interval
+        row |= self.spread_row()
+        if self.whole is not None:
+            row["whole_s"], row["faults_cost"] = self.whole, self.faults_cost
         if self.samples.size:
             row["p5_s"], row["p95_s"] = (float(q) for q in np.percentile(self.samples, (5, 95)))
             row["n_samples"] = int(self.samples.size)

@@ -23,6 +23,7 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.limits import expect, expect_bytes
 from commsim.routing.flaps import Flaps
+from commsim.routing.routing import HASHED
 
 from .flow import simulate_flows
 from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
@@ -34,10 +35,18 @@ from .ways.catalog import EVENTS, METHODS, Simulation, Way, choose, named
 if TYPE_CHECKING:
     from .recurrence.ring_phases import RingPhase
 
-__all__ = ["METHODS", "FlowPaths"]
+__all__ = ["MAX_KEPT", "METHODS", "FlowPaths", "may_collide"]
 # Seconds from which on an estimate is declared; and what asks for less.
 WORTH_SAYING = 1.0
+# Transfers up to which the tables of other hashes of routes are kept for the next size.
+MAX_KEPT = 1 << 17
 LESS = "fewer ranks or chunks, or engine alpha-beta"
+
+
+def may_collide(network: Network, routing: str | None) -> bool:
+    """Whether paths are drawn by hashing where there are several, so that equals do not behave alike."""
+    is_tree = network.n_links == 2 * (network.n_nodes - 1)
+    return (routing or network.routing) in HASHED and not is_tree
 
 
 @dataclass(eq=False)
@@ -60,14 +69,20 @@ class FlowPaths:
     seed: int = 0
     _plans: dict[Any, Any] = field(default_factory=dict)
     _chosen: dict[bool, dict[Way, float]] = field(default_factory=dict)
+    _hashed: dict[int, FlowPaths] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         # What the ways have laid out is found again when it is needed: it holds functions, which no pickle can.
-        return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | {"_plans": {}, "_chosen": {}}
+        return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | {
+            "_plans": {},
+            "_chosen": {},
+            "_hashed": {},
+        }
 
     def forget(self) -> None:
         """Forget what the ways have laid out; it is found again when it is needed."""
         self._plans.clear()
+        self._hashed.clear()
         for name in vars(self).keys() - {one.name for one in dataclasses.fields(self)}:
             del vars(self)[name]
 
@@ -96,11 +111,7 @@ class FlowPaths:
     @property
     def may_collide(self) -> bool:
         """Whether paths are drawn by hashing where there are several, so that equals do not behave alike."""
-        from commsim.routing.routing import HASHED
-
-        network = self.network
-        is_tree = network.n_links == 2 * (network.n_nodes - 1)
-        return (self.routing or network.routing) in HASHED and not is_tree
+        return may_collide(self.network, self.routing)
 
     @functools.cached_property
     def event_cost(self) -> float:
@@ -169,6 +180,27 @@ class FlowPaths:
         """Return the same on a network whose curves alone differ; routes and dependencies do not change."""
         paths = FlowPaths(network, self.job, self.routing, self.seed)
         vars(paths)["tables"] = dataclasses.replace(self.plan, network=network)
+        return paths
+
+    def hashed_by(self, seed: int | None) -> FlowPaths:
+        """Return the same with routes that another seed draws; what the schedule alone decides is found once for all.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of the hash of routes. Default: the same.
+        """
+        if seed is None or seed == self.seed:
+            return self
+        if (known := self._hashed.get(seed)) is not None:
+            return known
+        paths = dataclasses.replace(self, seed=seed, _plans={}, _chosen={}, _hashed={})
+        if (phases := vars(self).get("ring_phases", self)) is not self:
+            vars(paths)["ring_phases"] = phases
+        begun = self.shared
+        vars(paths)["shared"] = None if begun is None else begun.hashed_by(seed)
+        if self.n_transfers <= MAX_KEPT:
+            self._hashed[seed] = paths
         return paths
 
     def simulate(

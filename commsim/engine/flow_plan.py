@@ -193,7 +193,13 @@ class JobConnections:
 
     def on(self, network: Network) -> JobConnections:
         """Return the same on another network: what the schedule alone decides is kept, routes are found there."""
-        there = dataclasses.replace(self, network=network)
+        return self._with_routes_of(dataclasses.replace(self, network=network))
+
+    def hashed_by(self, seed: int) -> JobConnections:
+        """Return the same with routes that another seed draws; what the schedule alone decides is kept."""
+        return self._with_routes_of(dataclasses.replace(self, seed=seed))
+
+    def _with_routes_of(self, there: JobConnections) -> JobConnections:
         kept = vars(self).keys() & {"transfers", "numbered", "waits"}
         vars(there).update({name: vars(self)[name] for name in kept})
         return there

@@ -217,7 +217,7 @@ def _write_flows(value: Sized, target: str, context: Context) -> Notes:
 
 
 def _write_simai(value: Network, target: str, context: Context) -> Notes:
-    from .ns3 import write_simai
+    from .simai import write_simai
 
     write_simai(value, target, context.gpu_type)
     return ()
@@ -293,7 +293,7 @@ FORMATS = {
         "HPCC's and ASTRA-sim's ns-3 topology", (),
         {NETWORK: "formats.ns3:read_ns3"}, {NETWORK: "formats.ns3:write_ns3"},
     ),
-    "simai": Format("SimAI's topology", (), {NETWORK: "formats.ns3:read_simai"}, {NETWORK: _write_simai}),
+    "simai": Format("SimAI's topology", (), {NETWORK: "formats.simai:read_simai"}, {NETWORK: _write_simai}),
     "htsim": Format("htsim's topology", (".topo",), {}, {NETWORK: "formats.htsim:write_htsim"}),
     "htsim-flows": Format("htsim's matrix of connections", (".cm",), {}, {SCHEDULE: _write_flows}),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Topologies of ns-3's simulators: HPCC's (and ASTRA-sim's ns-3 backend's) and SimAI's.
+"""Topologies of ns-3's simulators: HPCC's (and ASTRA-sim's ns-3 backend's), and what SimAI's share with them.
 
 Both are a line of counts, a line of switches, and lists of cables, ``src dst 400Gbps 0.0005ms 0``, the last number a
 share of loss; SimAI tells the NVSwitches of its servers from the switches of the network. Cables are read many lines at
@@ -192,13 +192,25 @@ def cable_lines(network: Network, number: dict[int, int]) -> list[str]:
     return lines
 
 
-def check_kinds(network: Network) -> None:
-    """Refuse nodes that are neither hosts (or GPUs) nor switches."""
+def check_kinds(network: Network, *, has_servers: bool = False) -> None:
+    """Refuse nodes that are neither hosts (or GPUs) nor switches, and routing that the format cannot say.
+
+    Parameters
+    ----------
+    network : Network
+        What is to be written.
+    has_servers : bool
+        Whether the format tells links inside of servers, which go first, from those of the network.
+    """
     bad = np.flatnonzero(~np.isin(network.kind, (HOST, GPU, SWITCH)))
     if bad.size:
         kind = KINDS[network.kind[bad[0]]]
         raise InputError(f"{network.name}: {network.nodes[bad[0]]} is a {kind}; the file has GPUs and switches only")
-    if network.metric.size and (network.metric != network.metric[0]).any():
+    machine = network.machine
+    inside = (machine[network.src] >= 0) & (machine[network.src] == machine[network.dst]) & has_servers
+    of_each = [network.metric[links] for links in (inside, ~inside)]
+    alike = all((metric == metric[:1]).all() for metric in of_each)
+    if not alike or (inside.any() and (~inside).any() and of_each[0][0] > of_each[1][0]):
         raise InputError(f"{network.name}: its routing prefers some links (metric), which the format has no field for")
 
 
@@ -218,7 +230,7 @@ def write_ns3(network: Network, path: str | Path) -> None:
     switches = np.flatnonzero(network.kind == SWITCH)
     cables = cable_lines(network, {i: i for i in range(network.n_nodes)})
     lines = [f"{network.n_nodes} {len(switches)} {len(cables)}", " ".join(map(str, switches)), *cables]
-    _write(path, lines)
+    write_lines(path, lines)
 
 
 def read_ns3(path: str | Path) -> Network:
@@ -229,7 +241,7 @@ def read_ns3(path: str | Path) -> Network:
     InputError
         Naming the line that is wrong.
     """
-    (n_nodes, n_switches, n_cables), _, switches, rest = _parts(path, 3, slice(1, 2))
+    (n_nodes, n_switches, n_cables), _, switches, rest = parts_of(path, 3, slice(1, 2))
     if len(set(switches)) != n_switches or len(rest) != n_cables:
         got = f"{len(set(switches))} and {len(rest)}"
         raise InputError(f"{path}: line 1 says {n_switches} switches and {n_cables} cables, got {got}")
@@ -238,86 +250,10 @@ def read_ns3(path: str | Path) -> Network:
     kind = np.full(n_nodes, HOST)
     kind[switches] = SWITCH
     names = [f"{'s' if k == SWITCH else 'h'}{i}" for i, k in enumerate(kind)]
-    return _network(path, names, kind, Cables(rest, n_nodes, path))
+    return network_of(path, names, kind, Cables(rest, n_nodes, path))
 
 
-def write_simai(network: Network, path: str | Path, gpu_type: str = "H100") -> None:
-    """Write a network of GPUs (or hosts) and switches; switches inside of machines are NVSwitches.
-
-    Parameters
-    ----------
-    network : Network
-        What to write.
-    path : path
-        The file.
-    gpu_type : str
-        Name of the GPUs.
-
-    Raises
-    ------
-    InputError
-        If it has other nodes, links that go one way only, or servers of different sizes.
-    """
-    check_kinds(network)
-    gpus = network.endpoints
-    _, sizes = np.unique(network.machine[gpus], return_counts=True)
-    alone = (network.machine[gpus] < 0).all()
-    if not alone and (sizes != sizes[0]).any():
-        raise InputError(
-            f"{network.name}: servers have {sorted(set(sizes.tolist()))} GPUs; SimAI needs the same number in all"
-        )
-    order = gpus[np.argsort(network.machine[gpus], kind="stable")]
-    switches = np.flatnonzero(network.kind == SWITCH)
-    inside = switches[network.machine[switches] >= 0]
-    outside = switches[network.machine[switches] < 0]
-    number = {int(node): i for i, node in enumerate((*order, *inside, *outside))}
-    if len(number) != network.n_nodes or not gpu_type.isalnum():
-        raise InputError(
-            f"{network.name}: all endpoints must be of one kind, and the GPU type one word, got {gpu_type!r}"
-        )
-    cables = cable_lines(network, number)
-    per_server = 1 if alone else int(sizes[0])
-    head = f"{network.n_nodes} {per_server} {len(inside)} {len(outside)} {len(cables)} {gpu_type}"
-    ids = " ".join(str(number[int(node)]) for node in (*inside, *outside))
-    _write(path, [head, ids, *cables])
-
-
-def read_simai(path: str | Path) -> Network:
-    """Read a network: ``gpu0 …``, ``nvswitch0 …`` inside of the machines of their GPUs, and ``switch0 …``.
-
-    Raises
-    ------
-    InputError
-        Naming the line that is wrong.
-    """
-    counts, (line, head), ids, rest = _parts(path, 5, slice(2, 4))
-    n_nodes, per_server, n_inside, n_outside, n_cables = counts
-    n_gpus = n_nodes - n_inside - n_outside
-    if len(head.split()) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
-        raise InputError(
-            f"{path}, line {line}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of "
-            f"GPUs, got {n_gpus} GPUs and {per_server} in each"
-        )
-    if len(ids) != n_nodes - n_gpus or sorted(ids) != list(range(n_gpus, n_nodes)) or len(rest) != n_cables:
-        raise InputError(
-            f"{path}: after {n_gpus} GPUs come {n_inside + n_outside} switches, and {n_cables} cables; "
-            f"got {len(ids)} and {len(rest)}"
-        )
-    if n_nodes > 2 * n_cables:
-        raise InputError(f"{path}, line {line}: {n_nodes} nodes are more than {n_cables} cables can join")
-    cables = Cables(rest, n_nodes, path)
-    machine = np.full(n_nodes, -1)
-    machine[:n_gpus] = np.arange(n_gpus) // per_server if per_server > 1 else -1
-    inside = np.isin(cables.src, ids[:n_inside]) & (cables.dst < n_gpus)
-    machine[cables.src[inside]] = cables.dst[inside] // per_server
-    names = [f"gpu{i}" for i in range(n_gpus)] + [""] * (n_nodes - n_gpus)
-    for k, node in enumerate(ids):
-        names[node] = f"nvswitch{k}" if k < n_inside else f"switch{k - n_inside}"
-    kind = np.where(np.arange(n_nodes) < n_gpus, GPU, SWITCH)
-    return _network(path, names, kind, cables, machine)
-
-
-def _parts(path: str | Path, n_counts: int, of_switches: slice) -> tuple[list[int], Line, list[int], list[Line]]:
+def parts_of(path: str | Path, n_counts: int, of_switches: slice) -> tuple[list[int], Line, list[int], list[Line]]:
     """Return the counts of the first line and the line, the numbers of the switches, and the lines of the cables."""
     lines = read_lines(path)
     limits = [MAX_NODES] * (n_counts - 1) + [MAX_CABLES]
@@ -327,13 +263,15 @@ def _parts(path: str | Path, n_counts: int, of_switches: slice) -> tuple[list[in
     return counts, lines[0], ids, lines[2:] if any(counts[of_switches]) else lines[1:]
 
 
-def _network(
+def network_of(
     path: str | Path, names: list[str], kind: NDArray[np.int64], cables: Cables, machine: ArrayLike = -1
 ) -> Network:
+    """Return the network of a file's nodes and cables; it is called like the file."""
     links = (cables.src, cables.dst, cables.bandwidth, cables.latency)
     return Network(Path(path).stem, names, kind, *links, loss=cables.loss, machine=machine)
 
 
-def _write(path: str | Path, lines: list[str]) -> None:
+def write_lines(path: str | Path, lines: list[str]) -> None:
+    """Write a file that appears whole or not at all."""
     with replacing(path) as out:
         out.write(("\n".join(lines) + "\n").encode())

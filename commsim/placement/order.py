@@ -19,6 +19,7 @@ from commsim.core.network_queries import locality_levels
 from commsim.core.placement import Placement
 from commsim.routing.routing import find_routes
 from commsim.scenario import prepare
+from commsim.scenario.plans.draws import HASHES, hash_seeds
 
 from .strategies.free_gpus import nearness
 
@@ -82,7 +83,13 @@ class RankOrder:
 
 
 def order_ranks(
-    network: Network, nodes: Sequence[str], size: float, *, collective: str = RING, seed: int = 0
+    network: Network,
+    nodes: Sequence[str],
+    size: float,
+    *,
+    collective: str = RING,
+    seed: int = 0,
+    hashes: int = HASHES,
 ) -> RankOrder:
     """Order the ranks of a job, on the nodes that it has.
 
@@ -98,6 +105,8 @@ def order_ranks(
         Its name.
     seed : int
         Seed of hashes in routing.
+    hashes : int
+        Number of hashes that are drawn where their times differ; a time is their median.
 
     Raises
     ------
@@ -117,9 +126,11 @@ def order_ranks(
 
     def time_of(order: NDArray[np.intp]) -> float:
         if not is_simulated:
-            return _ring_time(network, given[order], size, seed)
+            times = [_ring_time(network, given[order], size, one) for one in (seed, *hash_seeds(seed, hashes))]
+            return sorted(times)[(len(times) - 1) // 2]
         placement = Placement(given[order].astype(np.int32))
-        return prepare(collective, network, placement=placement, seed=seed).predict(size, seed=seed).time
+        ready = prepare(collective, network, placement=placement, seed=seed)
+        return ready.predict(size, seed=seed, hashes=hashes).time
 
     times = [time_of(order) for order in proposals]
     crossings = [_crossings(network, given[order]) for order in proposals]

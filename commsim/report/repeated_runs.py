@@ -41,7 +41,7 @@ def repeated(solution: Solution, result: Result) -> SimulatedRun:
     scenario = solution.scenario
     if not isinstance(solution.plan, CollectivePlan):
         raise InputError(SHARED)
-    wish = scenario.wish.with_engine(result.engine)
+    wish = scenario.wish.with_engine(result.engine).of_draw(result)
     run = simulate_run(scenario.name or result.collective, solution.plan, result.size, wish, result.time)
     return dataclasses.replace(run, whole=scenario.whole)
 

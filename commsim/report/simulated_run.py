@@ -132,7 +132,7 @@ def simulate_run(
     """
     wish = wish or Wish()
     require_timeline(name, prepared, wish)
-    sized = prepared.shown(size)
+    sized = prepared.shown(size).hashed_by(wish.hash_seed)
     watch = None
     if known_time is not None and wish.engine == "packet" and not wish.start_jitter:
         watch = LinkWatch(known_time - sized.before, LOOKS)

@@ -10,6 +10,7 @@ import numpy as np
 from commsim.core.operations import meaning_of_size
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
+from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import Row, json_row, met_by_packets, parts_of
 from commsim.report.title_of_network import costs_in_title
 
@@ -95,8 +96,16 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     what += f" and {counted(len(shared.took), 'background message')}" if len(shared.took) else ""
     costs = costs_in_title(solution.plan.network, solution.results, has_own_costs=solution.plan.has_own_costs)
     title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}{_meaning_of_sizes(rows)}"
-    columns = [*COLUMNS, *(["transport"] if shared.transports else [])]
-    parts = [*remarks(solution.derived), Table(columns, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
+    columns, cells = [*COLUMNS, *(["transport"] if shared.transports else [])], [_cells(r) for r in rows]
+    results, at = solution.results, COLUMNS.index("alone(us)")
+    title += hashes_in_title(results)
+    if any(result.whole is not None for result in results):
+        columns = [*columns[:at], *COST, *columns[at:]]
+        cells = [[*row[:at], *cost_cells(one), *row[at:]] for row, one in zip(cells, results, strict=True)]
+    if spread := spread_names(results):
+        columns = [*columns[:at], *spread, *columns[at:]]
+        cells = [[*row[:at], *spread_cells(one), *row[at:]] for row, one in zip(cells, results, strict=True)]
+    parts = [*remarks(solution.derived), Table(columns, cells, title, ["start(us)", "ranks"])]
     background = shared.background()
     if background is not None:
         title = "background messages, from start to the last byte"

@@ -13,6 +13,7 @@ from commsim.core.operations import OPERATIONS, meaning_of_size
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
+from commsim.report.rows.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
 from commsim.report.title_of_network import costs_in_title, software_costs
 
 if TYPE_CHECKING:
@@ -99,13 +100,14 @@ def _interval(row: Row, end: int) -> str:
     return "-" if row.result.interval is None else microseconds(row.result.interval[end])
 
 
+TIME = Column("time(us)", lambda row: microseconds(row.result.time))
 COLUMNS = (
     Column("size(B)", lambda row: f"{row.result.size:.0f}"),
     Column("count", lambda row: f"{row.result.size / DATATYPES[row.datatype]:.0f}", 5),
     Column("type", lambda row: row.datatype, 1),
     Column("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
     Column("root", _root, 3),
-    Column("time(us)", lambda row: microseconds(row.result.time)),
+    TIME,
     Column("algbw(GB/s)", lambda row: rate_cell(row.result.algbw), 10),
     Column("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
     Column("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
@@ -115,6 +117,14 @@ COLUMNS = (
     Column("busiest_link", lambda row: row.busiest[0] or "-", 9),
 )
 INTERVAL = (Column("low(us)", lambda row: _interval(row, 0)), Column("high(us)", lambda row: _interval(row, 1)))
+HASHES = (
+    Column(SPREAD[0], lambda row: spread_cells(row.result)[0]),
+    Column(SPREAD[1], lambda row: spread_cells(row.result)[1]),
+)
+FAULTS = (
+    Column(COST[0], lambda row: cost_cells(row.result)[0]),
+    Column(COST[1], lambda row: cost_cells(row.result)[1]),
+)
 GROUP = (Column("group", lambda row: row.group),)
 
 
@@ -140,6 +150,10 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
 def table_of(rows: Sequence[Row], title: str) -> Table:
     """Return rows as a table; intervals and groups have columns where there are some."""
     columns = [*(GROUP if any(row.group for row in rows) else ()), *COLUMNS]
+    if any(row.result.hashes is not None for row in rows):
+        at = columns.index(TIME) + 1
+        columns[at:at] = HASHES
+    columns += FAULTS if any(row.result.whole is not None for row in rows) else ()
     columns += INTERVAL if any(row.result.interval is not None for row in rows) else ()
     least = sorted((column for column in columns if column.hidden), key=lambda column: column.hidden)
     cells = [[column.cell(row) for column in columns] for row in rows]
@@ -160,6 +174,7 @@ def parts_of(
         engines = f"{engines}, {told_transport(wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
+    costs += hashes_in_title(results)
     if not groups:
         costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
     parts = [

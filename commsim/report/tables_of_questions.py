@@ -11,6 +11,7 @@ from commsim.scenario.contenders import skipped
 from commsim.synthesis.bound import SIZES
 
 from .answer import Part, Table, remarks
+from .rows.hash_columns import COST, hashes_in_title, spread_cells, spread_names
 from .table_of_run import rate_cell
 from .title_of_network import costs_in_title, software_costs
 
@@ -29,7 +30,6 @@ RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/
 LEAST_OF_RANKING = ["rank", "times_best", "algbw(GB/s)"]
 ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "MB/worker", "wire(B)", "max_link(B)",
           "bound_by"]  # fmt: skip
-FAULTS = ["whole(us)", "faults_cost"]
 LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "bound_by", "exact"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "least(us)", "most(us)", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
@@ -84,11 +84,16 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
         for size, order in by_size.items()
         for place, (name, r) in enumerate(order, 1)
     ]
+    of_rows = [result for order in by_size.values() for _, result in order]
+    names = [*RANKING[:4], *spread_names(of_rows), *RANKING[4:]]
+    if len(names) > len(RANKING):
+        rows = [[*row[:4], *spread_cells(result), *row[4:]] for row, result in zip(rows, of_rows, strict=True)]
+        title += hashes_in_title(of_rows)
     ranks = [f"{result.n_ranks}" for order in by_size.values() for _, result in order]
     if len(set(ranks)) > 1:
         rows = [[*row[:3], n, *row[3:]] for row, n in zip(rows, ranks, strict=True)]
-        return Table([*RANKING[:3], "ranks", *RANKING[3:]], rows, title, LEAST_OF_RANKING)
-    return Table(RANKING, rows, title, LEAST_OF_RANKING)
+        return Table([*names[:3], "ranks", *names[3:]], rows, title, LEAST_OF_RANKING)
+    return Table(names, rows, title, LEAST_OF_RANKING)
 
 
 def ratio(time: float, best: float) -> float:
@@ -126,7 +131,12 @@ def table_of_advice(advice: Advice, title: str, density: float | None = None) ->
         ]
         for i, row in enumerate(ways, 1)
     ]
-    return Table(ADVICE + ([] if before is None else FAULTS), rows, title, LEAST_OF_ADVICE)
+    names, found = ADVICE + ([] if before is None else list(COST)), [row.result for row in ways]
+    if spread := spread_names(found):
+        names = [*names[:5], *spread, *names[5:]]
+        rows = [[*row[:5], *spread_cells(result), *row[5:]] for row, result in zip(rows, found, strict=True)]
+        title += hashes_in_title(found)
+    return Table(names, rows, title, LEAST_OF_ADVICE)
 
 
 def parts_of_advice(advice: Advice) -> list[Part]:
@@ -299,8 +309,14 @@ def table_of_ratios(found: OverBound, title: str = "") -> Table:
     """Return the times of algorithms over their bound, and what faults cost them."""
     if found.network is not None:
         title = f"{title}, {software_costs(found.network)}".removeprefix(", ")
-    columns = RATIOS + (FAULTS if found.has_faults else [])
-    return Table(columns, [_cells_of_ratio(one, found.has_faults) for one in found.ratios], title, LEAST_OF_RATIOS)
+    columns = RATIOS + (list(COST) if found.has_faults else [])
+    rows = [_cells_of_ratio(one, found.has_faults) for one in found.ratios]
+    results = [one.result for one in found.ratios]
+    if spread := spread_names(results):
+        columns = [*columns[:3], *spread, *columns[3:]]
+        rows = [[*row[:3], *spread_cells(result), *row[3:]] for row, result in zip(rows, results, strict=True)]
+        title += hashes_in_title(results)
+    return Table(columns, rows, title, LEAST_OF_RATIOS)
 
 
 def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:

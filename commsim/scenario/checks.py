@@ -203,6 +203,7 @@ CHECKS: Mapping[str, Check] = {
     "placement": Check("", lambda given: given),
     "routing": text("ecmp"),
     "seed": whole(0),
+    "hashes": whole(1),
     "engine": text("flow", may_be_empty=True),
     "transport": instance("the name of a transport, such as 'dctcp', or a Spraying", _transports, or_text=True),
     "fabric": instance("a Fabric", _fabrics),

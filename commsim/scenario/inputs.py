@@ -63,9 +63,11 @@ def load_network(text: str) -> Network:
         except InputError:
             _refuse_of_machines(name, raw)
             raise
-    from topologies.hosts.load import build_preset, is_machine, load_machine, on_fabric
+    from topologies.hosts.load import build_preset, is_machine, is_saved, load_machine, load_saved, on_fabric
     from topologies.presets import PRESETS
 
+    if "@" not in text and is_saved(text):
+        return load_saved(text)
     machine, at, fabric = text.partition("@")
     if at:
         from topologies.machine_count import fabric_of

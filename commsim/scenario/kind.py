@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Fields of Scenario and Wish that every kind honours.
 COMMON = frozenset(
     {"network", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower", "whole", "failed",
-     "engine", "iterations", "framing", "transport"}
+     "engine", "iterations", "framing", "transport", "hashes", "hash_seed"}
 )  # fmt: skip
 __all__ = ["COMMON", "CollectivePlan", "Kind", "Outcome", "WorkPlan"]
 
@@ -59,6 +59,10 @@ class WorkPlan(Protocol):
     @property
     def has_own_costs(self) -> bool:
         """Whether messages have the costs of a library's primitives, not the overhead of the network."""
+
+    @property
+    def may_collide(self) -> bool:
+        """Whether routes are drawn by hashing where there are several."""
 
     def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
         """Return the sizes that the work can have of those that are asked for, and what to say of the others."""

@@ -74,6 +74,8 @@ class PlacedOptions(NetworkOptions, total=False):
         Routing in place of the network's own.
     seed : int
         Seed of all that is drawn: faults, placement, hashes of routes, data, jitter, losses.
+    hashes : int
+        Number of hashes of routes that are drawn where their times differ: a time is their median. Default: 8.
     engine : str
         Model of time: ``flow`` (default), ``packet``, ``alpha-beta``, ``closed-form`` or ``auto``.
     transport : str or Spraying
@@ -88,6 +90,7 @@ class PlacedOptions(NetworkOptions, total=False):
     placement: PlacementLike | None
     routing: str | None
     seed: int | None
+    hashes: int | None
     engine: str
     transport: str | Spraying | None
     fabric: Fabric | None

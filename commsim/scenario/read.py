@@ -22,6 +22,7 @@ from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, p
 from commsim.scenario.given import network_of as loaded
 from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
 from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
+from commsim.scenario.plans.draws import HASHES
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
 
@@ -173,7 +174,8 @@ def scenario_of(
         where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs, traffic,
         options.get("assume_programmable", True), wish, tuple(notes),
         _slower_links(whole, fail, scale, seed or 0) if scale else (),
-        changed_network(whole, **costs)[0] if fail else None, _failed_links(whole, fail, seed or 0) if fail else (),
+        changed_network(whole, **costs)[0] if fail or scale else None,
+        _failed_links(whole, fail, seed or 0) if fail else (),
     )  # fmt: skip
 
 
@@ -216,7 +218,7 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str
         iterations=options.get("iterations") or 1, seed=options.get("seed") or 0, framing=framing,
         trace=options.get("trace", False), transport=transport, method=options.get("method", AUTO),
         flaps=flaps_of(flap, network, detection, rto) if flap or (detection, rto) != (None, None) else None,
-        tolerance=options.get("tolerance"),
+        tolerance=options.get("tolerance"), hashes=options.get("hashes") or HASHES,
     )  # fmt: skip
     return wish, notes
 

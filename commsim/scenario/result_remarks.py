@@ -10,28 +10,14 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, SWITCH, Network
-from commsim.core.network_queries import tiers
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_time, microseconds
 from commsim.routing.link_rows import only_sends
 from commsim.routing.network_metrics import fabric_oversubscription
-from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
-    from commsim.scenario.plans.dense import Plan
-
-
-# A link between switches is named from this part of the busiest link's time on, and this multiple of their mean.
-NEARLY, UNEVEN = 0.9, 1.05
-# One that is not the busiest is named from this multiple of the mean of its siblings on, and where that difference is
-# at least this part of the time.
-FULLER, MATTERS = 1.5, 0.05
-# Why a network with failures may be faster than the whole one.
-HASHED_ANEW = (
-    "routes are hashed anew over the cables that are left, and meet less often; runs with other --seed show the spread"
-)
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
@@ -54,24 +40,15 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -
     ]
 
 
-def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
-    """Describe what the paths do to times: what a closed form does not see, and where the seed of a hash decides."""
+def of_paths(network: Network, results: Sequence[Result]) -> list[str]:
+    """Describe what the paths do to times: what a closed form does not see, and rails without PXN."""
     if any(result.engine == "closed-form" for result in results):
         worst = fabric_oversubscription(network)
         unseen = f"links between switches, of which some are {worst:.4g}:1 oversubscribed"
         return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
     if (network.kind == CPU).any() and (told := _between_sockets(network, results)):
         return [told]
-    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
-    link = _busiest_by_hash(network, routing, results)
-    what = f"{link}: busiest by the hash of ECMP" if link else ""
-    what = _fuller_by_hash(network, routing, results) if has_uplinks and not what else what
-    told = (
-        f"{what}, which another --seed draws anew: the time may change; the routing spray gives the time without "
-        "collisions"
-    )
-    rails = _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
-    return [*([told] if what else []), *rails]
+    return _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
 
 
 def _between_sockets(network: Network, results: Sequence[Result]) -> str:
@@ -87,65 +64,6 @@ def _between_sockets(network: Network, results: Sequence[Result]) -> str:
     return ""
 
 
-def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str | None:
-    """Return a link between switches of the first result in which the hash of ECMP makes it the busiest; or None.
-
-    One that is nearly the busiest of all counts too, if those between switches outside of machines carry unequal parts.
-    """
-    if not is_hashed(routing or network.routing):
-        return None
-    between = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
-    outside = between & (network.machine[network.src] < 0) & (network.machine[network.dst] < 0)
-    for result in results:
-        link, _, _ = result.busiest_link(network)
-        if result.engine != "flow" or link is None:  # packets may be spread over paths
-            continue
-        needed = result.link_bytes / network.bandwidth
-        if between[int(needed.argmax())]:
-            return link
-        if "flap_lost_s" in result.counters:  # what a flap moves to other links makes their parts unequal, not the hash
-            continue
-        uplinks = np.where(outside, needed, 0.0)
-        used = uplinks[uplinks > 0]
-        if used.size and used.max() >= max(NEARLY * needed.max(), UNEVEN * used.mean()):
-            i = int(uplinks.argmax())
-            return f"{network.nodes[network.src[i]]}:{network.nodes[network.dst[i]]}"
-    return None
-
-
-def _fuller_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str:
-    """Say that a link between switches carries more than its siblings, where the busiest link is another; or nothing.
-
-    Siblings are the links of one rate that lead up from a switch, or down to it. Nothing is said where the busiest
-    link is busy nearly all the time, or all links of the kind that carry anything carry as much: one flow on each.
-    """
-    if not is_hashed(routing or network.routing):
-        return ""
-    tier = tiers(network)
-    switch = (network.kind == SWITCH) & (network.machine < 0)
-    up = tier[network.src] < tier[network.dst]
-    between = switch[network.src] & switch[network.dst] & (tier[network.src] != tier[network.dst])
-    if not between.any():
-        return ""
-    ends = np.where(up, network.src, network.dst)[between]
-    bandwidth, upward = network.bandwidth[between], up[between]
-    _, group = np.unique(np.column_stack((ends, upward, bandwidth)), axis=0, return_inverse=True)
-    for result in results:
-        if result.engine != "flow" or (result.link_bytes / network.bandwidth).max() >= (1 - MATTERS) * result.time:
-            continue
-        carried = result.link_bytes[between]
-        mean = (np.bincount(group, carried) / np.bincount(group))[group]
-        matters = (carried > 0) & (carried - mean >= MATTERS * result.time * bandwidth)
-        times = np.where(matters, carried / np.where(mean > 0, mean, 1.0), 0.0)
-        i = int(times.argmax())
-        used = carried[(upward == upward[i]) & (carried > 0)]
-        if times[i] >= FULLER - 1e-9 and used.max() >= UNEVEN * used.mean():
-            equals = f"the equal links {'up from' if upward[i] else 'down to'} {network.nodes[ends[i]]}"
-            link = network.link_name(int(np.flatnonzero(between)[i]))
-            return f"{link}: carries {times[i]:.3g} times the mean of {equals}, by the hash of ECMP"
-    return ""
-
-
 def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:
     """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
     if only_sends(network).any():
@@ -158,21 +76,6 @@ def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:
     return [
         "messages between rails cross the spines, since PXN is off (NCCL has it on; pxn=true of the machine does too)"
     ]
-
-
-def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]) -> list[str]:
-    """Name the collectives whose busiest link follows from the hash of ECMP, as :func:`of_paths` says of one.
-
-    Parameters
-    ----------
-    plans : mapping of str to Plan
-        Plans of collectives, by name.
-    results : mapping of str to sequence of Result
-        Their predictions.
-    """
-    names = [name for name, plan in plans.items() if _busiest_by_hash(plan.network, plan.paths.routing, results[name])]
-    told = "busiest link by the hash of ECMP, which another --seed draws anew, so that the time may change"
-    return [f"{told}: {', '.join(names)}"] if names else []
 
 
 def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[str]:

@@ -10,6 +10,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Wish:
         Observer of the packet engine's links.
     capture : FlowCapture, optional
         Recorder of the packets of one flow.
+    hashes : int
+        Number of draws of the hash of routes, where their times differ; the result is that of the median time.
+    hash_seed : int, optional
+        Seed of the hash of routes. Default: that with which the work was planned.
 
     Raises
     ------
@@ -74,6 +79,8 @@ class Wish:
     tolerance: float | None = None
     watch: LinkWatch | None = None
     capture: FlowCapture | None = None
+    hashes: int = 1
+    hash_seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in (*ENGINES, AUTO):
@@ -90,6 +97,8 @@ class Wish:
             raise InputError("engine auto needs a tolerance, such as 10%")
         if self.engine != AUTO and self.tolerance is not None:
             raise InputError(f"tolerance goes with engine auto, got engine {self.engine}")
+        if self.hashes < 1:
+            raise InputError(f"hashes must be at least 1, got {self.hashes}")
         if not 0 <= self.start_jitter < float("inf"):
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
 
@@ -104,6 +113,10 @@ class Wish:
             return self
         transport = self.transport if engine == "packet" else None
         return dataclasses.replace(self, engine=engine, tolerance=None, transport=transport)
+
+    def of_draw(self, result: Result) -> Wish:
+        """Return the wish for the one draw of the hash of routes that a result is of."""
+        return dataclasses.replace(self, hashes=1, hash_seed=None if result.hashes is None else result.hashes.seed)
 
     def require_engine(self, what: str) -> None:
         """Refuse ``auto`` for what no errors are known of.
@@ -157,7 +170,7 @@ class Scenario:
     slower : tuple of int
         Links whose rate a fault lowers.
     whole : Network, optional
-        Network without its failures, where there are some.
+        Network without its faults, where there are some.
     failed : tuple of int
         Links of that network that failed.
     """

@@ -15,6 +15,7 @@ from commsim.core.value import Shown
 from commsim.scenario.build import COLLECTIVE
 from commsim.scenario.kind import Kind, Outcome, WorkPlan
 from commsim.scenario.plans.compressed import COMPRESSED
+from commsim.scenario.plans.draws import over_hashes
 from commsim.scenario.plans.fabric_remarks import of_packed_ranks
 from commsim.scenario.plans.groups import GROUPS
 from commsim.scenario.plans.host_traffic import TRAFFIC
@@ -121,6 +122,7 @@ def solve(
     sizes: Iterable[float],
     *,
     plan: WorkPlan | None = None,
+    whole: WorkPlan | None = None,
     over: Callable[[Sequence[float]], Iterable[float]] = iter,
 ) -> Solution:
     """Predict a scenario at several sizes.
@@ -133,6 +135,8 @@ def solve(
         Sizes of the operation, as nccl-tests counts them.
     plan : WorkPlan, optional
         Plan of the scenario, where it is known already.
+    whole : WorkPlan, optional
+        Plan of the same on the network without its faults, where it is known already.
     over : callable
         Wrapper of the sizes that shows progress.
 
@@ -146,9 +150,10 @@ def solve(
     wanted, said = plan.sizes(list(sizes))
     outcomes: list[Outcome] = []
     for size in over(wanted):
-        outcomes.append(plan.outcome(size, scenario.wish))
+        outcomes.append(over_hashes(plan, size, scenario.wish))
         said += outcomes[-1].said
     results = tuple(result for outcome in outcomes for result in outcome.results)
+    results = results if scenario.whole is None else with_whole(scenario, results, wanted, whole)
     derived = dict.fromkeys((*scenario.remarks, *without_effect(scenario), *said, *plan.notes))
     remarks = dict.fromkeys(
         of_unused_faults(scenario, {scenario.name: plan}, {scenario.name: results})
@@ -160,6 +165,58 @@ def solve(
         remarks |= dict.fromkeys(of_detection(scenario.wish.flaps, plan.network, results))
     details = outcomes[-1].details if outcomes else None
     return Solution(scenario, plan, results, tuple(derived), tuple(remarks), details)
+
+
+def on_whole(scenario: Scenario) -> Scenario:
+    """Return the same question of the network without its faults."""
+    assert scenario.whole is not None
+    wish = dataclasses.replace(scenario.wish, trace=False, watch=None, capture=None)
+    return dataclasses.replace(scenario, network=scenario.whole, wish=wish, whole=None, failed=(), slower=())
+
+
+def plan_of_whole(scenario: Scenario) -> WorkPlan | None:
+    """Return the plan on the network without its faults.
+
+    None is known where the network has none, where cables flap too, and where what is pinned or placed does not fit on
+    it.
+    """
+    if scenario.whole is None or scenario.wish.flaps is not None:
+        return None
+    try:
+        return plan_of(on_whole(scenario))
+    except InputError:
+        return None
+
+
+def with_whole(
+    scenario: Scenario, results: tuple[Result, ...], sizes: Sequence[float], plan: WorkPlan | None = None
+) -> tuple[Result, ...]:
+    """Return results with the times on the network without its faults, over the same hashes.
+
+    Nothing is added where :func:`plan_of_whole` knows no plan, and where other numbers of ranks would run there.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Question.
+    results : tuple of Result
+        Its results.
+    sizes : sequence of float, bytes
+        Sizes of these.
+    plan : WorkPlan, optional
+        Plan on the network without its faults, where it is known already.
+    """
+    plan = plan_of_whole(scenario) if plan is None else plan
+    if plan is None or not results:
+        return results
+    try:
+        wish = on_whole(scenario).wish
+        found = [result for size in sizes for result in over_hashes(plan, size, wish).results]
+    except InputError:  # messages that are pinned to a link may not have it there
+        return results
+    if [one.n_ranks for one in found] != [one.n_ranks for one in results]:
+        return results
+    return tuple(dataclasses.replace(one, whole=other.time) for one, other in zip(results, found, strict=True))
 
 
 def without_effect(scenario: Scenario) -> list[str]:

@@ -201,7 +201,7 @@ class Bench:
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = kinds
         self._network: tuple[Any, Network, list[str]] | None = None
-        self._planned: tuple[Any, Any] | None = None
+        self._planned: tuple[Any, Any, Any] | None = None
         self._trainer = Trainer(self._kinds)
 
     def row(self, seed: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,8 +239,8 @@ class Bench:
         return row | {"costs": costs, "remarks": list(solution.said)} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
-        from commsim.scenario.read import scenario_of
-        from commsim.scenario.solve import plan_of, solve
+        from commsim.scenario.read import changed_network, scenario_of
+        from commsim.scenario.solve import plan_of, plan_of_whole, solve
 
         size = parameters.get("collective.size")
         if size is None:
@@ -250,10 +250,13 @@ class Bench:
         wish, said = dataclasses.replace(asked.wish, seed=seed), (*notes, *asked.remarks)
         scenario = dataclasses.replace(asked, seed=seed, wish=wish, remarks=said)
         key = (seed, *((k, v) for k, v in parameters.items() if k not in LATE))
+        if any(faults_of(parameters).values()):
+            healthy = changed_network(network_spec(parameters, self._kinds), **network_costs_of(parameters))[0]
+            scenario = dataclasses.replace(scenario, whole=healthy)
         if self._planned is None or self._planned[0] != key:
             self._planned = None  # before the next one is made: two large ones need not fit at once
-            self._planned = (key, plan_of(scenario))
-        return solve(scenario, [size], plan=self._planned[1])
+            self._planned = (key, plan_of(scenario), plan_of_whole(scenario))
+        return solve(scenario, [size], plan=self._planned[1], whole=self._planned[2])
 
     def forget(self) -> None:
         """Forget what was prepared."""

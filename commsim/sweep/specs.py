@@ -18,7 +18,7 @@ from .quantities import write_value
 COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth", "software": "text"}
 WIRE = {"payload": "size", "header": "size"}
 PLAIN = {"name": "text", "method": "text", "start_jitter": "time", "iterations": "whole",
-         "tolerance": "number"}  # fmt: skip
+         "hashes": "whole", "tolerance": "number"}  # fmt: skip
 PACKETS = {key: kind for key, kind in ALL.items() if kind != "list"}
 # Keys of ``[engine]``, and the kind of each.
 KNOWN = {**PLAIN, **COSTS, **WIRE, **PACKETS}
@@ -53,7 +53,8 @@ KINDS = {
     "collective.size": "size",
     "placement.strategy": "text",
 }
-COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.ranks", "workload.iterations")
+COUNTS = ("collective.ranks", "engine.iterations", "engine.hashes", "workload.workers", "workload.ranks",
+          "workload.iterations")  # fmt: skip
 
 
 def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:

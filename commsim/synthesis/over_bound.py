@@ -12,7 +12,6 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.routing.routing import is_hashed
 from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
 from commsim.scenario.contenders import (
@@ -26,14 +25,11 @@ from commsim.scenario.contenders import (
 from commsim.scenario.inputs import placement_of_ranks
 from commsim.scenario.plans.unused_faults import of_unused_faults
 from commsim.scenario.ranking import contenders
-from commsim.scenario.result_remarks import HASHED_ANEW, of_hashes
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.solve import solve
 
 from .bound import LowerBound, bound_for, lower_bound, times_of
 
-# Relative gain from a fault above which a table shows it.
-FASTER = 5e-4
 __all__ = ["OverBound", "Ratio", "about_bound", "bound_of", "over_bound"]
 
 
@@ -47,8 +43,10 @@ class Ratio:
         Size of the operation.
     algorithm : str
         Name.
-    time, bound : float, s
-        Predicted time, and the least that a schedule with the same kinds of nodes takes.
+    result : Result
+        Prediction.
+    bound : float, s
+        Least time that a schedule with the same kinds of nodes takes.
     anywhere : bool
         Whether nodes without ranks may store, add and send on, as they do in the algorithm.
     whole : float, s, optional
@@ -57,10 +55,15 @@ class Ratio:
 
     size: float
     algorithm: str
-    time: float
+    result: Result
     bound: float
     anywhere: bool
     whole: float | None = None
+
+    @property
+    def time(self) -> float:
+        """Predicted time, s."""
+        return self.result.time
 
     @property
     def times_bound(self) -> float:
@@ -77,7 +80,7 @@ class Ratio:
         faults = {} if self.whole is None else {"whole_s": self.whole, "faults_cost": self.faults_cost}
         return {
             "size_B": self.size, "algorithm": self.algorithm, "time_s": self.time, "bound_s": self.bound,
-            "times_bound": self.times_bound, "anywhere": self.anywhere, **faults,
+            "times_bound": self.times_bound, "anywhere": self.anywhere, **self.result.spread_row(), **faults,
         }  # fmt: skip
 
 
@@ -207,7 +210,7 @@ def over_bound(
     plans, left_out = contenders(scenario, operation, algorithms, named, predict, assume_overhead=assume_overhead)
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
-        Ratio(size, spec, result.time, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
+        Ratio(size, spec, result, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
         for spec, (bound, _, results) in found.items()
         for size, result in zip(sizes, results, strict=True)
     ]
@@ -215,7 +218,7 @@ def over_bound(
     bounds = _with_both_kinds(next(iter(plans.values())), scenario.network, list(known.values()))
     of_plans = {spec: results for spec, (_, _, results) in found.items()}
     unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in found.items()}, of_plans)
-    remarks = [*unused, *of_hashes(plans, of_plans), *_of_faster(plans, ratios)]
+    remarks = list(unused)
     if costly is scenario.network:
         remarks += without_overhead(scenario.network, sizes)
     else:
@@ -271,15 +274,6 @@ def _times_on(
         specs, whole, n_ranks=scenario.n_ranks, probe=predict, named=named, none_is_error=False, **scenario.placing
     )
     return times
-
-
-def _of_faster(plans: Mapping[str, Plan], ratios: Sequence[Ratio]) -> list[str]:
-    """Name the algorithms that are faster with the faults, because ECMP hashes the routes anew."""
-    faster = dict.fromkeys(one.algorithm for one in ratios if (one.faults_cost or 1.0) < 1.0 - FASTER)
-    names = [name for name in faster if is_hashed(plans[name].paths.routing or plans[name].network.routing)]
-    if not names:
-        return []
-    return [f"faster than without the faults: {', '.join(names)}: {HASHED_ANEW}"]
 
 
 def _with_both_kinds(plan: Plan, network: Network, bounds: list[LowerBound]) -> list[LowerBound]:

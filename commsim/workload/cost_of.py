@@ -175,8 +175,9 @@ class NetworkCosts:
         from commsim.scenario.plans.dense import Plan
         from commsim.scenario.scenario import Wish
         from commsim.scenario.together.background import Messages
+        from commsim.scenario.together.job_costs import shared_network
         from commsim.scenario.together.job_entries import JobEntry
-        from commsim.scenario.together.shared_run import SharedRun, shared_network
+        from commsim.scenario.together.shared_run import SharedRun
 
         plans, entries = [], []
         for k, (task, start) in enumerate(begun):

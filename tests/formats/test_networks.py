@@ -10,16 +10,21 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import KINDS, Network
+from commsim.core.placement import place
 from commsim.files.network_file import node_link_of, read_network
 from commsim.files.whole_files import write_json
 from commsim.formats import ns3
 from commsim.formats.graphml import read_graphml, write_graphml
 from commsim.formats.htsim import write_htsim
 from commsim.formats.htsim_flows import write_flows
-from commsim.formats.ns3 import read_ns3, read_simai, write_ns3, write_simai
+from commsim.formats.ns3 import read_ns3, write_ns3
+from commsim.formats.simai import read_simai, write_simai
+from commsim.routing.routing import find_routes
 from commsim.scenario import prepare
 from commsim.scenario.collective_names import load_schedule
 from commsim.scenario.inputs import load_network
+from commsim.software.nccl.of_network import Given, setting_of
+from commsim.software.nccl.site import site_of
 
 
 @st.composite
@@ -180,8 +185,8 @@ def test_hundreds_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path
         good, refused = path.read_bytes(), 0
         for _ in range(n):
             bad = bytearray(good)
-            for place in rng.integers(0, len(bad), rng.integers(1, 4)):
-                bad[place] = rng.integers(32, 127)
+            for at in rng.integers(0, len(bad), rng.integers(1, 4)):
+                bad[at] = rng.integers(32, 127)
             path.write_bytes(bad)
             try:
                 read(path)
@@ -269,3 +274,44 @@ def test_cables_are_the_same_however_many_are_read_at_once_and_the_wrong_line_is
     monkeypatch.setattr(ns3, "MAX_DIFFERENT", 8)
     with pytest.raises(InputError, match="more than 8 different rates, delays and losses"):
         read_ns3(path)
+
+
+def simai(tmp_path, gpu="H100", n=2, per=4):
+    """Servers of SimAI: GPUs on an NVSwitch, each with a port to one switch."""
+    gpus = n * per
+    cables = [f"{i} {gpus + i // per} 2880Gbps 0.000025ms 0" for i in range(gpus)]
+    cables += [f"{i} {gpus + n} 400Gbps 0.0005ms 0" for i in range(gpus)]
+    ids = " ".join(str(gpus + k) for k in range(n + 1))
+    path = tmp_path / "simai.txt"
+    path.write_text("\n".join([f"{gpus + n + 1} {per} {n} 1 {len(cables)} {gpu}", ids, *cables]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("gpu", "hardware", "adds"),
+    [
+        ("H100", "gpu=hopper,net=roce", True), ("H800", "gpu=hopper,net=roce", True),
+        ("H20", "gpu=hopper,net=roce", True),
+        ("A100", "gpu=ampere,net=roce", False), ("A800", "gpu=ampere,net=roce", False), ("None", "", False),
+    ],
+)  # fmt: skip
+def test_simai_says_which_gpus_there_are(tmp_path, gpu, hardware, adds):
+    network = read_simai(simai(tmp_path, gpu))
+    assert network.hardware == hardware
+    assert network.aggregates[network.nodes.index("nvswitch1")] == adds
+    assert not network.aggregates[network.nodes.index("switch0")]
+
+
+def test_gpus_of_simai_reach_each_other_by_their_nvswitch_and_the_others_by_their_own_port(tmp_path):
+    network = read_simai(simai(tmp_path))
+    for a, b, via in ((0, 3, "nvswitch0"), (0, 4, "switch0"), (5, 6, "nvswitch1")):
+        links = find_routes(network, a, b).link
+        assert [network.nodes[network.dst[k]] for k in links] == [via, f"gpu{b}"]
+
+
+def test_ports_of_gpus_are_nics_to_nccl(tmp_path):
+    network = read_simai(simai(tmp_path))
+    setting = setting_of(network, place(network, 8), 8, Given())
+    ring = setting.channels["ring"]
+    assert (ring.n * ring.inter, setting.one_nic_tree) == (4 * 48e9, False)
+    assert site_of(network, place(network, 8), setting).nics == 4 * 50e9

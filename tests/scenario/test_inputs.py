@@ -96,3 +96,14 @@ def test_what_belongs_to_machines_is_refused_with_the_words_that_say_it(text, ho
         load_network(text)
     assert how in str(refused.value)
     assert how.endswith("@star:") or load_network(how if "rail" in how else f"rail_optimized:machines=2,{how}")
+
+
+def test_facts_of_machines_are_said_beside_a_saved_network(tmp_path):
+    path = tmp_path / "net.toml"
+    save(load_network("dgx-h100@star:machines=2"), path)
+    network = load_network(f"{path}:gpu=blackwell,net=roce")
+    assert network.hardware == "gpu=blackwell,cpu=intel,net=roce"
+    with pytest.raises(
+        InputError, match=r"net\.toml has no parameter 'pcie', since its links have rates"
+    ):
+        load_network(f"{path}:pcie=48GB/s")

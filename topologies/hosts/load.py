@@ -8,11 +8,13 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.machines.attach import attach_machines
+from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry
 from commsim.core.services import service
 from commsim.core.spec import read_arguments, split_spec
+from commsim.files.whole_files import SUFFIXES
 
 from .. import TOPOLOGIES, require_buildable
 from ..presets import PRESETS
@@ -21,6 +23,7 @@ from . import HOST_TYPES
 # By the suffix of a file that holds one machine, its reader as module and function: it is imported when it is needed,
 # since the formats of others build on the topologies and not the other way round.
 MACHINE_FILES = (".xml", ".txt")
+COUNTS = ("n_gpus", "n_nics")  # that a machine has more of than are used
 
 
 def is_machine(text: str) -> bool:
@@ -29,6 +32,35 @@ def is_machine(text: str) -> bool:
     if Path(name).suffix in MACHINE_FILES:
         return True
     return (PRESETS[name].builder if name in PRESETS else name) in HOST_TYPES
+
+
+def is_saved(text: str) -> bool:
+    """Whether `text` is a saved network: ``net.toml``, or with facts of its machines, ``net.toml:gpu=hopper``."""
+    return Path(text).suffix in SUFFIXES or Path(text.partition(":")[0]).suffix in SUFFIXES
+
+
+def load_saved(text: str) -> Network:
+    """Read a saved network; facts of its machines, as in ``net.toml:gpu=hopper,net=roce``, replace those of the file.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, or something else than a fact is given.
+    """
+    from commsim.files.network_file import read_network
+
+    if Path(text).suffix in SUFFIXES:
+        return read_network(text)
+    name, raw = split_spec(text)
+    rest, told = _split_hardware(raw)
+    for key in rest:
+        known = ", ".join(key for key in FACTS if key != "guessed")
+        raise InputError(f"{name} has no parameter {key!r}, since its links have rates; known: {known}")
+    network = read_network(name)
+    facts = read_hardware(network.hardware) | read_hardware(told)
+    if "gpu" in raw:
+        facts.pop("guessed", None)
+    return dataclasses.replace(network, name=text, hardware=write_hardware(facts))
 
 
 def load_machine(text: str) -> Network:
@@ -42,15 +74,14 @@ def load_machine(text: str) -> Network:
     InputError
         If the name is unknown, an argument is wrong, or the file does not hold one machine.
     """
-    if Path(text).suffix in (".toml", ".json", ".npz"):
-        from commsim.files.network_file import read_network
-
-        return read_network(text)
+    if is_saved(text):
+        return load_saved(text)
     name, raw = split_spec(text)
     if Path(name).suffix in MACHINE_FILES:
         gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
         raw, told = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
-        machine = _read(name, raw | gpu)
+        raw, used = _split_counts(raw)
+        machine = fewer_devices(_read(name, raw | gpu), **used) if used else _read(name, raw | gpu)
         facts = read_hardware(machine.hardware) | read_hardware(told)
         return dataclasses.replace(machine, name=text, hardware=write_hardware(facts))
     if name in PRESETS:
@@ -65,6 +96,27 @@ def load_machine(text: str) -> Network:
     build = HOST_TYPES[name].build
     machine = build(**read_arguments(build, raw))
     return dataclasses.replace(machine, name=text, hardware=hardware) if hardware else machine
+
+
+def _split_counts(raw: Mapping[str, str]) -> tuple[dict[str, str], dict[str, int]]:
+    """Split how many GPUs and NICs of a whole machine are used from the other arguments."""
+    used = {
+        key: read_arguments(fewer_devices, {key: raw[key]}, given=("machine",))[key] for key in COUNTS if key in raw
+    }
+    return {key: value for key, value in raw.items() if key not in COUNTS}, used
+
+
+def _asks_for_fewer(arguments: Mapping[str, str], given: Mapping[str, str]) -> bool:
+    """Whether fewer GPUs of a preset's machine are used, or NICs that its PCIe tree cannot be dealt.
+
+    With another PCIe tree it is another machine.
+    """
+    n_gpus, n_nics = (given.get(key, "") for key in COUNTS)
+    n_slots = int(arguments.get("n_pcie_switches", "0")) or int(arguments.get("n_cpus", "0"))
+    is_fewer = n_gpus.isdecimal() and int(n_gpus) < int(arguments.get("n_gpus", "0"))
+    if not is_fewer and n_nics.isdecimal() and 0 < int(n_nics) < int(arguments.get("n_nics", "0")):
+        is_fewer = bool(n_slots % int(n_nics) and int(n_nics) % n_slots)
+    return is_fewer and not {"n_pcie_switches", "n_cpus"} & given.keys()
 
 
 def on_fabric(fabric: Network, machine: Network) -> Network:
@@ -104,8 +156,13 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     hardware = ""
     if preset.builder in HOST_TYPES:
         given, hardware = _split_hardware({**preset.hardware, **given})
+    used: dict[str, int] = {}
+    if _asks_for_fewer(preset.arguments, given) and preset.builder in HOST_TYPES:
+        given, used = _split_counts(given)
     values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **given}
     network = build(**read_arguments(build, values))
+    if used:
+        network = fewer_devices(dataclasses.replace(network, name=name), **used)
     if host is not None:
         network = on_fabric(network, load_machine(host))
     written = ",".join(f"{key}={value}" for key, value in (raw or {}).items())

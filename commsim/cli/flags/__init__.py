@@ -105,12 +105,15 @@ class Flags:
         Raises
         ------
         InputError
-            If a seed is negative.
+            If a seed is negative, or a number of hashes below 1.
         """
         values = {field.name: getattr(args, field.name) for field in dataclasses.fields(cls)}
         seed = values.get("seed")
         if isinstance(seed, int) and seed < 0:
             raise InputError(f"--seed must be 0 or more, got {seed}")
+        hashes = values.get("hashes")
+        if isinstance(hashes, int) and hashes < 1:
+            raise InputError(f"--hashes must be at least 1, got {hashes}")
         given = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None}
         return cls(**{k: _code_of(v, code) if ".py" in str(v) else v for k, v in given.items()})
 

@@ -31,6 +31,16 @@ class Faults(Flags):
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0; in commsim traffic: 1)")
 
 
+class Hashes(Flags):
+    """Draws of the hash of routes."""
+
+    TITLE: ClassVar[str] = "faults"
+    hashes: int | None = flag(
+        metavar="N",
+        help="hashes of ECMP that are drawn where they matter: a time is their median (default: 8); 1: that of --seed",
+    )
+
+
 class FaultsInTime(Flags):
     """Cables that go down during a run, and how the network and its hosts answer."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_size
 from commsim.report.answer import Answer, Facts, remarks
@@ -13,7 +14,7 @@ from commsim.report.answer import Answer, Facts, remarks
 MAX_BYTES = 16 * 2**20
 
 
-class Config(WithJson):
+class Config(Hashes, WithJson):
     """All flags of ``commsim place order``."""
 
     nodes: str = flag(
@@ -34,11 +35,13 @@ def run(config: Config) -> Answer:
     """Order the ranks."""
     from commsim.placement.order import order_ranks
     from commsim.scenario.inputs import load_network
+    from commsim.scenario.plans.draws import HASHES
 
     network, nodes = load_network(config.topology), _nodes(config.nodes)
     found = order_ranks(
-        network, nodes, float(parse_size(config.size, "--size")), collective=config.collective, seed=config.seed
-    )
+        network, nodes, float(parse_size(config.size, "--size")), collective=config.collective, seed=config.seed,
+        hashes=config.hashes or HASHES,
+    )  # fmt: skip
     crossed = {
         f"crossings of {name}s": f"{n} before, {found.crossings_after[name]} after"
         for name, n in found.crossings_before.items()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError, NoClosedFormError
-from commsim.core.units import format_size, format_time, microseconds
+from commsim.core.units import format_size, format_time
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.terminal import progress
 from commsim.scenario.read import JOBS_ONLY
@@ -26,8 +26,6 @@ RENDERED = ("bound", "draw", "osu", "report")
 SIZES = ("size", "minbytes", "maxbytes", "stepfactor", "stepbytes")
 # Relative difference of times that are the same.
 SAME = 1e-9
-# Messages of a call up to which it is also predicted without the failures: up to a second.
-MAX_TWICE = 200_000
 NO_BOUND = "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
 OF_ONE_COLLECTIVE = "--osu is the table of one collective"
 
@@ -151,8 +149,6 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if len(solutions) > 1:
         ranked = [*_ranked(config, solutions), *remarks(_unlike(solutions))]
         answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked])
-    faults = _faster_than_whole(config, solutions, sizes)
-    answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
@@ -236,38 +232,6 @@ def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: 
     ]
     finer = "-i" if config.stepbytes is not None else "-f"
     return [f"fastest at these sizes: {', '.join(told)}; more sizes ({finer}) say it more closely"]
-
-
-def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Sequence[int]) -> list[str]:
-    """Describe where a network with failures is faster than the whole: routes are hashed anew over what is left.
-
-    It takes a second prediction, which only -v makes of many messages; where no routes are hashed there is none.
-    """
-    from commsim.routing.routing import is_hashed
-    from commsim.scenario.result_remarks import HASHED_ANEW
-    from commsim.scenario.solve import solve
-
-    if not config.fail or config.group or config.engine not in (None, "", "flow"):
-        return []
-    said = []
-    for solution in solutions:
-        spec = solution.scenario.collective
-        hashed = is_hashed(solution.scenario.routing or solution.plan.network.routing)
-        if not sizes or not isinstance(spec, str) or not hashed:
-            continue
-        if not config.verbose and sum(one.n_transfers for one in solution.plan.schedules) > MAX_TWICE:
-            said.append("not compared with the network without the failures, which would take as long again: -v does")
-            continue
-        try:
-            whole = solve(dataclasses.replace(config, fail=()).scenario(spec), sizes[-1:]).results[0]
-        except InputError:  # what is drawn or pinned may not exist there
-            continue
-        now = solution.results[-1]
-        if now.time < whole.time * (1 - SAME):
-            said.append(
-                f"{now.size:.0f} B: {microseconds(whole.time)} us without the failures, which is more: {HASHED_ANEW}"
-            )
-    return said
 
 
 # The first kind that is asked is answered. What a kind of work does not honour, its plan refuses.

@@ -13,7 +13,7 @@ from commsim.report.table_of_run import DATATYPES
 
 from ..flags import Flags, WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
-from ..flags.faults import Faults, FaultsInTime
+from ..flags.faults import Faults, FaultsInTime, Hashes
 from ..flags.packets import PACKET_FLAGS, Packets, packet_values
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 AUTO = "auto"
 COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
 # Flags that have the name of what they give to a scenario, and those whose name differs.
-SAME = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software",
-        "start_jitter", "engine", "payload", "header")  # fmt: skip
+SAME = ("placement", "routing", "seed", "hashes", "fail", "scale", "overhead", "recv_overhead", "reduce_rate",
+        "software", "start_jitter", "engine", "payload", "header")  # fmt: skip
 OTHER = {"ranks": "n_ranks", "iters": "iterations"}
 OF_RUN = ("flap", "detection", "rto", "compressor", "operation")
 
 
-class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
+class PlayConfig(Packets, Hashes, Faults, Costs, Sizes, Placing):
     """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
 
     TITLE: ClassVar[str] = "network and collective"
@@ -151,7 +151,7 @@ class Config(Outputs, Questions, FaultsInTime, PlayConfig):
         return PlayConfig.scenario(self, spec, network, **more)
 
 
-class Prediction(Costs, Placing):
+class Prediction(Hashes, Costs, Placing):
     """Flags of verbs that set something beside one prediction."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")

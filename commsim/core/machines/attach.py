@@ -14,8 +14,9 @@ from commsim.core.network import HOST, KINDS, NIC, Network
 
 # What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
 FABRIC_FACTOR = 4
-_PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "message_engines")
-_PER_LINK = ("bandwidth", "latency", "buffer", "loss", "metric")
+# Fields of a network that have a value for each node that stays the node's, and for each link.
+PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "message_engines")
+PER_LINK = ("bandwidth", "latency", "buffer", "loss", "metric")
 
 
 def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None = None) -> Network:
@@ -80,11 +81,11 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
     adds = fabric.aggregates | (read_hardware(machine.hardware).get("sharp") == "on")
     fabric = dataclasses.replace(fabric, metric=fabric.metric * factor, aggregates=adds)
     links: dict[str, Any] = {
-        name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in _PER_LINK
+        name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in PER_LINK
     }
     nodes: dict[str, Any] = {
         name: np.concatenate((np.tile(getattr(machine, name), n), getattr(fabric, name)[switches]))[order]
-        for name in _PER_NODE
+        for name in PER_NODE
     }
     at = np.repeat(fabric.coordinates[fabric.hosts[port[:, 0]]], size, axis=0)  # where a machine's first NIC is, and
     at[inside[:, nics]] = fabric.coordinates[fabric.hosts[port]]  # the others where they are

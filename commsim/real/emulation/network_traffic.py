@@ -28,8 +28,7 @@ from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.scenario.build import prepare
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Scenario, Wish
-from commsim.scenario.together.job_costs import framed, shared_job
-from commsim.scenario.together.shared_run import shared_network
+from commsim.scenario.together.job_costs import framed, shared_job, shared_network
 
 from .clock import Ticks, seconds_of, ticks_of
 from .under_way import Flowing, Message

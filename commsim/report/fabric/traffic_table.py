@@ -8,6 +8,7 @@ import numpy as np
 
 from commsim.core.units import format_size, microseconds
 from commsim.report.answer import Part, Table, remarks
+from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import met_by_packets
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def title_of_traffic(solution: Solution, what: str) -> str:
 
     wish = solution.scenario.wish
     how = told_transport(wish.transport) if wish.engine == "packet" else f"engine {wish.engine}"
-    return f"{what} on {solution.plan.network.name}, {how}"
+    return f"{what} on {solution.plan.network.name}, {how}{hashes_in_title(solution.results)}"
 
 
 def rows_of_traffic(solution: Solution) -> list[dict[str, Any]]:
@@ -53,7 +54,15 @@ def more_of_traffic(solution: Solution) -> dict[str, Any]:
     if run and (queues := queues_of(solution.scenario.wish.transport)):
         run["queues"] = queues
     lost = {"flap_lost": carried.lost} if carried.lost else {}
-    return {"bound_s": carried.bound, **run, "slowdown_cdf": cumulative(carried.slowdown), **lost}
+    (result,) = solution.results
+    run |= {"whole_s": result.whole, "faults_cost": result.faults_cost} if result.whole is not None else {}
+    return {
+        "bound_s": carried.bound,
+        **result.spread_row(),
+        **run,
+        "slowdown_cdf": cumulative(carried.slowdown),
+        **lost,
+    }
 
 
 def parts_of_traffic(solution: Solution, title: str) -> list[Part]:
@@ -64,9 +73,15 @@ def parts_of_traffic(solution: Solution, title: str) -> list[Part]:
     counted = {} if carried.run is None else {name: carried.run.counters[key] for name, key in COUNTED.items()}
     if not counted.get("dropped"):
         counted.pop("dropped", None)
-    cells = [f"{len(times)}", *(microseconds(t) for t in shown), *map(str, counted.values())]
+    columns, cells = list(COLUMNS), [f"{len(times)}", *(microseconds(t) for t in shown)]
+    (result,) = solution.results
+    if result.hashes is not None:
+        columns, cells = [*columns, *spread_names([result])], [*cells, *spread_cells(result)]
+    if result.whole is not None:
+        columns, cells = [*columns, *COST], [*cells, *cost_cells(result)]
+    columns, cells = [*columns, *counted], [*cells, *map(str, counted.values())]
     least = sorted((one for one in LEAST if one in (*COLUMNS, *counted)), key=lambda one: counted.get(one, 0) > 0)
-    table = Table([*COLUMNS, *counted], [cells], title, least)
+    table = Table(columns, [cells], title, least)
     return [*remarks(solution.derived), table, *remarks((*said_of_traffic(solution), *solution.remarks))]
 
 

@@ -26,7 +26,6 @@ from commsim.scenario.options import Quantity
 from commsim.scenario.plans.sparse import links_only
 from commsim.scenario.ranking import rank_algorithms
 from commsim.scenario.read import changed_network
-from commsim.scenario.scenario import Wish
 
 from .bottleneck import Bound, find_bound
 from .candidates import ASSUME, Candidate, candidates
@@ -222,7 +221,7 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     def predict(spec: str, plan: Plan) -> None:
         """Predict, at once with the times of transfers where they come from the same simulation."""
         with blaming(spec):
-            known[spec] = plan.run(size, Wish(trace=plan.at(size).paths.traced_alike))
+            known[spec] = plan.run(size, dataclasses.replace(question.wish, trace=plan.at(size).paths.traced_alike))
         other = fastest.setdefault(by_spec[spec].group, spec)
         if known[spec].time < known[other].time:
             fastest[by_spec[spec].group] = spec
@@ -246,9 +245,11 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
         tried[candidate.group] = (*tried.get(candidate.group, ()), spec)
         if candidate.group not in best:
             sized = ready[spec].at(size)
-            traced = result if result.trace is not None else sized.predict(size, trace=True)
+            wish = dataclasses.replace(question.wish, trace=True).of_draw(result)
+            traced = result if result.trace is not None else sized.run(size, wish)
             untraced = dataclasses.replace(result, trace=None)
-            best[candidate.group] = Ranked(candidate, untraced, find_bound(sized, traced), _block(ready[spec]))
+            found = find_bound(sized.hashed_by(wish.hash_seed), traced)
+            best[candidate.group] = Ranked(candidate, untraced, found, _block(ready[spec]))
     said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
     small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))

@@ -78,10 +78,10 @@ def density_crossover(
 
     def time(spec: str, density: float) -> float:
         if density in question.densities and (asked := _with_density(spec, density)) in ready:
-            return ready[asked].predict(question.size).time
+            return ready[asked].run(question.size, question.wish).time
         data = ready[spec].data
         drawn = None if data is None else n_drawn(question, data.block, density)
-        return at_density(ready[spec], density, drawn).predict(question.size).time
+        return at_density(ready[spec], density, drawn).run(question.size, question.wish).time
 
     crossover = SparsePays(0.0, _lowest(question), "", dense)
     for spec in sparse:

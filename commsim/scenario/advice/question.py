@@ -14,6 +14,7 @@ from commsim.core.units import counted
 from commsim.files.gradients_file import read_gradients
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.sparse_data import FLOAT, drawn_once
+from commsim.scenario.scenario import Wish
 from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import PATTERNS
 from commsim.sparse.long_occupancy import AnyOccupancy
@@ -48,6 +49,8 @@ class Question:
         Whether switches are taken to be able to aggregate where the network says so of none.
     placement, routing, seed
         Same as in :func:`commsim.scenario.prepare`; the seed is that of the data too.
+    hashes : int
+        Number of hashes of routes that are drawn where their times differ.
     """
 
     n_workers: int
@@ -62,6 +65,12 @@ class Question:
     placement: str = "packed"
     routing: str | None = None
     seed: int = 0
+    hashes: int = 1
+
+    @property
+    def wish(self) -> Wish:
+        """Engine of all predictions: flows, the median over hashes."""
+        return Wish(seed=self.seed, hashes=self.hashes)
 
     @property
     def is_sparse(self) -> bool:

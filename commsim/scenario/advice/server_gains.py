@@ -80,4 +80,4 @@ def _time(spec: str, question: Question, network: Network) -> float:
     prepared = prepare(
         spec, network, n_ranks=question.n_workers, placement=placement, routing=routing, seed=question.seed
     )
-    return prepared.predict(question.size).time
+    return prepared.run(question.size, question.wish).time

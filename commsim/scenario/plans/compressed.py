@@ -16,6 +16,7 @@ from commsim.core.schedule import Schedule
 from commsim.scenario.build import plan_collective
 from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.plans.dense import Plan
+from commsim.scenario.plans.draws import over_hashes
 from commsim.scenario.scenario import Scenario, Wish
 from commsim.sparse.compressors import compressor_of
 from commsim.sparse.compressors.message import Compressor, Summed
@@ -78,6 +79,11 @@ class CompressedPlan:
         return self.prepared.has_own_costs
 
     @property
+    def may_collide(self) -> bool:
+        """Whether routes are drawn by hashing where there are several."""
+        return self.prepared.may_collide
+
+    @property
     def schedules(self) -> tuple[Schedule, ...]:
         """The schedule of messages, of the one result."""
         return self.prepared.schedules
@@ -103,15 +109,15 @@ class CompressedPlan:
         """Predict one size; options are fields of :class:`commsim.scenario.scenario.Wish`."""
         return self.run(size, Wish(**options))
 
-    def outcome(self, size: float, wish: Wish) -> Outcome:
-        """Predict one size: the result of :meth:`run`."""
-        return Outcome((self.run(size, wish),))
+    def run(self, size: float, wish: Wish) -> Result:
+        """Predict one size: the one result of :func:`commsim.scenario.plans.draws.over_hashes`."""
+        return over_hashes(self, size, wish).results[0]
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what the results of the messages leave out."""
         return self.prepared.remarks(results, has_framing=has_framing, verbose=verbose)
 
-    def run(self, size: float, wish: Wish) -> Result:
+    def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size.
 
         Parameters
@@ -123,7 +129,7 @@ class CompressedPlan:
 
         Returns
         -------
-        Result
+        Outcome
             An all-reduce of `size`, whatever the operation on messages. Of several messages that each start
             where the one before has ended, times and loads are summed; a trace is that of the last.
 
@@ -133,8 +139,8 @@ class CompressedPlan:
             If the gradient is no whole number of elements, or a message's length depends on the data.
         """
         sizes = self._messages(size)
-        runs = [self.prepared.run(self._sent(n_bytes), wish) for n_bytes in sizes]
-        return dataclasses.replace(
+        runs = [self.prepared.outcome(self._sent(n_bytes), wish).results[0] for n_bytes in sizes]
+        summed = dataclasses.replace(
             runs[-1],
             operation="all_reduce",
             size=size,
@@ -145,6 +151,7 @@ class CompressedPlan:
             samples=runs[0].samples if len(runs) == 1 else np.empty(0),
             counters=self._counters(runs, size, sum(sizes)),
         )
+        return Outcome((summed,))
 
     def shown(self, size: float) -> Plan:
         """Return the plan of the one message of a size, whose timeline is shown.

@@ -23,6 +23,7 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.scenario.auto import engine_for
 from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.kind import Outcome
+from commsim.scenario.plans.draws import over_hashes
 from commsim.scenario.plans.simulations import SIMULATIONS
 from commsim.scenario.result_remarks import of_paths, of_switches, remarks_of_results
 from commsim.scenario.scenario import AUTO, Wish
@@ -100,6 +101,11 @@ class Plan:
     def has_own_costs(self) -> bool:
         """Whether messages have the costs of a library's primitives, not the overhead of the network."""
         return False
+
+    @property
+    def may_collide(self) -> bool:
+        """Whether routes are drawn by hashing where there are several."""
+        return self.paths.may_collide
 
     @property
     def in_slots(self) -> bool:
@@ -188,15 +194,20 @@ class Plan:
         return self.run(size, Wish(**options))
 
     def run(self, size: float, wish: Wish) -> Result:
-        """Predict one size: the one result of :meth:`outcome`."""
-        return self.outcome(size, wish).results[0]
+        """Predict one size: the one result of :func:`commsim.scenario.plans.draws.over_hashes`."""
+        return over_hashes(self, size, wish).results[0]
 
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
         said: tuple[str, ...] = ()
         if wish.engine == AUTO:
             wish, said = engine_for(self, size, wish)
-        return Outcome((self.checked(self.at_with(size, wish).play(size, wish)),), said)
+        return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), said)
+
+    def hashed_by(self, seed: int | None) -> Self:
+        """Return the plan with routes that another seed draws; all else is the same."""
+        paths = self.paths.hashed_by(seed)
+        return self if paths is self.paths else dataclasses.replace(self, paths=paths, _at={}, _bounds={})
 
     def checked(self, result: Result) -> Result:
         """Return a result that is no faster than physics.
@@ -237,7 +248,7 @@ class Plan:
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
         own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
-        own += of_paths(self.network, self.paths.routing, results)
+        own += of_paths(self.network, results)
         return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002

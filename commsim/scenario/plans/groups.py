@@ -18,8 +18,9 @@ from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Scenario, Wish
 from commsim.scenario.together.background import Messages
+from commsim.scenario.together.job_costs import shared_network
 from commsim.scenario.together.job_entries import JobEntry, number_of_unnamed
-from commsim.scenario.together.shared_run import SIMULATORS, SharedPlan, SharedRun, shared_network
+from commsim.scenario.together.shared_run import SIMULATORS, SharedPlan, SharedRun
 
 __all__ = ["GROUPS", "GroupsPlan", "prepare_groups"]
 

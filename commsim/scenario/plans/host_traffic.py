@@ -16,6 +16,7 @@ from commsim.core.network import PLURALS, Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_paths import may_collide
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.links.ports import find_ports
@@ -174,7 +175,7 @@ class TrafficPlan:
         if wish.engine not in ("flow", "packet"):
             raise InputError(f"messages share a network in the flow or the packet engine, got engine {wish.engine}")
         messages = self.messages(size)
-        plan = self._plan(messages)
+        plan = self._plan(messages, wish.hash_seed)
         found, begun, received, finished, run = _played(plan, messages, wish)
         lost = {}
         if wish.flaps is not None:
@@ -200,9 +201,15 @@ class TrafficPlan:
         """Return nothing: what the times are is said beside the table."""
         return []
 
-    def _plan(self, messages: Messages) -> FlowPlan:
+    @property
+    def may_collide(self) -> bool:
+        """Whether routes are drawn by hashing where there are several."""
+        return may_collide(self.network, self.routing)
+
+    def _plan(self, messages: Messages, hash_seed: int | None = None) -> FlowPlan:
         name = "messages" if isinstance(self.pattern, Messages) else self.pattern
-        return plan_messages(self.network, messages, name=name, routing=self.routing, seed=self.seed)
+        seed = self.seed if hash_seed is None else hash_seed
+        return plan_messages(self.network, messages, name=name, routing=self.routing, seed=seed)
 
 
 def _bound(plan: FlowPlan, messages: Messages, wish: Wish) -> float:

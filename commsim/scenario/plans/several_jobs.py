@@ -21,9 +21,10 @@ from commsim.scenario.read import JOBS_ONLY
 from commsim.scenario.result_remarks import remarks_of_results
 from commsim.scenario.scenario import Scenario, Wish
 from commsim.scenario.together.background import draw_messages
+from commsim.scenario.together.job_costs import shared_network
 from commsim.scenario.together.job_entries import Composition, JobEntry
 from commsim.scenario.together.own_transports import own_transport, transports_of, without_pauses
-from commsim.scenario.together.shared_run import Shared, SharedPlan, SharedRun, shared_network
+from commsim.scenario.together.shared_run import Shared, SharedPlan, SharedRun
 from commsim.scenario.together.sharing import Sharing
 
 __all__ = ["JOBS", "JobsPlan", "prepare_jobs"]

@@ -40,7 +40,8 @@ def of_unused_faults(
         Plans and predictions, by name of the collective.
     """
     hashed = is_hashed(scenario.routing or scenario.network.routing) and not scenario.wish.sprays
-    draw = "with the hash of this --seed, " if hashed else ""
+    several = any(one.hashes is not None for some in results.values() for one in some)
+    draw = f"with the hash of {'the median draw' if several else 'this --seed'}, " if hashed else ""
     missed = {
         "crosses a slower link": [
             name for name, some in results.items() if _misses_slower(scenario, plans[name], some)
@@ -68,7 +69,7 @@ def _misses_failed(scenario: Scenario, name: str, plan: WorkPlan, results: Seque
     from commsim.scenario.solve import plan_of
 
     sizes = {one.size for one in results}
-    if scenario.whole is None or not (isinstance(plan, TrafficPlan) or _distinct(plan, sizes)):
+    if scenario.whole is None or not scenario.failed or not (isinstance(plan, TrafficPlan) or _distinct(plan, sizes)):
         return False
     asked = {} if scenario.name or scenario.jobs or scenario.traffic else {"collective": name}
     whole = dataclasses.replace(scenario, network=scenario.whole, whole=None, failed=(), slower=(), **asked)  # type: ignore[arg-type]

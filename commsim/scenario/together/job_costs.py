@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_plan import Job
@@ -16,7 +18,7 @@ from commsim.engine.results import chunk_bytes
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.scenario.plans.dense import Plan
 
-__all__ = ["framed", "has_own_costs", "shared_job", "with_rest"]
+__all__ = ["framed", "has_own_costs", "shared_job", "shared_network", "with_rest"]
 
 COSTS = ("bandwidth", "latency", "overhead", "recv_overhead")
 
@@ -75,3 +77,18 @@ def framed(job: Job, framing: Framing | None) -> Job:
         return np.asarray(framing.on_wire(payload), np.float64)
 
     return dataclasses.replace(job, messages=messages)
+
+
+def shared_network(network: Network, plans: Sequence[Plan]) -> Network:
+    """Return the network of several plans, where every switch can aggregate that one of them put helpers on.
+
+    Raises
+    ------
+    InputError
+        If the software makes hosts add more slowly in some of the plans only.
+    """
+    gamma = plans[0].network.gamma
+    if not all(np.array_equal(plan.network.gamma, gamma) for plan in plans):
+        raise InputError(f"software {network.software}: its adding is not modelled beside collectives of others")
+    aggregates = np.logical_or.reduce([plan.network.aggregates for plan in plans])
+    return dataclasses.replace(network, aggregates=aggregates, gamma=gamma)

@@ -20,6 +20,7 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import format_size, format_time
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_paths import MAX_KEPT, may_collide
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.scenario.bounds.floor import ON_PAPER, SLACK
 from commsim.scenario.plans.aggregated import AggregatedPlan
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
 
 # Engines that simulate jobs together, beside the packet engine; alpha-beta knows no contention between them.
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
+# Layouts of small jobs that are kept: those of the usual number of hashes.
+MAX_LAID = 8
 # Result of each job; time of each background message, and its time without others.
 Shared = tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]
-__all__ = ["SIMULATORS", "Shared", "SharedPlan", "SharedRun", "shared_network"]
+__all__ = ["SIMULATORS", "Shared", "SharedPlan", "SharedRun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +216,12 @@ class SharedRun:
             jobs.append(job if wish.engine == "packet" else framed(job, framing))
             sizes.append(size)
             starts += [start, start]
-        key = (wish.engine == "packet", framing, *map(id, laid))
+        seed = self.seed if wish.hash_seed is None else wish.hash_seed
+        key = (wish.engine == "packet", framing, seed, *map(id, laid))
         if jobs and key not in self._laid:  # the paths are kept too, so that no others have their ids
-            self._laid.clear()
-            self._laid[key] = laid, plan_flows(self.network, jobs, routing=self.routing, seed=self.seed)
+            if len(self._laid) == MAX_LAID or sum(job.schedule.n_transfers for job in jobs) > MAX_KEPT:
+                self._laid.clear()
+            self._laid[key] = laid, plan_flows(self.network, jobs, routing=self.routing, seed=seed)
         return Sized(self._laid[key][1] if jobs else None, np.array(sizes), np.array(starts))
 
     def _as_flows(self, sized: Sized, wish: Wish) -> list[Result]:
@@ -326,23 +331,13 @@ class SharedPlan:
         """Whether messages of all of them have the costs of a library's primitives."""
         return all(plan.has_own_costs for plan in self.run.plans)
 
+    @property
+    def may_collide(self) -> bool:
+        """Whether routes are drawn by hashing where there are several."""
+        return may_collide(self.network, self.run.routing)
+
 
 def _roce() -> Framing:
     from commsim.engine.packet.links.fabric import ROCE
 
     return ROCE
-
-
-def shared_network(network: Network, plans: Sequence[Plan]) -> Network:
-    """Return the network of several plans, where every switch can aggregate that one of them put helpers on.
-
-    Raises
-    ------
-    InputError
-        If the software makes hosts add more slowly in some of the plans only.
-    """
-    gamma = plans[0].network.gamma
-    if not all(np.array_equal(plan.network.gamma, gamma) for plan in plans):
-        raise InputError(f"software {network.software}: its adding is not modelled beside collectives of others")
-    aggregates = np.logical_or.reduce([plan.network.aggregates for plan in plans])
-    return dataclasses.replace(network, aggregates=aggregates, gamma=gamma)

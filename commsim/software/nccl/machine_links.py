@@ -28,9 +28,7 @@ def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.in
     if useful.any() and len(islands_inside(network, unit, beside)) == 1:
         return float(network.bandwidth[useful].sum()), "NVL"
     if not (within & ~nvlinks).any():
-        raise InputError(
-            f"{network.name}: ranks share a machine without a description of its inside; give --channels N:RATE"
-        )
+        raise InputError(f"{network.name}: ranks share a machine whose inside has no links between GPUs")
     return float(network.bandwidth[within & ~nvlinks].max()), "PHB"
 
 
@@ -81,14 +79,17 @@ def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:
 
 
 def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str, bool]:
-    """Rate and number of the NICs of a machine, how a GPU reaches one, and whether their own links are the limit."""
+    """Rate and number of the NICs of a machine, how a GPU reaches one, and whether their own links are the limit.
+
+    Where GPUs have ports to the network themselves, each is a NIC beside its GPU.
+    """
     in_unit = unit == unit[node]
     leaving = in_unit[network.src] & ~in_unit[network.dst]
     if not leaving.any():
         return 0.0, 0, "PIX", False
     ports = np.unique(network.src[leaving])
     rate = float(np.bincount(network.src[leaving], network.bandwidth[leaving])[ports].min())
-    if network.kind[node] != GPU:
+    if network.kind[node] != GPU or not (in_unit & (network.kind == NIC)).any():
         return rate, len(ports), "PIX", False
     nics = in_unit & (network.kind == NIC)
     plugs = in_unit[network.src] & nics[network.dst]  # the PCIe links of the NICs, which may be slower than their ports

@@ -119,7 +119,9 @@ def packed_channels(
         if n * speed > best[0] * best[1] * (1 + _FIT):
             best = n, speed
     if not best[0]:
-        raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s; give --channels N:RATE")
+        beside = "" if outside is None else f", and the {n_nics} NICs of a machine have {outside / 1e9:.3g} GB/s each"
+        links = f"a GPU's links to the others have {inside / 1e9:.3g} GB/s{beside}"
+        raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s, {links}")
     return best
 
 
