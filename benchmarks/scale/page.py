@@ -26,7 +26,7 @@ kernels: building the network and the schedule, routing, planning and simulating
 of the process, including interpreter and libraries (about 180 MB). `method` is the method that the flow engine
 selected; all methods give the same result. Up to {full_transfers} transfers and 8,192 ranks (128 where it takes
 minutes) the event engine, with one event per message, was also run, in turn with the selected method: "event engine"
-is its time for preparing and predicting, "auto/events" the median ratio of the selected method to it, which is meant
+is its time for preparing and predicting, "auto/events" the mean ratio of the selected method to it, which is meant
 to stay below 1.2, and "off by" the relative difference of the results. `ecmp` is seeded hashing. "late starters"
 begin at random times within 1 ms. "random rates" are between half a link's rate and its full rate, equal in both
 directions. "scattered" ranks are on random hosts, so paths collide. "unequal" blocks have 1 to 4 parts. "rails" are

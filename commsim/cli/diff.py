@@ -1,4 +1,4 @@
-"""``commsim diff``: two results, sweeps or schedules side by side, and runs in detail where they can be repeated."""
+"""``commsim diff``: two results, sweeps or schedules side by side; with ``--detail`` also runs, simulated again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class Config(WithJson):
     timeline: str | None = flag(
         metavar="FILE.json.gz", help="write both runs at their largest common size, for ui.perfetto.dev"
     )
-    no_detail: bool = switched(help="show the rows only; do not simulate the runs of a result again")
+    detail: bool = switched(
+        help="simulate the largest runs again, and compare their critical paths and links; --timeline does so, too"
+    )
 
 
 def run(config: Config) -> Answer:
@@ -56,7 +58,7 @@ def run(config: Config) -> Answer:
     from commsim.report.rows.study_files import read_together
 
     if (a_placed := best_of(config.a)) and (b_placed := best_of(config.b)):
-        if given := config.given("output", "timeline", "no_detail"):
+        if given := config.given("output", "timeline", "detail"):
             raise InputError(f"{given[0]} has no effect on what `commsim place` wrote")
         return beside(a_placed, b_placed, (config.a, config.b))
     if config.timeline is not None and not config.timeline.endswith((".json", ".json.gz")):
@@ -71,7 +73,7 @@ def run(config: Config) -> Answer:
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     written = False
-    if not config.no_detail and RUN in config_a and RUN in config_b:
+    if (config.detail or config.timeline is not None) and RUN in config_a and RUN in config_b:
         sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
         both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
         (run_a, why_a), (run_b, why_b) = (
@@ -105,7 +107,7 @@ def _schedules(config: Config) -> Answer:
     from commsim.files.schedule_file import read_schedule
     from commsim.report.rows.schedules_beside import compare_schedules
 
-    if given := config.given("output", "timeline", "no_detail"):
+    if given := config.given("output", "timeline", "detail"):
         raise InputError(f"{given[0]} is of results, and cannot be used with schedules")
     said, differs = compare_schedules(read_schedule(config.a), read_schedule(config.b))
     cells = [[name, _word(x), _word(y)] for name, (x, y) in [*differs.items()][:MAX_LISTED]]

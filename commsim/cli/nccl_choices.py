@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of
-from commsim.core.units import counted, format_size, microseconds, parse_bandwidth, parse_nccl_size, parse_time
+from commsim.core.units import counted, format_size, microseconds, parse_nccl_size
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.software.nccl.search import GENERATIONS
 
@@ -226,6 +226,8 @@ class Config(Hashes, Faults, Placing, WithJson):
         help="type of path from a GPU to its NIC; the shortest is listed first",
     )
     net_latency: str | None = flag(metavar="TIME", help="latency of the network plugin")
+    min_ctas: str | None = flag(metavar="N", help="least number of channels of a call (NCCL_MIN_CTAS)")
+    max_ctas: str | None = flag(metavar="N", help="largest number of channels of a call (NCCL_MAX_CTAS)")
     collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
     rows: str | None = flag(
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"
@@ -277,22 +279,17 @@ def _setting(config: Config, network: Network) -> Setting:
     from collectives.nccl.call import NEWEST, read_version
     from commsim.scenario.inputs import PACKED, load_placement
     from commsim.software.nccl.of_network import Given, setting_of
+    from commsim.software.nccl.told import WORDS, read_words
 
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
     if n_ranks < 2:
         raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {n_ranks}")
     placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed or 0)
-    given = Given(
-        gpu=config.gpu,
-        cpu=config.cpu,
-        channels=_pair(config.channels, "--channels"),
-        nvls=(0, 0.0) if config.nvls == "none" else _pair(config.nvls, "--nvls"),
-        nic=parse_bandwidth(config.nic, "--nic") if config.nic else None,
-        path_inter=config.net_type,
-        net_latency=parse_time(config.net_latency, "--net-latency") if config.net_latency else None,
-        collnet=config.collnet,
-        version=read_version(config.nccl_version) if config.nccl_version else NEWEST,
-    )
+    said = {word: str(value) for word in WORDS if (value := getattr(config, word)) not in (None, False)}
+    if config.collnet:
+        said["collnet"] = "true"
+    version = read_version(config.nccl_version) if config.nccl_version else NEWEST
+    given = Given(version=version, **read_words(said, lambda word: f"--{word.replace('_', '-')}"))
     if config.graph is None:
         return setting_of(network, placement, n_ranks, given)
     import dataclasses
@@ -304,16 +301,6 @@ def _setting(config: Config, network: Network) -> Setting:
     gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
     by_pattern = read_nccl_graphs(config.graph, gpu)
     return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
-
-
-def _pair(text: str | None, name: str) -> tuple[int, float] | None:
-    """Read ``12:30GB/s``."""
-    if text is None:
-        return None
-    count, colon, rate = text.partition(":")
-    if not colon or not count.isdecimal() or len(count) > 4 or not int(count):
-        raise InputError(f"{name} must be a number of channels and the rate of each, such as 12:30GB/s, got {text!r}")
-    return int(count), parse_bandwidth(rate, name)
 
 
 def rules_from_results(config: Config) -> Answer:

@@ -148,7 +148,7 @@ def show(config: ShowConfig) -> Answer:
             f"{r:.4g}:1 at tier {t} ({_rising(network, t)})" for t, r in metrics.oversubscription.items()
         ) or "none",
         "bisection": "unknown (pip install 'commsim[opt]')" if bisection is None else
-                     f"{format_bandwidth(bisection)} one way ({HALVES})",
+                     f"at most {format_bandwidth(bisection)} one way ({HALVES})",
     }  # fmt: skip
     cables = count_cables(network)
     if cables:

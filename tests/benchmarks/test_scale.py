@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from benchmarks.processes import Run
 from benchmarks.scale import command as scale
+from benchmarks.scale import row as row_of
 from benchmarks.scale.page import COLUMNS, cells, growth_line, write_page
 from benchmarks.scale.works import SERIES, SIZE
 from commsim.core.errors import BackendError
@@ -120,3 +122,20 @@ def test_a_page_names_no_machine(tmp_path: Path) -> None:
     text = (tmp_path / "page.md").read_text()
     assert text.startswith("# Scale\n")
     assert platform.node() not in text
+
+
+def test_a_work_that_takes_no_time_by_a_coarse_clock_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row was published as ``ZeroDivisionError``: both of a pair took less than a tick."""
+    calls = 0
+
+    def work(name: str, n: int, method: str = "auto") -> tuple[row_of.Seconds, Any, Any]:
+        nonlocal calls
+        calls += 1
+        tick = 0.01 if calls > 2 * row_of.TIMES and calls % 2 == 0 else 0.0
+        return (0.0, 0.0, tick), None, SimpleNamespace(time=1.0)
+
+    monkeypatch.setattr(row_of, "work", work)
+    found = row_of.against_events("byteps, fat tree, ecmp", 16, 1.0)
+    assert found["full_s"] > 0
+    assert found["full_difference"] == 0
+    assert sum(row_of.repeated("byteps, fat tree, ecmp", 16)) > 0

@@ -10,16 +10,16 @@ def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
     line = ("run", "ring_all_reduce", "--topology")
     for name, spec, end in (("a", "star:n_hosts=4", "4M"), ("b", "star:n_hosts=4,bandwidth=200Gbps", "2M")):
         assert commsim(*line, spec, "-b", "1M", "-e", end, "--json", tmp_path / f"{name}.json").code == 0
-    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail")
     assert [one["size_B"] for one in answer["results"]] == [2**20, 2**21]
     assert [one["size_B"] for one in answer["only_a"]] == [2**22]
     assert answer["differs"]["topology"] == {"a": "star:n_hosts=4", "b": "star:n_hosts=4,bandwidth=200Gbps"}
     bandwidth = next(one for one in answer["critical_path"] if one["cause"] == "bandwidth")
     assert bandwidth["a_s"] == pytest.approx(2 * bandwidth["b_s"])  # at the largest size that both have
-    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json").out
+    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail").out
     assert "only in A: collective=ring_all_reduce" in printed
     assert "links that differ most" in printed
-    same = commsim("diff", tmp_path / "a.json", tmp_path / "a.json").out
+    same = commsim("diff", tmp_path / "a.json", tmp_path / "a.json", "--detail").out
     assert "critical path" in same
     assert "links that differ most" not in same
 
@@ -27,7 +27,7 @@ def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
 def test_results_that_are_no_runs_are_not_simulated_again(commsim, tmp_path):
     line = ("switch", "simulate", "--workers", "2", "--size", "64KiB", "--json", tmp_path / "a.json")
     assert commsim(*line).code == 0
-    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "a.json")
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "a.json", "--detail")
     assert "# 1 row of the same configuration" in commsim.out
     assert not any("no details" in line for line in answer["remarks"])
 
@@ -37,7 +37,7 @@ def test_what_packets_wait_in_switches_is_not_called_overhead(commsim, tmp_path)
     for name, more in (("a", ()), ("b", ("--engine", "packet"))):
         line = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M", *more)
         assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
-    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail")
     path = {one["cause"]: (one["a_s"], one["b_s"]) for one in answer["critical_path"]}
     assert path["overhead"] == pytest.approx((0.0, 0.0), abs=1e-15)
     assert path["store and forward, queues"][0] is None
@@ -52,7 +52,7 @@ def test_what_marks_take_is_not_called_bandwidth(commsim, tmp_path):
     for name, more in (("a", ()), ("b", ("--engine", "packet", "--transport", "dcqcn"))):
         line = ("run", "direct_all_to_all", "--topology", fabric, "-b", "8M", "-e", "8M", *more)
         assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
-    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail")
     path = {one["cause"]: (one["a_s"] or 0.0, one["b_s"] or 0.0) for one in answer["critical_path"]}
     times = [answer["results"][0][side]["time_s"] for side in ("a", "b")]
     assert [sum(row[side] for row in path.values()) for side in (0, 1)] == pytest.approx(times)
@@ -81,17 +81,30 @@ def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("line", "name", "said"),
     [
-        (("B.json", "--timeline", "t.pftrace"), "--timeline writes .json or .json.gz"),
-        (("B.json", "--timeline", "t.json", "--no-detail"), "--timeline needs a run in detail of both results"),
+        (RUN, "t.pftrace", "--timeline writes .json or .json.gz"),
+        (("switch", "simulate", "--workers", "2", "--size", "64KiB"), "t.json", "--timeline needs a run in detail"),
     ],
 )
-def test_timelines_of_a_difference_need_two_runs(commsim, tmp_path, words, said):
-    commsim(*RUN, "--json", tmp_path / "A.json")
-    (tmp_path / "B.json").write_bytes((tmp_path / "A.json").read_bytes())
-    paths = [tmp_path / word if word in ("B.json", "t.json", "t.pftrace") else word for word in words]
-    assert said in commsim.refuses("diff", tmp_path / "A.json", *paths)
+def test_timelines_of_a_difference_need_two_runs(commsim, tmp_path, line, name, said):
+    commsim(*line, "--json", tmp_path / "A.json")
+    assert said in commsim.refuses("diff", tmp_path / "A.json", tmp_path / "A.json", "--timeline", tmp_path / name)
+
+
+def test_two_finished_results_are_compared_without_simulating_anything(commsim, tmp_path, monkeypatch):
+    """Two results of a million ranks took minutes to compare."""
+    commsim(*RUN, "--json", tmp_path / "a.json")
+
+    def simulated(*_, **__):
+        raise AssertionError("it simulates")
+
+    monkeypatch.setattr("commsim.cli.run.replay.replay", simulated)
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "a.json")
+    assert [one["time_ratio"] for one in answer["results"]] == [1.0] * 3
+    assert answer["critical_path"] == answer["links"] == []
+    with pytest.raises(AssertionError, match="it simulates"):
+        commsim("diff", tmp_path / "a.json", tmp_path / "a.json", "--detail")
 
 
 @pytest.mark.parametrize("more", [(), ("ring_all_reduce",)])
@@ -101,7 +114,7 @@ def test_what_changed_is_summed_up_and_shown_in_detail(commsim, tmp_path, more):
     for name, ratio in (("a", 2), ("b", 1)):
         line = ("run", *names, "--topology", fabric.format(ratio), "-b", "1M", "-e", "4M", "-f", "4")
         assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
-    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json").out
+    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail").out
     assert "# faster in B: direct_all_to_all (B/A 0.7" in printed
     assert ("# equal: ring_all_reduce\n" in printed) == bool(more)
     assert "critical path, us: direct_all_to_all and direct_all_to_all, 4194304 B" in printed
@@ -114,7 +127,7 @@ def test_why_there_is_no_critical_path_is_said_once_for_both(commsim, tmp_path, 
         line += ("--recv-overhead", "1us")  # which only the event engine traces
         assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
     monkeypatch.setattr("commsim.engine.ways.costs.MAX_TRANSFERS", 10)
-    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail")
     (line,) = [line for line in answer["remarks"] if "no critical path" in line]
     assert line == "no critical path: ring_all_reduce: too many messages (24; at most 10 are traced)"
     assert answer["critical_path"] == []
@@ -125,4 +138,4 @@ def test_a_row_that_only_one_has_is_named_with_the_parameters_that_were_asked_fo
     a, b = tmp_path / "a.json", tmp_path / "b.json"
     assert commsim("run", "byteps:n_servers=0", "byteps:n_servers=2", *run, "--json", a).code == 0
     assert commsim("run", "byteps:n_servers=2", *run, "--json", b).code == 0
-    assert "only in A: collective=byteps asked=byteps:n_servers=0" in commsim("diff", a, b, "--no-detail").out
+    assert "only in A: collective=byteps asked=byteps:n_servers=0" in commsim("diff", a, b).out

@@ -153,7 +153,7 @@ EXAMPLES: dict[str, str] = {
         commsim run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 4M --json a.json
         commsim run ring_all_reduce --topology ring:n_hosts=4 -b 1M -e 4M --json b.json
         commsim diff a.json b.json
-        commsim diff a.json b.json --no-detail --csv pairs.csv
+        commsim diff a.json b.json --detail
         commsim diff a.json b.json --timeline both.json.gz""",
     "plot": """
         commsim run ring_all_reduce double_tree_all_reduce --topology star:n_hosts=4 -b 1M -e 4M --json a.json

@@ -1,17 +1,19 @@
-"""Files that decide what NCCL launches: the channels that it dumped, and the rules that its tuner plugin was given.
+"""What decides beside the network what NCCL launches: files, and what people say in the words of ``commsim nccl``.
 
-They are parameters of its collectives, as in ``nccl_all_reduce:graph=graph.xml,tuner=tuner.csv``, beside those of the
-schedule.
+They are parameters of its collectives, as in ``nccl_all_reduce:graph=graph.xml,tuner=tuner.csv,nvls=none``, beside
+those of the schedule. The files are the channels that NCCL dumped, and the rules that its tuner plugin was given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from commsim.core.errors import InputError
 from commsim.core.services import service
 from commsim.software.nccl.search import Channels
+from commsim.software.nccl.told import WORDS, read_words
 from commsim.software.nccl.tuner_rules import Rule, first_rule
 
 # Services that read the files, by parameter.
@@ -20,7 +22,7 @@ READERS = {"graph": "NCCL's channels", "tuner": "NCCL's tuner"}
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What files say.
+    """What files and the user say.
 
     Parameters
     ----------
@@ -28,10 +30,13 @@ class Decided:
         File of channels (``NCCL_GRAPH_DUMP_FILE``); empty for none.
     rules : tuple of Rule
         Rules of the tuner plugin (``NCCL_TUNER_CONFIG_FILE``).
+    given : mapping of str to value
+        Fields of :class:`commsim.software.nccl.of_network.Given` that the user says.
     """
 
     graph: str = ""
     rules: tuple[Rule, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def channels(self, gpu: str) -> dict[str, Channels] | None:
         """Return the dumped channels of each pattern; None without a file."""
@@ -58,13 +63,18 @@ class Decided:
 
 
 def split_files(raw: Mapping[str, str]) -> tuple[dict[str, str], Decided]:
-    """Split ``graph=`` and ``tuner=`` from the other parameters of a collective of NCCL, and read the rules.
+    """Split files and words from the parameters of a collective of NCCL that its schedule has, and read them.
+
+    ``channels=12`` is a number of the schedule, ``channels=12:30GB/s`` what NCCL's search finds.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or is none of its kind.
+        If a file cannot be read, or is none of its kind; if a word is wrong, or two exclude each other.
     """
-    rest = {key: value for key, value in raw.items() if key not in READERS}
+    said = {key: value for key, value in raw.items() if key in WORDS and (key != "channels" or ":" in value)}
+    rest = {key: value for key, value in raw.items() if key not in READERS and key not in said}
+    if "graph" in raw and "channels" in said:
+        raise InputError("graph= and channels= both give the channels; give one of them")
     rules = tuple(service(READERS["tuner"])(raw["tuner"])) if "tuner" in raw else ()
-    return rest, Decided(raw.get("graph", ""), rules)
+    return rest, Decided(raw.get("graph", ""), rules, read_words(said, "{}=".format))

@@ -106,7 +106,8 @@ class NcclLaunch:
     @property
     def is_known(self) -> bool:
         """Whether the network says that its GPUs are NVIDIA's, so that costs of their primitives hold."""
-        return self.setting is not None and maker_of(self.network.hardware) == "nvidia"
+        is_said = "gpu" in self.decided.given
+        return self.setting is not None and (is_said or maker_of(self.network.hardware) == "nvidia")
 
     def parameters(self, size: float) -> dict[str, Any]:
         """Return the builder's parameters at a size."""
@@ -157,12 +158,10 @@ class NcclLaunch:
         assert self.setting is not None
         pattern = PATTERN.get(algorithm, algorithm)
         if pattern == "nvls":
-            return nvls_channels(self.setting.gpu, self.setting.n_nodes)
+            return self.setting.limited(nvls_channels(self.setting.gpu, self.setting.n_nodes))
         if self.given_site is not None:
             return self.given_site.max_channels
-        found = self.setting.channels.get(pattern, self.setting.channels["ring"]).n
-        more = self.setting.call_channels - 2 * self.setting.channels["ring"].n
-        return min(2 * found + more, max_channels(self.setting.version))  # as many again as the search finds
+        return min(self.setting.channels_of(pattern), max_channels(self.setting.version))
 
     def costs(self, size: float, parameters: Mapping[str, Any]) -> CallCosts | None:
         """Return what a call costs; None where the costs of its primitives or its network are not known."""
@@ -306,7 +305,7 @@ def nccl_launch(
     machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
     version = release_of(given.get("version", VERSION))
     name, setting, notes = build.__name__, None, [f"{build.__name__}: {_counted(machines)}"]
-    known = Given(version=version)
+    known = Given(version=version, **decided.given)
     if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not
         gpu = setting_of(network, placement, n_ranks, known).gpu
         known = replace(known, by_pattern=decided.channels(gpu))

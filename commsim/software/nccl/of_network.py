@@ -67,6 +67,8 @@ class Given:
         Channels of each pattern from NCCL's own dump; replaces all of the above that it has.
     version : (int, int)
         Version of NCCL.
+    min_ctas, max_ctas : int
+        Bounds of the channels of a call (``NCCL_MIN_CTAS``, ``NCCL_MAX_CTAS``); 0 for none.
     """
 
     gpu: str | None = None
@@ -79,6 +81,8 @@ class Given:
     collnet: bool = False
     by_pattern: dict[str, Channels] | None = None
     version: tuple[int, int] = NEWEST
+    min_ctas: int = 0
+    max_ctas: int = 0
 
 
 def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
@@ -164,7 +168,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     is_alone = many and gpu in SINCE_HOPPER and counts[0] <= RAISED_HEADS
     is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
     one_nic = n_nics == 1 or bool(is_alone)
-    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), given.version)
+    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), given.version,
+                   given.min_ctas, given.max_ctas)  # fmt: skip
 
 
 def _channels(

@@ -291,7 +291,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
     heads, usual = 0, site.max_channels
     if cell.algorithm.startswith("nvls"):
         heads = min(MAX_HEADS, where.n_ranks // where.n_nodes)
-        usual = nvls_channels(where.gpu, where.n_nodes)
+        usual = where.limited(nvls_channels(where.gpu, where.n_nodes))
     if cell.algorithm == "collnet_direct":
         heads = direct_heads(site, operation)
     n_channels = n_channels or usual

@@ -269,6 +269,8 @@ class Setting:
         What was not known, and what was taken instead.
     version : (int, int)
         Version of NCCL.
+    min_ctas, max_ctas : int
+        Bounds of the channels of a call; 0 for none.
     """
 
     n_ranks: int
@@ -280,6 +282,8 @@ class Setting:
     one_nic_tree: bool = False
     assumed: tuple[Assumption, ...] = field(default=())
     version: tuple[int, int] = NEWEST
+    min_ctas: int = 0
+    max_ctas: int = 0
 
     def __post_init__(self) -> None:
         if self.n_ranks < 2:
@@ -296,7 +300,22 @@ class Setting:
 
     @property
     def call_channels(self) -> int:
-        """Channels of a call before a release's limit: twice the rings that the search found, thrice with CollNet."""
+        """Channels of a call before a release's limit."""
+        return self.limited(self.found_channels)
+
+    def limited(self, n: int) -> int:
+        """Return a number of channels within the bounds that the user gave."""
+        return min(max(n, self.min_ctas), self.max_ctas or MAX_CHANNELS)
+
+    def channels_of(self, pattern: str) -> int:
+        """Return the channels of a call of one pattern before a release's limit: as many again as the search finds."""
+        ring = self.channels["ring"]
+        more = self.found_channels - 2 * ring.n
+        return self.limited(2 * self.channels.get(pattern, ring).n + more)
+
+    @property
+    def found_channels(self) -> int:
+        """Channels of a call before bounds: twice the rings that the search found, thrice with CollNet."""
         twice, collnet = 2 * self.channels["ring"].n, self.channels.get("collnet")
         if not self.collnet or collnet is None or self.version < MORE_WITH_COLLNET or self.n_ranks == self.n_nodes:
             return twice

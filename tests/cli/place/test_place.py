@@ -163,8 +163,8 @@ def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
             assert row[side]["iteration_ms"] == one["predicted_iteration_ms"][row["job"]]
         assert row["time_ratio"] == pytest.approx(row["b"]["iteration_ms"] / row["a"]["iteration_ms"])
     assert tree["differs"]["score_mean"]["b"] == best["random"]["score_mean"]
-    message = commsim.refuses("diff", tmp_path / "packed.json", tmp_path / "random.json", "--no-detail")
-    assert "--no-detail has no effect" in message
+    message = commsim.refuses("diff", tmp_path / "packed.json", tmp_path / "random.json", "--detail")
+    assert "--detail has no effect" in message
     damaged = json.loads((tmp_path / "packed.json").read_text())
     damaged["candidates"][0]["predicted_iteration_ms"]["vgg19"] = 0
     (tmp_path / "zero.json").write_text(json.dumps(damaged))

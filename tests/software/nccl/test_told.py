@@ -1,0 +1,74 @@
+"""The words in which people say what NCCL is on: the same as flags of ``commsim nccl`` and as parameters."""
+
+import pytest
+
+from commsim.cli.nccl_choices import Config
+from commsim.core.errors import InputError
+from commsim.core.placement import place
+from commsim.scenario import prepare
+from commsim.scenario.inputs import load_network
+from commsim.software.nccl.of_network import Given, setting_of
+from commsim.software.nccl.told import WORDS, read_words
+
+TWO = "dgx-h100@star:machines=2"
+
+
+def test_every_word_is_a_flag_of_the_verb_and_a_field_of_what_is_given():
+    for word, (field, _) in WORDS.items():
+        assert word in Config.__annotations__
+        assert field in Given.__dataclass_fields__
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("channels", "4:20GB/s"), ("nvls", "none"), ("nvls", "16:20GB/s"), ("nic", "25GB/s"), ("net_type", "SYS"),
+        ("net_latency", "20us"), ("gpu", "ampere"), ("cpu", "amd"), ("min_ctas", "32"), ("max_ctas", "4"),
+    ],
+)  # fmt: skip
+def test_a_word_of_the_collective_is_what_nccl_s_model_is_given(word, text):
+    ready = prepare(f"nccl_all_reduce:{word}={text}", TWO)
+    said = Given(**read_words({word: text}, str))
+    network = load_network(TWO)
+    expected = setting_of(network, place(network, 16), 16, said)
+    assert ready.launch.setting == expected
+    assert ready.launch.setting != prepare("nccl_all_reduce", TWO).launch.setting
+
+
+def test_without_nvlink_sharp_nccl_takes_a_ring():
+    assert prepare("nccl_all_reduce", "dgx-h100").at(2**28).parameters["algorithm"] == "nvls"
+    assert prepare("nccl_all_reduce:nvls=none", "dgx-h100").at(2**28).parameters["algorithm"] == "ring"
+
+
+def test_bounds_of_the_channels_count_in_the_schedule_and_in_the_time():
+    def asked(more):
+        return prepare(f"nccl_all_reduce:algorithm=ring,protocol=simple{more}", "dgx-h100")
+
+    few, usual = asked(",max_ctas=2"), asked("")
+    assert few.at(2**28).parameters["channels"] == 2
+    assert few.predict(2**28).time > 2 * usual.predict(2**28).time
+    assert asked(",min_ctas=32").at(2**28).parameters["channels"] == 32
+    nvls = prepare("nccl_all_reduce:max_ctas=4,algorithm=nvls", "dgx-h100").at(2**28)
+    assert nvls.parameters["channels"] == 4
+
+
+def test_a_number_of_channels_alone_is_that_of_the_call():
+    assert prepare("nccl_all_reduce:channels=6,algorithm=ring", "dgx-h100").at(2**28).parameters["channels"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("nvls=8", "nvls= must be a number of channels and the rate of each, such as 12:30GB/s, got '8'"),
+        ("nic=25", "nic= needs a unit"),
+        ("net_type=NVL", "net_type= must be one of PIX, PXB, P2C, PXN, PHB, SYS, got 'NVL'"),
+        ("gpu=cdna3", "gpu= must be one of volta, ampere, hopper, blackwell, got 'cdna3'"),
+        ("collnet=maybe", "collnet= must be one of true, false, got 'maybe'"),
+        ("max_ctas=0", "max_ctas= must be 1..64, got '0'"),
+        ("min_ctas=9,max_ctas=3", r"min_ctas= must be up to max_ctas= \(3\), got 9"),
+        ("graph=g.xml,channels=4:20GB/s", "graph= and channels= both give the channels"),
+    ],
+)
+def test_what_is_wrong_is_named_in_the_user_s_words(words, message):
+    with pytest.raises(InputError, match=message):
+        prepare(f"nccl_all_reduce:{words}", TWO)
