@@ -66,6 +66,8 @@ class Given:
         Version of NCCL.
     min_ctas, max_ctas : int
         Bounds of the channels of a call (``NCCL_MIN_CTAS``, ``NCCL_MAX_CTAS``); 0 for none.
+    buffer : int, bytes
+        Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own.
     """
 
     gpu: str | None = None
@@ -80,6 +82,7 @@ class Given:
     version: tuple[int, int] = NEWEST
     min_ctas: int = 0
     max_ctas: int = 0
+    buffer: int = 0
 
 
 def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
@@ -158,7 +161,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
         assumed.append(Assumption("CollNet has as many channels as the ring, inside a node those of trees"))
     return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, n_nics == 1, tuple(assumed), given.version,
-                   given.min_ctas, given.max_ctas)  # fmt: skip
+                   given.min_ctas, given.max_ctas, given.buffer)  # fmt: skip
 
 
 def _channels(
