@@ -460,3 +460,11 @@ def test_a_pair_has_its_link_alone():
 
 def test_trees_take_the_threads_that_rings_do_not_have():
     assert SHARE_ALONE == {"ll": 320 / 512, "ll128": 320 / 640, "simple": 320 / 512}
+
+
+def test_a_tree_s_hop_with_ll128_is_nccl_s_share_of_a_ring_s():
+    gpu = costs().of_gpu("hopper")
+    ways = Ways(float("inf"), gpu)
+    assert ways.hop("ll128", "tree") == pytest.approx(gpu.hop_ll128 * 1.25 / 1.9)
+    assert ways.hop("ll128", "ring") == gpu.hop_ll128
+    assert ways.hop("ll", "tree") == gpu.hop_ll
