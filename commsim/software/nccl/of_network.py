@@ -69,6 +69,8 @@ class Given:
         Version of NCCL.
     min_ctas, max_ctas : int
         Bounds of the channels of a call (``NCCL_MIN_CTAS``, ``NCCL_MAX_CTAS``); 0 for none.
+    buffer : int, bytes
+        Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own.
     """
 
     gpu: str | None = None
@@ -83,6 +85,7 @@ class Given:
     version: tuple[int, int] = NEWEST
     min_ctas: int = 0
     max_ctas: int = 0
+    buffer: int = 0
 
 
 def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
@@ -169,7 +172,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
     one_nic = n_nics == 1 or bool(is_alone)
     return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), given.version,
-                   given.min_ctas, given.max_ctas)  # fmt: skip
+                   given.min_ctas, given.max_ctas, given.buffer)  # fmt: skip
 
 
 def _channels(

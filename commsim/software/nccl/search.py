@@ -271,6 +271,8 @@ class Setting:
         Version of NCCL.
     min_ctas, max_ctas : int
         Bounds of the channels of a call; 0 for none.
+    buffer : int, bytes
+        Buffer of a connection with Simple; 0 for NCCL's own.
     """
 
     n_ranks: int
@@ -284,6 +286,7 @@ class Setting:
     version: tuple[int, int] = NEWEST
     min_ctas: int = 0
     max_ctas: int = 0
+    buffer: int = 0
 
     def __post_init__(self) -> None:
         if self.n_ranks < 2:
