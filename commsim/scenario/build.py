@@ -9,9 +9,9 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.registry import service
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.registry import service
 from commsim.core.units import counted
 from commsim.scenario.collective_names import collective_entry, load_schedule
 from commsim.scenario.good_parameters import PARTITIONS

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from collectives.nccl.call import NEWEST
 from collectives.nccl.launch import Asked
 from collectives.nccl.rules import cut
 from commsim.core.errors import InputError
@@ -151,3 +152,12 @@ def test_the_rate_of_a_nic_is_that_of_the_network_or_of_the_machine_itself_where
     notes = prepare("nccl_all_reduce", f"{H100}@star:machines=2,bandwidth={rate}Gbps").notes
     (said,) = (note for note in notes if note.code == ASSUMED)
     assert whose in said.details
+
+
+def test_a_release_that_nobody_says_is_an_assumption():
+    def said(question):
+        return [note for note in prepare(question, H100).notes if note.code == ASSUMED and "NCCL is " in note.details]
+
+    (note,) = said("nccl_all_reduce")
+    assert note.details.endswith(f"; NCCL is {NEWEST[0]}.{NEWEST[1]} (version=)")
+    assert not said("nccl_all_reduce:version=2.27")
