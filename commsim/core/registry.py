@@ -24,8 +24,8 @@ MAX_HINTS = 4
 MAX_NAMES = 12  # that a message lists in full
 
 
-# Services that packages above offer to packages below, by name: imports go one way, and a module named by a string is an
-# import too. `commsim.registrations` registers them.
+# Services that packages above offer to packages below, by name: imports go one way, also those by a string.
+# `commsim.registrations` registers them.
 _SERVICES: dict[str, Callable[..., Any]] = {}
 
 

@@ -305,9 +305,8 @@ def nccl_launch(
     _, first, number = np.unique(unit, return_index=True, return_inverse=True)
     order = np.argsort(first)
     machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
-    version = release_of(given.get("version", VERSION))
     name, setting, notes = build.__name__, None, [Remark("machines", f"{build.__name__}: {_counted(machines)}")]
-    known = Given(version=version, **decided.given)
+    known = Given(version=release_of(given.get("version", VERSION)), **decided.given)
     if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not
         gpu = setting_of(network, placement, n_ranks, known).gpu
         known = replace(known, by_pattern=decided.channels(gpu))
@@ -322,8 +321,7 @@ def nccl_launch(
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
-            told = f"{name}: rings with Simple on 2 channels: NCCL's choice is unknown"
-            notes.append(Remark("library-unknown", told, needed=True, details=str(error)))
+            notes.append(Remark("library-unknown", f"{name}: 2 channels of Simple", needed=True, details=str(error)))
     sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
     found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
@@ -334,8 +332,7 @@ def nccl_launch(
     if assumed and setting is not None and "version" not in given:
         assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
-        many = counted(len(assumed), "setting")
-        notes.append(Remark(ASSUMED, f"{name}: {many} of NCCL assumed", details="; ".join(assumed)))
+        notes.append(Remark(ASSUMED, f"{name}: {counted(len(assumed), 'setting')} assumed", details="; ".join(assumed)))
     return dataclasses.replace(found, notes=tuple(notes))
 
 
