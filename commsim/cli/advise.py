@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
@@ -41,7 +41,10 @@ class Config(Hashes, Faults, WithJson):
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
     against: str | None = flag(
         metavar="NAME",
-        help="dense algorithm to compare with: finds the density above which it is faster (default: the fastest)",
+        help="dense algorithm that --crossovers compares with, which this flag sets (default: the fastest)",
+    )
+    crossovers: bool = switched(
+        help="find the density from which on dense ways are faster, and what servers gain, which takes longer"
     )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
@@ -61,7 +64,7 @@ class Config(Hashes, Faults, WithJson):
 
 
 def run(config: Config) -> Answer:
-    """Rank, say why, and find the crossovers."""
+    """Rank, say why, and find the crossovers if they are asked for."""
     if config.operation == "expert_exchange":
         return advise_exchange(config)
     if config.exchange is not None:
@@ -69,7 +72,6 @@ def run(config: Config) -> Answer:
     from commsim.report.tables_of_questions import parts_of_advice
     from commsim.scenario.advice import advise_for
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.plans.draws import HASHES
 
     if config.size is not None and "," in config.size:
         several = f"commsim bound --operation all_reduce --best --size {config.size}"
@@ -80,9 +82,12 @@ def run(config: Config) -> Answer:
         n_workers=config.workers, densities=_densities(config.density), block=config.block, pattern=config.pattern,
         gradients=config.gradients, n_servers=config.servers, lossy=config.lossy, programmable=config.programmable,
         placement=config.placement, routing=config.routing, seed=config.seed or 0,
-        hashes=config.hashes or HASHES, fail=config.fail, scale=config.scale, **costs,
+        hashes=config.hashes or 0, fail=config.fail, scale=config.scale, **costs,
     )  # fmt: skip
-    ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags())
+    left: dict[str, Any] = {"left_out": advice.left_out, "crossovers": {"density": None, "servers": None}}
+    ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags(), left)
+    if not config.crossovers and config.against is None:
+        return ranking
     return dataclasses.replace(ranking, complete=functools.partial(_with_crossovers, ranking, advice, config.against))
 
 

@@ -56,7 +56,9 @@ def test_the_ranking_stands_before_the_search_for_crossovers_and_stays_when_that
 
     monkeypatch.setattr("commsim.scenario.advice.Advice.crossover", interrupted)
     path = tmp_path / "advice.json"
-    assert commsim("advise", "--topology", "star:n_hosts=4", "--size", "64KiB", "--json", path).code == 130
+    asked = ("advise", "--topology", "star:n_hosts=4", "--size", "64KiB")
+    assert commsim.results(*asked)["crossovers"] == {"density": None, "servers": None}  # not asked for, not searched
+    assert commsim(*asked, "--crossovers", "--json", path).code == 130
     tree = json.loads(path.read_text())
     before, _, after = commsim.out.partition("the search begins")
     assert "ring_all_reduce" in before
@@ -95,7 +97,7 @@ def test_what_is_left_out_is_said_with_the_reason(commsim):
 @pytest.mark.deep
 @pytest.mark.slow
 def test_the_density_at_which_sparse_stops_paying_and_the_servers_that_suffice_are_found(commsim):
-    tree = commsim.results(*ASKED, "--density", "0.01")
+    tree = commsim.results(*ASKED, "--density", "0.01", "--crossovers")
     density, servers = tree["crossovers"]["density"], tree["crossovers"]["servers"]
     assert density["low"] < density["high"] <= density["low"] * 1.03
     within = f"between {density['low']:.4g} and {density['high']:.4g}"
@@ -149,7 +151,7 @@ def test_one_worker_has_nothing_to_send(commsim):
 @pytest.mark.slow
 def test_what_was_made_smaller_for_many_workers_is_said(commsim):
     large = ("advise", "--topology", "star:n_hosts=256", "--workers", "128", "--size", "1MiB", "--density", "0.01")
-    tree = commsim.results(*large)
+    tree = commsim.results(*large, "--crossovers")
     assert "so that the answer comes in seconds" in commsim.out
     assert {"byteps", "parameter_server", "omnireduce", "ring_all_reduce"} <= {r["collective"] for r in tree["results"]}
 

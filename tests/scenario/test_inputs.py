@@ -103,7 +103,5 @@ def test_facts_of_machines_are_said_beside_a_saved_network(tmp_path):
     save(load_network("dgx-h100@star:machines=2"), path)
     network = load_network(f"{path}:gpu=blackwell,net=roce")
     assert network.hardware == "gpu=blackwell,cpu=intel,net=roce"
-    with pytest.raises(
-        InputError, match=r"net\.toml has no parameter 'pcie', since its links have rates"
-    ):
+    with pytest.raises(InputError, match=r"net\.toml has no parameter 'pcie', since its links have rates"):
         load_network(f"{path}:pcie=48GB/s")
