@@ -34,7 +34,8 @@ STATED, LOW, HIGH = 0.8, 0.1, 0.9
 LEAST_OPERATORS, LEAST_TABLES = 2, 4
 # Factors that are tried, of the distance of the percentiles.
 STRETCHES = np.geomspace(0.3, 4.0, 60)
-HEAD = """# Measured over predicted time between which about 80 % of the rows of an operator lie that nothing is known of, by
+HEAD = """\
+# Measured over predicted time between which about 80 % of the rows of an operator lie that nothing is known of, by
 # kind of machines and size (small: below 64 KiB, middle: below 16 MiB, large). Written from healthy public tables that
 # nothing was fitted on by `python -m benchmarks.nccl_tables.intervals`; a kind that is not here has no interval.
 """
