@@ -176,7 +176,8 @@ class NcclPlan(Plan):
 
 def plan_nccl(asked: Asked) -> NcclPlan:
     """Plan what NCCL launches, with what it takes for the array that is usual."""
-    from commsim.scenario.plans.nccl_files import READERS, WORDS, split_files
+    from commsim.scenario.plans.nccl_files import READERS, split_files
+    from commsim.software.nccl.told import WORDS
 
     raw, decided = split_files(asked.raw)
     more = (word for word in (*READERS, *WORDS) if word not in asked.entry.parameters)
