@@ -122,10 +122,9 @@ class NcclPlan(Plan):
         """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
         launch, site = self.launch, self.launch.known_site
         given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
-        if site is None or (given and given.get("algorithm") != "nvls_tree"):
+        if site is None or given:
             return self.links_only()
-        found = (faster_than_chosen(site, launch.operation, int(size), **given) for size in sizes)
-        return self.links_only() + [line for line in found if line]
+        return self.links_only() + faster_than_chosen(site, launch.operation, sizes)
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
