@@ -27,7 +27,6 @@ from commsim.scenario.given import (
     placement_of,
     size_of,
 )
-from commsim.scenario.plans.draws import HASHES
 from commsim.scenario.solve import Solution
 from commsim.sweep.cheapest import Offers
 from commsim.sweep.cheapest import cheapest_topologies as rank_topologies
@@ -48,7 +47,7 @@ def advise_for(
     placement: str = "packed",
     routing: str | None = None,
     seed: int = 0,
-    hashes: int = HASHES,
+    hashes: int | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
     overhead: float | str | None = None,

@@ -72,7 +72,6 @@ def run(config: Config) -> Answer:
     from commsim.report.tables_of_questions import parts_of_advice
     from commsim.scenario.advice import advise_for
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.plans.draws import HASHES
 
     if config.size is not None and "," in config.size:
         several = f"commsim bound --operation all_reduce --best --size {config.size}"
@@ -83,7 +82,7 @@ def run(config: Config) -> Answer:
         n_workers=config.workers, densities=_densities(config.density), block=config.block, pattern=config.pattern,
         gradients=config.gradients, n_servers=config.servers, lossy=config.lossy, programmable=config.programmable,
         placement=config.placement, routing=config.routing, seed=config.seed or 0,
-        hashes=config.hashes or HASHES, fail=config.fail, scale=config.scale, **costs,
+        hashes=config.hashes or 0, fail=config.fail, scale=config.scale, **costs,
     )  # fmt: skip
     left: dict[str, Any] = {"left_out": advice.left_out, "crossovers": {"density": None, "servers": None}}
     ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags(), left)

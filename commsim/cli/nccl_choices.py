@@ -128,6 +128,7 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
 def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[str]]:
     """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
     from commsim.report.rows.hash_columns import spread_cells
+    from commsim.scenario.bounds.limited_by import limit_of, row_of_limit, told_limits
     from commsim.scenario.plans.nccl import NcclPlan
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
@@ -160,15 +161,16 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         costs = launch.costs(size, parameters)
         low, high = result.interval or (result.time, result.time)
         alone = result.time if costs is None else costs.seconds
+        limits = row_of_limit(limit_of(plan, result))
         rows.append({"size_B": size, "time_s": result.time, "low_s": low, "high_s": high, "how": cell.name,
-                     "uncontended_s": alone, **result.spread_row()})  # fmt: skip
+                     "uncontended_s": alone, **result.spread_row(), **limits})  # fmt: skip
         within = f"{microseconds(low, 1)} to {microseconds(high, 1)}" if low < high else "interval unknown"
         if result.hashes is not None:
-            fastest, slowest = spread_cells(result)
-            within = f"{within}; median of {result.hashes.n} hashes, {fastest} to {slowest}"
+            within += f"; median of {result.hashes.n} hashes, {' to '.join(spread_cells(result))}"
         is_slowed = result.time > alone * (1 + SLOWED)
         beside = f"; {microseconds(alone, 1)} us if no link were in the way" if is_slowed else ""
-        time = microseconds(result.time, 1)
+        time, limit = microseconds(result.time, 1), told_limits([limit_of(plan, result)], [size])
+        beside += f"; {limit}" if limit else ""
         said.append(f"{operation} {size} B: predicted {time} us ({within}), {cell.name}, as commsim run{beside}")
         if cell.algorithm == "nvls_tree" and (faster := faster_than_chosen(launch.site, operation, size, "nvls_tree")):
             said.append(faster)
@@ -228,6 +230,7 @@ class Config(Hashes, Faults, Placing, WithJson):
     net_latency: str | None = flag(metavar="TIME", help="latency of the network plugin")
     min_ctas: str | None = flag(metavar="N", help="least number of channels of a call (NCCL_MIN_CTAS)")
     max_ctas: str | None = flag(metavar="N", help="largest number of channels of a call (NCCL_MAX_CTAS)")
+    buffer: str | None = flag(metavar="SIZE", help="buffer of a connection with Simple (NCCL_BUFFSIZE)")
     collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
     rows: str | None = flag(
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"

@@ -13,6 +13,7 @@ from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import Row, json_row, met_by_packets, parts_of
 from commsim.report.title_of_network import costs_in_title
+from commsim.scenario.bounds.limited_by import limit_of
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
@@ -33,7 +34,9 @@ def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
         strict=True,
     )  # fmt: skip
     rows = [
-        _row(entry, Row(result, network, schedule, asked=entry.collective), *cost)
+        _row(
+            entry, Row(result, network, schedule, asked=entry.collective, limit=limit_of(solution.plan, result)), *cost
+        )
         for entry, schedule, result, *cost in each
     ]
     how = [{"transport": transport} for transport in shared.transports] or [{}] * len(rows)

@@ -15,6 +15,7 @@ from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
 from commsim.report.title_of_network import costs_in_title, software_costs
+from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -58,6 +59,8 @@ class Row:
         What the time includes of the cost of software.
     asked : str
         Collective as it was asked for.
+    limit : Limit, optional
+        What limits the time, where it is known.
     """
 
     result: Result
@@ -67,6 +70,7 @@ class Row:
     group: str = ""
     costs: str = ""
     asked: str = ""
+    limit: Limit | None = None
 
     @property
     def operation(self) -> Any:
@@ -142,6 +146,7 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
             names[i % len(schedules)],
             costs,
             solution.scenario.name,
+            limit_of(solution.plan, result),
         )
         for i, result in enumerate(solution.results)
     ]
@@ -184,13 +189,15 @@ def parts_of(
     said: Iterable[str] = solution.remarks
     if not groups:
         parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
+        if told := told_limits([row.limit for row in rows], [row.result.size for row in rows]):
+            parts.append(Lines((f"# {told}",)))
         parts += [Lines(met_by_packets(result)) for result in results if result.engine == "packet"]
         if engines.startswith("packet"):
             from commsim.scenario.packet_options import told_queues
 
             marked = any(result.counters.get("marks", 0) for result in results)
-            told = told_queues(wish.transport, plan.network, marked=marked)
-            parts.append(Lines([f"# {line}" for line in (*told, *unmet(results, wish.transport))]))
+            queues = told_queues(wish.transport, plan.network, marked=marked)
+            parts.append(Lines([f"# {line}" for line in (*queues, *unmet(results, wish.transport))]))
         if verbose:
             from commsim.engine.ways.catalog import named
 
@@ -261,4 +268,4 @@ def json_row(row: Row) -> dict[str, Any]:
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
     how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
-    return values | row.result.row(row.asked) | {"busiest_link": busiest} | how
+    return values | row.result.row(row.asked) | {"busiest_link": busiest} | row_of_limit(row.limit) | how

@@ -22,7 +22,6 @@ from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, p
 from commsim.scenario.given import network_of as loaded
 from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
 from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
-from commsim.scenario.plans.draws import HASHES
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
 
@@ -218,7 +217,7 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str
         iterations=options.get("iterations") or 1, seed=options.get("seed") or 0, framing=framing,
         trace=options.get("trace", False), transport=transport, method=options.get("method", AUTO),
         flaps=flaps_of(flap, network, detection, rto) if flap or (detection, rto) != (None, None) else None,
-        tolerance=options.get("tolerance"), hashes=options.get("hashes") or HASHES,
+        tolerance=options.get("tolerance"), hashes=options.get("hashes") or 0,
     )  # fmt: skip
     return wish, notes
 

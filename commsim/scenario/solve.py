@@ -12,6 +12,7 @@ from commsim.core.frames import frame_of
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
+from commsim.scenario.bounds.limited_by import limit_of, row_of_limit
 from commsim.scenario.build import COLLECTIVE
 from commsim.scenario.kind import Kind, Outcome, WorkPlan
 from commsim.scenario.plans.compressed import COMPRESSED
@@ -83,7 +84,9 @@ class Solution(Shown):
         """Return a row for each result, with its group or job, as a data frame of pandas or polars."""
         rows = zip(self.names, self.results, strict=True)
         asked = "" if self.scenario.jobs is not None else self.scenario.name
-        return frame_of((name | result.row(asked) for name, result in rows), library)
+        return frame_of(
+            (name | result.row(asked) | row_of_limit(limit_of(self.plan, result)) for name, result in rows), library
+        )
 
 
 def kind_of(scenario: Scenario) -> Kind:

@@ -230,13 +230,15 @@ class Bench:
             row = self._trainer.row(seed, parameters, network)
             return row | {"remarks": [*row.get("remarks", ()), *notes]}
         from commsim.report.title_of_network import software_costs
+        from commsim.scenario.bounds.limited_by import limit_of, row_of_limit
 
         solution = self._solved(seed, parameters)
         (result,) = solution.results
         row = result.row()
         counters = {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
         costs = software_costs(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
-        return row | {"costs": costs, "remarks": list(solution.said)} | counters
+        limit = row_of_limit(limit_of(solution.plan, result))
+        return row | limit | {"costs": costs, "remarks": list(solution.said)} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
         from commsim.scenario.read import changed_network, scenario_of

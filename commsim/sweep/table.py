@@ -29,16 +29,18 @@ EXPOSED = tuple(
 # Columns of results in their order; what engines count comes after them, by name.
 RESULTS = (
     "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",
-    "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes", "p5_s", "p95_s", "n_samples", "policy", "workers",
+    "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes", "p5_s", "p95_s", "n_samples",
+    "fastest_s", "slowest_s", "n_hashes", "whole_s", "faults_cost", "limited_by", "limit_busy", "policy", "workers",
     "iteration_s", "exposed_comm_s", "scaling", "step_s", "compute_s", "bubble_s", *EXPOSED, "tokens_per_s_per_gpu",
     "model_tflops_per_gpu", "mfu", "micro_batches", "factor", "batches", "sent_per_worker_B", "costs", "remarks",
 )  # fmt: skip
 
-TEXT = ("point", "error", "collective", "operation", "engine", "policy", "costs")
-WHOLE = ("order", "seed", "n_ranks", "n_samples", "workers", "batches", "micro_batches")
+TEXT = ("point", "error", "collective", "operation", "engine", "policy", "costs", "limited_by")
+WHOLE = ("order", "seed", "n_ranks", "n_samples", "n_hashes", "workers", "batches", "micro_batches")
 LISTS = ("remarks",)
 RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "algbw_Bps": "B/s", "busbw_Bps": "B/s",
-                "bytes_on_wire": "B", "max_link_bytes": "B", "p5_s": "s", "p95_s": "s", "iteration_s": "s",
+                "bytes_on_wire": "B", "max_link_bytes": "B", "p5_s": "s", "p95_s": "s",
+                "fastest_s": "s", "slowest_s": "s", "whole_s": "s", "iteration_s": "s",
                 "exposed_comm_s": "s", "compute_s": "s", "sent_per_worker_B": "B", "step_s": "s", "bubble_s": "s",
                 **dict.fromkeys(EXPOSED, "s")}  # fmt: skip
 

@@ -14,6 +14,7 @@ from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
+from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit
 from commsim.scenario.contenders import (
     about_assumed,
     legal_sizes,
@@ -51,6 +52,8 @@ class Ratio:
         Whether nodes without ranks may store, add and send on, as they do in the algorithm.
     whole : float, s, optional
         Time on the network without its faults.
+    limit : Limit, optional
+        What limits the time, where it is known.
     """
 
     size: float
@@ -59,6 +62,7 @@ class Ratio:
     bound: float
     anywhere: bool
     whole: float | None = None
+    limit: Limit | None = None
 
     @property
     def time(self) -> float:
@@ -80,7 +84,8 @@ class Ratio:
         faults = {} if self.whole is None else {"whole_s": self.whole, "faults_cost": self.faults_cost}
         return {
             "size_B": self.size, "algorithm": self.algorithm, "time_s": self.time, "bound_s": self.bound,
-            "times_bound": self.times_bound, "anywhere": self.anywhere, **self.result.spread_row(), **faults,
+            "times_bound": self.times_bound, "anywhere": self.anywhere, **self.result.spread_row(),
+            **row_of_limit(self.limit), **faults,
         }  # fmt: skip
 
 
@@ -210,8 +215,10 @@ def over_bound(
     plans, left_out = contenders(scenario, operation, algorithms, named, predict, assume_overhead=assume_overhead)
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
-        Ratio(size, spec, result, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
-        for spec, (bound, _, results) in found.items()
+        Ratio(
+            size, spec, result, bound.time(size), bound.anywhere, before.get(spec, {}).get(size), limit_of(plan, result)
+        )
+        for spec, (bound, plan, results) in found.items()
         for size, result in zip(sizes, results, strict=True)
     ]
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))

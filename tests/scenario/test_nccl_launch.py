@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from collectives.nccl.call import NEWEST
 from collectives.nccl.launch import Asked
 from collectives.nccl.rules import cut
 from commsim.core.errors import InputError
@@ -153,3 +154,12 @@ def test_the_rate_of_a_nic_is_that_of_the_network_or_of_the_machine_itself_where
         if ": assumed: " in n
     )
     assert whose in said
+
+
+def test_a_release_that_nobody_says_is_an_assumption():
+    def said(question):
+        return [note for note in prepare(question, H100).notes if "NCCL is " in note]
+
+    (note,) = said("nccl_all_reduce")
+    assert note.endswith(f"; NCCL is {NEWEST[0]}.{NEWEST[1]} (version=)")
+    assert not said("nccl_all_reduce:version=2.27")

@@ -37,7 +37,8 @@ class Hashes(Flags):
     TITLE: ClassVar[str] = "faults"
     hashes: int | None = flag(
         metavar="N",
-        help="hashes of ECMP that are drawn where they matter: a time is their median (default: 8); 1: that of --seed",
+        help="hashes of ECMP that are drawn where they matter: a time is their median (default: 8, or 3 where "
+        "one takes seconds); 1: that of --seed",
     )
 
 

@@ -62,11 +62,7 @@ class Config(WithJson):
     pool_size: str | None = flag(
         metavar="N[,N...]", help="slots of a job, or of all jobs if they share them (atp); default: the system's own"
     )
-    hardware: str = flag(
-        default="tofino_1",
-        metavar="NAME[:key=value,...]|none",
-        help="switch whose registers hold the slots",
-    )
+    hardware: str = flag(default="tofino_1", metavar="NAME[:key=value,...]|none", help="switch with the slots")
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
     rto: str | None = flag(metavar="TIME", help="time after which a worker retransmits a packet")

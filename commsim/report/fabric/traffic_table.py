@@ -10,6 +10,7 @@ from commsim.core.units import format_size, microseconds
 from commsim.report.answer import Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import met_by_packets
+from commsim.scenario.bounds.limited_by import limit_of, row_of_limit
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
@@ -59,6 +60,7 @@ def more_of_traffic(solution: Solution) -> dict[str, Any]:
     return {
         "bound_s": carried.bound,
         **result.spread_row(),
+        **row_of_limit(limit_of(solution.plan, result)),
         **run,
         "slowdown_cdf": cumulative(carried.slowdown),
         **lost,
@@ -91,11 +93,13 @@ def said_of_traffic(solution: Solution) -> list[str]:
     from commsim.scenario.packet_options import told_queues
 
     carried, wish = solution.details, solution.scenario.wish
+    limit = limit_of(solution.plan, solution.results[0])
     points = cumulative(carried.slowdown)
     said = [
         f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
         f"most {points['1']:.3f}"
     ]
+    said += [] if limit is None else [f"limited by: {limit}"]
     completion = "the last byte at the receiver"
     if carried.run is not None:
         queues = told_queues(wish.transport, solution.plan.network, marked=carried.run.counters["n_marked"] > 0)

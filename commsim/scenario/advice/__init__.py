@@ -13,6 +13,7 @@ from commsim.core.result import Result
 from commsim.core.units import counted, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
+from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit
 from commsim.scenario.contenders import (
     about_assumed,
     about_given,
@@ -55,26 +56,33 @@ class Ranked:
         What its time is made of.
     block : int
         Elements in which its data is sparse; 0 where it is dense.
+    limit : Limit, optional
+        What limits the time, in the words of all verbs.
     """
 
     candidate: Candidate
     result: Result
     bound: Bound
     block: int
+    limit: Limit | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row: that of ``commsim run``, with the way to name it there, and what it is bound by."""
-        return self.result.row() | {
-            "spec": self.candidate.spec,
-            "density": self.candidate.density,
-            "way": self.candidate.way,
-            "exact": self.candidate.exact,
-            "bound_by": self.bound.phrase,
-            "bound_term": self.bound.term,
-            "terms_s": self.bound.terms,
-            "busiest_link": self.bound.busiest_link or None,
-            "busiest_link_busy": self.bound.busy,
-        }
+        return (
+            self.result.row()
+            | {
+                "spec": self.candidate.spec,
+                "density": self.candidate.density,
+                "way": self.candidate.way,
+                "exact": self.candidate.exact,
+                "bound_by": self.bound.phrase,
+                "bound_term": self.bound.term,
+                "terms_s": self.bound.terms,
+                "busiest_link": self.bound.busiest_link or None,
+                "busiest_link_busy": self.bound.busy,
+            }
+            | row_of_limit(self.limit)
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -249,7 +257,7 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
             traced = result if result.trace is not None else sized.run(size, wish)
             untraced = dataclasses.replace(result, trace=None)
             found = find_bound(sized.hashed_by(wish.hash_seed), traced)
-            best[candidate.group] = Ranked(candidate, untraced, found, _block(ready[spec]))
+            best[candidate.group] = Ranked(candidate, untraced, found, _block(ready[spec]), limit_of(sized, untraced))
     said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
     small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))

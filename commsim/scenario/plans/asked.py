@@ -44,6 +44,8 @@ class Asked:
         The collective.
     raw : mapping of str to str
         Its arguments, as text.
+    more : str
+        Names of arguments that were read before, for messages.
     """
 
     entry: Entry[Schedule]
@@ -54,11 +56,13 @@ class Asked:
     routing: str | None
     seed: int
     assume_programmable: bool
+    more: str = ""
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments, read; what network and placement decide is not among them."""
-        return read_arguments(self.entry.build, self.raw, given=found_parameters(self.entry.metadata["needs"]))
+        found = found_parameters(self.entry.metadata["needs"])
+        return read_arguments(self.entry.build, self.raw, given=found, more=self.more)
 
     @property
     def all_ranks(self) -> int:

@@ -173,10 +173,12 @@ class NcclPlan(Plan):
 
 def plan_nccl(asked: Asked) -> NcclPlan:
     """Plan what NCCL launches, with what it takes for the array that is usual."""
-    from commsim.scenario.plans.nccl_files import split_files
+    from commsim.scenario.plans.nccl_files import READERS, split_files
+    from commsim.software.nccl.told import WORDS
 
     raw, decided = split_files(asked.raw)
-    asked = dataclasses.replace(asked, raw=raw)
+    more = (word for word in (*READERS, *WORDS) if word not in asked.entry.parameters)
+    asked = dataclasses.replace(asked, raw=raw, more=", ".join(more))
     entry, network, parameters, n_ranks = asked.entry, asked.network, asked.parameters, asked.all_ranks
     where = asked.placement
     if not isinstance(where, Placement):

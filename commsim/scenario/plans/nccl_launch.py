@@ -119,6 +119,7 @@ class NcclLaunch:
                 cell = self._cell(size, {**ruled, **self.given})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 chosen |= {"slow": True} if self.setting.has_slow_rings else {}
+                chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
                 if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
                     chosen["heads"] = direct_heads(site, self.operation)
                 channels = ruled.get("channels", self._channels(cell.algorithm))
@@ -328,6 +329,8 @@ def nccl_launch(
     assumed = [one.what for one in setting.assumed] if setting is not None else []
     if setting is not None and sharp is not None and len(sharp.switches) > 1:
         assumed.insert(0, sharp.text(network))
+    if assumed and setting is not None and "version" not in given:
+        assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
         notes.append(f"{name}: assumed: {'; '.join(assumed)}")
     return dataclasses.replace(found, notes=tuple(notes))

@@ -298,7 +298,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
     release = site.version[0], site.version[1]
     return Call(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
-        slow=where.has_slow_rings, heads=heads,
+        slow=where.has_slow_rings, heads=heads, buffer=where.buffer,
     )  # fmt: skip
 
 
