@@ -24,6 +24,7 @@ from commsim.scenario.plans.fabric_remarks import of_tables
 from commsim.scenario.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
 from commsim.software.nccl.choice import ranges
+from commsim.software.nccl.intervals import RCCL, interval_of
 from commsim.software.nccl.prediction import Site, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
 from commsim.software.nccl.search import Setting
@@ -58,10 +59,12 @@ class NcclPlan(Plan):
             costs, framing = launch.costs(size, parameters), launch.framing(parameters)
             job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
             links, before = self.network, 0.0 if costs is None else costs.launch
+            spread = (1.0, 1.0) if costs is None else costs.spread
             if (rccl := launch.rccl) is not None:
                 protocol = parameters.get("protocol", "simple")
                 links, before = priced(self.network, rccl, protocol), rccl.before(protocol)
                 job = dataclasses.replace(job, rate_cap=rccl.channel)
+                spread = interval_of(RCCL, size)
             paths = FlowPaths(links, job, self.paths.routing, self.paths.seed)
             if costs is not None:
                 job = dataclasses.replace(job, rate_cap=costs.rate_cap)
@@ -70,7 +73,7 @@ class NcclPlan(Plan):
                 paths = ClosedFormPaths(costs.network, job, paths.routing, paths.seed, known=known)
             self._at[key] = dataclasses.replace(
                 self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
-                before=before, spread=(1.0, 1.0) if costs is None else costs.spread,
+                before=before, spread=spread,
             )  # fmt: skip
         plan: NcclPlan = self._at[key]
         return plan

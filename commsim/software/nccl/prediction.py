@@ -9,8 +9,9 @@ from commsim.core.errors import InputError
 from commsim.core.units import microseconds
 
 from .choice import Cell, cells, fastest
-from .gpu_costs import Costs, Primitives, costs, spread_class
+from .gpu_costs import Costs, Primitives, costs
 from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
+from .intervals import interval_of, kind_of
 from .model_versions import MODELS
 from .search import LL_HOP_OF_SEVERAL, NVLS_EFFICIENCY, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
@@ -169,7 +170,7 @@ def predict(
     else:
         cell = chosen(site, operation, size, algorithm, protocol, known)
         seconds, how = cell_seconds(site, ways, operation, cell, size), cell.name
-    low, high = spread_of(known, site, size)
+    low, high = spread_of(site, size)
     return Predicted(seconds, how, seconds * low, seconds * high)
 
 
@@ -232,9 +233,9 @@ def over_releases(
     return min(one.low for one in found), max(one.high for one in found)
 
 
-def spread_of(known: Costs, site: Site, size: int) -> tuple[float, float]:
-    """Return between which parts of a predicted time 80 % of the tables of such machines and sizes lie."""
-    return known.spread.get(spread_class(site.setting.n_nodes, size), (1.0, 1.0))
+def spread_of(site: Site, size: float) -> tuple[float, float]:
+    """Return between which parts of a predicted time about 80 % of unseen rows lie; (1, 1) where that is not known."""
+    return interval_of(kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network), size)
 
 
 def ways_of(site: Site, known: Costs) -> Ways:
