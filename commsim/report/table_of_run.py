@@ -211,7 +211,7 @@ def parts_of(
 
 
 def met_by_packets(result: Result, whose: str = "") -> tuple[str, ...]:
-    """Return a line of what packets met with, without what none did; `whose` they are, where the size does not say it."""
+    """Return a line of what packets met with, where some did; `whose` they are, where the size does not say it."""
     met = {name: words for name, words in PACKETS.items() if result.counters.get(name, 0) or name == "packets"}
     known = [f"{result.counters[name]:.0f} {words}" for name, words in met.items() if name in result.counters]
     queue = result.counters.get("peak_queue_bytes")
