@@ -53,7 +53,7 @@ def test_an_answer_has_at_most_five_lines_of_text(line, inputs):
     assert all(len(one) <= 80 for one in text)
 
 
-@pytest.mark.parametrize("line", (LINES[0], LINES[3], LINES[4]))
+@pytest.mark.parametrize("line", [LINES[0], LINES[3], LINES[4]])
 def test_a_remark_is_a_sentence_of_100_characters_and_matters_or_is_needed(line, inputs):
     lines, _ = printed(f"{line} --json answer.json")
     said = json.loads(Path("answer.json").read_text())["remarks"]
