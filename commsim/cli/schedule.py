@@ -234,9 +234,7 @@ def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
 
 
 def check_schedules(config: CheckConfig) -> Answer:
-    """Prove of each schedule that it does what its operation requires; the first that does not is named.
-
-    The exit code is 1 where a file states another cost than LogGP's.
+    """Prove of each schedule that it does what its operation requires, and compare its stated cost with LogGP's.
 
     Raises
     ------
@@ -287,7 +285,7 @@ def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[
 
 
 def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
-    """Compare the closed form of a file's collective with LogGP, the alpha-beta engine, on a star; say if it is that."""
+    """Compare the closed form of a file's collective with LogGP on a star; say whether it is that."""
     from commsim.core.spec import is_own_file
     from commsim.scenario.collective_names import collective_entry, load_schedule
 
