@@ -299,17 +299,15 @@ def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
 
-    sizes = [parse_nccl_size(size, "size") for size in COST_SIZES]
     star = f"star:n_hosts={load_schedule(spec, n_ranks).n_participants},{COST_STAR}"
     ratios = []
     for options in COST_OPTIONS:
         scenario = scenario_of(spec, star, n_ranks=n_ranks, engine="alpha-beta", **options)
         plan: Any = plan_of(scenario)
-        for result in solve(scenario, sizes).results:
+        for result in solve(scenario, [parse_nccl_size(size, "size") for size in COST_SIZES]).results:
             at = plan.at(result.size)
-            entry = collective_entry(spec)[0]
-            cost = closed_form(entry, at.network, at.paths.job, result.size, dict(at.parameters))
-            ratios.append(cost.time / result.time)
+            entry, job = collective_entry(spec)[0], at.paths.job
+            ratios.append(closed_form(entry, at.network, job, result.size, dict(at.parameters)).time / result.time)
     where = f"on {star}, {' and '.join(COST_SIZES)}, without and with {COST_TOLD}"
     if all(abs(ratio - 1) <= SAME_COST for ratio in ratios):
         return [f"cost= is the time of LogGP (the alpha-beta engine) {where}"], True
