@@ -133,7 +133,6 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
     from commsim.software.nccl.choice import Cell
-    from commsim.software.nccl.prediction import faster_than_chosen
 
     if not sizes:
         return [], []
@@ -172,8 +171,6 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         time, limit = microseconds(result.time, 1), told_limits([limit_of(plan, result)], [size])
         beside += f"; {limit}" if limit else ""
         said.append(f"{operation} {size} B: predicted {time} us ({within}), {cell.name}, as commsim run{beside}")
-        if cell.algorithm == "nvls_tree" and (faster := faster_than_chosen(launch.site, operation, size, "nvls_tree")):
-            said.append(faster)
     return rows, said + plan.remarks_of_sizes(sizes)
 
 

@@ -93,17 +93,17 @@ def test_what_makes_no_sense_is_refused(commsim, arguments, message):
     assert message in commsim.refuses("nccl", *arguments)
 
 
-def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(commsim):
-    found = commsim.results(
-        "nccl", "--topology", "dgx-h100:sharp=on@star:machines=16", "--operation", "all_reduce", "--size", "1G"
-    )["results"][0]["predicted"][0]
-    assert found["how"] == "collnet_chain/simple"
-    said = next(line for line in commsim.out.splitlines() if "nvls/simple is predicted to take " in line)
-    where = ("--topology", "dgx-h100:sharp=on@star:machines=16", "-b", "1G", "-e", "1G")
-    commsim.results("run", "--collective", "nccl", *where)
+def test_a_choice_that_is_slower_by_more_than_the_error_is_said_by_both_commands(commsim):
+    topology = "dgx-h100:sharp=on@star:machines=4"
+    found = commsim.results("nccl", "--topology", topology, "--operation", "all_gather", "--size", "32K")
+    (one,) = found["results"][0]["predicted"]
+    (said,) = [line for line in commsim.out.splitlines() if "of NCCL's choice" in line]
+    assert f"less than the {one['uncontended_s'] * 1e6:.1f} us of NCCL's choice {one['how']}" in said
+    where = ("--topology", topology, "-b", "32K", "-e", "32K")
+    commsim.results("run", "--collective", "nccl_all_gather", *where)
     assert said in commsim.out.splitlines()
-    commsim.results("run", "--collective", "nccl:algorithm=collnet_chain", *where)  # what is forced is no choice
-    assert "is predicted to take " not in commsim.out
+    commsim.results("run", "--collective", f"nccl_all_gather:algorithm={one['how'].split('/')[0]}", *where)
+    assert "of NCCL's choice" not in commsim.out  # what is forced is no choice
 
 
 @pytest.mark.parametrize("operation", ["all_reduce", "broadcast"])

@@ -89,7 +89,7 @@ def test_one_rank_has_no_bound(commsim):
 
 def test_machines_in_files_of_others_are_checked_too(commsim, tmp_path):
     (tmp_path / "box.txt").write_text("GPU0 GPU1 CPU Affinity\nGPU0 X NV4 0-7\nGPU1 NV4 X 0-7\n")
-    assert bounds(commsim, tmp_path / "box.txt")["all_reduce, trees"] == pytest.approx((80 + 12) * 1e9)
+    assert bounds(commsim, f"{tmp_path / 'box.txt'}:sm=70")["all_reduce, trees"] == pytest.approx((80 + 12) * 1e9)
     (tmp_path / "box.xml").write_text('<system>\n<cpu>\n<pci busid="1" class="0x0302" link_width="-1"/></cpu></system>')
     assert "box.xml, line 3: <pci> link_width must be" in commsim.refuses("topo", "check", tmp_path / "box.xml")
 

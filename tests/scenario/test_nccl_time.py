@@ -12,8 +12,9 @@ from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.inputs import load_network
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
+from commsim.software.nccl import prediction
 from commsim.software.nccl.gpu_costs import costs
-from commsim.software.nccl.prediction import predict
+from commsim.software.nccl.prediction import Predicted, predict
 from commsim.software.nccl.site import site_of
 from commsim.software.nccl.tuner_rules import Rule, first_rule
 
@@ -57,20 +58,29 @@ def test_without_costs_only_links_cost_time_and_it_is_said_why():
     assert not [said for said in known.remarks_of_sizes([2**20]) if "only links" in said]
 
 
-def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be_faster():
-    """Over three machines NVLS trees are the fastest of large calls, and have more to wait for in those of 16 MiB."""
-    asked = prepare("nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@star:machines=3")
-    assert asked.remarks_of_sizes([2**33]) == []
-    (told,) = asked.remarks_of_sizes([2**24, 2**33])
+def test_a_choice_that_is_slower_than_another_by_more_than_the_error_is_said_once(monkeypatch):
+    """The ring takes twice as long as a tree: told where the tree's upper bound is below, at the worst size, once."""
+    asked = prepare("nccl_all_reduce:version=2.26", "dgx-h100@star:machines=2")
+    sizes = [2**20, 2**24, 2**28]
+    said = asked.remarks_of_sizes(sizes)
     site = asked.launch.site
-    taken, other = (predict(site, "all_reduce", 2**24, *how) for how in (("nvls_tree", "simple"), ("tree", "ll128")))
-    assert other.seconds < taken.seconds
-    assert told == (
-        f"all_reduce {2**24} B: tree/ll128 is predicted to take {other.seconds * 1e6:.1f} us, less than the "
-        f"{taken.seconds * 1e6:.1f} us of nvls_tree/simple"
-    )
-    for given in ("", ":algorithm=ring", ":protocol=simple"):
-        assert prepare(f"nccl_all_reduce{given}", "dgx-h100@star:machines=3").remarks_of_sizes([2**24]) == []
+
+    def slower(site, operation, size, algorithm="", protocol="", known=None):
+        factor = 3.0 if size == 2**24 else 2.0
+        taken = Predicted(factor * 1e-3, "ring/simple", factor * 0.9e-3, factor * 1.5e-3)
+        return Predicted(1e-3, f"{algorithm}/{protocol}", 0.9e-3, 1.5e-3) if algorithm == "tree" else taken
+
+    monkeypatch.setattr(prediction, "predict", slower)
+    (told,) = prediction.faster_than_chosen(site, "all_reduce", sizes)
+    assert told.startswith(f"all_reduce {2**24} B: tree/")
+    assert "1000.0 us (at most 1500.0), less than the 3000.0 us of NCCL's choice ring/simple; also at 2 other" in told
+    within = [size for size in sizes if size != 2**24]
+    monkeypatch.setattr(prediction, "predict", lambda *_, **__: Predicted(1e-3, "ring/simple", 0.9e-3, 1.5e-3))
+    assert prediction.faster_than_chosen(site, "all_reduce", within) == []
+    assert prediction.faster_than_chosen(site, "all_to_all", within) == []
+    assert len([line for line in said if "NCCL's choice" in line]) <= 1
+    forced = prepare("nccl_all_reduce:algorithm=ring", "dgx-h100@star:machines=2")
+    assert not [line for line in forced.remarks_of_sizes(sizes) if "NCCL's choice" in line]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def run(config: Config) -> Answer:
     """Return what is used, what it costs, and with a round trip how fast it can be."""
     from switch_model.budget.jobs import budget
 
-    hardware, bandwidth = _hardware(config.hardware), parse_bandwidth(config.bandwidth, "--bandwidth")
+    hardware, bandwidth = hardware_of(config.hardware), parse_bandwidth(config.bandwidth, "--bandwidth")
     used = budget(_system(config), hardware, config.jobs, config.workers, config.pool_size, bandwidth)
     title = f"{used.system.name} on {hardware.name}: {config.jobs} x {config.workers} workers, {used.pool_size} slots"
     rows = used.resources()
@@ -122,7 +122,8 @@ def _bounds(config: Config, b: Budget) -> dict[str, float]:
     return bounds.rates(b.system, b.n_workers, b.bandwidth, trip, b.pool_size, config.loss, size)
 
 
-def _hardware(text: str) -> Hardware:
+def hardware_of(text: str) -> Hardware:
+    """Build ``name:key=value,...`` of a switch."""
     from commsim.core.spec import read_arguments, split_spec
     from switch_model.budget import HARDWARE
 

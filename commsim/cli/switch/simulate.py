@@ -62,6 +62,7 @@ class Config(WithJson):
     pool_size: str | None = flag(
         metavar="N[,N...]", help="slots of a job, or of all jobs if they share them (atp); default: the system's own"
     )
+    hardware: str = flag(default="tofino_1", metavar="NAME[:key=value,...]|none", help="switch with the slots")
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
     rto: str | None = flag(metavar="TIME", help="time after which a worker retransmits a packet")
@@ -145,8 +146,14 @@ def _simulate(
 ) -> tuple[System, Network, list[Result], list[dict[str, Any]], list[dict[str, float]] | None]:
     import dataclasses
 
+    from switch_model.budget.jobs import require_slots
+
+    from .budget import hardware_of
+
     system, blocks = _system(config, point)
     network, jobs = _jobs(config, point, system, blocks)
+    if config.hardware != "none":
+        require_slots(system, hardware_of(config.hardware), 1 if config.topology else config.jobs)
     slowest = min(float(network.bandwidth[link]) for job in jobs for link in job.tree_links)
     results, series = _run_engine(config, point, network, jobs)
     more = {"line_rate_elements_per_s": system.line_rate(slowest)}

@@ -24,6 +24,7 @@ from commsim.scenario.plans.fabric_remarks import of_tables
 from commsim.scenario.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
 from commsim.software.nccl.choice import ranges
+from commsim.software.nccl.intervals import RCCL, interval_of
 from commsim.software.nccl.prediction import Site, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
 from commsim.software.nccl.search import Setting
@@ -58,10 +59,12 @@ class NcclPlan(Plan):
             costs, framing = launch.costs(size, parameters), launch.framing(parameters)
             job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
             links, before = self.network, 0.0 if costs is None else costs.launch
+            spread = (1.0, 1.0) if costs is None else costs.spread
             if (rccl := launch.rccl) is not None:
                 protocol = parameters.get("protocol", "simple")
                 links, before = priced(self.network, rccl, protocol), rccl.before(protocol)
                 job = dataclasses.replace(job, rate_cap=rccl.channel)
+                spread = interval_of(RCCL, size)
             paths = FlowPaths(links, job, self.paths.routing, self.paths.seed)
             if costs is not None:
                 job = dataclasses.replace(job, rate_cap=costs.rate_cap)
@@ -70,7 +73,7 @@ class NcclPlan(Plan):
                 paths = ClosedFormPaths(costs.network, job, paths.routing, paths.seed, known=known)
             self._at[key] = dataclasses.replace(
                 self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
-                before=before, spread=(1.0, 1.0) if costs is None else costs.spread,
+                before=before, spread=spread,
             )  # fmt: skip
         plan: NcclPlan = self._at[key]
         return plan
@@ -119,10 +122,9 @@ class NcclPlan(Plan):
         """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
         launch, site = self.launch, self.launch.known_site
         given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
-        if site is None or (given and given.get("algorithm") != "nvls_tree"):
+        if site is None or given:
             return self.links_only()
-        found = (faster_than_chosen(site, launch.operation, int(size), **given) for size in sizes)
-        return self.links_only() + [line for line in found if line]
+        return self.links_only() + faster_than_chosen(site, launch.operation, sizes)
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""

@@ -30,7 +30,8 @@ def test_hyphens_and_underscores_mean_the_same(commsim, hardware, system):
     ("flags", "message"),
     [
         (("--pool-size", 9000, "--jobs", 2), "what would fit, all else as asked: a pool of 2048 slots"),
-        (("--elements-per-packet", 300), "at most 256 elements fit"),
+        (("--system", "switchml_udp", "--elements-per-packet", 300), "at most 256 elements fit"),
+        (("--elements-per-packet", 48), "switchml_rdma sends packets of 64 or 256 elements, got 48"),
         (("--workers", 20), "what would fit, all else as asked: 16 workers"),
         (("--system", "switchml_rdm"), "unknown switch system 'switchml_rdm'; did you mean switchml_rdma?"),
         (("--system", "switchml_udp:elements_per_packet=64", "--elements-per-packet", 64), "is given twice"),

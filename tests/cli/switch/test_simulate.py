@@ -160,7 +160,10 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
         (["--tensors", "0"], "--tensors"),
         (["--tensors", "1000000000000"], "at most 1000000"),
         (["--size", "1e30B"], "at most 2^48 elements"),
-        (["--elements-per-packet", "100000000000"], "elements must be at most 1048576"),
+        (["--system", "switchml_udp", "--elements-per-packet", "100000000000"], "elements must be at most 1048576"),
+        (["--elements-per-packet", "48"], "switchml_rdma sends packets of 64 or 256 elements, got 48"),
+        (["--pool-size", "20000"], "need 40000 entries of each register array, which has 22528; what would fit"),
+        (["--hardware", "tofino_9"], "unknown switch hardware 'tofino_9'"),
         (["--pool-size", "1000000000000"], "pool_size must be at most 1048576"),
         (["--bandwidth", "1e-25Gbps"], "a byte must leave"),
         (["--buffer", "1B"], "every buffer must hold a packet"),
@@ -378,3 +381,10 @@ def test_a_pool_that_a_window_does_not_fill_is_named(tmp_path: Path) -> None:
     assert not any("not limited" in line for line in simulate(tmp_path, *atp, "100")["remarks"])
     slots = simulate(tmp_path, "--system", "switchml_udp", "--pool-size", "128,32")["remarks"]
     assert not any("not limited" in line for line in slots)  # its window is its pool
+
+
+def test_slots_of_no_hardware_are_simulated_if_that_is_said(tmp_path):
+    """What `switch budget` refuses gave clean numbers."""
+    flags = ["--size", "64KiB", "--pool-size", "20000", "--no-values"]
+    assert simulate(tmp_path, *flags, "--hardware", "none")["results"][0]["time_s"] > 0
+    assert main(["switch", "simulate", *flags]) == main(["switch", "budget", "--pool-size", "20000"]) == 2
