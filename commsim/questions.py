@@ -27,7 +27,6 @@ from commsim.scenario.given import (
     placement_of,
     size_of,
 )
-from commsim.scenario.plans.draws import HASHES
 from commsim.scenario.solve import Solution
 from commsim.sweep.cheapest import Offers
 from commsim.sweep.cheapest import cheapest_topologies as rank_topologies
@@ -48,7 +47,7 @@ def advise_for(
     placement: str = "packed",
     routing: str | None = None,
     seed: int = 0,
-    hashes: int = HASHES,
+    hashes: int | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
     overhead: float | str | None = None,
@@ -227,7 +226,7 @@ def write_report(
     if not every:
         raise InputError("write_report needs at least one result, got none")
     known = [pair for one in every for pair in _with_solution(one)]
-    said = (text for solution, _ in known if solution is not None for text in solution.said)
+    said = (one for solution, _ in known if solution is not None for one in solution.said)
     name = Path(path).stem
     study = study_of_rows(name, [result.row() for _, result in known], {}, remarks=tuple(said))
     again = [(solution, result) for solution, result in known if solution is not None]

@@ -51,10 +51,10 @@ def chain() -> Row:
     size, link = 4 * KIB, LogGP(L=2e-6, o=1e-6, B=12.5e9)
     best = min(chain_cost(8, size, link, k) for k in range(1, 65))
     network = with_costs(load_network(STAR), overhead=link.o)
-    before = predict("chain_broadcast:n_chunks=64", network, size, n_ranks=8, overhead="0us").time
+    before = predict("chain_broadcast:n_chunks=64", network, size, n_ranks=8).time
     return Choice(id="closed_form/choices/chain", against="closed form", model="chain_broadcast", operation="broadcast",
                   ranks=8, network="star", size=float(size), unit="s", reference=best,
-                  ours=predict("chain_broadcast", network, size, n_ranks=8, overhead="0us").time,
+                  ours=predict("chain_broadcast", network, size, n_ranks=8).time,
                   source="the least of the closed form over 1 to 64 chunks",
                   note=f"{before * 1e6:.1f} us before, with 64 chunks")  # fmt: skip
 

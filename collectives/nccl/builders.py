@@ -28,7 +28,7 @@ channels : int, optional
     Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
     Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
-{root}{cycles}{sharp}{slow}{heads}{rails}
+{root}{cycles}{sharp}{slow}{heads}{rails}{buffer}
 Returns
 -------
 Schedule
@@ -56,8 +56,12 @@ _RAILS = """rails : int
     NICs of a machine: rings leave by a GPU of each in turn. ``commsim run`` takes it from the network. Default: 0, as
     many as GPUs.
 """
+_BUFFER = """buffer : int
+    Bytes of a connection's buffer with Simple (``NCCL_BUFFSIZE``); default: 0, NCCL's own 4 MiB.
+"""
 _NCCL = {
     "rails": _RAILS,
+    "buffer": _BUFFER,
     "slow": "slow : bool\n    Whether all rings together carry at most 12 GB/s: NCCL then gives them fewer threads, "
     "and small\n    calls more channels. ``commsim run`` takes it from the network.\n",
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
@@ -68,6 +72,7 @@ _NCCL = {
 }
 _RCCL = {
     "rails": "",
+    "buffer": "",
     "slow": "",
     "chooses": "Default: a ring.",
     "protocol": "LL for small arrays in ``commsim run``, else Simple",
@@ -129,31 +134,33 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
     def build(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
-        slow: bool = False, rails: int = 0,
+        slow: bool = False, rails: int = 0, buffer: int = 0,
     ) -> Schedule:  # fmt: skip
         asked = Asked(
-            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails
-        )
+            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails,
+            buffer=buffer,
+        )  # fmt: skip
         return launch(asked)
 
     def rooted(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
-        slow: bool = False, rails: int = 0,
+        slow: bool = False, rails: int = 0, buffer: int = 0,
     ) -> Schedule:  # fmt: skip
         asked = Asked(
-            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails
-        )
+            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails,
+            buffer=buffer,
+        )  # fmt: skip
         return launch(asked, root)
 
     def adding(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
-        sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0, rails: int = 0,
+        sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0, rails: int = 0, buffer: int = 0,
     ) -> Schedule:  # fmt: skip
         asked = Asked(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow,
-            heads=heads, rails=rails,
+            heads=heads, rails=rails, buffer=buffer,
         )  # fmt: skip
         return launch(asked)
 

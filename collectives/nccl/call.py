@@ -8,7 +8,7 @@ NCCL 2.30.7, ``src/include/device.h`` and ``src/init.cc`` (buffers), ``src/inclu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from commsim.core.errors import InputError
 
@@ -19,6 +19,8 @@ STEPS = 8
 
 OLDEST, NEWEST = (2, 8), (2, 32)
 KNOWN = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+# Least and largest buffer of a connection with Simple; the least gives steps that chunks are multiples of.
+BUFFERS = (4096, 2**30)
 # Version of a call whose release nobody knows: the interval of its time is one over releases.
 ANY = "any"
 # Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY): in a rack of 72 GPUs, 32 of them own a part of the result.
@@ -167,6 +169,8 @@ class Call:
         Number of heads of NVLink SHARP and CollNet direct: GPUs of a machine that own a part. 0 means ranks over nodes.
     slow_network : bool
         Whether NVLink SHARP over several nodes carries less than 150 GB/s.
+    buffer : int, bytes
+        Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own, 4 MiB.
 
     Raises
     ------
@@ -185,6 +189,7 @@ class Call:
     slow: bool = False
     heads: int = 0
     slow_network: bool = False
+    buffer: int = 0
 
     def __post_init__(self) -> None:
         check_pair(self.operation, self.algorithm, self.protocol)
@@ -198,6 +203,15 @@ class Call:
             raise InputError(
                 f"NCCL {major}.{minor} has 1..{max_channels(self.version)} channels, got channels={self.n_channels}"
             )
+
+        if self.buffer and (not BUFFERS[0] <= self.buffer <= BUFFERS[1] or self.buffer % BUFFERS[0]):
+            raise InputError(f"buffer must be a multiple of {BUFFERS[0]} B up to 1 GiB, got {self.buffer}")
+
+    @property
+    def layout(self) -> Protocol:
+        """The protocol, with the buffer of this call."""
+        known = PROTOCOLS[self.protocol]
+        return replace(known, buffer=self.buffer) if self.buffer and self.protocol == "simple" else known
 
     @property
     def count(self) -> int:

@@ -57,6 +57,8 @@ class Asked:
         GPUs of a machine that head a part with CollNet direct; 0 for all. NVLink SHARP has no more than 32.
     rails : int
         NICs of a machine, by whose GPUs rings and trees leave it in turn; 0 for as many as GPUs.
+    buffer : int, bytes
+        Buffer of a connection with Simple; 0 for NCCL's own.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Asked:
     slow: bool = False
     heads: int = 0
     rails: int = 0
+    buffer: int = 0
 
     @property
     def units(self) -> Machines:
@@ -112,6 +115,7 @@ class Asked:
                 release_of(self.version),
                 slow=self.slow,
                 heads=_heads(algorithm, self.operation, len(units[0]), self.heads),
+                buffer=self.buffer,
             )
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None

@@ -142,7 +142,7 @@ def _equal_parts(count: int, n: int) -> tuple[int, ...]:
 
 def chunk_bytes(call: Call, part: int) -> int:
     """Return the largest chunk of a channel that carries `part` bytes of ``call.count``."""
-    protocol = PROTOCOLS[call.protocol]
+    protocol = call.layout
     chunk = protocol.step * _chunk_steps(call)[0]
     total = part * (call.n_ranks if call.operation in BY_RANK else 1)
     if call.algorithm == "collnet_direct":
@@ -194,7 +194,7 @@ def _stepped(chunk: int, total: float, rules: tuple[tuple[int, int], ...]) -> in
 def slices_of(call: Call, chunk: int) -> int:
     """Return the messages that a chunk of so many bytes is sent in; a slice has a 32nd of its largest size at least."""
     chunk_steps, slice_steps = _chunk_steps(call)
-    step = PROTOCOLS[call.protocol].step
+    step = call.layout.step
     each = max(-(-chunk // (chunk_steps // slice_steps)), step * slice_steps // LEAST_SLICE)
     return max(1, -(-chunk // each))
 

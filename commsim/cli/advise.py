@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
+from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_size, share
 from commsim.report.answer import Answer, Table, remarks
 from commsim.sparse.generate import PATTERNS
@@ -41,7 +42,10 @@ class Config(Hashes, Faults, WithJson):
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
     against: str | None = flag(
         metavar="NAME",
-        help="dense algorithm to compare with: finds the density above which it is faster (default: the fastest)",
+        help="dense algorithm that --crossovers compares with, which this flag sets (default: the fastest)",
+    )
+    crossovers: bool = switched(
+        help="find the density from which on dense ways are faster, and what servers gain, which takes longer"
     )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
@@ -61,7 +65,7 @@ class Config(Hashes, Faults, WithJson):
 
 
 def run(config: Config) -> Answer:
-    """Rank, say why, and find the crossovers."""
+    """Rank, say why, and find the crossovers if they are asked for."""
     if config.operation == "expert_exchange":
         return advise_exchange(config)
     if config.exchange is not None:
@@ -69,7 +73,6 @@ def run(config: Config) -> Answer:
     from commsim.report.tables_of_questions import parts_of_advice
     from commsim.scenario.advice import advise_for
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.plans.draws import HASHES
 
     if config.size is not None and "," in config.size:
         several = f"commsim bound --operation all_reduce --best --size {config.size}"
@@ -80,9 +83,12 @@ def run(config: Config) -> Answer:
         n_workers=config.workers, densities=_densities(config.density), block=config.block, pattern=config.pattern,
         gradients=config.gradients, n_servers=config.servers, lossy=config.lossy, programmable=config.programmable,
         placement=config.placement, routing=config.routing, seed=config.seed or 0,
-        hashes=config.hashes or HASHES, fail=config.fail, scale=config.scale, **costs,
+        hashes=config.hashes or 0, fail=config.fail, scale=config.scale, **costs,
     )  # fmt: skip
-    ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags())
+    left: dict[str, Any] = {"left_out": advice.left_out, "crossovers": {"density": None, "servers": None}}
+    ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags(), left)
+    if not config.crossovers and config.against is None:
+        return ranking
     return dataclasses.replace(ranking, complete=functools.partial(_with_crossovers, ranking, advice, config.against))
 
 
@@ -90,11 +96,12 @@ def _with_crossovers(ranking: Answer, advice: Advice, against: str | None) -> An
     """Return the ranking with the crossovers; without them where Ctrl-C ends the search."""
     from commsim.scenario.advice import Found
 
-    crossover, servers, said, code = Found(), Found(), tuple[str, ...](), 0
+    crossover, servers, said, code = Found(), Found(), tuple[Remark, ...](), 0
     try:
         crossover, servers = advice.crossover(against or ""), advice.servers()
     except KeyboardInterrupt:
-        said, code = ("interrupted: the ranking is complete, the search for crossovers is not",), INTERRUPTED
+        told = "interrupted: the ranking is complete, the search for crossovers is not"
+        said, code = (Remark("cut-off", told, needed=True),), INTERRUPTED
     parts = [*ranking.parts, *remarks((*crossover.remarks, *servers.remarks, *said))]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover.row, "servers": servers.row}}
     return dataclasses.replace(ranking, parts=parts, more=more, code=code, complete=None)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, format_size, parse_nccl_size
-from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
 from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag
@@ -91,7 +92,7 @@ def list_collectives(config: ListConfig) -> Answer:
         for key, default in row["defaults"].items():
             lines += _wrapped("      ", f"{key} ({_said(default)}): {row['meanings'][key]}")
     of_all = "every collective takes blocking=true: each step waits for the one before, as in a loop of MPI_Sendrecv"
-    return Answer([Lines(lines), Remarks([of_all])], rows, {"what": "collectives"})
+    return Answer([Lines(lines), *comments([of_all])], rows, {"what": "collectives"})
 
 
 def _own_parameters(entry: Any) -> dict[str, Any]:
@@ -181,7 +182,8 @@ def show(config: ShowConfig) -> Answer:
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
     flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
-    parts = [*remarks((*said, *drawn)), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
+    known = Lines(_parameters(config.collective, schedule, size))
+    parts = [*remarks(as_remarks(said, "read")), *comments(drawn), Facts(facts), known, volumes]
     return Answer(parts, rows, flags)
 
 
@@ -234,7 +236,7 @@ def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
 
 
 def check_schedules(config: CheckConfig) -> Answer:
-    """Prove of each schedule that it does what its operation requires; the first that does not is named.
+    """Prove of each schedule that it does what its operation requires, and compare its stated cost with LogGP's.
 
     The exit code is 1 where a file states another cost than LogGP's.
 
@@ -253,7 +255,7 @@ def check_schedules(config: CheckConfig) -> Answer:
                 raise
             raise type(error)(f"{spec}: {error}") from None
         rows.append(row)
-        parts += [Lines([line]), *remarks(said)]
+        parts += [Lines([line]), *remarks(Remark("proof", one, needed=True) for one in said)]
         code = code if same else 1
     specs = [config.collective, *config.others]
     return Answer(parts, rows, {"collective": specs if config.others else config.collective}, code=code)
@@ -299,23 +301,20 @@ def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
 
-    sizes = [parse_nccl_size(size, "size") for size in COST_SIZES]
     star = f"star:n_hosts={load_schedule(spec, n_ranks).n_participants},{COST_STAR}"
     ratios = []
     for options in COST_OPTIONS:
         scenario = scenario_of(spec, star, n_ranks=n_ranks, engine="alpha-beta", **options)
         plan: Any = plan_of(scenario)
-        for result in solve(scenario, sizes).results:
+        for result in solve(scenario, [parse_nccl_size(size, "size") for size in COST_SIZES]).results:
             at = plan.at(result.size)
-            entry = collective_entry(spec)[0]
-            cost = closed_form(entry, at.network, at.paths.job, result.size, dict(at.parameters))
-            ratios.append(cost.time / result.time)
+            entry, job = collective_entry(spec)[0], at.paths.job
+            ratios.append(closed_form(entry, at.network, job, result.size, dict(at.parameters)).time / result.time)
     where = f"on {star}, {' and '.join(COST_SIZES)}, without and with {COST_TOLD}"
     if all(abs(ratio - 1) <= SAME_COST for ratio in ratios):
         return [f"cost= is the time of LogGP (the alpha-beta engine) {where}"], True
-    told = ", ".join(f"{ratio:.4g}" for ratio in ratios)
-    said = f"cost= DIFFERS from LogGP (the alpha-beta engine): {told} times its time {where}"
-    return [f"{said}; --engine closed-form gives cost="], False
+    told = f"{', '.join(f'{ratio:.4g}' for ratio in ratios)} times its time {where}"
+    return [f"cost= DIFFERS from LogGP (the alpha-beta engine): {told}; --engine closed-form gives cost="], False
 
 
 def save_schedule(config: SaveConfig) -> Answer:

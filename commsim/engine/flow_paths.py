@@ -70,6 +70,7 @@ class FlowPaths:
     _plans: dict[Any, Any] = field(default_factory=dict)
     _chosen: dict[bool, dict[Way, float]] = field(default_factory=dict)
     _hashed: dict[int, FlowPaths] = field(default_factory=dict)
+    _answered: dict[bool, dict[Way, float]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         # What the ways have laid out is found again when it is needed: it holds functions, which no pickle can.
@@ -77,6 +78,7 @@ class FlowPaths:
             "_plans": {},
             "_chosen": {},
             "_hashed": {},
+            "_answered": {},
         }
 
     def forget(self) -> None:
@@ -195,6 +197,7 @@ class FlowPaths:
         if (known := self._hashed.get(seed)) is not None:
             return known
         paths = dataclasses.replace(self, seed=seed, _plans={}, _chosen={}, _hashed={})
+        paths._answered = self._answered
         if (phases := vars(self).get("ring_phases", self)) is not self:
             vars(paths)["ring_phases"] = phases
         begun = self.shared
@@ -251,6 +254,7 @@ class FlowPaths:
                     expect(long, f"simulating {self.n_transfers} messages of {self.job.schedule.name}", LESS)
                 found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
             if found is not None:
+                self._answered.setdefault(bool(trace), {way: seconds})
                 return dataclasses.replace(found, method=way.name)
         raise self._refusal(method)
 
@@ -283,7 +287,8 @@ class FlowPaths:
 
     def _ways(self, trace: bool) -> dict[Way, float]:
         if trace not in self._chosen:
-            self._chosen[trace] = choose(self, trace=trace)
+            again = self._answered.get(trace)  # for another hash: the way that answered is tried first
+            self._chosen[trace] = choose(self, trace=trace) if again is None else again | {EVENTS: self.event_cost}
         return self._chosen[trace]
 
     def _laid_out(self, way: Way) -> Simulation | None:

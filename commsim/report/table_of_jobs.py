@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.operations import meaning_of_size
+from commsim.core.remark import Remark
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import Row, json_row, met_by_packets, parts_of
 from commsim.report.title_of_network import costs_in_title
+from commsim.scenario.bounds.limited_by import limit_of
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
@@ -33,7 +35,9 @@ def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
         strict=True,
     )  # fmt: skip
     rows = [
-        _row(entry, Row(result, network, schedule, asked=entry.collective), *cost)
+        _row(
+            entry, Row(result, network, schedule, asked=entry.collective, limit=limit_of(solution.plan, result)), *cost
+        )
         for entry, schedule, result, *cost in each
     ]
     how = [{"transport": transport} for transport in shared.transports] or [{}] * len(rows)
@@ -73,7 +77,7 @@ def shared_links(solution: Solution) -> list[dict[str, Any]]:
 def _parts_of_links(rows: Sequence[dict[str, Any]], verbose: bool) -> list[Part]:
     """Return the table of links that jobs share; without `verbose` the first ones."""
     if not rows:
-        return remarks(["no link carries bytes of more than one job"])
+        return remarks([Remark("nothing-shared", "no link carries bytes of more than one job", needed=True)])
     shown = rows if verbose else rows[:MAX_LINKS]
     cells = [
         [row["link"], ", ".join(row["jobs"]), f"{sum(row['bytes']):.0f}", microseconds(row["needed_s"]),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from commsim.core.operations import OPERATIONS, meaning_of_size
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
 from commsim.report.title_of_network import costs_in_title, software_costs
+from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -58,6 +60,8 @@ class Row:
         What the time includes of the cost of software.
     asked : str
         Collective as it was asked for.
+    limit : Limit, optional
+        What limits the time, where it is known.
     """
 
     result: Result
@@ -67,6 +71,7 @@ class Row:
     group: str = ""
     costs: str = ""
     asked: str = ""
+    limit: Limit | None = None
 
     @property
     def operation(self) -> Any:
@@ -142,6 +147,7 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
             names[i % len(schedules)],
             costs,
             solution.scenario.name,
+            limit_of(solution.plan, result),
         )
         for i, result in enumerate(solution.results)
     ]
@@ -181,29 +187,33 @@ def parts_of(
         *remarks(solution.derived),
         table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}, {costs}"),
     ]
-    said: Iterable[str] = solution.remarks
+    said = list(solution.remarks)
     if not groups:
         parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
+        if told := told_limits([row.limit for row in rows], [row.result.size for row in rows]):
+            parts.append(Lines((f"# {told}",)))
         parts += [Lines(met_by_packets(result)) for result in results if result.engine == "packet"]
         if engines.startswith("packet"):
             from commsim.scenario.packet_options import told_queues
 
             marked = any(result.counters.get("marks", 0) for result in results)
-            told = told_queues(wish.transport, plan.network, marked=marked)
-            parts.append(Lines([f"# {line}" for line in (*told, *unmet(results, wish.transport))]))
+            queues = told_queues(wish.transport, plan.network, marked=marked)
+            said += as_remarks(queues, "queues")
+            said += [Remark("transport-unmet", line, needed=True) for line in unmet(results, wish.transport)]
         if verbose:
             from commsim.engine.ways.catalog import named
 
             ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
             framed = wish.framing is not None
             parts += _busiest_links(rows[-1])
-            said = (*ways, *plan.remarks(results, has_framing=framed, verbose=True))
+            said = [*as_remarks(ways, "way"), *said, *plan.remarks(results, has_framing=framed, verbose=True)]
     return [*parts, *remarks(said)]
 
 
 def met_by_packets(result: Result, whose: str = "") -> tuple[str, ...]:
-    """Return a line of what packets met with; `whose` they are, where the size does not say it."""
-    known = [f"{result.counters[name]:.0f} {words}" for name, words in PACKETS.items() if name in result.counters]
+    """Return a line of what packets met with, where some did; `whose` they are, where the size does not say it."""
+    met = {name: words for name, words in PACKETS.items() if result.counters.get(name, 0) or name == "packets"}
+    known = [f"{result.counters[name]:.0f} {words}" for name, words in met.items() if name in result.counters]
     queue = result.counters.get("peak_queue_bytes")
     known += [] if queue is None else [f"longest queue {queue:.0f} B"]
     return (f"# packets of {whose or f'{result.size:.0f} B'} : {', '.join(known)}",) if known else ()
@@ -261,4 +271,4 @@ def json_row(row: Row) -> dict[str, Any]:
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
     how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
-    return values | row.result.row(row.asked) | {"busiest_link": busiest} | how
+    return values | row.result.row(row.asked) | {"busiest_link": busiest} | row_of_limit(row.limit) | how

@@ -1,4 +1,4 @@
-"""An upper bound on the bisection bandwidth, what half of the endpoints can send to the others, by the worst half tried.
+"""An upper bound on the bisection bandwidth: what half of the endpoints can send to the others, for the worst tried.
 
 The halves are orders of the endpoints, random ones, and where every switch has hosts those of a partitioner.
 """

@@ -75,7 +75,8 @@ class PlacedOptions(NetworkOptions, total=False):
     seed : int
         Seed of all that is drawn: faults, placement, hashes of routes, data, jitter, losses.
     hashes : int
-        Number of hashes of routes that are drawn where their times differ: a time is their median. Default: 8.
+        Number of hashes of routes that are drawn where their times differ: a time is their median. Default: 8, or
+        3 where a draw takes seconds.
     engine : str
         Model of time: ``flow`` (default), ``packet``, ``alpha-beta``, ``closed-form`` or ``auto``.
     transport : str or Spraying

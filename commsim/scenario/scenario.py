@@ -10,6 +10,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
@@ -57,7 +58,8 @@ class Wish:
     capture : FlowCapture, optional
         Recorder of the packets of one flow.
     hashes : int
-        Number of draws of the hash of routes, where their times differ; the result is that of the median time.
+        Number of draws of the hash of routes, where their times differ; the result is that of the median time. 0: as
+        many as are usual, 8, or 3 where one takes seconds.
     hash_seed : int, optional
         Seed of the hash of routes. Default: that with which the work was planned.
 
@@ -97,7 +99,7 @@ class Wish:
             raise InputError("engine auto needs a tolerance, such as 10%")
         if self.engine != AUTO and self.tolerance is not None:
             raise InputError(f"tolerance goes with engine auto, got engine {self.engine}")
-        if self.hashes < 1:
+        if self.hashes < 0:
             raise InputError(f"hashes must be at least 1, got {self.hashes}")
         if not 0 <= self.start_jitter < float("inf"):
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
@@ -165,7 +167,7 @@ class Scenario:
         Whether aggregators may sit on switches of a network that declares none as able to aggregate.
     wish : Wish
         Engine and its options.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What was drawn, chosen or assumed when the scenario was made.
     slower : tuple of int
         Links whose rate a fault lowers.
@@ -187,7 +189,7 @@ class Scenario:
     traffic: str | Messages | None = None
     assume_programmable: bool = True
     wish: Wish = field(default_factory=Wish)
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     slower: tuple[int, ...] = ()
     whole: Network | None = None
     failed: tuple[int, ...] = ()

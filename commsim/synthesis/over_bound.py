@@ -9,11 +9,13 @@ from typing import Any
 
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
+from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit
 from commsim.scenario.contenders import (
     legal_sizes,
     prepare_all,
@@ -48,6 +50,8 @@ class Ratio:
         Whether nodes without ranks may store, add and send on, as they do in the algorithm.
     whole : float, s, optional
         Time on the network without its faults.
+    limit : Limit, optional
+        What limits the time, where it is known.
     """
 
     size: float
@@ -56,6 +60,7 @@ class Ratio:
     bound: float
     anywhere: bool
     whole: float | None = None
+    limit: Limit | None = None
 
     @property
     def time(self) -> float:
@@ -77,7 +82,8 @@ class Ratio:
         faults = {} if self.whole is None else {"whole_s": self.whole, "faults_cost": self.faults_cost}
         return {
             "size_B": self.size, "algorithm": self.algorithm, "time_s": self.time, "bound_s": self.bound,
-            "times_bound": self.times_bound, "anywhere": self.anywhere, **self.result.spread_row(), **faults,
+            "times_bound": self.times_bound, "anywhere": self.anywhere, **self.result.spread_row(),
+            **row_of_limit(self.limit), **faults,
         }  # fmt: skip
 
 
@@ -93,7 +99,7 @@ class OverBound(Shown):
         Each algorithm at each size, by size and time.
     left_out : mapping of str to str
         Algorithms that cannot run here, and why.
-    derived, remarks : tuple of str
+    derived, remarks : tuple of Remark
         What was drawn, and what the times assume.
     has_faults : bool
         Whether the network has faults.
@@ -104,8 +110,8 @@ class OverBound(Shown):
     bounds: tuple[LowerBound, ...]
     ratios: tuple[Ratio, ...]
     left_out: Mapping[str, str]
-    derived: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    derived: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     has_faults: bool = False
     network: Network | None = None
 
@@ -116,7 +122,7 @@ class OverBound(Shown):
         return dataclasses.replace(self, ratios=tuple(first[size] for size in sorted(first)))
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> tuple[Remark, ...]:
         """All remarks, each once."""
         return tuple(dict.fromkeys((*self.derived, *self.remarks)))
 
@@ -196,8 +202,10 @@ def over_bound(
     plans, left_out = contenders(scenario, operation, algorithms, named, predict)
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
-        Ratio(size, spec, result, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
-        for spec, (bound, _, results) in found.items()
+        Ratio(
+            size, spec, result, bound.time(size), bound.anywhere, before.get(spec, {}).get(size), limit_of(plan, result)
+        )
+        for spec, (bound, plan, results) in found.items()
         for size, result in zip(sizes, results, strict=True)
     ]
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
@@ -216,7 +224,7 @@ def over_bound(
     )
 
 
-def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[str]:
+def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[Remark]:
     """Describe how many times the bound the results of one collective take, and what limits it.
 
     Parameters
@@ -233,8 +241,9 @@ def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[s
         least = bound.time(r.size)
         times = f"the time is {times_of(r.time, least):.3f} times the bound"
         why = f"({bound.why(r.size)}){kind}"
-        lines.append(f"{head}{format_size(r.size)}: at least {format_time(least)} {why}; {times}")
-    return [*lines, *(f"{head}{note}" for note in bound.notes)]
+        told = f"{head}{format_size(r.size)}: at least {format_time(least)}; {times}"
+        lines.append(Remark("over-bound", told, needed=True, details=why))
+    return [*lines, *(note.of(head.rstrip(": ")) for note in bound.notes)]
 
 
 def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) -> Sequence[Result]:

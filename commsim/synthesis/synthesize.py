@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import first_of, format_size, format_time
 from commsim.core.value import Shown
 
@@ -37,7 +38,7 @@ class Synthesis(Shown):
         What.
     certificate : Certificate or None
         How fast it can be at best; None without an exact one.
-    notes : list of str
+    notes : list of Remark
         What was left out, or is not proved.
     candidates : dict
         Candidates of each size, the fastest first; estimates after all that are simulated.
@@ -50,7 +51,7 @@ class Synthesis(Shown):
     network: Network
     operation: str
     certificate: Certificate | None
-    notes: list[str] = field(default_factory=list)
+    notes: list[Remark] = field(default_factory=list)
     candidates: dict[int, list[Candidate]] = field(default_factory=dict)
     bounds: dict[int, float] = field(default_factory=dict)
     faults: list[CostOfFaults] = field(default_factory=list)
@@ -66,12 +67,12 @@ class Synthesis(Shown):
         return next(tried[0].prepared.schedule.n_ranks for tried in self.candidates.values())
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """How the schedules work, how fast any can be, and what was left out, is not proved or costs nothing."""
         sizes = list(self.candidates)
         how = [self._how(size) for size in sizes]
         proof = self.sentence if self.certificate is None else f"{self.sentence}; {self.certificate.sentence}"
-        return (proof, *how, *self.notes)
+        return (Remark("proof", proof, needed=True), *as_remarks(how, "method"), *self.notes)
 
     @property
     def sentence(self) -> str:
@@ -247,11 +248,12 @@ def synthesize(
             if not tried:
                 raise InputError(f"{network.name}: no schedule for {operation} can be made here")
             if deadline.over and size != sizes[-1]:
-                found.notes.append(f"time limit: sizes above {size} bytes were not tried")
+                told = f"time limit: sizes above {size} bytes were not tried"
+                found.notes.append(Remark("cut-off", told, needed=True))
                 break
     except KeyboardInterrupt:
         if not any(found.candidates.values()):
             raise
-        found.notes.append("interrupted: the best so far")
+        found.notes.append(Remark("cut-off", "interrupted: the best so far", needed=True))
     found.candidates = {size: tried for size, tried in found.candidates.items() if tried}
     return found

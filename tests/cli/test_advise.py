@@ -68,7 +68,9 @@ def test_the_ranking_stands_before_the_search_for_crossovers_and_stays_when_that
 
     monkeypatch.setattr("commsim.scenario.advice.Advice.crossover", interrupted)
     path = tmp_path / "advice.json"
-    assert commsim("advise", "--topology", "star:n_hosts=4", "--size", "64KiB", "--json", path).code == 130
+    asked = ("advise", "--topology", "star:n_hosts=4", "--size", "64KiB")
+    assert commsim.results(*asked)["crossovers"] == {"density": None, "servers": None}  # not asked for, not searched
+    assert commsim(*asked, "--crossovers", "--json", path).code == 130
     tree = json.loads(path.read_text())
     before, _, after = commsim.out.partition("the search begins")
     assert "ring_all_reduce" in before
@@ -85,9 +87,9 @@ def test_several_sizes_are_refused_with_what_compares_several(commsim):
 
 def test_the_flag_for_systems_of_switches_is_told_where_they_are_left_out(commsim):
     command = ("advise", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "--size", "64KiB")
-    assert commsim(*command).code == 0
+    assert commsim(*command, "-v").code == 0
     assert "aggregate in switches are left out: --programmable assumes such switches" in commsim.out
-    assert commsim(*command, "--programmable").code == 0
+    assert commsim(*command, "--programmable", "-v").code == 0
     assert "--programmable assumes" not in commsim.out
 
 
@@ -107,7 +109,7 @@ def test_what_is_left_out_is_said_with_the_reason(commsim):
 @pytest.mark.deep
 @pytest.mark.slow
 def test_the_density_at_which_sparse_stops_paying_and_the_servers_that_suffice_are_found(commsim):
-    tree = commsim.results(*ASKED, "--density", "0.01")
+    tree = commsim.results(*ASKED, "--density", "0.01", "--crossovers")
     density, servers = tree["crossovers"]["density"], tree["crossovers"]["servers"]
     assert density["low"] < density["high"] <= density["low"] * 1.03
     within = f"between {density['low']:.4g} and {density['high']:.4g}"
@@ -161,7 +163,7 @@ def test_one_worker_has_nothing_to_send(commsim):
 @pytest.mark.slow
 def test_what_was_made_smaller_for_many_workers_is_said(commsim):
     large = ("advise", "--topology", "star:n_hosts=256", "--workers", "128", "--size", "1MiB", "--density", "0.01")
-    tree = commsim.results(*large)
+    tree = commsim.results(*large, "--crossovers")
     assert "so that the answer comes in seconds" in commsim.out
     assert {"byteps", "parameter_server", "omnireduce", "ring_all_reduce"} <= {r["collective"] for r in tree["results"]}
 
@@ -202,9 +204,9 @@ def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
 def test_messages_cost_what_a_ranking_assumes_unless_given(commsim):
     """A ring of 16 has 30 messages in turn, and what is assumed is said; a switch's packets have its system's costs."""
     argv = ("advise", "--topology", STAR, "--size", "4KiB", "--programmable", "--servers", "0")
-    assumed = {row["collective"]: row["time_s"] for row in commsim.results(*argv)["results"]}
+    assumed = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "-v")["results"]}
     assert "1 us of overhead per message is assumed, since the network gives none" in commsim.out
-    free = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "--overhead", "0us")["results"]}
+    free = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "--overhead", "0us", "-v")["results"]}
     assert "the overhead per message decides, and here it is zero" in commsim.out
     assert assumed["ring_all_reduce"] - free["ring_all_reduce"] == pytest.approx(30e-6)
     assert assumed["switchml"] == free["switchml"]
@@ -246,10 +248,9 @@ def test_several_densities_are_ranked_one_by_one(commsim):
 
 def test_that_elements_come_in_runs_is_said_beside_the_table(commsim):
     """Among the remarks above the table, which a terminal hides, the assumption that turns the ranking was not seen."""
-    assert commsim(*ASKED, "--density", "0.01").code == 0
-    below = commsim.out.splitlines()[-6:]
-    assert any("come in runs of 256 (--block)" in line for line in below)
+    assert commsim(*ASKED, "--density", "0.01", "-v").code == 0
+    assert "in runs of 256 (--block)" in commsim.out
     assert "density 0.01 in runs of 256, on " in commsim.out
-    assert commsim(*ASKED, "--density", "0.01", "--block", "1").code == 0
+    assert commsim(*ASKED, "--density", "0.01", "--block", "1", "-v").code == 0
     assert "(--block)" not in commsim.out
     assert "density 0.01 in runs of 1, on " in commsim.out

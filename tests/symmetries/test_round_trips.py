@@ -51,7 +51,8 @@ def test_an_imported_schedule_says_when_it_runs_at_another_size(tmp_path, capsys
     path, own = there_and_back(tmp_path, "ring_all_reduce", 7, 4096, "goal")
     told = f"only with -b {own:.0f} -e {own:.0f}"
     remarks = [
-        " ".join(solve(scenario_of(path, "star:n_hosts=7", overhead="0us"), [size]).remarks) for size in (own, 2 * own)
+        " ".join(map(str, solve(scenario_of(path, "star:n_hosts=7", overhead="0us"), [size]).remarks))
+        for size in (own, 2 * own)
     ]
     assert [told in remark for remark in remarks] == [False, True]
     jobs = tmp_path / "jobs.toml"

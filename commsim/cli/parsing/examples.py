@@ -18,7 +18,7 @@ EXAMPLES: dict[str, str] = {
         commsim run ring_all_reduce --topology star:n_hosts=4 --engine packet --preset uec -b 64K -e 64K""",
     "advise": """
         commsim advise --topology star:n_hosts=8 --size 1MiB
-        commsim advise --topology star:n_hosts=8 --ranks 4 --size 1MiB --density 0.01
+        commsim advise --topology star:n_hosts=8 --ranks 4 --size 1MiB --density 0.01 --crossovers
         commsim advise --topology star:n_hosts=8 --ranks 4 --size 1MiB --density 0.01 --lossy
         commsim advise --topology star:n_hosts=8 --size 1MiB --programmable --json advice.json
         commsim advise --topology star:n_hosts=4 --operation expert_exchange""",

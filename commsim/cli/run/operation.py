@@ -35,6 +35,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     """
     from commsim.report.tables_of_questions import parts_of_ranking
     from commsim.report.title_of_network import costs_in_title
+    from commsim.scenario.bounds.limited_by import limit_of
     from commsim.scenario.plans.aggregated import AggregatedPlan
     from commsim.scenario.ranking import rank
 
@@ -52,7 +53,14 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
     parts = parts_of_ranking(ranking, title)
     rows = [
-        Row(result, plans[name].network, plans[name].schedule, config.datatype, asked=name)
+        Row(
+            result,
+            plans[name].network,
+            plans[name].schedule,
+            config.datatype,
+            asked=name,
+            limit=limit_of(plans[name], result),
+        )
         for order in ranking.by_size.values()
         for name, result in order
     ]

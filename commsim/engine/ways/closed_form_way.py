@@ -102,7 +102,10 @@ class ClosedFormPaths(FlowPaths):
         return dataclasses.replace(found, method=LOOPS.name)
 
     def with_rest(self, found: Result, size: float, carried: NDArray[np.float64] | None = None) -> Result:
-        """Add what the known time has beyond the messages, where nothing is in their way.
+        """Add what the known time has beyond the messages, where nothing is in their way; never less than that time.
+
+        The reference has at least the network's rates. A simulation may still end sooner: where rates are shared, a
+        slower link can leave others to the messages that come last, and the time of many loops is continued from few.
 
         Parameters
         ----------
@@ -124,6 +127,7 @@ class ClosedFormPaths(FlowPaths):
             bytes_of_links = found.link_bytes if carried is None else np.where(found.link_bytes > 0, carried, 0.0)
             busiest = float((bytes_of_links / self.network.bandwidth).max(initial=0.0))
             rest = max(rest, min(0.0, busiest - found.time_from_last_start))
+        rest = max(rest, self.known.seconds - found.time)
         last = found.time_from_last_start + rest
         return dataclasses.replace(found, time=found.time + rest, time_from_last_start=last)
 

@@ -50,7 +50,7 @@ class Question:
     placement, routing, seed
         Same as in :func:`commsim.scenario.prepare`; the seed is that of the data too.
     hashes : int
-        Number of hashes of routes that are drawn where their times differ.
+        Number of hashes of routes that are drawn where their times differ; 0 for the usual one.
     """
 
     n_workers: int
@@ -65,7 +65,7 @@ class Question:
     placement: str = "packed"
     routing: str | None = None
     seed: int = 0
-    hashes: int = 1
+    hashes: int = 0
 
     @property
     def wish(self) -> Wish:

@@ -16,8 +16,8 @@ from commsim.core.result import OverHashes, Result
 from commsim.scenario.kind import Outcome, WorkPlan
 from commsim.scenario.scenario import Wish
 
-# Draws of every door, unless it is told.
-HASHES = 8
+# Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
+HASHES, FEW, MANY = 8, 3, 200_000
 # Difference of the seeds of two draws: seeds that users count up do not share draws.
 STRIDE = 1000
 # Relative difference of times from which on the hash matters.
@@ -40,6 +40,12 @@ def hash_seeds(seed: int, n: int) -> list[int]:
         Number of draws.
     """
     return [seed + STRIDE * k for k in range(1, n)]
+
+
+def usual_hashes(plan: WorkPlan, size: float, engine: str) -> int:
+    """Return the number of draws where none is asked for: fewer where one of them takes seconds."""
+    n_messages = sum(schedule.n_transfers for schedule in plan.at(size).schedules)
+    return FEW if engine == "packet" or n_messages > MANY else HASHES
 
 
 def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
@@ -66,7 +72,7 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     InputError
         If the engine cannot predict this.
     """
-    if wish.hashes < 2 or not plan.may_collide or wish.sprays:
+    if wish.hashes == 1 or not plan.may_collide or wish.sprays:
         return plan.outcome(size, wish)
     observed = wish.trace or wish.watch is not None or wish.capture is not None
     quiet = dataclasses.replace(wish, trace=False, watch=None, capture=None)
@@ -76,7 +82,7 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     draws = [first]
     seeds: list[int | None] = [wish.hash_seed]
     if engine in SHARING:
-        for seed in hash_seeds(wish.seed, wish.hashes):
+        for seed in hash_seeds(wish.seed, wish.hashes or usual_hashes(plan, size, engine)):
             draws.append(plan.outcome(size, dataclasses.replace(one, hash_seed=seed)))
             seeds.append(seed)
             if len(draws) == 2 and not _may_matter(plan.network, first, draws[1]):

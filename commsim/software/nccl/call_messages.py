@@ -79,10 +79,11 @@ def messages_of(ways: Ways, call: Call, seconds: float, switch_rate: float) -> M
 def _hops(ways: Ways, call: Call, parts: Sequence[Part], rail: float) -> tuple[float, float]:
     """Return the latency of a hop in a machine and between machines, where channels of a NIC are posted in turn."""
     if ways.plugin is None:
-        return ways.hop(call.protocol), 0.0
-    chunk = _largest(parts[0])
-    hop = ways.plugin.hop(call.protocol, chunk * rail, ways.nics_of(len(parts)))
-    return ways.hop(call.protocol), hop + (ways.sharing(len(parts)) - 1) * ways.plugin.post
+        return ways.hop(call.protocol, call.algorithm), 0.0
+    wire = _largest(parts[0]) * rail
+    hop = ways.plugin.hop(call.protocol, wire, ways.nics_of(len(parts)))
+    in_turn = (ways.sharing(len(parts)) - 1) * ways.plugin.post
+    return ways.hop(call.protocol, call.algorithm), hop + in_turn
 
 
 def _largest(part: Part) -> int:

@@ -41,6 +41,8 @@ ORDER = 2
 ORDER_OF_SLICES = 3
 # A ring's rank does one primitive more than there are steps: it sends first and receives last.
 MORE_PRIMITIVES = 1
+# A hop of a tree by that of a ring: NCCL's own (1.25 and 1.9 us over NVLink, `src/graph/tuning.cc`).
+TREE_HOP = {"ll128": 1.25 / 1.9}
 # Operations whose rings are chains: a rank passes a chunk on once.
 CHAINS = ("broadcast", "reduce")
 # A tree sends up and down at once, each with half of its threads: it always has all 640 (a ring with LL or
@@ -81,9 +83,10 @@ class Ways:
     per_node: int = 1
     ll_hop: float = 1.0
 
-    def hop(self, protocol: str) -> float:
-        """Return the latency of a hop inside a machine."""
-        return self.primitives.hop(protocol) * (self.ll_hop if protocol == "ll" else 1.0)
+    def hop(self, protocol: str, algorithm: str = "ring") -> float:
+        """Return the latency of a hop inside a machine: of a tree, or of a ring."""
+        share = TREE_HOP.get(protocol, 1.0) if algorithm == "tree" else 1.0
+        return self.primitives.hop(protocol) * share * (self.ll_hop if protocol == "ll" else 1.0)
 
     def inside(self, protocol: str) -> float:
         """Return the data rate of a GPU's links."""
@@ -219,17 +222,16 @@ def tree_time(ways: Ways, call: Call) -> float:
     by_link = chunk * n / ways.inside(protocol)
     inner = 2 * (per_node - 1)
     if protocol == "simple":  # a chunk is passed on when it is there
-        total = p.launch + inner * both(one + ways.hop(protocol), by_link)
+        total = p.launch + inner * both(one + ways.hop(protocol, call.algorithm), by_link)
     else:  # its lines are passed on as they come, the whole passes once
-        total = p.launch + inner * ways.hop(protocol) + (both(one, by_link) if inner else 0.0)
+        total = p.launch + inner * ways.hop(protocol, call.algorithm) + (both(one, by_link) if inner else 0.0)
     steady = both(later, by_link * 2 * (per_node - 1) / per_node)
     if ways.plugin is not None:
         in_network = call.algorithm != "tree"
         by_nic = chunk * n / ways.outside(protocol) * (1.0 if in_network else busiest_share(call.n_nodes))
         wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
         hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
-        if call.n_nodes > 2:
-            hop += (ways.sharing(n) - 1) * ways.plugin.post
+        hop += (ways.sharing(n) - 1) * ways.plugin.post
         if in_network:
             total += both(one + hop, by_nic)
         else:
@@ -241,6 +243,6 @@ def tree_time(ways: Ways, call: Call) -> float:
         steady = max(steady, by_nic) if in_network or call.n_nodes <= 3 else both(steady, by_nic)
         if not in_network and call.n_nodes > 2:
             # A chunk has a message from and to each child and the parent, which the proxy posts one after another. With
-            # one neighbour no table shows it.
+            # one neighbour no table shows that chunk after chunk waits.
             steady = max(steady, 2 * busiest_share(call.n_nodes) * ways.sharing(n) * ways.plugin.post)
     return total + (loops_of(part) - 1) * steady

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from collectives.nccl.call import BUFFERS
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth, parse_time
+from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
 from .search import CPUS, GENERATIONS, MAX_CHANNELS
 
@@ -48,6 +49,13 @@ def _ctas(text: str, name: str) -> int:
     return int(text)
 
 
+def _buffer(text: str, name: str) -> int:
+    size, (least, most) = parse_size(text, name), BUFFERS
+    if not least <= size <= most or size % least:
+        raise InputError(f"{name} must be a multiple of {least} B up to 1 GiB, got {text!r}")
+    return int(size)
+
+
 # By word: the field of Given, and how its text is read.
 WORDS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "gpu": ("gpu", _one_of(GENERATIONS)),
@@ -60,6 +68,7 @@ WORDS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "collnet": ("collnet", _flag),
     "min_ctas": ("min_ctas", _ctas),
     "max_ctas": ("max_ctas", _ctas),
+    "buffer": ("buffer", _buffer),
 }
 
 

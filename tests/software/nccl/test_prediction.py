@@ -11,6 +11,7 @@ from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import direct_time, loop_of, nvls_time
+from commsim.software.nccl.intervals import intervals
 from commsim.software.nccl.prediction import Site, chosen, over_releases, predict
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
@@ -282,13 +283,13 @@ def test_rates_of_large_all_reduces_on_8_h100(site, how, busbw):
 
 
 def test_a_prediction_has_the_interval_of_its_machines_and_size():
-    known, ring = costs(), Channels(4, 24e9, 24e9)
+    ring = Channels(4, 24e9, 24e9)
     where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
-    sites = {"one": one_machine(), "several": Site(where, 370.8e9, nics=100e9, network="infiniband")}
+    sites = {"machine": one_machine(), "infiniband": Site(where, 370.8e9, nics=100e9, network="infiniband")}
     for machines, site in sites.items():
         for size, name in ((1024, "small"), (2**16, "middle"), (64 * MIB, "large")):
             p = predict(site, "all_reduce", size)
-            low, high = known.spread[machines, name]
+            low, high = intervals()[machines, name]
             assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
             assert 0.5 < low < 1 < high < 3
 
@@ -460,3 +461,11 @@ def test_a_pair_has_its_link_alone():
 
 def test_trees_take_the_threads_that_rings_do_not_have():
     assert SHARE_ALONE == {"ll": 320 / 512, "ll128": 320 / 640, "simple": 320 / 512}
+
+
+def test_a_tree_s_hop_with_ll128_is_nccl_s_share_of_a_ring_s():
+    gpu = costs().of_gpu("hopper")
+    ways = Ways(float("inf"), gpu)
+    assert ways.hop("ll128", "tree") == pytest.approx(gpu.hop_ll128 * 1.25 / 1.9)
+    assert ways.hop("ll128", "ring") == gpu.hop_ll128
+    assert ways.hop("ll", "tree") == gpu.hop_ll

@@ -26,12 +26,18 @@ def test_a_rank_s_links_carry_the_channels_that_it_does_not_send_out(n_nics, sha
     assert seconds == pytest.approx(share * 2 * 15 / 16 * 16 * GIB / (100 * GB), rel=0.02)
 
 
-def test_a_tree_of_two_machines_has_one_neighbour_whose_messages_wait_for_no_other():
+def test_in_a_tree_of_two_machines_only_the_first_chunk_waits_for_posts():
+    """Four channels leave by a rank: the first chunk waits for three posts up and three down, later ones for none."""
     slow, fast = (Plugin(0, 0, 0, 1.0, post=post) for post in (1 * US, 0.0))
-    two, four = (Call("all_reduce", 64 * MIB, 4 * n, n, "tree", "ll128", 16) for n in (2, 4))
     ways = [Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4) for plugin in (slow, fast)]
-    assert tree_time(ways[0], two) == tree_time(ways[1], two)
-    assert tree_time(ways[0], four) > tree_time(ways[1], four)
+
+    def waited(size, n_nodes):
+        call = Call("all_reduce", size, 4 * n_nodes, n_nodes, "tree", "ll128", 16)
+        return tree_time(ways[0], call) - tree_time(ways[1], call)
+
+    assert waited(64 * MIB, 2) == pytest.approx(2 * 3 * US, rel=0.01)
+    assert waited(GIB, 2) == pytest.approx(2 * 3 * US, rel=0.01)
+    assert waited(GIB, 4) > 1.5 * waited(64 * MIB, 4) > 2 * 3 * US
 
 
 def test_the_receiver_of_a_tree_s_first_chunk_copies_it_too():

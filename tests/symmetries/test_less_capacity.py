@@ -1,0 +1,54 @@
+"""Fewer, slower and dead cables are never faster, in the median over hashes of routes."""
+
+import pytest
+
+import commsim as cs
+from benchmarks.accuracy.less_capacity import ROUNDED, drawn, measured
+
+# What breaks it, of 1,678 drawn pairs (`python -m benchmarks.accuracy.less_capacity`): 12, of which 8 by less than 2 %.
+# Flows that meet on one of two cables get out of step, and end later than all of them on one cable (4.7 %, of packets
+# 0.6 %); a cable that fails draws all hashes anew, so that a median over 32 of two possible times may be either of them
+# (16 %, and the other way round over 400). Where the hash changes nothing: at most 0.01 %.
+BY_HASH, BY_ORDER = 0.05, 0.002
+RAILS = "rail_optimized:machines=16,hosts_per_group=8,oversubscription="
+
+
+def gains(numbers):
+    pairs = [pair for pair in map(drawn, numbers) if pair]
+    rows = [row for row in map(measured, pairs) if row]
+    assert len(rows) > len(numbers) / 2
+    for row in rows:
+        assert row["gain"] <= (BY_HASH if row["spread"] > ROUNDED else BY_ORDER), row
+    return [row["gain"] for row in rows]
+
+
+def test_less_capacity_is_not_faster():
+    found = gains(range(20, 44))
+    assert sum(gain > ROUNDED for gain in found) <= 1
+    assert min(found) < -0.3  # cables that are missing matter
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("piece", range(8))
+def test_less_capacity_is_not_faster_in_many_networks(piece):
+    found = gains(range(200 + 25 * piece, 225 + 25 * piece))
+    assert sum(gain > ROUNDED for gain in found) <= 2
+
+
+def times(collective, size, ratios=(1, 2, 4, 8)):
+    return [cs.predict(collective, f"{RAILS}{ratio}", size).time for ratio in ratios]
+
+
+@pytest.mark.parametrize("size", ["4MiB", "64MiB"])
+def test_nccl_on_rails_is_not_faster_with_fewer_cables(size):
+    for collective in ("nccl_all_reduce", "nccl_all_reduce:algorithm=ring"):
+        found = times(collective, size)
+        assert found == pytest.approx(sorted(found), rel=ROUNDED), collective
+
+
+@pytest.mark.deep
+def test_the_time_of_many_loops_is_not_below_that_with_all_cables():
+    """At 4:1 a GiB took 7,952 us, and 8,288 us at 1:1; what is continued from a few loops misses by up to 2 %."""
+    found = times("nccl_all_reduce", "1GiB", (1, 2, 4))
+    assert found == pytest.approx(sorted(found), rel=ROUNDED)
+    assert times("nccl_all_reduce", "1GiB", (8,))[0] >= found[0] * (1 - ROUNDED)
