@@ -63,7 +63,7 @@ def changed_network(
         Seed of faults that are drawn.
     overhead, recv_overhead : float, s, or str, optional
         Time per message at the sender and at the receiver. Default: the network's own, and where it says nothing
-        ``DEFAULT_OVERHEAD`` to send.
+        ``DEFAULT_OVERHEAD`` to send from a plain host.
     reduce_rate : float, bytes/s, or str, optional
         Rate at which a rank reduces. Default: the network's own.
     software : str, optional
@@ -120,14 +120,16 @@ def with_costs(
 
 
 def with_default_overhead(network: Network) -> Network:
-    """Return the network with ``DEFAULT_OVERHEAD`` at its hosts; the same where it is known what messages cost.
+    """Return the network with ``DEFAULT_OVERHEAD`` at its plain hosts; the same where it is known what messages cost.
 
-    An overhead, measured curves or a library's name say so, and an overhead that is given as 0.
+    An overhead, measured curves or a library's name say so, and an overhead that is given as 0. Parts of machines get
+    none: latencies of their links are those of messages between GPUs, with the software.
     """
     known = network.overhead_given or network.curves is not None or network.software
     if known or network.overhead.any() or network.recv_overhead.any():
         return network
-    return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, DEFAULT_OVERHEAD))
+    plain = (network.kind != SWITCH) & (network.machine < 0)
+    return dataclasses.replace(network, overhead=np.where(plain, DEFAULT_OVERHEAD, 0.0)) if plain.any() else network
 
 
 @takes(ScenarioOptions)

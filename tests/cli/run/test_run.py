@@ -450,8 +450,8 @@ def test_the_transport_that_it_is_compared_with_is_the_one_that_runs(commsim):
 
 
 def test_a_bound_beside_it_is_not_forgotten(commsim):
-    commsim.results("run", "--overhead", "0us", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%", "-b", "1M",
-                    "-e", "1M", "--bound")  # fmt: skip
+    commsim.results("run", "--overhead", "0us", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%",
+                    "-b", "1M", "-e", "1M", "--bound")  # fmt: skip
     assert "# bound: 1 MiB: at least" in commsim.out
 
 
