@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.nccl_tables.machines import Table, read_tables
-from benchmarks.nccl_tables.rows import usable
-from commsim.software.nccl.gpu_costs import Costs, Plugin, Primitives, costs, spread_class
+from commsim.software.nccl.gpu_costs import Costs, Plugin, Primitives, costs
 from commsim.software.nccl.prediction import predict
 
 TABLES = {
@@ -116,34 +115,6 @@ def fit(known: Costs, section: str, tables: Sequence[Table]) -> Costs:
     return at(least_squares(residuals, np.zeros(len(start)), bounds=bounds, loss="soft_l1", f_scale=SOFT).x)
 
 
-def scores(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    """Measured over predicted time of all rows with their weights, by class of intervals; tables count alike."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for t in tables:
-        by_class: dict[tuple[str, str], list[float]] = {}
-        for size, time in t.rows:
-            if t.site is not None and size >= t.trusted_from:
-                ours = predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds
-                by_class.setdefault(spread_class(t.site.setting.n_nodes, size), []).append(time / t.shown(ours))
-        for name, some in by_class.items():
-            found.setdefault(name, []).extend((score, 1 / len(some)) for score in some)
-    return found
-
-
-def spread(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return the 10th and 90th percentile of measured over predicted time, by class of intervals.
-
-    That is split-conformal prediction: tables that nothing was fitted on are the calibration set.
-    """
-    kept = [t for t in tables if t.healthy and not t.is_fitted(known) and not usable(t, known)]
-    return {name: (_quantile(some, 0.1), _quantile(some, 0.9)) for name, some in scores(known, kept).items()}
-
-
-def _quantile(weighted: Sequence[tuple[float, float]], share: float) -> float:
-    value, weight = np.array(sorted(weighted)).T
-    return float(value[np.searchsorted(np.cumsum(weight), share * weight.sum())])
-
-
 def written(known: Costs, section: str) -> list[str]:
     """Return the lines of a section as they stand in ``gpu_costs.toml``."""
     kind, _ = section.split(".")
@@ -174,12 +145,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         known = fit(known, section, [by_id[i] for i in ids])
         print("\n".join([*written(known, section), f"fitted_on = {list(ids)}".replace("'", '"'), ""]))
-    known = replace(known, fitted_on=tuple(i for ids in TABLES.values() for i in ids))
-    pairs = spread(known, tables)
-    for machines in dict.fromkeys(name for name, _ in pairs):
-        print(f"[spread.{machines}]")
-        print("\n".join(f"{size} = [{low:.3f}, {high:.3f}]" for (name, size), (low, high) in sorted(pairs.items())
-                        if name == machines) + "\n")  # fmt: skip
     return 0
 
 

@@ -9,12 +9,14 @@ are counted that lie inside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.nccl_tables.fit import TABLES, fit, scores, spread
+from benchmarks.nccl_tables.fit import TABLES, fit
+from benchmarks.nccl_tables.intervals import made, scores_of_tables
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.rows import LARGE, usable
 from commsim.software.nccl.gpu_costs import Costs, Plugin
@@ -155,12 +157,9 @@ def _errors(known: Costs, tables: Iterable[Table]) -> tuple[float, float, float]
 
 def covered(known: Costs, own: Iterable[Table], others: Sequence[Table]) -> tuple[bool, ...]:
     """Return which rows of tables that nothing was fitted on lie in the intervals that other tables give."""
-    intervals = spread(known, others)
-    mine = scores(known, [table for table in own if not table.is_fitted(known)])
-    return tuple(
-        intervals[name][0] <= score <= intervals[name][1]
-        for name, some in mine.items() if name in intervals for score, _ in some
-    )  # fmt: skip
+    intervals, _ = made(scores_of_tables(others, known))
+    limits = ((score, intervals.get((score.kind, score.size))) for score in scores_of_tables(own, known))
+    return tuple(pair[0] <= math.exp(score.log) <= pair[1] for score, pair in limits if pair is not None)
 
 
 def _shown(errors: tuple[float, float, float]) -> str:

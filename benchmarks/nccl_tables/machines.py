@@ -27,6 +27,7 @@ from commsim.software.nccl.search import (
     Setting,
     doubled,
     nvls_channels,
+    nvls_inter,
     packed_channels,
     tree_intra,
 )
@@ -282,9 +283,11 @@ def _setting(
         heads, each = nvls_channels(gpu, min(per_node, 32), link)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= link), 0.0)
         if heads > 1:
-            outside = min(each, nic * n_nics / heads) if n_nodes > 1 else fastest
+            outside = nvls_inter(gpu, heads, each, nic, n_nics) if n_nodes > 1 else fastest
             channels["nvls"] = Channels(heads, each, outside, reported, path, near)
-    return Setting(n, n_nodes, gpu, "intel", channels, one_nic_tree=n_nics == 1)
+    is_alone = gpu in ("hopper", "blackwell") and near == "PIX" and n_nics >= per_node > 1
+    one_nic = n_nics == 1 or (n_nodes > 1 and is_alone)
+    return Setting(n, n_nodes, gpu, "intel", channels, one_nic_tree=one_nic)
 
 
 def systems(tables: Sequence[Table]) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, format_size, parse_nccl_size
-from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
 from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag
@@ -91,7 +92,7 @@ def list_collectives(config: ListConfig) -> Answer:
         for key, default in row["defaults"].items():
             lines += _wrapped("      ", f"{key} ({_said(default)}): {row['meanings'][key]}")
     of_all = "every collective takes blocking=true: each step waits for the one before, as in a loop of MPI_Sendrecv"
-    return Answer([Lines(lines), Remarks([of_all])], rows, {"what": "collectives"})
+    return Answer([Lines(lines), *comments([of_all])], rows, {"what": "collectives"})
 
 
 def _own_parameters(entry: Any) -> dict[str, Any]:
@@ -181,7 +182,8 @@ def show(config: ShowConfig) -> Answer:
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
     flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
-    parts = [*remarks((*said, *drawn)), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
+    known = Lines(_parameters(config.collective, schedule, size))
+    parts = [*remarks(as_remarks(said, "read")), *comments(drawn), Facts(facts), known, volumes]
     return Answer(parts, rows, flags)
 
 
@@ -251,7 +253,7 @@ def check_schedules(config: CheckConfig) -> Answer:
                 raise
             raise type(error)(f"{spec}: {error}") from None
         rows.append(row)
-        parts += [Lines([line]), *remarks(said)]
+        parts += [Lines([line]), *remarks(Remark("proof", one, needed=True) for one in said)]
     specs = [config.collective, *config.others]
     return Answer(parts, rows, {"collective": specs if config.others else config.collective})
 

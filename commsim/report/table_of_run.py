@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from commsim.core.operations import OPERATIONS, meaning_of_size
+from commsim.core.remark import as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
@@ -187,7 +188,7 @@ def parts_of(
         *remarks(solution.derived),
         table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}, {costs}"),
     ]
-    said: Iterable[str] = solution.remarks
+    said = list(solution.remarks)
     if not groups:
         parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
         if told := told_limits([row.limit for row in rows], [row.result.size for row in rows]):
@@ -205,7 +206,7 @@ def parts_of(
             ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
             framed = wish.framing is not None
             parts += _busiest_links(rows[-1])
-            said = (*ways, *plan.remarks(results, has_framing=framed, verbose=True))
+            said = [*as_remarks(ways, "way"), *said, *plan.remarks(results, has_framing=framed, verbose=True)]
     return [*parts, *remarks(said)]
 
 

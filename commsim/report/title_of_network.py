@@ -9,6 +9,7 @@ import numpy as np
 
 from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
+from commsim.core.remark import Remark
 from commsim.core.units import format_time
 from commsim.routing.cable_counts import kind_of
 from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
@@ -35,11 +36,11 @@ def software_costs(network: Network, *, has_own_costs: bool = False) -> str:
     return library + (f"{format_time(sent)} of overhead per message" if sent else "no overhead per message")
 
 
-def remark_on_costs(texts: Iterable[str]) -> tuple[str, ...]:
+def remark_on_costs(texts: Iterable[str]) -> tuple[Remark, ...]:
     """Return the remark on the software costs of several results: one if they are the same, else each."""
     costs = tuple(dict.fromkeys(text for text in texts if text))
     more = ("...",) if len(costs) > _MAX_COSTS else ()
-    return (f"software costs: {'; '.join((*costs[:_MAX_COSTS], *more))}",) if costs else ()
+    return (Remark("costs", f"software costs: {'; '.join((*costs[:_MAX_COSTS], *more))}"),) if costs else ()
 
 
 def spreading_in_title(network: Network, routing: str | None = None) -> str:

@@ -47,7 +47,8 @@ def find_routes(
         - ``dmodk``, in trees: the digit of the destination's index, counted along the tree, that belongs to the tier.
         - ``dimension_order``, in grids: of the paths that finish each dimension before the next one, the shortest.
         - ``minimal``, in dragonflies: of the paths that change the group at most once, the shortest; ``valiant``: first
-          over a random link out of the group into a third one, then minimal; directly within one group.
+          over a random link out of the group into a third one, then minimal; directly within one group. In networks
+          without such groups ``valiant`` goes by way of any switch.
     seed : int
         Seed of the hash, which also decides between equals in the last three.
 
@@ -119,7 +120,7 @@ def require_suited(network: Network, routing: str) -> None:
     InputError
         If `routing` needs coordinates, or tiers, and the network has none.
     """
-    if routing in ("dimension_order", "minimal", "valiant") and not network.coordinates.shape[1]:
+    if routing in ("dimension_order", "minimal") and not network.coordinates.shape[1]:
         what = "a grid" if routing == "dimension_order" else "groups"
         raise InputError(f"{network.name}: {routing} routing needs {what}, but the nodes have no coordinates")
     if routing == "dmodk":

@@ -1,30 +1,32 @@
-"""Valiant's routing between groups: every flow takes a detour through a group drawn at random."""
+"""Valiant's routing: every flow takes a detour through a group, or where there are none a switch, drawn at random."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
 
-_GROUP, _LINK = 1, 2  # what is drawn; apart from each other and from the hash of the flow itself
+_GROUP, _LINK, _SWITCH = 1, 2, 3  # what is drawn; apart from each other and from the hash of the flow itself
 
 
 def find_valiant_routes(
     network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], channel: NDArray[np.int64], seed: int
 ) -> Routes:
-    """Find routes by way of a third group, one change of group into it and one out of it.
+    """Find routes by way of a third group, one change of group into it and one out of it, or by way of any switch.
 
     A hash of the flow draws the third group among those with links from the group of the source and to that of the
     destination, then one of the links into it. The rest is minimal: to the near end of the link, and from the far end.
+    Where nodes have no groups, or some pair has no such group, the hash draws any switch (where there are none, any
+    node that forwards), and the two parts are shortest paths.
 
     Parameters
     ----------
     network : Network
-        The first coordinate of a node is its group.
+        The first coordinate of a node, if there is one, is its group.
     src, dst, channel : int64[n_routes]
         Nodes, and the channel. Within one group routes are minimal.
     seed : int
@@ -38,10 +40,14 @@ def find_valiant_routes(
     References
     ----------
     Valiant, "A scheme for fast parallel communication", SIAM Journal on Computing, 1982.
-    Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4.1.
+    Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4.1, for
+    groups. Besta and Hoefler, "Slim Fly: a cost effective low-diameter network topology", SC 2014, section IV, for any
+    switch.
     """
     key = flow_hash(src, dst, channel, seed)
-    via = _draw_links(network, src, dst, key)
+    via = _draw_links(network, src, dst, key) if network.coordinates.shape[1] else None
+    if via is None:
+        return _by_any_switch(network, src, dst, key)
     detours = via >= 0
     near, far = dst.copy(), dst.copy()
     near[detours], far[detours] = network.src[via[detours]], network.dst[via[detours]]
@@ -60,10 +66,31 @@ def find_valiant_routes(
     return _one_after_another([legs[0], crossing, legs[1]])
 
 
+def _by_any_switch(network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64]) -> Routes:
+    """Find the shortest paths to a node that is drawn for each flow, and on from there."""
+    may = network.forwards & np.isin(np.arange(network.n_nodes), network.src)
+    is_switch = may & (network.kind == SWITCH)
+    nodes = np.flatnonzero(is_switch if is_switch.any() else may)
+    zero = np.zeros_like(key)
+    drawn = flow_hash(key, zero, zero, _SWITCH)
+    through = dst.copy()
+    for step in range(min(3, len(nodes))):  # past the ends of the flow, where hosts forward
+        again = (through == src) | (through == dst)
+        through[again] = nodes[(drawn[again] + step) % len(nodes)]
+    through[src == dst] = dst[src == dst]
+    legs = []
+    for start, end in ((src, through), (through, dst)):
+        leg, lost = walk(network, start, end, key, "ecmp")
+        if lost >= 0:
+            raise no_path(network, int(start[lost]), int(end[lost]), "ecmp")
+        legs.append(leg)
+    return _one_after_another(legs)
+
+
 def _draw_links(
     network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Link into the third group of each flow; -1 within one group."""
+) -> NDArray[np.int64] | None:
+    """Link into the third group of each flow; -1 within one group. None if a pair of groups has no third one."""
     names, group = np.unique(network.coordinates[:, 0], return_inverse=True)
     n = len(names)
     crosses = (group[network.src] != group[network.dst]) & network.forwards[network.src] & network.forwards[network.dst]
@@ -86,7 +113,7 @@ def _draw_links(
         third = between[low:high] % n
         out = low + np.flatnonzero(leads_to[b][third] & (third != b))
         if not out.size:
-            raise no_path(network, int(src[flows[0]]), int(dst[flows[0]]), "valiant")
+            return None
         through = out[which_group[flows] % out.size]
         via[flows] = links[first[through] + which_link[flows] % count[through]]
     return via

@@ -185,7 +185,6 @@ def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
     how = {
         "dimension_order": " in dimension order; ecmp takes any",
         "minimal": " that changes the group at most once; ecmp takes any",
-        "valiant": " by way of a third group; minimal takes none, ecmp any",
     }.get(routing, "")
     how = how or _only_through(network, src, dst)
     return RoutingError(f"{network.name}: no path from {network.nodes[src]} to {network.nodes[dst]}{how}")

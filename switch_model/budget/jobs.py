@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from commsim.core.errors import InputError
-from switch_model.budget.chip import Hardware
+from switch_model.budget.chip import VALUE_BYTES, Hardware
 from switch_model.budget.register_layout import (
     QUEUE_PAIRS_PER_WORKER,
 )
@@ -17,7 +17,7 @@ from switch_model.system import System
 
 from .layout_of_jobs import Budget, lay_out
 
-__all__ = ["Budget", "budget"]
+__all__ = ["Budget", "budget", "require_slots"]
 
 
 GBPS = 1e9 / 8
@@ -63,6 +63,23 @@ def budget(
     if problem := _problem(used):
         raise InputError(f"{system.name} on {hardware.name}: {problem}; {_what_fits(used)}")
     return used
+
+
+def require_slots(system: System, hardware: Hardware, n_jobs: int) -> None:
+    """Refuse slots, or packets, that the registers of a switch have no room for; ports and workers are not looked at.
+
+    Systems that do not add in the registers of a programmable switch are not refused.
+
+    Raises
+    ------
+    InputError
+        The message says what would fit.
+    """
+    if system.hosts or system.arithmetic == "float" or system.element_bytes != VALUE_BYTES:
+        return
+    used = lay_out(system, hardware, n_jobs, 1, system.pool_size, hardware.port_rate)
+    if problem := _problem(used):
+        raise InputError(f"{system.name} on {hardware.name}: {problem}; {_what_fits(used)}")
 
 
 def _problem(b: Budget) -> str:

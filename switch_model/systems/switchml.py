@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from commsim.core.errors import InputError
 from switch_model.system import System
 from switch_model.systems import system
 
@@ -10,6 +11,8 @@ UDP_HEADER = 14 + 20 + 8 + 8 + 2 + 24
 # Ethernet 14, IPv4 20, UDP 8, BTH 12, invariant CRC 4; then frame check sequence 4, preamble and gap 20
 ROCE_HEADER = 14 + 20 + 8 + 12 + 4 + 24
 RETH, IMMEDIATE = 16, 4
+# Packets of 256 and 1024 bytes of values (p4app-switchML accepts no others).
+RDMA_ELEMENTS = (64, 256)
 
 
 @system
@@ -67,7 +70,7 @@ def switchml_rdma(
     Parameters
     ----------
     elements_per_packet : int
-        k; the hardware takes 64 and 256.
+        k, 64 or 256: the packet sizes of the switch's program.
     packets_per_message : int
         A power of two.
     pool_size : int
@@ -83,10 +86,17 @@ def switchml_rdma(
     -------
     System
 
+    Raises
+    ------
+    InputError
+        If k is another.
+
     References
     ----------
     Sapio et al., NSDI 2021.
     """
+    if elements_per_packet not in RDMA_ELEMENTS:
+        raise InputError(f"switchml_rdma sends packets of 64 or 256 elements, got {elements_per_packet}")
     return System(
         "switchml_rdma",
         elements_per_packet,

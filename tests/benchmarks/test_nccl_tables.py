@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.nccl_tables import command
 from benchmarks.nccl_tables import rows as nccl_tables
-from benchmarks.nccl_tables.fit import TABLES, spread
+from benchmarks.nccl_tables.fit import TABLES
 from benchmarks.nccl_tables.host_pace import PACE
 from benchmarks.nccl_tables.left_out import covered, left_out, system_of
 from benchmarks.nccl_tables.machines import read_tables
@@ -166,19 +166,6 @@ def test_forced_rings_and_trees_are_in_the_measured_order(machines):
     for size, measured in compared:
         seconds = (predict(ring.site, "all_reduce", size, how).seconds for how in ("ring", "tree"))
         assert (next(seconds) > next(seconds)) == (measured > 1), size
-
-
-def test_intervals_come_from_tables_that_count_alike(tmp_path):
-    """A table of 1 row as much as one of 9: of ratios 1 (9 rows) and 2 (1 row) half of the weight is at each."""
-    folder(tmp_path, a=(DGX, [(2**20 + i, 50, "", "") for i in range(9)]), b=(DGX, [(2**20, 50, "", "")]))
-    known, (many, one) = costs(), read_tables(tmp_path)
-    ours = predict(one.site, "all_reduce", 2**20).seconds
-    many = dataclasses.replace(many, rows=tuple((size, ours) for size, _ in many.rows))
-    one = dataclasses.replace(one, rows=((2**20, 2 * ours),))
-    low, high = spread(known, [many, one])["one", "middle"]
-    assert (low, high) == pytest.approx((1, 2), rel=0.01)
-    fitted = dataclasses.replace(one, id=known.fitted_on[0])
-    assert spread(known, [many, fitted])["one", "middle"] == pytest.approx((1, 1), rel=0.01)
 
 
 @pytest.mark.deep

@@ -9,6 +9,7 @@ from commsim.core.errors import RoutingError
 from commsim.core.faults.failures import fail_links
 from commsim.core.network import HOST
 from commsim.routing.routing import find_routes
+from commsim.scenario.inputs import load_network
 from topologies.dragonfly import dragonfly
 from topologies.fully_connected import fully_connected
 
@@ -129,12 +130,10 @@ def test_with_hosts_for_groups_a_third_host_is_passed():
     assert (network.kind == HOST).all()
 
 
-def test_two_groups_have_no_third_one():
+def test_two_groups_have_no_third_one_and_it_goes_by_any_switch():
     network = dragonfly(2, 1, 1)
-    with pytest.raises(
-        RoutingError, match=r"no path from h0 to h2 by way of a third group; minimal takes none, ecmp any$"
-    ):
-        find_routes(network, [0, 0], [1, 2], routing="valiant")
+    routers = {node for nodes in walked(network, [0], [2], routing="valiant") for node in nodes[1:-1]}
+    assert routers == {4, 5}
 
 
 def test_a_failed_cable_between_two_groups_is_passed_by_valiant_and_by_ecmp():
@@ -147,3 +146,40 @@ def test_a_failed_cable_between_two_groups_is_passed_by_valiant_and_by_ecmp():
         find_routes(cut, src, dst, routing="minimal")
     for routing in ("valiant", "ecmp"):
         assert len(groups_of(cut, next(walked(cut, src, dst, routing=routing)))) == 3
+
+
+GROUPLESS = [
+    "jellyfish:n_switches=10,degree=4,hosts_per_switch=2", "fat_tree:k=4", "torus:dims=4x4", "hypercube:dimension=4",
+    "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2", "ring:n_hosts=7",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", GROUPLESS)
+def test_without_groups_it_goes_by_way_of_any_switch_on_shortest_paths(spec):
+    network = load_network(spec)
+    src, dst = all_pairs(network)
+    through = set()
+    for seed in range(3):
+        routes = list(walked(network, src, dst, routing="valiant", seed=seed))
+        for nodes, source, target in zip(routes, src, dst, strict=True):
+            assert (nodes[0], nodes[-1]) == (source, target)
+            assert network.forwards[nodes[1:-1]].all()
+            through |= set(nodes[1:-1])
+    assert through == set(np.flatnonzero(network.forwards).tolist())  # each is drawn
+    ways = [find_routes(network, src, dst, routing=routing) for routing in ("valiant", "ecmp")]
+    hops = [np.diff(routes.first) for routes in ways]
+    assert (hops[0] >= hops[1]).all()
+    assert hops[1].max() < hops[0].max() <= 2 * hops[1].max()
+
+
+def test_it_spreads_what_minimal_paths_put_on_one_cable():
+    """Neighbours of a ring of switches that all send one way share one cable; Valiant's detours take all of them."""
+    network = load_network("jellyfish:n_switches=12,degree=3,hosts_per_switch=8")
+    a, b = (int(node) for node in (network.src[-1], network.dst[-1]))  # two switches with a cable
+    src, dst = (network.hosts[np.isin(network.hosts, network.src[network.dst == end])] for end in (a, b))
+    used = {}
+    for routing in ("ecmp", "valiant"):
+        routes = find_routes(network, src, dst, routing=routing)
+        between = network.kind[network.src[routes.link]] == network.kind[network.dst[routes.link]]
+        used[routing] = np.bincount(routes.link[between]).max()
+    assert used["ecmp"] == 8 > used["valiant"]

@@ -47,7 +47,7 @@ def test_one_spine_carries_the_whole_array_through_each_uplink(algorithm):
 def test_with_an_uplink_for_each_rail_it_takes_as_long_as_with_one_switch(algorithm):
     """Each uplink carries an eighth of the array, as each NIC does; what is left is one more hop of a piece."""
     one_switch = asked(algorithm, "dgx-h100:sharp=on@star:machines=8").predict(SIZE).time
-    assert asked(algorithm, two_leaves(8)).predict(SIZE).time == pytest.approx(one_switch, rel=0.08)
+    assert asked(algorithm, two_leaves(8)).predict(SIZE).time == pytest.approx(one_switch, rel=0.1)
 
 
 def test_sharp_on_two_leaves_takes_less_than_a_ring():
@@ -75,7 +75,7 @@ def test_on_rails_each_leaf_adds_for_the_rail_that_it_is():
 
 
 def test_a_remark_names_the_roots():
-    (said,) = [note for note in prepare("nccl_all_reduce", two_leaves(2)).notes if "SHARP tree" in note]
+    (said,) = [note for note in map(str, prepare("nccl_all_reduce", two_leaves(2)).notes) if "SHARP tree" in note]
     assert "each rail has a SHARP tree of shortest paths, and its topmost switch is one of spine0, spine1" in said
 
 

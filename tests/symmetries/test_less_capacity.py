@@ -5,9 +5,10 @@ import pytest
 import commsim as cs
 from benchmarks.accuracy.less_capacity import ROUNDED, drawn, measured
 
-# What breaks it, over 2,000 drawn pairs (`python -m benchmarks.accuracy.less_capacity`): flows that meet by the hash of
-# two cables get out of step, and are later than all on one (at most 5 %); where the hash changes nothing, rounds of one
-# collective meet in another order (at most 0.2 %).
+# What breaks it, of 1,633 drawn pairs (`python -m benchmarks.accuracy.less_capacity`): 12, of which 8 by less than 2 %.
+# Flows that meet on one of two cables get out of step, and end later than all of them on one cable (4.7 %, of packets
+# 0.6 %); a cable that fails draws all hashes anew, so that a median over 32 of two possible times may be either of them
+# (16 %, and the other way round over 400). Where the hash changes nothing: at most 0.01 %.
 BY_HASH, BY_ORDER = 0.05, 0.002
 RAILS = "rail_optimized:machines=16,hosts_per_group=8,oversubscription="
 
@@ -34,8 +35,8 @@ def test_less_capacity_is_not_faster_in_many_networks(piece):
     assert sum(gain > ROUNDED for gain in found) <= 2
 
 
-def times(collective, size):
-    return [cs.predict(collective, f"{RAILS}{ratio}", size).time for ratio in (1, 2, 4, 8)]
+def times(collective, size, ratios=(1, 2, 4, 8)):
+    return [cs.predict(collective, f"{RAILS}{ratio}", size).time for ratio in ratios]
 
 
 @pytest.mark.parametrize("size", ["4MiB", "64MiB"])
@@ -47,6 +48,7 @@ def test_nccl_on_rails_is_not_faster_with_fewer_cables(size):
 
 @pytest.mark.deep
 def test_the_time_of_many_loops_is_not_below_that_with_all_cables():
-    """At 4:1 a GiB took 7,952 us, and 8,288 us at 1:1; what is continued from a few loops missed by 2 %."""
-    found = times("nccl_all_reduce", "1GiB")
+    """At 4:1 a GiB took 7,952 us, and 8,288 us at 1:1; what is continued from a few loops misses by up to 2 %."""
+    found = times("nccl_all_reduce", "1GiB", (1, 2, 4))
     assert found == pytest.approx(sorted(found), rel=ROUNDED)
+    assert times("nccl_all_reduce", "1GiB", (8,))[0] >= found[0] * (1 - ROUNDED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import format_bandwidth, format_size, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Facts, Table, remarks
 
@@ -51,7 +52,7 @@ def run(config: Config) -> Answer:
     """Return what is used, what it costs, and with a round trip how fast it can be."""
     from switch_model.budget.jobs import budget
 
-    hardware, bandwidth = _hardware(config.hardware), parse_bandwidth(config.bandwidth, "--bandwidth")
+    hardware, bandwidth = hardware_of(config.hardware), parse_bandwidth(config.bandwidth, "--bandwidth")
     used = budget(_system(config), hardware, config.jobs, config.workers, config.pool_size, bandwidth)
     title = f"{used.system.name} on {hardware.name}: {config.jobs} x {config.workers} workers, {used.pool_size} slots"
     rows = used.resources()
@@ -61,7 +62,7 @@ def run(config: Config) -> Answer:
         Table(["of a pipe", "used", "available"], shown, title),
         Facts(_costs(used, bounds)),
         Facts(dict(_fact(name, value) for name, value in bounds.items() if name != BOUND)),
-        *remarks(hardware.sources),
+        *remarks(as_remarks(hardware.sources, "source")),
     ]
     more = {"used": rows, "sources": list(hardware.sources), **({"bounds": bounds} if bounds else {})}
     return Answer(parts, [used.row()], more=more)
@@ -122,7 +123,8 @@ def _bounds(config: Config, b: Budget) -> dict[str, float]:
     return bounds.rates(b.system, b.n_workers, b.bandwidth, trip, b.pool_size, config.loss, size)
 
 
-def _hardware(text: str) -> Hardware:
+def hardware_of(text: str) -> Hardware:
+    """Build ``name:key=value,...`` of a switch."""
     from commsim.core.spec import read_arguments, split_spec
     from switch_model.budget import HARDWARE
 

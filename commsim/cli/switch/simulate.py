@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError, PhysicsError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
@@ -62,6 +63,7 @@ class Config(WithJson):
     pool_size: str | None = flag(
         metavar="N[,N...]", help="slots of a job, or of all jobs if they share them (atp); default: the system's own"
     )
+    hardware: str = flag(default="tofino_1", metavar="NAME[:key=value,...]|none", help="switch with the slots")
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
     rto: str | None = flag(metavar="TIME", help="time after which a worker retransmits a packet")
@@ -129,11 +131,11 @@ def run(config: Config) -> Answer:
         table_of(rows, results, config.size, has_rates=len(grid["bandwidth"]) > 1),
         *remarks(
             (
-                *slots,
-                *about_pools(unfilled, system, config.jobs),
-                *about_limits(results, system),
-                *why_above(results),
-                *why_slow(config.rto, results, system),
+                *as_remarks(slots, "slots"),
+                *as_remarks(about_pools(unfilled, system, config.jobs), "pool-unfilled"),
+                *as_remarks(about_limits(results, system), "limits"),
+                *(Remark("rate-above-link", one, needed=True) for one in why_above(results)),
+                *(Remark("slow", one, needed=True) for one in why_slow(config.rto, results, system)),
             )
         ),
     ]
@@ -145,8 +147,14 @@ def _simulate(
 ) -> tuple[System, Network, list[Result], list[dict[str, Any]], list[dict[str, float]] | None]:
     import dataclasses
 
+    from switch_model.budget.jobs import require_slots
+
+    from .budget import hardware_of
+
     system, blocks = _system(config, point)
     network, jobs = _jobs(config, point, system, blocks)
+    if config.hardware != "none":
+        require_slots(system, hardware_of(config.hardware), 1 if config.topology else config.jobs)
     slowest = min(float(network.bandwidth[link]) for job in jobs for link in job.tree_links)
     results, series = _run_engine(config, point, network, jobs)
     more = {"line_rate_elements_per_s": system.line_rate(slowest)}

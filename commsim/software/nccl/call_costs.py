@@ -106,7 +106,7 @@ def call_costs(
         messages, shares, seconds = _of_exchange(site, ways, operation, size, parameters)
     priced = _priced(network, site, messages, shares)
     return CallCosts(
-        priced, _reference(priced), messages.rate, messages.fixed, seconds, spread_of(known, site, size)
+        priced, _reference(priced), messages.rate, messages.fixed, seconds, spread_of(site, size)
     )  # fmt: skip
 
 

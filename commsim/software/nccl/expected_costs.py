@@ -11,6 +11,8 @@ from __future__ import annotations
 from .model_versions import Model, model_of, row_of
 from .search import NET_OVERHEAD_US, NVLS_EFFICIENCY, SINCE_HOPPER, Channels, Setting
 
+# Share of their rate that trees keep which go up and down by the same NIC, and the first release with it.
+ONE_NIC_TREE, ONE_NIC_TREE_SINCE = 0.85, (2, 26)
 # Operations that are half of an all-reduce.
 HALVES = ("all_gather", "reduce_scatter")
 
@@ -80,7 +82,7 @@ def _tree_bus(setting: Setting, p: int, bus: float, n: int, largest_ll: float) -
     elif p == 1:
         lost = 7 / 9 if setting.n_nodes == 1 else 120 / 128
         bus = min(bus * lost, n * row_of(model.tree_ll128_gbs, gpu)[column] * 1e9)
-    return bus * 0.85 if setting.one_nic_tree else bus
+    return bus * ONE_NIC_TREE if setting.one_nic_tree and setting.version >= ONE_NIC_TREE_SINCE else bus
 
 
 def _nvls_channel(setting: Setting, operation: str, algorithm: str, channels: Channels) -> float:

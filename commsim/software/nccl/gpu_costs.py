@@ -15,8 +15,6 @@ from commsim.core.errors import InputError
 PATH = Path(__file__).parent / "gpu_costs.toml"
 # Latency of the third EFA by that of the second one: AWS's news of December 2024 say 35 % less of P5en than of P5.
 EFA3 = 0.65
-# Sizes of which intervals are stated apart: the first limit that a size is below names its class.
-SIZES = ((2**16, "small"), (2**24, "middle"), (float("inf"), "large"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +149,12 @@ class Costs:
         Efficiency of PCIe for rings, and with LL as a part of that, by generation, where GPUs have no NVLink.
     fitted_on : tuple of str
         Tables that any of them was fitted on.
-    spread : mapping of (str, str) to (float, float)
-        Percentiles 10 and 90 of measured over predicted time in tables that nothing was fitted on, each table counted
-        alike: by ``one`` or ``several`` machines, and by the name of the size in ``SIZES``.
     """
 
     primitives: Mapping[str, Primitives]
     plugins: Mapping[str, Plugin]
     pcie: Mapping[str, tuple[float, float]]
     fitted_on: tuple[str, ...]
-    spread: Mapping[tuple[str, str], tuple[float, float]]
 
     def of_gpu(self, generation: str) -> Primitives:
         """Return what the primitives of a generation cost.
@@ -196,11 +190,6 @@ def _faster(plugin: Plugin, share: float) -> Plugin:
     return replace(plugin, **hops)
 
 
-def spread_class(n_nodes: int, size: float) -> tuple[str, str]:
-    """Return the class of a prediction's interval: number of machines, and size in bytes."""
-    return "one" if n_nodes == 1 else "several", next(name for limit, name in SIZES if size < limit)
-
-
 def _scaled(table: Mapping[str, Any], kind: type) -> dict[str, Any]:
     """Read the fields of a class; on file times end in ``_us`` and rates in ``_GBps``."""
     found: dict[str, Any] = {}
@@ -229,7 +218,6 @@ def read_costs(text: str) -> Costs:
         {name: Plugin(**_scaled(table, Plugin)) for name, table in tree["plugin"].items()},
         {name: (table["efficiency"], table["ll_efficiency"]) for name, table in tree["pcie"].items()},
         tuple(dict.fromkeys(name for table in tables for name in table["fitted_on"])),
-        {(name, size): tuple(pair) for name, table in tree["spread"].items() for size, pair in table.items()},
     )
 
 

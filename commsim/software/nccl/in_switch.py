@@ -139,9 +139,7 @@ def paced(call: Call, loop: float, by_nic: float) -> float:
     by_nic : float, s
         Time in which the NICs of a machine send the bytes of a loop once.
     """
-    if call.algorithm == "nvls_tree":
-        return max(loop, by_nic * busiest_share(call.n_nodes))
-    return both(loop, by_nic)
+    return max(loop, by_nic * (busiest_share(call.n_nodes) if call.algorithm == "nvls_tree" else 1.0))
 
 
 def direct_time(ways: Ways, call: Call) -> float:

@@ -100,6 +100,15 @@ def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple
     return min(rate, own), int(nics.sum()), near, own < rate
 
 
+def gpus_beside_a_nic(network: Network, unit: NDArray[np.int64], node: int) -> int:
+    """Return the number of GPUs on the PCIe switches that join a GPU to a NIC; 0 where none does."""
+    in_unit, kind = unit == unit[node], network.kind
+    hubs = network.dst[(network.src == node) & in_unit[network.dst] & (network.metric != NVLINK_METRIC)]
+    hubs = hubs[kind[hubs] == SWITCH]
+    beside = np.unique(network.dst[np.isin(network.src, hubs) & in_unit[network.dst]])
+    return int((kind[beside] == GPU).sum()) if (kind[beside] == NIC).any() else 0
+
+
 def through_host(network: Network, unit: NDArray[np.int64], node: int, near: str) -> float:
     """Rate that the way between a GPU and its NIC carries where all bytes go through the host's memory.
 

@@ -14,6 +14,7 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.software.nccl.machine_links import (
     adding_switches,
+    gpus_beside_a_nic,
     islands_inside,
     links_inside,
     links_outside,
@@ -23,6 +24,7 @@ from commsim.software.nccl.machine_links import (
 
 from .search import (
     CHANNEL_GBS,
+    RAISED_HEADS,
     REPORTED_LATENCY,
     SINCE_HOPPER,
     Assumption,
@@ -30,6 +32,7 @@ from .search import (
     Setting,
     doubled,
     nvls_channels,
+    nvls_inter,
     packed_channels,
     tree_intra,
 )
@@ -152,6 +155,9 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
         channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
+        if many and given.nvls is None and given.channels is None and given.by_pattern is None:
+            between = nvls_inter(gpu, n, rate, outside, n_nics)
+            channels["nvls"] = replace(channels["nvls"], inter=between or channels["nvls"].inter)
         if given.nvls is None:
             heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each GPU"
             assumed.append(Assumption(f"NVLink SHARP has {heads}", "--nvls"))
@@ -160,7 +166,12 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         ring = channels["ring"]
         channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
         assumed.append(Assumption("CollNet has as many channels as the ring, inside a node those of trees"))
-    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, n_nics == 1, tuple(assumed), given.version,
+    # A tree wants two GPUs near each NIC, and since Hopper takes one if no second is (search.cc, ncclTopoCompute). In a
+    # rack two GPUs share a CPU, behind which their NICs are.
+    is_alone = many and gpu in SINCE_HOPPER and counts[0] <= RAISED_HEADS
+    is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
+    one_nic = n_nics == 1 or bool(is_alone)
+    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), given.version,
                    given.min_ctas, given.max_ctas, given.buffer)  # fmt: skip
 
 
@@ -191,6 +202,6 @@ def _channels(
 
 
 def _with(ring: Channels, n: int, rate: float, fastest: float, many: bool) -> Channels:
-    """Channels of another pattern over the same NICs; without any, the search leaves the rate that it began with."""
+    """Channels of another pattern over the same NICs; without any the search raises the rate to the fastest."""
     outside = (ring.n * ring.inter / n if n else 0.0) if many else fastest
     return Channels(n, rate, outside, ring.latency, ring.path_intra, ring.path_inter, ring.same)

@@ -63,6 +63,8 @@ SLOW_RINGS = 12e9
 DOUBLED_FROM_GBS = 25.0
 DOUBLED_FROM_HOPPER_GBS = 50.0
 FEW_CHANNELS = 4
+# Heads of NVLink SHARP up to which the search has time to raise their rate between nodes.
+RAISED_HEADS = 16
 # Rings that the search puts on each NIC, and the rate of one, by network, where a log says so and the rate of the NIC
 # does not: 4 GH200 with 4 NICs on Slingshot have 12 rings, doubled to 24 channels (log of NCCL 2.26.2 with aws-ofi-nccl
 # 1.13.0). The log does not say their rate; from 12 to 22 GB/s NCCL's choices are the same, and on two machines those
@@ -157,11 +159,45 @@ def tree_intra(gpu: str, n: int, rate: float, inside: float, per_node: int) -> f
 
 
 def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
-    """One channel for each GPU of the machine, which heads it, at the fastest rate at which all fit."""
+    """One channel for each GPU of the machine, which heads it, at the fastest rate at which all fit.
+
+    A channel takes its rate once of every GPU's links, and twice of its head's (ncclTopoSearchTryNvls).
+    """
     for gbs in CHANNEL_GBS[gpu]:
-        if n_gpus * gbs * 1e9 <= inside * (1 + _FIT):
+        if (n_gpus + 1) * gbs * 1e9 <= inside * (1 + _FIT):
             return n_gpus, gbs * 1e9
     return 0, 0.0
+
+
+def nvls_inter(gpu: str, n: int, rate: float, outside: float, n_nics: int) -> float:
+    """Return the rate between nodes of each of `n` channels of NVLink SHARP.
+
+    With the rate inside left as it is, the search raises the one between nodes until it is twice as much or does not
+    fit the NICs (second pass of ncclTopoCompute, since 2.19); where the NICs are slower it lowers both. In a rack it
+    has used up its time by then: a table of 20 racks of GB200 has the rates of trees, which raised ones would hide.
+
+    Parameters
+    ----------
+    gpu : str
+        Generation.
+    n : int
+        Number of channels.
+    rate : float, bytes/s
+        Rate of each inside a node.
+    outside : float, bytes/s
+        Bandwidth of a NIC.
+    n_nics : int
+        NICs of a machine.
+
+    Returns
+    -------
+    float, bytes/s
+        The rate; 0 if even the slowest does not fit.
+    """
+    most = next((gbs * 1e9 for gbs in sorted(CHANNEL_NET_GBS[gpu]) if gbs * 1e9 >= 2 * rate), float("inf"))
+    most = most if n <= RAISED_HEADS else rate
+    fitting = (gbs * 1e9 for gbs in CHANNEL_NET_GBS[gpu] if n_nics * int(outside / (gbs * 1e9) + _FIT) >= n)
+    return next((speed for speed in fitting if speed <= most), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

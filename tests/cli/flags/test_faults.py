@@ -113,7 +113,7 @@ def test_a_collective_runs_on_every_fabric_with_its_routing(commsim, topology, r
     ("topology", "routing", "what"),
     [
         ("star:n_hosts=4", "dimension_order", "dimension_order routing needs a grid"),
-        ("star:n_hosts=4", "valiant", "valiant routing needs groups"),
+        ("star:n_hosts=4", "minimal", "minimal routing needs groups"),
         ("ring:n_hosts=4", "dmodk", "dmodk routing needs a tree"),
     ],
 )

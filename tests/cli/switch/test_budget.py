@@ -3,7 +3,7 @@ import pytest
 
 def test_the_table_says_what_is_used_and_what_it_costs(commsim):
     flags = "--system switchml_rdma --hardware tofino-1 --pool-size 512 --elements-per-packet 256 --jobs 1 --workers 8"
-    rows = commsim.results("switch", "budget", *flags.split())["results"]
+    rows = commsim.results("switch", "budget", *flags.split(), "-v")["results"]
     assert rows[0]["value_B"] == 2**20
     assert (rows[0]["recirculations_adding"], rows[0]["recirculations_reading"]) == (3, 7)
     assert (rows[0]["ports_looped_back"], rows[0]["ports_for_hosts"], rows[0]["max_workers"]) == (48, 16, 16)
@@ -30,7 +30,8 @@ def test_hyphens_and_underscores_mean_the_same(commsim, hardware, system):
     ("flags", "message"),
     [
         (("--pool-size", 9000, "--jobs", 2), "what would fit, all else as asked: a pool of 2048 slots"),
-        (("--elements-per-packet", 300), "at most 256 elements fit"),
+        (("--system", "switchml_udp", "--elements-per-packet", 300), "at most 256 elements fit"),
+        (("--elements-per-packet", 48), "switchml_rdma sends packets of 64 or 256 elements, got 48"),
         (("--workers", 20), "what would fit, all else as asked: 16 workers"),
         (("--system", "switchml_rdm"), "unknown switch system 'switchml_rdm'; did you mean switchml_rdma?"),
         (("--system", "switchml_udp:elements_per_packet=64", "--elements-per-packet", 64), "is given twice"),

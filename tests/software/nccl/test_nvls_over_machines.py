@@ -3,10 +3,11 @@
 import pytest
 
 from collectives.nccl.call import Call
+from commsim.scenario import prepare
 from commsim.software.nccl.gpu_costs import Plugin, Primitives, costs
 from commsim.software.nccl.in_switch import loop_of, nvls_time
 from commsim.software.nccl.prediction import Site, predict, switch_rate
-from commsim.software.nccl.search import Channels, Setting
+from commsim.software.nccl.search import Channels, Setting, nvls_channels, nvls_inter
 from commsim.software.nccl.steps import Ways, tree_time
 
 GB, GIB, KIB = 1e9, 2**30, 1024
@@ -60,3 +61,43 @@ def test_two_machines_wait_for_the_warps_that_gather_and_not_for_their_nics():
     fast, slow = (predict(site(2, n), "all_reduce", 16 * GIB, "nvls_tree", "simple").seconds for n in (8, 4))
     assert 16 * GIB / fast == pytest.approx(57.7e9 * 8 * 16 / 30, rel=0.03)
     assert 16 * GIB / slow == pytest.approx(4 * 48.85e9, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("n_nics", "nic", "rate"),
+    [(8, 50e9, 48e9), (8, 25e9, 24e9), (4, 50e9, 24e9), (16, 25e9, 24e9), (1, 50e9, 6e9)],
+)
+def test_the_search_raises_nvlink_sharp_s_rate_between_nodes_as_far_as_nics_go(n_nics, nic, rate):
+    """8 heads of 40 GB/s inside: twice what a NIC of 200 Gb/s, and less than what one of 400 Gb/s carries."""
+    n, inside = nvls_channels("hopper", 8, 370.8e9)
+    assert (n, inside) == (8, 40e9)
+    assert nvls_inter("hopper", n, inside, nic, n_nics) == rate
+
+
+def test_a_head_s_links_carry_its_channel_twice():
+    assert nvls_channels("blackwell", 8, 721.8e9) == (8, 80e9)  # 9 x 80 GB/s fit, 9 x 90 do not
+    assert nvls_channels("hopper", 4, 370.8e9) == (4, 60e9)
+    n, inside = nvls_channels("blackwell", 32, 721.8e9)
+    assert nvls_inter("blackwell", n, inside, 50e9, 72) == inside  # in a rack the search has no time to raise it
+
+
+@pytest.mark.parametrize("n_nodes", [4, 8, 32])
+def test_with_a_network_that_adds_nvlink_sharp_is_taken_at_every_large_size(n_nodes):
+    """Its 8 x 48 GB/s are above half of the 8 x 48 GB/s of CollNet's chains; what it takes is below a ring's bound."""
+    for size in (64 * 2**20, 128 * 2**20, GIB, 8 * GIB):
+        plan = prepare("nccl_all_reduce:version=2.30", f"dgx-h100:sharp=on@star:machines={n_nodes}")
+        found = predict(plan.launch.site, "all_reduce", size)
+        assert found.how == "nvls/simple"
+        if size >= GIB:
+            assert found.seconds < 2 * size / (8 * 50e9)
+            assert size / found.seconds == pytest.approx(0.85 * 370.8e9 / (9 / 8), rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("version", "how"), [("2.25", "tree/simple"), ("2.26", "nvls_tree/simple"), ("2.30", "nvls_tree/simple")]
+)
+def test_a_tree_by_one_nic_has_less_of_its_rate_since_2_26(version, how):
+    """Two machines of 8 B200: 331 GB/s for trees, 0.85 of it where one NIC serves both ways, and 320 for NVLS trees."""
+    site = prepare(f"nccl_all_reduce:version={version}", "hgx-b200@star:machines=2").launch.site
+    assert site.setting.one_nic_tree
+    assert predict(site, "all_reduce", 2**30).how == how

@@ -35,7 +35,9 @@ def test_machines_on_a_fabric_are_nodes_and_their_nics_limit_the_channels():
     ring = found.channels["ring"]
     assert (ring.n, ring.inter) == (8, 45e9)  # 8 NICs of 48 GB/s, but 8 times 48 GB/s are above NVLink's 370.8
     assert ring.path_inter == "PIX"
-    assert not found.one_nic_tree
+    assert found.one_nic_tree  # no second GPU is near a NIC, and since Hopper a tree then goes both ways by one
+    assert not derive("dgx-a100@star:machines=4").one_nic_tree
+    assert not derive("gb200-nvl72@star:machines=2").one_nic_tree  # behind the CPU of two GPUs
     faster = derive("dgx-h100@star:machines=4,bandwidth=400Gbps", nic=25e9)
     assert faster.channels["ring"].inter == 24e9
 

@@ -11,6 +11,7 @@ from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import direct_time, loop_of, nvls_time
+from commsim.software.nccl.intervals import intervals
 from commsim.software.nccl.prediction import Site, chosen, over_releases, predict
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
@@ -282,13 +283,13 @@ def test_rates_of_large_all_reduces_on_8_h100(site, how, busbw):
 
 
 def test_a_prediction_has_the_interval_of_its_machines_and_size():
-    known, ring = costs(), Channels(4, 24e9, 24e9)
+    ring = Channels(4, 24e9, 24e9)
     where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
-    sites = {"one": one_machine(), "several": Site(where, 370.8e9, nics=100e9, network="infiniband")}
+    sites = {"machine": one_machine(), "infiniband": Site(where, 370.8e9, nics=100e9, network="infiniband")}
     for machines, site in sites.items():
         for size, name in ((1024, "small"), (2**16, "middle"), (64 * MIB, "large")):
             p = predict(site, "all_reduce", size)
-            low, high = known.spread[machines, name]
+            low, high = intervals()[machines, name]
             assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
             assert 0.5 < low < 1 < high < 3
 

@@ -93,6 +93,10 @@ def test_a_small_buffer_takes_more_hops():
         ("gpu=cdna3", "gpu= must be one of volta, ampere, hopper, blackwell, got 'cdna3'"),
         ("collnet=maybe", "collnet= must be one of true, false, got 'maybe'"),
         ("buffer=5000B", "buffer= must be a multiple of 4096 B up to 1 GiB, got '5000B'"),
+        (
+            "nvlss=none",
+            "has no parameter 'nvlss'; .*, graph, tuner, gpu, cpu, nvls, nic, net_type, net_latency, collnet, min",
+        ),
         ("max_ctas=0", "max_ctas= must be 1..64, got '0'"),
         ("min_ctas=9,max_ctas=3", r"min_ctas= must be up to max_ctas= \(3\), got 9"),
         ("graph=g.xml,channels=4:20GB/s", "graph= and channels= both give the channels"),

@@ -1,0 +1,208 @@
+"""Intervals of NCCL's and RCCL's predictions, from operators left out: writes ``commsim/software/nccl/intervals.toml``.
+
+python -m benchmarks.nccl_tables.intervals --data DIR [--data DIR] [--check]
+
+Kinds of machines (:mod:`commsim.software.nccl.intervals`) and three ranges of sizes have an interval each: of healthy
+tables that nothing was fitted on, measured over predicted time, the 10th and the 90th percentile, each operator with
+the same weight. The two are moved apart (or together) around their middle by the factor with which, of operators that
+are left out one after another, nearest to 80 % of the rows lie inside. A class with fewer than two operators or four
+tables takes the interval of all sizes of its kind, and a kind with as few has none. RCCL's constants were chosen on
+most of its tables, so that these count there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.nccl_tables import amd
+from benchmarks.nccl_tables.asked import Asked, has_questions, operator_of, predicted_rows, read_asked
+from benchmarks.nccl_tables.machines import Table, read_tables
+from benchmarks.nccl_tables.peaks import read_peaks
+from benchmarks.nccl_tables.rows import usable
+from commsim.report.terminal import print_table
+from commsim.scenario import prepare
+from commsim.software.nccl.gpu_costs import Costs, costs
+from commsim.software.nccl.intervals import PATH, RCCL, SIZES, Intervals, kind_of, size_class
+from commsim.software.nccl.prediction import predict
+
+STATED, LOW, HIGH = 0.8, 0.1, 0.9
+LEAST_OPERATORS, LEAST_TABLES = 2, 4
+# Factors that are tried, of the distance of the percentiles.
+STRETCHES = np.geomspace(0.3, 4.0, 60)
+HEAD = """\
+# Measured over predicted time between which about 80 % of the rows of an operator lie that nothing is known of, by
+# kind of machines and size (small: below 64 KiB, middle: below 16 MiB, large). Written from healthy public tables that
+# nothing was fitted on by `python -m benchmarks.nccl_tables.intervals`; a kind that is not here has no interval.
+"""
+
+
+class Score(NamedTuple):
+    """A row: who measured it, its table, kind and size class, and the logarithm of measured over predicted."""
+
+    operator: str
+    table: str
+    kind: str
+    size: str
+    log: float
+
+
+def scores_of_tables(tables: Iterable[Table], known: Costs) -> list[Score]:
+    """Score healthy tables that nothing was fitted on."""
+    found = []
+    for t in tables:
+        if not t.healthy or t.is_fitted(known) or t.site is None or usable(t, known):
+            continue
+        kind = kind_of(t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network)
+        for size, time in t.rows:
+            if size >= t.trusted_from:
+                ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds)
+                found.append(Score(operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours))))
+    return found
+
+
+def scores_of_amd(folder: Path) -> list[Score]:
+    """Score RCCL's tables."""
+    return [
+        Score(operator_of(t.name), t.name, RCCL, size_class(size), float(-np.log1p(error)))
+        for t in amd.read(folder) for (size, _), error in zip(t.rows, amd.errors(t), strict=True)
+    ]  # fmt: skip
+
+
+def scores_of_asked(tables: Sequence[Asked]) -> list[Score]:
+    """Score tables that say their question; those of MPI are no library's."""
+    kept = [t for t in tables if t.healthy == "yes" and t.collective]
+    kinds = {t.id: kind_of_asked(t) for t in kept}
+    return [
+        Score(row["operator"], row["table"], kinds[row["table"]], size_class(row["bytes"]),
+              float(np.log(row["measured"] / row["predicted"])))
+        for row in predicted_rows(kept)[0]
+    ]  # fmt: skip
+
+
+def kind_of_asked(table: Asked) -> str:
+    """Return the kind of machines of a question."""
+    if table.collective.startswith("rccl"):
+        return RCCL
+    site = prepare(table.collective, table.topology, n_ranks=table.n_ranks).launch.known_site  # type: ignore[attr-defined]
+    return "" if site is None else kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network)
+
+
+def all_scores(folders: Iterable[Path]) -> list[Score]:
+    """Score all tables of some folders, of both forms."""
+    found: list[Score] = []
+    for folder in folders:
+        if has_questions(folder):
+            found += scores_of_asked([*read_asked(folder), *read_peaks(folder)])
+        else:
+            found += [*scores_of_tables(read_tables(folder), costs()), *scores_of_amd(folder)]
+    return [score for score in found if score.kind]
+
+
+def interval(scores: Sequence[Score], stretch: float) -> tuple[float, float]:
+    """Return the percentiles of some rows, each operator with the same weight, moved apart around their middle."""
+    logs = np.array([score.log for score in scores])
+    names = [score.operator for score in scores]
+    weights = np.array([1 / names.count(name) for name in names])
+    order = np.argsort(logs)
+    share = np.cumsum(weights[order]) / weights.sum()
+    low, high = (logs[order][np.searchsorted(share, q)] for q in (LOW, HIGH))
+    middle, half = (low + high) / 2, stretch * (high - low) / 2
+    return float(np.exp(middle - half)), float(np.exp(middle + half))
+
+
+def inside(scores: Sequence[Score], stretch: float) -> np.ndarray:
+    """Return which rows lie in the interval of the other operators, bool[n]."""
+    found = np.zeros(len(scores), np.bool_)
+    for name in {score.operator for score in scores}:
+        low, high = np.log(interval([s for s in scores if s.operator != name], stretch))
+        for i, score in enumerate(scores):
+            if score.operator == name:
+                found[i] = low <= score.log <= high
+    return found
+
+
+def calibrated(scores: Sequence[Score]) -> tuple[tuple[float, float], float]:
+    """Return the interval of some rows, and the share of rows of operators left out that lie in theirs."""
+    shares = [float(inside(scores, stretch).mean()) for stretch in STRETCHES]
+    best = int(np.argmin(np.abs(np.array(shares) - STATED)))
+    return interval(scores, float(STRETCHES[best])), shares[best]
+
+
+def is_enough(scores: Sequence[Score]) -> bool:
+    """Whether an interval can be left to some rows: of several operators and tables."""
+    return len({s.operator for s in scores}) >= LEAST_OPERATORS and len({s.table for s in scores}) >= LEAST_TABLES
+
+
+def made(scores: Sequence[Score]) -> tuple[dict[tuple[str, str], tuple[float, float]], list[list[str]]]:
+    """Return the intervals of all classes, and the lines of a table about them."""
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    lines = []
+    for kind in dict.fromkeys(score.kind for score in scores):
+        every = [score for score in scores if score.kind == kind]
+        for _, size in SIZES:
+            own = [score for score in every if score.size == size]
+            of = own if is_enough(own) else every
+            counts = [kind, size, str(len({s.operator for s in own})), str(len({s.table for s in own})), str(len(own))]
+            if not is_enough(of):
+                lines.append([*counts, "no interval", "-"])
+                continue
+            found[kind, size], share = calibrated(of)
+            low, high = found[kind, size]
+            lines.append(
+                [*counts, f"{low:.3f} to {high:.3f}", f"{share:.0%}" + (" (all sizes)" if of is every else "")]
+            )
+    return found, lines
+
+
+def coverage(scores: Sequence[Score]) -> dict[str, tuple[int, int]]:
+    """Return by kind how many rows lie in the interval that all other operators give, and how many there are."""
+    found: dict[str, tuple[int, int]] = {}
+    for kind in dict.fromkeys(score.kind for score in scores):
+        every = [score for score in scores if score.kind == kind]
+        for operator in {score.operator for score in every}:
+            others, _ = made([score for score in every if score.operator != operator])
+            for score in every:
+                if score.operator == operator and (kind, score.size) in others:
+                    low, high = np.log(others[kind, score.size])
+                    some, n = found.get(kind, (0, 0))
+                    found[kind] = some + bool(low <= score.log <= high), n + 1
+    return found
+
+
+def written(intervals: Intervals) -> str:
+    """Return the text of the file."""
+    parts = []
+    for kind in dict.fromkeys(kind for kind, _ in intervals):
+        own = [(size, pair) for (of, size), pair in intervals.items() if of == kind]
+        parts.append(f"[{kind}]\n" + "".join(f"{size} = [{low:.3f}, {high:.3f}]\n" for size, (low, high) in own))
+    return "\n".join([HEAD, *parts])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the intervals and print their coverage."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.nccl_tables.intervals", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--data", required=True, action="append", metavar="DIR", help="folder of tables; repeatable")
+    parser.add_argument("--check", action="store_true", help="only print; write nothing")
+    flags = parser.parse_args(argv)
+    scores = all_scores(map(Path, flags.data))
+    intervals, lines = made(scores)
+    print_table(["kind", "size", "operators", "tables", "rows", "interval", "left out: inside"], lines)
+    found = coverage(scores)
+    total = [sum(part) for part in zip(*found.values(), strict=True)]
+    print_table(["kind", "rows", "inside"], [[k, str(n), f"{some / n:.0%}"] for k, (some, n) in found.items()],
+                "operators left out of everything, the factor too")  # fmt: skip
+    print(f"# inside: {total[0]} of {total[1]} rows ({total[0] / total[1]:.0%}), operators left out")
+    if not flags.check:
+        PATH.write_text(written(intervals), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
