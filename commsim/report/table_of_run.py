@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS, meaning_of_size
-from commsim.core.remark import as_remarks
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
@@ -199,7 +199,8 @@ def parts_of(
 
             marked = any(result.counters.get("marks", 0) for result in results)
             queues = told_queues(wish.transport, plan.network, marked=marked)
-            parts.append(Lines([f"# {line}" for line in (*queues, *unmet(results, wish.transport))]))
+            said += as_remarks(queues, "queues")
+            said += [Remark("transport-unmet", line, needed=True) for line in unmet(results, wish.transport)]
         if verbose:
             from commsim.engine.ways.catalog import named
 
@@ -211,8 +212,9 @@ def parts_of(
 
 
 def met_by_packets(result: Result, whose: str = "") -> tuple[str, ...]:
-    """Return a line of what packets met with; `whose` they are, where the size does not say it."""
-    known = [f"{result.counters[name]:.0f} {words}" for name, words in PACKETS.items() if name in result.counters]
+    """Return a line of what packets met with, where some did; `whose` they are, where the size does not say it."""
+    met = {name: words for name, words in PACKETS.items() if result.counters.get(name, 0) or name == "packets"}
+    known = [f"{result.counters[name]:.0f} {words}" for name, words in met.items() if name in result.counters]
     queue = result.counters.get("peak_queue_bytes")
     known += [] if queue is None else [f"longest queue {queue:.0f} B"]
     return (f"# packets of {whose or f'{result.size:.0f} B'} : {', '.join(known)}",) if known else ()
