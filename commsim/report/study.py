@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 PREDICTED = (
     "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
     "p5_s", "p95_s", "n_samples", "low_s", "high_s", "method",
+    "fastest_s", "slowest_s", "n_hashes", "whole_s", "faults_cost", "limited_by", "limit_busy",
 )  # fmt: skip
 # Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")

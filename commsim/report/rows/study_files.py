@@ -23,7 +23,7 @@ from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, made_by, 
 
 # What each message of ``commsim traffic`` has.
 MESSAGE = {"received_s", "finished_s", "slowdown"}
-_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method"}
+_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method", "limited_by"}
 
 
 def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, dict[str, Any]]:
