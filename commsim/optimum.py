@@ -28,6 +28,7 @@ def lower_bound(
     seed: int | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
+    overhead: float | str | None = None,
     root: int = 0,
     anywhere: bool = False,
 ) -> LowerBound:
@@ -37,7 +38,7 @@ def lower_bound(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network, n_ranks, placement, seed, fail, scale
+    network, n_ranks, placement, seed, fail, scale, overhead
         Same as in :func:`scenario_of`.
     root : int
         Root, of operations that have one.
@@ -47,12 +48,14 @@ def lower_bound(
     Examples
     --------
     >>> import commsim as cs
-    >>> least = cs.lower_bound("all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=0us")
+    >>> least = cs.lower_bound("all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=0us", overhead="0us")
     >>> least.time(100e6) == 2 * 3 / 4 * 100e6 / 12.5e9
     True
     """
     operation, root = checked("operation", operation), checked("root", root)
-    asked = scenario_of("", network, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale)
+    asked = scenario_of(
+        "", network, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, overhead=overhead
+    )
     return bound_of(asked, operation, root=root, anywhere=anywhere)
 
 

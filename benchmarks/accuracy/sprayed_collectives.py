@@ -80,7 +80,7 @@ def play(collective: str, ratio: str, fabric: str, cables: str, size: float, see
     spent = time.process_time() - begin
     flow = cs.predict(collective, network, size, routing=routing, seed=seed, overhead="0us", **given)
     operation = "all_to_all" if collective.endswith("all_to_all") else "all_reduce"
-    least = cs.lower_bound(operation, network, seed=seed, **given).time(size)
+    least = cs.lower_bound(operation, network, seed=seed, overhead="0us", **given).time(size)
     return {
         "time_s": result.time, "flow_s": flow.time, "bound_s": least, "cpu_s": round(spent, 2),
         "worst_message": _worst(plan.at_with(size, wish), result, size),

@@ -35,7 +35,19 @@ def test_results_that_are_no_runs_are_not_simulated_again(commsim, tmp_path):
 def test_what_packets_wait_in_switches_is_not_called_overhead(commsim, tmp_path):
     """Without any overhead `diff` named store and forward so."""
     for name, more in (("a", ()), ("b", ("--engine", "packet"))):
-        line = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M", *more)
+        line = (
+            "run",
+            "ring_all_reduce",
+            "--topology",
+            "star:n_hosts=4",
+            "-b",
+            "1M",
+            "-e",
+            "1M",
+            "--overhead",
+            "0us",
+            *more,
+        )
         assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
     answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail")
     path = {one["cause"]: (one["a_s"], one["b_s"]) for one in answer["critical_path"]}
@@ -112,7 +124,20 @@ def test_what_changed_is_summed_up_and_shown_in_detail(commsim, tmp_path, more):
     fabric = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription={}"
     names = ("direct_all_to_all", *more)
     for name, ratio in (("a", 2), ("b", 1)):
-        line = ("run", *names, "--topology", fabric.format(ratio), "-b", "1M", "-e", "4M", "-f", "4")
+        line = (
+            "run",
+            *names,
+            "--topology",
+            fabric.format(ratio),
+            "-b",
+            "1M",
+            "-e",
+            "4M",
+            "-f",
+            "4",
+            "--overhead",
+            "0us",
+        )
         assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
     printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail").out
     assert "# faster in B: direct_all_to_all (B/A 0.7" in printed

@@ -38,9 +38,9 @@ def test_an_unknown_preset_is_one_line(commsim, verb):
 def test_the_heading_says_how_packets_are_sent(commsim):
     run = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K")
     assert commsim(*run, "--engine", "packet", "--transport", "dctcp").code == 0
-    assert "4 ranks, engine packet, transport dctcp, no overhead per message\n" in commsim.out
+    assert "4 ranks, engine packet, transport dctcp, 1 us of overhead per message\n" in commsim.out
     assert commsim(*run, "--engine", "packet", "--preset", "uec").code == 0
-    assert "4 ranks, engine packet, transport nscc, balancing mixed, no overhead per message\n" in commsim.out
+    assert "4 ranks, engine packet, transport nscc, balancing mixed, 1 us of overhead per message\n" in commsim.out
     assert "--preset needs engine packet, got engine flow: add --engine packet" in commsim.refuses(
         *run, "--preset", "uec"
     )

@@ -118,7 +118,7 @@ def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
     argv = ("--topology", STAR, "--scale", "link:h3:*=0.5", "-b", "1M", "-e", "1M")
     (made,) = commsim.results("synthesize", *argv, "--operation", "all_reduce", "-o", path)["results"]
     assert "routes and weights" in commsim.out
-    (run,) = commsim.results("run", "--overhead", "0us", *argv, "--collective", path)["results"]
+    (run,) = commsim.results("run", *argv, "--collective", path)["results"]
     assert run["time_s"] == pytest.approx(made["time_s"], rel=1e-9)
     assert commsim("schedule", "check", path).code == 0
 
@@ -151,7 +151,7 @@ def test_every_range_of_sizes_gets_a_file_of_msccl_and_nccl_its_own_rules(commsi
     """Ranges join without a gap, and each file holds a proved schedule for its sizes alone."""
     folder, rules = tmp_path / "msccl", tmp_path / "rules.csv"
     argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "1K", "-e", "4M", "-f", "64", "--overhead", "1us")
-    tree = commsim.results("synthesize", "--overhead", "0us", *argv, "--msccl", folder, "--tuner-csv", rules)
+    tree = commsim.results("synthesize", *argv, "--msccl", folder, "--tuner-csv", rules)
     ranges = tree["ranges"]
     assert (ranges[0]["low_B"], ranges[-1]["high_B"]) == (1 << 10, 4 << 20)
     assert all(a["high_B"] + 1 == b["low_B"] and a["chosen"] != b["chosen"] for a, b in itertools.pairwise(ranges))

@@ -27,7 +27,9 @@ class Communication(Faults, WithJson):
     TITLE: ClassVar[str] = "cost of communication"
     bandwidth: str | None = flag(metavar="RATE", help="rate of each worker in each direction, such as 100Gbps")
     latency: str | None = flag(metavar="TIME", help="time of each step of a collective and of a message (default: 0s)")
-    overhead: str | None = flag(metavar="TIME", help="time per message at the sender (default: the network's, or 0s)")
+    overhead: str | None = flag(
+        metavar="TIME", help="time per message at the sender (default: 1us; with --bandwidth 0s)"
+    )
     recv_overhead: str | None = flag(metavar="TIME", help="with --network: time per message at the receiver")
     reduce_rate: str | None = flag(metavar="RATE", help="with --network: rate at which a rank reduces, such as 10GB/s")
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")

@@ -222,6 +222,7 @@ class ReshardConfig(WithJson):
     local_bandwidth: str | None = flag(metavar="RATE", help="rate between the receivers, if they have another network")
     network: str | None = flag(metavar=TOPOLOGY, help="simulate on this network; the first host of --placement sends")
     placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of sender and receivers")
+    overhead: str | None = flag(metavar="TIME", help="with --network: time per message at the sender (default: 1us)")
 
 
 def run_reshard(config: ReshardConfig) -> Answer:
@@ -234,6 +235,8 @@ def run_reshard(config: ReshardConfig) -> Answer:
         raise InputError("--local-bandwidth goes with --bandwidth")
     if config.placement != "packed" and config.network is None:
         raise InputError("--placement goes with --network")
+    if config.overhead is not None and config.network is None:
+        raise InputError("--overhead goes with --network: the closed forms have none")
     rows = [_reshard_row(config, strategy) for strategy in STRATEGIES]
     title = f"{config.size} from one host to {config.receivers}"
     shown = [
@@ -256,6 +259,7 @@ def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
         closed = resharding_time(strategy, size, rate, config.receivers, n_chunks=config.chunks, local_bandwidth=local)
     if config.network is not None:
         simulated = simulated_resharding(
-            strategy, size, config.network, config.receivers, n_chunks=config.chunks, placement=config.placement
-        )
+            strategy, size, config.network, config.receivers, n_chunks=config.chunks, placement=config.placement,
+            overhead=config.overhead,
+        )  # fmt: skip
     return {"strategy": strategy, "size_B": size, "closed_form_s": closed, "flow_s": simulated}

@@ -28,7 +28,9 @@ class OnNetwork(Faults, WithJson):
         "--topology", "--network", metavar=TOPOLOGY, help="network (default: the GPU's machines behind one switch)"
     )
     placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of the ranks")
-    overhead: str | None = flag(metavar="TIME", help="time per message at the sender (default: the network's)")
+    overhead: str | None = flag(
+        metavar="TIME", help="time per message at the sender (default: 1us of hosts, 0s of machines' GPUs)"
+    )
     software: str | None = flag(metavar="NAME", help="communication library whose measured rate per port is used")
 
 

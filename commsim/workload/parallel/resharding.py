@@ -122,7 +122,7 @@ def _require(strategy: str, n_receivers: int, n_chunks: int) -> None:
 
 def simulated_resharding(
     strategy: str, size: float, network: str | Network, n_receivers: int, *, n_chunks: int = 64,
-    placement: str | Placement = "packed",
+    placement: str | Placement = "packed", overhead: float | str | None = None,
 ) -> float:  # fmt: skip
     """Simulate a piece on a network, and return its time in seconds; the sender is the first that is placed.
 
@@ -130,11 +130,11 @@ def simulated_resharding(
     ----------
     strategy, size, n_receivers, n_chunks
         Same as in :func:`resharding_time`.
-    network, placement
+    network, placement, overhead
         Same as in :func:`commsim.scenario.read.scenario_of`.
     """
     schedule = resharding_schedule(strategy, n_receivers, n_chunks)
-    return solve(scenario_of(schedule, network, placement=placement), [size]).results[0].time
+    return solve(scenario_of(schedule, network, placement=placement, overhead=overhead), [size]).results[0].time
 
 
 @dataclass(frozen=True, slots=True)

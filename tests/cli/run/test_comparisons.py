@@ -118,18 +118,20 @@ def test_what_a_dead_cable_costs_stands_beside_the_time_of_the_whole_network(com
     assert one["whole_s"] == commsim.results(*words, "--hashes", "1")["results"][0]["time_s"]
 
 
-def test_what_a_ranking_assumes_is_said_of_several_collectives(commsim):
+def test_several_collectives_have_the_times_of_a_ranking(commsim):
     """The same algorithms had other times, and another order, with --operation."""
-    told = "# no time per message is assumed here; the ranking of --operation all_reduce assumes 1 us per message: add "
-    small = ("-b", "1K", "-e", "1K")
-    two = ("run", "ring_all_reduce", "halving_doubling_all_reduce", "--topology", "star:n_hosts=4", *small)
-    assert commsim(*two, "-v").code == 0
-    assert told in commsim.out
-    times = {row["collective"]: row["time_s"] for row in commsim.results(*two, "--overhead", "1us")["results"]}
-    assert told not in commsim.out
+    two = (
+        "run",
+        "ring_all_reduce",
+        "halving_doubling_all_reduce",
+        "--topology",
+        "star:n_hosts=4",
+        "-b",
+        "1K",
+        "-e",
+        "1K",
+    )
+    times = {row["collective"]: row["time_s"] for row in commsim.results(*two)["results"]}
+    assert times == {row["collective"]: row["time_s"] for row in commsim.results(*two, "--overhead", "1us")["results"]}
     ranked = commsim.results("run", "--operation", "all_reduce", *two[3:])["results"]
     assert times.items() <= {row["collective"]: row["time_s"] for row in ranked}.items()
-    assert commsim(*two[:2], *two[3:], "-v").code == 0
-    assert told not in commsim.out
-    assert commsim("run", "--overhead", "0us", "ring_all_reduce", "ring_all_gather", *two[3:], "-v").code == 0
-    assert told not in commsim.out

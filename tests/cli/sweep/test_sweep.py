@@ -46,9 +46,11 @@ def sweep(tmp_path):
 def test_a_sweep_is_run_looked_at_asked_and_exported(commsim, sweep, tmp_path):
     results = tmp_path / "results"
     assert commsim("sweep", sweep, "-o", results, "--executor", "serial", "--limit", 1, "-v").code == 0
-    assert commsim.out == f"{results}: 1 point\n# software costs: no overhead per message\n"
+    assert commsim.out == f"{results}: 1 point\n# software costs: 1 us of overhead per message\n"
     assert commsim("sweep", "run", sweep, "-o", results, "--executor", "serial", "-v").code == 0
-    assert commsim.out == f"{results}: 4 points, 1 of them from before\n# software costs: no overhead per message\n"
+    assert (
+        commsim.out == f"{results}: 4 points, 1 of them from before\n# software costs: 1 us of overhead per message\n"
+    )
     assert commsim.err.splitlines()[-1] == "commsim sweep: 4 of 4 points, 1 of them from before"
     row = commsim.results("sweep", "status", results, "-v")["results"][0]
     assert row == {"n_points": 4, "n_done": 4, "n_failed": 0, "errors": []}
