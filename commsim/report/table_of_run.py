@@ -15,7 +15,7 @@ from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
-from commsim.report.title_of_network import costs_in_title, software_costs
+from commsim.report.title_of_network import costs_in_title, software_costs, spreading_in_title
 from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ def parts_of(
         engines = f"{engines}, {told_transport(wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
+    costs += spreading_in_title(plan.network, solution.scenario.routing)
     costs += hashes_in_title(results)
     if not groups:
         costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
