@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, NEWEST, Call, nvls_channels
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, microseconds
 
 from .choice import Cell, cells, fastest
@@ -19,7 +20,7 @@ from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
 # What is said of operation, bytes, the fastest choice with its time and upper bound in us, and of NCCL's choice.
-FASTER = "{} {} B: {} is predicted to take {} us (at most {}), less than the {} us of NCCL's choice {}"
+FASTER = "{} {} B: {} is predicted at {} us (at most {}), NCCL's choice {} at {} us"
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
 # channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
 FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
@@ -177,7 +178,7 @@ def predict(
 
 def faster_than_chosen(
     site: Site, operation: str, sizes: Iterable[float], algorithm: str = "", protocol: str = ""
-) -> list[str]:
+) -> list[Remark]:
     """Say once where what NCCL chooses is predicted to be slower than another choice by more than the error.
 
     Parameters
@@ -189,8 +190,8 @@ def faster_than_chosen(
 
     Returns
     -------
-    list of str
-        A line about the size at which the choice costs most, and how many others there are; nothing where every choice
+    list of Remark
+        One about the size at which the choice costs most, and how many others there are; nothing where every choice
         lies within the interval of the fastest, or where no interval is known.
     """
     if operation in EXCHANGES:
@@ -205,11 +206,12 @@ def faster_than_chosen(
             continue
         others += 1
         line = FASTER.format(operation, size, best.how, microseconds(best.seconds, 1), microseconds(best.high, 1),
-                             microseconds(taken.seconds, 1), taken.how)  # fmt: skip
+                             taken.how, microseconds(taken.seconds, 1))  # fmt: skip
         worst = max(worst, (taken.seconds / best.seconds, line))
     if others < 0:
         return []
-    return [worst[1] + (f"; also at {counted(others, 'other size')}" if others else "")]
+    also = f"also at {counted(others, 'other size')}" if others else ""
+    return [Remark("other-faster", worst[1], worst[0] - 1, details=also)]
 
 
 def over_releases(
