@@ -202,7 +202,7 @@ def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
 
 
 def test_messages_cost_what_a_ranking_assumes_unless_given(commsim):
-    """A ring of 16 has 30 messages in turn, and what is assumed is in the title; a switch's packets have its system's costs."""
+    """A ring of 16 has 30 messages in turn, and the title says the cost; a switch's packets have its system's costs."""
     argv = ("advise", "--topology", STAR, "--size", "4KiB", "--programmable", "--servers", "0")
     assumed = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "-v")["results"]}
     assert "1 us of overhead per message" in commsim.out

@@ -40,8 +40,7 @@ def test_the_cheapest_that_keeps_the_time_is_found_by_looking_at_all(tree, tmp_p
     truth = {}
     for n, rate in itertools.product((8, 16), RATES):
         network = f"star:n_hosts={n},bandwidth={rate},latency=1us"
-        time = max(min(predict(name, network, size, n_ranks=8, engine="alpha-beta",
-            overhead="0us").time for name in ALGORITHMS)
+        time = max(min(predict(name, network, size, n_ranks=8, engine="alpha-beta").time for name in ALGORITHMS)
                    for size in SIZES)  # fmt: skip
         truth[network] = (n * ({"100Gbps": 1, "200Gbps": 3, "400Gbps": 9}[rate] + 2) + 50, time)
     assert {o.topology: (o.cost, o.value) for o in found} == truth
@@ -58,8 +57,7 @@ def test_a_rate_is_kept_from_below(tree, tmp_path):
     tree["goal"] = {"keep": "busbw", "at_least": "1Gbps"}
     found = offers(tree, tmp_path)
     for offer in found:
-        busbw = [max(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta",
-            overhead="0us").busbw for name in ALGORITHMS)
+        busbw = [max(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta").busbw for name in ALGORITHMS)
                  for size in SIZES]  # fmt: skip
         assert offer.value == min(busbw)
         assert offer.keeps is (min(busbw) >= 125e6)
@@ -104,8 +102,7 @@ def test_topologies_of_different_cases_are_compared(tree, tmp_path):
         "star:bandwidth=200Gbps,n_hosts=8", "torus:bandwidth=200Gbps,dims=2x4", "fat_tree:bandwidth=400Gbps,k=4",
     }  # fmt: skip
     for offer in found:
-        assert offer.value == max(min(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta",
-            overhead="0us").time
+        assert offer.value == max(min(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta").time
                                       for name in ALGORITHMS) for size in SIZES)  # fmt: skip
 
 

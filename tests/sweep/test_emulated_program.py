@@ -46,7 +46,7 @@ def test_a_program_is_swept_over_ranks_algorithms_and_slow_links(program, capfd)
         more |= {"topology.scale": "link:h0->*=0.5; link:h1->*=1"} if scale != 1 else {}
         row = bench.row(0, point(program, ranks, **more))
         expected = predict(name, "star:n_hosts=8,bandwidth=10Gbps", N_BYTES, n_ranks=ranks,
-                           scale=["link:h0->*=0.5"] if scale != 1 else (), overhead="0us")  # fmt: skip
+                           scale=["link:h0->*=0.5"] if scale != 1 else ())  # fmt: skip
         assert row["n_ranks"] == ranks
         assert row["time_s"] == pytest.approx(expected.time, abs=10e-6)  # two barriers of the start and the end
         assert row["max_link_bytes"] == pytest.approx(float(expected.link_bytes.max()), rel=0.01)

@@ -20,7 +20,7 @@ def test_every_point_has_the_numbers_that_a_prediction_by_itself_has(small, tmp_
     for row in rows:
         network = f"star:n_hosts=8,bandwidth={row['topology.bandwidth'] * 8e-9:.0f}Gbps,latency=1us"
         found = predict(row["collective.name"], network, row["collective.size"], n_ranks=row["collective.ranks"],
-                        engine="alpha-beta", overhead="0us")  # fmt: skip
+                        engine="alpha-beta")  # fmt: skip
         assert (row["time_s"], row["busbw_Bps"], row["size_B"]) == (found.time, found.busbw, found.size)
         assert row["counters.transfers"] == found.counters["transfers"]
         assert row["error"] is None
@@ -128,7 +128,7 @@ def test_seeds_are_those_of_the_prediction(small, tmp_path):
     for row in rows[:2]:
         network = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
         found = predict("ring_all_reduce", network, 1024, n_ranks=4, engine="alpha-beta", start_jitter=1e-3,
-                        seed=row["seed"], overhead="0us")  # fmt: skip
+                        seed=row["seed"])  # fmt: skip
         assert row["time_s"] == found.time
     assert rows[0]["time_s"] != rows[1]["time_s"]
 
@@ -151,7 +151,7 @@ def test_the_engine_may_be_chosen_for_every_point(small, tmp_path):
     from commsim.scenario import prepare
     from commsim.scenario.auto import choose
 
-    small["engine"] = {"name": "auto", "tolerance": 0.5}
+    small["engine"] = {"name": "auto", "tolerance": 0.5, "overhead": "0us"}
     run_sweep(small, tmp_path / "r", "serial")
     rows = read_table(tmp_path / "r").to_pylist()
     for row in rows[:6]:

@@ -225,5 +225,5 @@ def seen_by(kernel: Kernel, network: Network) -> Network:
     fabric = (network.kind == SWITCH) & (network.machine < 0)
     between = fabric[network.src] & fabric[network.dst]
     share = np.where(nvlink, kernel.nvlink, np.where(between, 1.0, kernel.network))
-    overhead = network.overhead if network.overhead_given else 0.0  # the kernel's costs take the place of the usual one
+    overhead = network.overhead * network.overhead_given  # the kernel's costs take the place of the usual one
     return dataclasses.replace(network, bandwidth=network.bandwidth * share, overhead=overhead)
