@@ -27,7 +27,7 @@ from commsim.engine.ways.closed_form_proof import Loops
 from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.good_parameters import by_rails, count_rails
 from commsim.scenario.plans.nccl_files import Decided
-from commsim.scenario.plans.rccl_rings import rings_of_rccl
+from commsim.scenario.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.scenario.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
@@ -125,13 +125,10 @@ class NcclLaunch:
                 channels = ruled.get("channels", self._channels(cell.algorithm))
             chosen["channels"] = min(channels, max_channels(self.setting.version))
         if self.rccl is not None and self.operation in ALLOWED:
-            is_eight = (
-                [*map(len, self.machines)] == [8] and self.rings.get("rings") == "mesh" and "cycles" not in self.rings
-            )
             free = not {"rings", "algorithm"} & self.given.keys()
-            if free and self.operation == "all_reduce":
-                chosen |= self.rccl.schedule(size, len(self.machines), is_mesh_of_eight=is_eight)
-            chosen["protocol"] = self.rccl.protocol(size)
+            chosen |= schedule_of_rccl(
+                self.network, self.placement, self.machines, self.operation, size, self.rings, free=free
+            )
         if self.sharp is not None and len(self.sharp.switches) > 1 and chosen.get("algorithm") in IN_NETWORK:
             chosen["sharp"] = self.sharp.trees
         known = inspect.signature(self.build).parameters

@@ -40,7 +40,7 @@ from .site import efa_of
 
 # NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
 _ROW_OF = {"turing": "volta", "ada": "ampere"}
-_CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
+CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     if not gpu:
         gpu = "hopper"
         assumed.append(Assumption("GPUs are Hopper", "--gpu"))
-    cpu = given.cpu or _CPU_OF.get(hardware.get("cpu", ""), "")
+    cpu = given.cpu or CPU_OF.get(hardware.get("cpu", ""), "")
     if not cpu:
         cpu = "intel"
         assumed.append(Assumption("CPUs are Intel's", "--cpu"))
