@@ -230,7 +230,7 @@ def write_report(
     if not every:
         raise InputError("write_report needs at least one result, got none")
     known = [pair for one in every for pair in _with_solution(one)]
-    said = (text for solution, _ in known if solution is not None for text in solution.said)
+    said = (one for solution, _ in known if solution is not None for one in solution.said)
     name = Path(path).stem
     study = study_of_rows(name, [result.row() for _, result in known], {}, remarks=tuple(said))
     again = [(solution, result) for solution, result in known if solution is not None]

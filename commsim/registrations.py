@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.services import offer
+from commsim.core.registry import offer
 
 
 def _html(value: object) -> str:

@@ -85,8 +85,23 @@ def schema_of(verb: str, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     }
 
 
+def _of_remarks() -> dict[str, Any]:
+    """Return the schema of the remarks of an answer, which is the same of all verbs."""
+    types = {"effect": ["null", "number"], "needed": "boolean"}
+    properties = {
+        name: {"description": meaning, "type": types.get(name, "string")}
+        for name, meaning in description()["remark"].items()
+    }
+    return {
+        "type": "array",
+        "items": {"type": "object", "required": ["code", "effect", "text"], "properties": properties},
+    }
+
+
 def _schema(verb: str, values: Sequence[Any], path: tuple[str, ...]) -> dict[str, Any]:
     """Return a schema that all values have."""
+    if path == ("remarks",):
+        return _of_remarks()
     kinds = {_type(value) for value in values}
     if path and "null" in _meaning(verb, path).split():  # where no example happens to have none
         kinds.add("null")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
+from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_size, share
 from commsim.report.answer import Answer, Table, remarks
 from commsim.sparse.generate import PATTERNS
@@ -95,11 +96,12 @@ def _with_crossovers(ranking: Answer, advice: Advice, against: str | None) -> An
     """Return the ranking with the crossovers; without them where Ctrl-C ends the search."""
     from commsim.scenario.advice import Found
 
-    crossover, servers, said, code = Found(), Found(), tuple[str, ...](), 0
+    crossover, servers, said, code = Found(), Found(), tuple[Remark, ...](), 0
     try:
         crossover, servers = advice.crossover(against or ""), advice.servers()
     except KeyboardInterrupt:
-        said, code = ("interrupted: the ranking is complete, the search for crossovers is not",), INTERRUPTED
+        told = "interrupted: the ranking is complete, the search for crossovers is not"
+        said, code = (Remark("cut-off", told, needed=True),), INTERRUPTED
     parts = [*ranking.parts, *remarks((*crossover.remarks, *servers.remarks, *said))]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover.row, "servers": servers.row}}
     return dataclasses.replace(ranking, parts=parts, more=more, code=code, complete=None)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.operations import OPERATIONS, no_bytes, operation
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.limits import check_room_for_libraries
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.tables_of_questions import RANKS, table_of_ratios
@@ -72,7 +73,8 @@ def run(config: Config) -> Answer:
         parts, more = _parts_of_bounds(title, bounds, sizes)
         return Answer([*remarks((*said, *scenario.remarks)), *parts], [], more=more)
     if config.root:
-        said.append("--root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
+        told = "--root: no effect, each algorithm has its own root: --collective NAME:root=RANK"
+        said.append(Remark("option-unused", told, needed=True))
     one = [] if config.algorithm in ("all", "none") else [config.algorithm]
     named = [*one, *config.collective]
     has_faults = bool(config.fail or config.scale)
@@ -92,12 +94,12 @@ def run(config: Config) -> Answer:
     return Answer(shown, [one.row() for one in found.ratios], more=more)
 
 
-def _sizes(config: Config) -> tuple[list[int], list[str]]:
+def _sizes(config: Config) -> tuple[list[int], list[Remark]]:
     """Return the sizes that the operation can have, and a remark where those of the flags have no effect."""
     sizes = config.sizes()
     if not operation(config.operation).signals:
         return sizes, []
-    return [0], [no_bytes(config.operation)]
+    return [0], [Remark(SIZE_UNUSED, no_bytes(config.operation))]
 
 
 def _parts_of_bounds(
@@ -107,7 +109,7 @@ def _parts_of_bounds(
     from commsim.report.tables_of_questions import table_of_bounds
 
     said = [note for bound in bounds for note in bound.notes]
-    said += [_attained(bound) for bound in bounds if best_trees_of(bound) is not None]
+    said += [Remark("attained", _attained(bound)) for bound in bounds if best_trees_of(bound) is not None]
     more = {"bounds": [_bound_row(bound, size) for bound in bounds for size in sizes]}
     return [table_of_bounds(bounds, sizes, title), *remarks(said)], more
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, microseconds
 from commsim.limits import EXPECTED
 from commsim.real.connect import BACKENDS, reported_once, session
-from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.answer import Answer, Part, Table, comments, remarks
 from commsim.report.render import keep, tell
 
 from .flags import Verb, WithJson, flag, repeated, switched
@@ -79,12 +80,17 @@ def _calibrate(config: Config) -> Answer:
         if transport.rank:
             return Answer()
         assert network.curves is not None
-        said = _quality(calibration, network.curves)
+        said, written = _quality(calibration, network.curves), list[str]()
         if config.output:
             save(network, config.output)
-            said.append(f"written to {config.output}")
+            written = [f"written to {config.output}"]
         title = f"{network.name}, time of single steps (us), each rank's memory just written"
-        parts = [*remarks(before), _curves(network.curves, title), *remarks(said)]
+        disturbed = [Remark("disturbed", one, needed=True) for one in before]
+        parts = [
+            _curves(network.curves, title),
+            *comments(written),
+            *remarks([*disturbed, *as_remarks(said, "quality")]),
+        ]
         more = {"machine": network.curves.machine, "mark": network.curves.mark, "busy": calibration.busy}
         return Answer(parts, _json(network.curves), config.flags() | {"n_ranks": transport.size}, more)
 
@@ -236,7 +242,10 @@ def _validate(config: ValidateConfig) -> Answer:
         code = 1 if any(row.n_wrong for row in rows) else 0
         if transport.rank:
             return Answer(code=code)
-        parts = [*remarks(before), *_parts(rows, network(), transport, config.verbose)]
+        parts = [
+            *remarks(Remark("disturbed", one, needed=True) for one in before),
+            *_parts(rows, network(), transport, config.verbose),
+        ]
         flags = config.flags("verbose") | {"n_ranks": transport.size}
         return Answer(parts, [row.json() for row in rows], flags, _network_of(network()), code=code)
 
@@ -256,7 +265,7 @@ def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int,
     def keep_rows(number: int, rows: list[Row]) -> None:
         said = f"unfinished: {number} of {n_passes} passes were measured, and nothing is predicted yet"
         flags = config.flags("verbose") | {"n_ranks": n_ranks}
-        keep(Answer(remarks([said]), [row.json() for row in rows]), flags, path)
+        keep(Answer(remarks([Remark("unfinished", said, needed=True)]), [row.json() for row in rows]), flags, path)
 
     return keep_rows
 
@@ -282,7 +291,7 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, v
             "oversubscribed: more ranks than cores share this host; the errors of such rows are shown, and no median "
             "of errors and no count of intervals is made of them"
         )
-    return [_table(rows, title, verbose), *remarks(said)]
+    return [_table(rows, title, verbose), *comments(said)]
 
 
 def _table(rows: Sequence[Row], title: str, verbose: bool) -> Table:

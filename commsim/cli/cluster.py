@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, format_time
-from commsim.report.answer import Answer, Lines, Remarks, Table, remarks
+from commsim.report.answer import Answer, Lines, Table, comments, remarks
 from commsim.report.terminal import progress
 
 from .flags import Flags, Verb, WithJson, flag, switched
@@ -87,9 +88,10 @@ def run(config: RunConfig) -> Answer:
 
         write_picture(draw_outcomes(outcomes), config.plot)
     parts = [
+        *comments([_replayed(machines, small)]),
         *remarks(_about(config, machines, jobs, small)),
         Table(COLUMNS, [_row(one) for one in outcomes], least=LEAST),
-        *remarks([*unfilled(outcomes), *_gains(outcomes)]),
+        *remarks([*as_remarks(unfilled(outcomes), "unfilled"), *_gains(outcomes)]),
     ]
     rows = [one.row() for one in outcomes]
     return Answer(parts, rows, config.flags("plot"), lines=job_rows(outcomes) if config.csv else None)
@@ -112,16 +114,18 @@ def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
     return [(name, placing) for name in named or POLICIES for placing in placings or usual]
 
 
-def _gains(outcomes: list[Outcome]) -> Iterator[str]:
+def _gains(outcomes: list[Outcome]) -> Iterator[Remark]:
     """Describe for each policy how much faster iterations are with CASSINI, and what its shifts cost."""
     for best in (one for one in outcomes if one.placing == "cassini"):
         for other in (
             one for one in outcomes if one.policy == best.policy and one.placing in ("drawn", "random", "shuffled")
         ):
             mean, tail = best.times_faster(other)
-            yield f"{best.label}: iterations {mean:.2f} times faster than {other.label}, {tail:.2f} times at p99"
+            told = f"{best.label}: iterations {mean:.2f} times faster than {other.label}, {tail:.2f} times at p99"
+            yield Remark("gain", told, mean - 1)
         if best.shifts:
-            yield f"{best.label}: {best.shifts} shifts of running jobs, which waited {best.shift_delay:.3g} s in all"
+            told = f"{best.label}: {best.shifts} shifts of running jobs, which waited {best.shift_delay:.3g} s in all"
+            yield Remark("shifts", told)
 
 
 def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[TraceJob, ...]:
@@ -131,27 +135,33 @@ def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[Trac
     return small
 
 
-def _about(
-    config: RunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]
-) -> Iterator[str]:
-    """Describe what is replayed, what is left out, and what is assumed."""
+def _replayed(machines: Machines, small: tuple[TraceJob, ...]) -> str:
+    """Describe what is replayed: jobs on machines."""
     from commsim.core.network_queries import host_names
 
     network = machines.cluster.network
     host = dict(zip(network.nodes, host_names(network), strict=True))  # a seat may be a GPU of a machine
     size = f"{counted(machines.n_gpus, 'GPU')} of {counted(len({host[name] for name in machines.names}), 'host')}"
-    yield f"{counted(len(small), 'job')} on {size}, {network.name}"
+    return f"{counted(len(small), 'job')} on {size}, {network.name}"
+
+
+def _about(
+    config: RunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]
+) -> Iterator[Remark]:
+    """Describe what is left out, and what is assumed."""
     if len(small) < len(jobs):
-        yield f"left out: {counted(len(jobs) - len(small), 'job')} of more than {counted(config.largest or 0, 'GPU')}"
+        n, most = counted(len(jobs) - len(small), "job"), counted(config.largest or 0, "GPU")
+        yield Remark("jobs-left-out", f"left out: {n} of more than {most}", needed=True)
     if n_whole := sum(job.gpus >= machines.n_gpus for job in small):
-        yield (
-            f"{counted(n_whole, 'job')} with all GPUs of the cluster: each waits until no other one runs; --largest "
-            "leaves out jobs"
-        )
+        told = f"{counted(n_whole, 'job')} with all GPUs of the cluster: each waits until no other one runs"
+        yield Remark("jobs-of-all", told, n_whole / len(small), details="--largest leaves out jobs")
     if machines.inference.any():
-        yield f"inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
+        lent = int(machines.gpus[machines.inference].sum())
+        told = f"inference lends {lent} more GPUs, by the time of day (assumed)"
+        yield Remark("gpus-lent", told, lent / machines.n_gpus)
     if any(job.model for job in small):
-        yield "iteration times and traffic of models are assumed: commsim cluster models; --assume sets them"
+        told = "iteration times and traffic of models are assumed: commsim cluster models; --assume sets them"
+        yield Remark("models-assumed", told, needed=True)
 
 
 def _row(outcome: Outcome) -> list[str]:
@@ -208,7 +218,7 @@ def list_models(config: ModelsConfig) -> Answer:
         for model in models.values()
     ]
     columns = ["model", "size", "compute", "busy", "skewed", "cpu", "noise", "speeds"]  # as --assume takes them
-    return Answer([Remarks(said), Table(columns, rows)])
+    return Answer([*comments(said), Table(columns, rows)])
 
 
 class TraceConfig(Flags):
@@ -250,7 +260,7 @@ def trace(config: TraceConfig) -> Answer:
     mean = sum(job.gpus for job in jobs) / len(jobs)
     days = jobs[-1].submit / 86400
     said.append(f"{counted(len(jobs), 'job')} in {days:.2f} days, {mean:.2f} GPUs on average: {config.output}")
-    return Answer([Remarks(said)])
+    return Answer(comments(said))
 
 
 COMMANDS = {

@@ -69,7 +69,7 @@ def run(config: Config) -> Answer:
         parts.append(Lines([f"{config.plot}: written"]))
     more: dict[str, Any] = {
         "summary": {name: getattr(found.summary, name) for name in found.summary.__slots__},
-        "explanations": list(found.reasons),
+        "explanations": [str(one) for one in found.reasons],
     }
     chosen = {"collective": found.collective or config.collective}
     return Answer(parts, [pair.row() for pair in found.pairs], config.flags() | chosen, more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import parse_cost, parse_nccl_size
 from commsim.report.answer import Answer, Lines, remarks
 
@@ -109,7 +110,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
         n_helpers=reading.helpers,
     )
     lost = convert(source, target, context, reading.from_, writing.to)
-    return Answer([*remarks(lost), Lines([f"{target}: written"])])
+    return Answer([*remarks(Remark("lost", one, needed=True) for one in lost), Lines([f"{target}: written"])])
 
 
 def formats(kind: str = "") -> Answer:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import counted
-from commsim.report.answer import Answer, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Part, Table, comments, remarks
 
 from .flags import Verb, WithJson, flag, switched
 
@@ -80,7 +81,7 @@ def run(config: Config) -> Answer:
             _largest(*one, _most_changed(found, sizes))
             for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
         )
-        parts += remarks(_no_paths({config.a: why_a, config.b: why_b}))
+        parts += remarks(as_remarks(_no_paths({config.a: why_a, config.b: why_b}), "no-path"))
         if run_a is not None and run_b is not None:
             path, links = runs_beside(run_a, run_b)
             what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
@@ -88,14 +89,14 @@ def run(config: Config) -> Answer:
             if apart := [one for one in links if one["a_s"] != one["b_s"]]:
                 parts.append(_sides(apart, "link", "busy time of the links that differ most, us"))
             if config.timeline is not None:
-                parts.append(Remarks([_write_timeline(run_a, run_b, config.timeline)]))
+                parts += comments([_write_timeline(run_a, run_b, config.timeline)])
                 written = True
     if config.timeline is not None and not written:
         raise InputError("--timeline needs a run in detail of both results")
     if config.output is not None:
         left_out = write_page(read_together((config.a, config.b)), config.output)
         said = [f"figure left out: {name}: {why}" for name, why in left_out.items()]
-        parts += remarks([*said, f"{config.output}: written"])
+        parts += comments([*said, f"{config.output}: written"])
     more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
@@ -112,10 +113,10 @@ def _schedules(config: Config) -> Answer:
     said, differs = compare_schedules(read_schedule(config.a), read_schedule(config.b))
     cells = [[name, _word(x), _word(y)] for name, (x, y) in [*differs.items()][:MAX_LISTED]]
     title = "sent: parts of the size, by sender and receiver"
-    parts: list[Part] = [*remarks([f"A: {config.a}", f"B: {config.b}", said])]
+    parts: list[Part] = [*comments([f"A: {config.a}", f"B: {config.b}", said])]
     parts += [Table(["what", "A", "B"], cells, title)] if cells else []
     if len(differs) > MAX_LISTED:
-        parts += remarks([f"{len(differs) - MAX_LISTED} more differences; --json has all"])
+        parts += comments([f"{len(differs) - MAX_LISTED} more differences; --json has all"])
     more: dict[str, Any] = {"only_a": [], "only_b": [], "critical_path": [], "links": []}
     more["differs"] = {name: {"a": x, "b": y} for name, (x, y) in differs.items()}
     return Answer(parts, [], config.flags("timeline", "output"), more)
@@ -158,7 +159,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         said += [f"only in {side}: {one}" for one in shown]
         if len(only) > MAX_LISTED:
             said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
-    return [Remarks(files, shown=True), table, *remarks([*_changed(found), *said])]
+    return [*comments(files), table, *comments([*_changed(found), *said])]
 
 
 def _filled(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, format_bandwidth, format_size, format_time, parse_bandwidth, write_time
 from commsim.limits import check_room_for_libraries
-from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 from .flags import Verb, WithJson, flag, switched
 
@@ -42,7 +43,7 @@ def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[s
         f"({slowest.B / 1e9:.4g}..{fastest.B / 1e9:.4g} GB/s, reducing included); L and o come as a sum"
     )
     row = {"collective": collective, "alpha_s": middle.L, "bandwidth_Bps": middle.B, "topology": spec}
-    return [Remarks([said]), Lines([f"commsim run --collective {collective} --topology '{spec}'"])], row
+    return [*comments([said]), Lines([f"commsim run --collective {collective} --topology '{spec}'"])], row
 
 
 def loggp_of(rows: Sequence[Measured], seed: int) -> tuple[list[Part], dict[str, Any]]:
@@ -59,13 +60,15 @@ def loggp_of(rows: Sequence[Measured], seed: int) -> tuple[list[Part], dict[str,
         f"LogGP: {', '.join(known)}, G = {loggp.per_byte.value * 1e9:.4g} ns/B, "
         f"which is {1 / loggp.per_byte.value / 1e9:.4g} GB/s"
     )
-    parts = remarks([first, *(f"LogGP: not known: {text}" for text in loggp.hidden)])
+    parts = comments([first])
+    parts += remarks(Remark("not-known", f"LogGP: not known: {text}", needed=True) for text in loggp.hidden)
     costs = loggp.costs()
     if costs is not None:
         flags = f" --overhead {_short(costs.o)}" if costs.o else ""
         star = f"star:n_hosts=2,bandwidth={costs.B:.6g}B/s,latency={_short(costs.L / 2)}"
         parts.append(Lines([f"commsim run --topology '{star}'{flags}"]))
-        parts += remarks(["the whole gap is assigned to o: commsim has no separate g"] if costs.o else [])
+        told = "the whole gap is assigned to o: commsim has no separate g"
+        parts += remarks([Remark("gap-in-overhead", told)] if costs.o else [])
     return parts, {
         "L_plus_o": as_json(loggp.latency_and_overhead),
         "max_g_o": as_json(loggp.gap_or_overhead),
@@ -123,7 +126,7 @@ def run(config: Config) -> Answer:
     if not fits:
         raise InputError(f"{config.file}: a fit needs at least 2 sizes of one operation")
     table = Table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {config.file}", LEAST)
-    parts = [*remarks(notes), table, *remarks(text for fit in fits for text in _said(fit, line))]
+    parts = [*remarks(as_remarks(notes, "read")), table, *remarks(one for fit in fits for one in _said(fit, line))]
     more: dict[str, Any] = {}
     if config.collective is not None:
         shown, more["network"] = network_of(config.collective, fits)
@@ -151,15 +154,15 @@ def _cells(fit: Fit) -> list[str]:
     ]
 
 
-def _said(fit: Fit, line: float | None) -> Iterator[str]:
+def _said(fit: Fit, line: float | None) -> Iterator[Remark]:
     """Describe what is not known, and how near to the line rate the fit comes."""
     name = f"{fit.operation} {fit.algorithm}".strip()
-    yield from (f"{name}: not known: {text}" for text in fit.hidden)
+    yield from (Remark("not-known", f"{name}: not known: {text}", needed=True) for text in fit.hidden)
     share = fit.efficiency(line)
     if line is not None and share is not None:
-        yield f"{name}: asymptotic bus bandwidth: {share:.1%} of the line rate, {format_bandwidth(line)}"
-        if share > 1.005:
-            yield "  above the line rate: `commsim compare --line-rate ...` lists possible reasons"
+        told = f"{name}: asymptotic bus bandwidth: {share:.1%} of the line rate, {format_bandwidth(line)}"
+        why = "`commsim compare --line-rate ...` lists possible reasons" if share > 1.005 else ""
+        yield Remark("line-rate", told, share - 1, needed=True, details=why)
 
 
 def _row(fit: Fit, line: float | None) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of
+from commsim.core.remark import ASSUMED, Remark, as_remarks
 from commsim.core.units import counted, format_size, microseconds, parse_nccl_size
-from commsim.report.answer import Answer, Lines, Part, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 from commsim.software.nccl.search import GENERATIONS
 
 from .flags import Verb, WithJson, flag, repeated, switched
@@ -75,15 +76,16 @@ def explain_operation(
     chosen = ranges(setting, operation, largest, table)
     rows = [[_interval(r), r.cell.name, r.why] for r in chosen]
     choices = Table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices up to {format_size(largest)}")
-    said: list[str] = []
+    said: list[Remark] = []
     at = {}
     for size in sizes:
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
-        said.append(f"{operation} {size} B: " + ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times))
+        listed = ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times)
+        said.append(Remark("estimates", f"{operation} {size} B: {listed}"))
     predicted, told = _predicted(asked, operation, sizes)
     said += told
-    said += _symmetric(setting, operation, sizes)
+    said += as_remarks(_symmetric(setting, operation, sizes), "symmetric")
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
              n_nodes=setting.n_nodes, n_ranks=setting.n_ranks)
@@ -119,13 +121,13 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
             empty.append((of_algorithm[-1].why_not, algorithm))
     title = f"{operation}: latency (us) / bandwidth (GB/s) of the algorithm"
     said = [
-        f"not used: {', '.join(name for reason, name in empty if reason == why)}: {why}"
+        Remark("not-used", f"not used: {', '.join(name for reason, name in empty if reason == why)}: {why}")
         for why in dict.fromkeys(why for why, _ in empty)
     ]
     return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
 
 
-def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[str]]:
+def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Remark]]:
     """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
     from commsim.report.rows.hash_columns import spread_cells
     from commsim.scenario.bounds.limited_by import limit_of, row_of_limit, told_limits
@@ -133,7 +135,6 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
     from commsim.software.nccl.choice import Cell
-    from commsim.software.nccl.prediction import faster_than_chosen
 
     if not sizes:
         return [], []
@@ -148,13 +149,13 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
     plan = plan.taken_for(asked.setting)
     launch = plan.launch
     if why := launch.why_links_only(sizes[0], launch.parameters(sizes[0])):
-        return [], [f"no prediction: {why}"]
-    rows, said = [], []
+        return [], [Remark("no-prediction", f"no prediction: {why}", needed=True)]
+    rows, said = [], list[Remark]()
     for size in sizes:
         try:
             result = solve(scenario, [size], plan=plan).results[0]
         except InputError as error:  # no such switch in the network, where --collnet or --nvls assume one
-            said.append(f"{operation} {size} B: no prediction: {error}")
+            said.append(Remark("no-prediction", f"{operation} {size} B: no prediction: {error}", needed=True))
             continue
         parameters = launch.parameters(size)
         cell = Cell(parameters["algorithm"], parameters["protocol"], 0.0, 0.0)
@@ -170,10 +171,8 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         is_slowed = result.time > alone * (1 + SLOWED)
         beside = f"; {microseconds(alone, 1)} us if no link were in the way" if is_slowed else ""
         time, limit = microseconds(result.time, 1), told_limits([limit_of(plan, result)], [size])
-        beside += f"; {limit}" if limit else ""
-        said.append(f"{operation} {size} B: predicted {time} us ({within}), {cell.name}, as commsim run{beside}")
-        if cell.algorithm == "nvls_tree" and (faster := faster_than_chosen(launch.site, operation, size, "nvls_tree")):
-            said.append(faster)
+        told = f"{operation} {size} B: predicted {time} us ({within}), {cell.name}{beside}"
+        said.append(Remark("predicted", told, needed=True, details=limit))
     return rows, said + plan.remarks_of_sizes(sizes)
 
 
@@ -256,18 +255,18 @@ def run(config: Config) -> Answer:
     setting = _setting(config, network)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
-    said += [f"assumed: {line}" for line in setting.assumed]
+    said += [Remark(ASSUMED, f"assumed: {line}") for line in setting.assumed]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
     size = f"{counted(setting.n_ranks, 'rank')} on {counted(setting.n_nodes, 'node')}"
     guessed = guesses_of(network.hardware, has_fabric=setting.n_nodes > 1) if config.gpu is None else ""
     told = f" ({guessed})" if guessed else ""
-    said.append(f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs{told}; {release}")
+    head = f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs{told}; {release}"
     if sizes and why_none(setting):
-        said.append(f"symmetric kernels: none, {why_none(setting)}")
+        said.append(Remark("symmetric", f"symmetric kernels: none, {why_none(setting)}"))
     operations = config.operation or OPERATIONS
     asked = Asked(config, network, setting)
     explained = [explain_operation(asked, operation, largest, sizes) for operation in operations]
-    parts = [*remarks(said), *(part for shown, _, _ in explained for part in shown)]
+    parts = [*comments([head]), *remarks(said), *(part for shown, _, _ in explained for part in shown)]
     if config.tuner_csv:
         from commsim.formats.nccl_plans import write_tuner
 
@@ -333,7 +332,9 @@ def rules_from_results(config: Config) -> Answer:
     columns = ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"]
     table = Table(columns, cells, f"the fastest of {config.rows}")
     write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim nccl")
-    return Answer([*remarks(notes), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])])
+    return Answer(
+        [*remarks(as_remarks(notes, "read")), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])]
+    )
 
 
 COMMANDS = {"nccl": Verb(Config, run)}

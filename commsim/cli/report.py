@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import counted
-from commsim.report.answer import Answer, remarks
+from commsim.core.remark import Remark
+from commsim.report.answer import Answer, comments, remarks
 
 from .flags import Flags, Verb, flag, repeated, switched
 
@@ -75,10 +75,10 @@ def run(config: Config) -> Answer:
 
     check_page(config.output)
     study, notes = read_data(config, detail=not config.no_detail)
-    return Answer(remarks((*notes, *write_report(study, config.output))))
+    return Answer(comments((*notes, *write_report(study, config.output))))
 
 
-def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Sequence[str]) -> list[str]:
+def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Sequence[Remark]) -> list[str]:
     """Write the page of what ``commsim run`` has just predicted, and return what it leaves out.
 
     Parameters
@@ -89,7 +89,7 @@ def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Seque
         What it predicted.
     path : str
         Page to write.
-    said : sequence of str
+    said : sequence of Remark
         Remarks of the run.
     """
     from commsim import __version__
@@ -181,9 +181,9 @@ def plot(config: PlotConfig) -> Answer:
     figure = _labelled(with_names(study, [figure])[1][0], config.label)
     csv = write_plot(figure, output, width, {**study.provenance, "figure": config.kind})
     mixed = [] if of_rows is None else _mixed(study, figure)
-    own = [text for text in study.remarks if text not in study.said]
-    kept = [f"{counted(len(study.said), 'remark')} of the results: commsim report shows them"] if study.said else []
-    return Answer(remarks((*notes, f"{output}: drawn; the numbers: {csv}", *own, *mixed, *kept)))
+    own = [one for one in study.remarks if one not in study.said]
+    drawn = comments([*notes, f"{output}: drawn; the numbers: {csv}"])
+    return Answer([*drawn, *remarks((*own, *(Remark("median-over", one, needed=True) for one in mixed), *study.said))])
 
 
 def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:
@@ -270,7 +270,7 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
     return _with_measured(study, config)
 
 
-def _failed(run_flags: Mapping[str, Any], runs: Sequence[SimulatedRun]) -> list[str]:
+def _failed(run_flags: Mapping[str, Any], runs: Sequence[SimulatedRun]) -> list[Remark]:
     """Name the links that had failed in runs that were simulated again."""
     from commsim.scenario.faults import failed_links
     from commsim.scenario.inputs import load_network

@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 from commsim.report.pictures.paint import check_chart, write_picture
@@ -68,7 +69,7 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
           f"{100 * row.error:+.1f}", _setup(row)] for row in rows],
         title, least=("paper", "unit"),
     )  # fmt: skip
-    notes = remarks(f"{row.figure}: {row.source}{'; ' if row.note else ''}{row.note}" for row in rows)
+    notes = remarks(Remark("source", f"{row.figure}: {row.source}", details=row.note) for row in rows)
     parts = [table, *notes]
     order = order_of(rows)
     if order.n_pairs or order.n_equal:
@@ -81,7 +82,7 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
     if far := sum(abs(row.error) >= FAR for row in rows):
         page = 'docs/papers.md, "What misses, and why"'
         parts += remarks(
-            [f"{counted(far, 'row')} {100 * FAR:.0f} % off or more: for the causes that are known see {page}"]
+            [Remark("far-off", f"{counted(far, 'row')} {100 * FAR:.0f} % off or more: {page}", FAR, needed=True)]
         )
     if errors.n_counted:
         shown = len(rows) - errors.n_counted

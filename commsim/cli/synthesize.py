@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
+from commsim.core.remark import Remark
 from commsim.core.units import counted, microseconds, parse_time
 from commsim.limits import EXPECTED, check_room_for_libraries
-from commsim.report.answer import Answer, Lines, Part, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 from commsim.report.render import show_step
 
 from .flags import Verb, WithJson, flag, switched
@@ -83,22 +84,21 @@ def run(config: Config) -> Answer:
     )  # fmt: skip
     show_step()
     parts: list[Part] = [table_of_synthesis(found), *_table_of_faults(found), *crossovers_of_synthesis(found)]
-    said = list(found.remarks)
+    parts += remarks(found.remarks)
     if config.output:
-        said.append(_write(found.network, found.best(sizes[0]), config.output))
-    parts += remarks(said)
+        parts += comments([_write(found.network, found.best(sizes[0]), config.output)])
     if config.msccl:
         from commsim.formats.msccl.rules import write_rules
 
         written = write_rules(op.name, found.ranges(), config.msccl)
-        parts += remarks(one.note for one in written if one.note)
+        parts += remarks(Remark("not-written", one.note, needed=True) for one in written if one.note)
         parts.append(Lines([f"{config.msccl}: {counted(len(written), 'MSCCL file')}"]))
     if config.tuner_csv:
         parts.append(Lines([_write_tuner(found, found.n_ranks, config.tuner_csv)]))
     more = {
         "cost_of_faults": [one.row() for one in found.faults],
         "ranges": [{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in found.ranges()],
-        "notes": list(found.notes),
+        "notes": [str(one) for one in found.notes],
     }
     return Answer(parts, [found.row(size) for size in found.candidates], more=more)
 
@@ -122,9 +122,11 @@ def run_exchange(config: Config) -> Answer:
         for mode, time in found.times.items()
     ]
     table = Table(["way", "time(us)", "bound(us)", "times bound"], cells, f"{config.operation}, links alone")
-    said = (f"limited by {found.why}", *found.notes)
+    said = (Remark("limited-by", f"limited by {found.why}", needed=True), *found.notes)
     return Answer(
-        [table, *remarks(said)], [found.row()], more={"cost_of_faults": [], "ranges": [], "notes": list(said)}
+        [table, *remarks(said)],
+        [found.row()],
+        more={"cost_of_faults": [], "ranges": [], "notes": [str(one) for one in said]},
     )
 
 
@@ -141,7 +143,10 @@ def _table_of_faults(found: Synthesis) -> list[Part]:
         "cost of the faults: whole and faults are the times of the running schedule without and with them, repaired is "
         "that of the schedule made here, with them"
     )
-    return [Table(FAULT_COLUMNS, cells, title), *remarks(one.remark for one in found.faults if one.remark)]
+    return [
+        Table(FAULT_COLUMNS, cells, title),
+        *remarks(Remark("faults-cost", one.remark, needed=True) for one in found.faults if one.remark),
+    ]
 
 
 def _write_tuner(found: Synthesis, p: int, path: str) -> str:

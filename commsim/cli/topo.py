@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import counted, format_bandwidth, format_time
-from commsim.report.answer import Answer, Facts, Lines, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Table, comments, remarks
 
 from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag, switched
@@ -104,7 +105,7 @@ def list_topologies(config: ListConfig) -> Answer:
         row = {"topology": name, "parameters": ",".join(entry.parameters), "required": ",".join(needed)}
         rows.append({**row, "summary": entry.summary})
     lines = [line for row in rows for line in (*_parameter_lines(row), f"    {row['summary']}")]
-    return Answer([Lines(lines), *remarks(ABOUT_PARAMETERS)], rows, {"what": "topologies"})
+    return Answer([Lines(lines), *remarks(as_remarks(ABOUT_PARAMETERS, "parameters"))], rows, {"what": "topologies"})
 
 
 def _parameter_lines(row: dict[str, str]) -> list[str]:
@@ -129,10 +130,10 @@ def show(config: ShowConfig) -> Answer:
 
     whole = load_network(config.topology)
     network, notes = with_faults(whole, config)
-    said = list(notes)
+    said, drawn = list(notes), list[str]()
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
-        said += draw_loads(network, loads, config.draw, config.collapse, whole)
+        drawn = draw_loads(network, loads, config.draw, config.collapse, whole)
     metrics = _measured(network)
     bisection = bisection_bandwidth(network)
     facts = {
@@ -187,7 +188,7 @@ def show(config: ShowConfig) -> Answer:
         ],
         "switches_left_out": network.left_out,
     }  # fmt: skip
-    parts = [*remarks(said), Facts(facts), rates]
+    parts = [*comments(drawn), *remarks(said), Facts(facts), rates]
     if not config.links:
         return Answer(parts, [row], {"topology": config.topology})
     inside = (network.machine[network.src] >= 0) & (network.machine[network.src] == network.machine[network.dst])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from commsim.core.remark import as_remarks
 from commsim.core.units import counted
 from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
@@ -52,7 +53,11 @@ def show_preset(name: str) -> Answer:
     ]
     columns = ["rate", "specified", "effective", "used", "source"]
     rates = Table(columns, rows, "per direction; rates=spec: as specified")
-    return Answer([Facts(facts), rates, *remarks(preset.sources)], [_preset_row(preset)], {"preset": preset.name})
+    return Answer(
+        [Facts(facts), rates, *remarks(as_remarks(preset.sources, "source"))],
+        [_preset_row(preset)],
+        {"preset": preset.name},
+    )
 
 
 def _preset_row(preset: Preset) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time, parse_time
-from commsim.report.answer import Answer, remarks
+from commsim.report.answer import Answer, comments, remarks
 
 from .flags import Verb, flag
 from .flags.faults import FaultsInTime
@@ -73,9 +74,9 @@ def run(config: Config) -> Answer:
         f"{timeline.run.name} of {result.size:.0f} bytes on {counted(result.n_ranks, 'rank')}, engine {result.engine}"
     )
     written = f"{config.output}: {shown} of {n_all} messages, {n} events"
-    said = [timeline.run.note] if timeline.run.note else []
+    said = [Remark("timeline", timeline.run.note)] if timeline.run.note else []
     time = f"{what}: {result.time * 1e6:.6g} us"
-    return Answer(remarks((*solution.derived, time, *solution.remarks, *said, written)))
+    return Answer([*comments([time, written]), *remarks((*solution.said, *said))])
 
 
 def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
@@ -142,7 +143,7 @@ def _packets(config: Config, flow: str, size: float) -> Answer:
     n, result = capture.write(config.output), solution.results[0]
     time = f"{scenario.name} of {result.size:.0f} bytes, engine packet: {result.time * 1e6:.6g} us"
     written = f"{config.output}: {n} events of packets from rank {ranks[1]} to {ranks[2]} and of their answers"
-    return Answer(remarks((*solution.derived, time, *solution.remarks, written)))
+    return Answer([*comments([time, written]), *remarks(solution.said)])
 
 
 def _check_output(config: Config) -> None:

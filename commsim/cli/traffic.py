@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import parse_size, parse_time
-from commsim.report.answer import Answer, remarks
+from commsim.report.answer import Answer, comments, remarks
 from commsim.report.fabric.traffic_table import more_of_traffic, parts_of_traffic, rows_of_traffic, title_of_traffic
 
 from .flags import Flags, Verb, WithJson, flag
@@ -128,7 +129,8 @@ def run(config: Config) -> Answer:
     if config.preset is not None:
         from commsim.scenario.packet_presets import preset_sources
 
-        parts += remarks([f"preset {config.preset}: {preset_sources(config.preset)}"])
+        told = f"preset {config.preset}: {preset_sources(config.preset)}"
+        parts += remarks([Remark("source", told)])
     said = Answer(parts).remarks
     if config.timeline is not None:
         from commsim.engine.traffic.queue_trace import write_queues
@@ -144,7 +146,7 @@ def run(config: Config) -> Answer:
         failed = failed_links(load_network(config.topology), network) if config.fail else []
         of = made_by("traffic", {"version": __version__, **config.resolved(transport, "report", "timeline")})
         study = study_of_traffic(title, network, carried.run, carried.slowdown, of, (*said, *failed))
-        parts += remarks(write_report(study, config.report))
+        parts += comments(write_report(study, config.report))
     more = more_of_traffic(solution) | {"network": resolved_network(network)}
     return Answer(parts, rows_of_traffic(solution), config.resolved(transport), more)
 

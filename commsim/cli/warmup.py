@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.answer import Answer, Part, Table, comments
 from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, switched
@@ -119,7 +119,7 @@ def run(config: Config) -> Answer:
     said = [f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"]
     failed = [f"failed: {r['part']}: {r['failed']}" for r in rows if r["failed"]]
     of_kernels = _kernels(rows) if config.verbose else []
-    parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *remarks([*said, *failed])]
+    parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *comments([*said, *failed])]
     return Answer(parts, rows, more={"time_s": took}, code=1 if failed else 0)
 
 
@@ -150,7 +150,7 @@ def _kernels(rows: list[dict[str, Any]]) -> list[Part]:
     title = "the kernels that took longest, without those that they call"
     again = [seconds for times in parts.values() for seconds in times[1:]]
     in_all = f"{sum(own.values()):.1f} s of CPU in all; {len(again)} compiled again by another part: {sum(again):.1f} s"
-    return [Table(["kernel", "CPU(s)", "compiled"], cells, title), *remarks([in_all])]
+    return [Table(["kernel", "CPU(s)", "compiled"], cells, title), *comments([in_all])]
 
 
 def compile_part(lines: tuple[str, ...]) -> list[dict[str, Any]]:

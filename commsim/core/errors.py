@@ -21,6 +21,38 @@ class InputError(CommsimError, ValueError):
     """A value from outside is wrong: the message names it, and what would be right."""
 
 
+class NoAggregatorError(InputError):
+    """No switch of the network is known to aggregate."""
+
+
+class OtherAggregatorsError(InputError):
+    """The switches that aggregate are those of another system."""
+
+
+class Reason(str):
+    """Why something was left out; reasons of one code are told together, whatever their words are.
+
+    Parameters
+    ----------
+    text : str
+        Reason in words.
+    code : str
+        What it is about; empty where it is told by itself.
+    """
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, text: str, code: str = "") -> Reason:
+        """Make a text with a code."""
+        reason = super().__new__(cls, text)
+        reason.code = code
+        return reason
+
+    def __reduce__(self) -> tuple[type[Reason], tuple[str, str]]:
+        return Reason, (str(self), self.code)
+
+
 class ScheduleError(InputError):
     """A schedule is malformed, or does not meet the postcondition of its operation."""
 

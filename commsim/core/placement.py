@@ -14,8 +14,7 @@ from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
 from .network_queries import locality_levels, numbered
 from .own_files import resolve
 from .pinned_routes import PinnedRoutes
-from .registry import Registry
-from .services import service
+from .registry import Registry, service
 from .spec import is_own_file
 from .units import counted
 from .value import Value, freeze

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
-from .services import service
+from .registry import service
 
 
 def freeze(

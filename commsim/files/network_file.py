@@ -18,7 +18,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
-from commsim.core.services import service
+from commsim.core.registry import service
 from commsim.core.units import (
     parse_bandwidth,
     parse_cost,

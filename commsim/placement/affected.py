@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, RoutingError, wrong_kind
 from commsim.core.network_queries import host_names, link_names
+from commsim.core.remark import Remark
 from commsim.core.units import counted
 from commsim.scenario.faults import failed_hosts, with_faults
 from commsim.workload.sharing.periodic import PeriodicJob
@@ -26,7 +27,7 @@ _MAX_NAMED = 4  # hosts that are cut off
 
 def after_faults(
     cluster: Cluster, jobs: Sequence[PeriodicJob], fail: Sequence[str], scale: Sequence[str], settings: Settings
-) -> tuple[Cluster, tuple[PeriodicJob, ...], list[str]]:
+) -> tuple[Cluster, tuple[PeriodicJob, ...], list[Remark]]:
     """Return what faults leave of a cluster, its jobs, and remarks.
 
     Parameters
@@ -42,7 +43,7 @@ def after_faults(
 
     Returns
     -------
-    Cluster, tuple of PeriodicJob, list of str
+    Cluster, tuple of PeriodicJob, list of Remark
         Jobs on a host that failed are to be placed again, but for their ranks on other hosts.
 
     Raises
@@ -60,7 +61,8 @@ def after_faults(
     for job, now in zip(jobs, left, strict=True):
         if lost := [name for name in job.placement or job.placed if name in dead]:
             stay = "; its other ranks stay" if any(now.placed) else ""
-            said.append(f"job {job.name} is moved off hosts that failed, {counted_names(lost)}{stay}")
+            told = f"job {job.name} is moved off hosts that failed, {counted_names(lost)}{stay}"
+            said.append(Remark("job-moved", told, needed=True))
     placed = [name for job in left for name in job.placement or job.placed if name]
     after, cut_off = on_network(cluster, network, placed)
     _require_room(after, jobs, left, dead)
@@ -91,7 +93,7 @@ def _without(job: PeriodicJob, dead: Collection[str]) -> PeriodicJob:
     return replace(job, placement=None, start=None, placed=left if any(left) else ())
 
 
-def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], settings: Settings) -> list[str]:
+def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], settings: Settings) -> list[Remark]:
     """Name the placed jobs that send over failed or slower links, with what they lose before and after.
 
     Parameters
@@ -105,7 +107,7 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
 
     Returns
     -------
-    list of str
+    list of Remark
         At most one remark; the slow-downs are estimates.
 
     Raises
@@ -131,11 +133,14 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
     except RoutingError:
         raise _cut_off(after, [placed[i] for i in crossing], settings) from None
     now = _evaluated(after, started, use, settings)
-    told = []
+    told, loss = [], 0.0
     for job in (placed[i] for i in crossing):
         slow = [found.predicted[job.name] / job.period for found in (was, now)]
         told.append(f"{job.name} ({slow[0]:.4f}x before, {slow[1]:.4f}x after)")
-    return [f"placed jobs that sent over failed or slower links, with their estimated stretch: {', '.join(told)}"]
+        loss = max(loss, abs(slow[1] / slow[0] - 1))
+    return [
+        Remark("fault-crossed", f"stretch of jobs over failed or slower links: {', '.join(told)}", loss, needed=True)
+    ]
 
 
 def _evaluated(

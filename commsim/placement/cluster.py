@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError, located, wrong_kind
 from commsim.core.network import HOST, Network
 from commsim.core.network_queries import levels_from
+from commsim.core.remark import Remark
 from commsim.core.units import counted
 from commsim.core.value import Value, freeze
 from commsim.files.fields import Fields
@@ -117,7 +118,7 @@ def read_cluster(path: ClusterLike) -> Cluster:
         return Cluster(network, gpus, busy)
 
 
-def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -> tuple[Cluster, list[str]]:
+def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -> tuple[Cluster, list[Remark]]:
     """Return a cluster on what faults left of its network, without the GPUs of hosts that most others cannot reach.
 
     Parameters
@@ -129,7 +130,7 @@ def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -
 
     Returns
     -------
-    Cluster, list of str
+    Cluster, list of Remark
         The cluster, and a remark on the hosts where no job is placed.
     """
     away = cut_off_hosts(network)
@@ -137,7 +138,8 @@ def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -
     has = Counter(placed)
     busy[away] = np.maximum(busy[away], [cluster.gpus[i] - has[network.nodes[i]] for i in away])
     names = ", ".join(network.nodes[i] for i in away[:_MAX_NAMES]) + (", ..." if len(away) > _MAX_NAMES else "")
-    notes = [f"{counted(len(away), 'host')} cut off, no job is placed there: {names}"] if len(away) else []
+    told = f"{counted(len(away), 'host')} cut off, no job is placed there: {names}"
+    notes = [Remark("cut-off", told, needed=True)] if len(away) else []
     return Cluster(network, cluster.gpus, busy), notes
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
 from commsim.core.units import counted
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
@@ -122,7 +123,7 @@ class Moves:
     ----------
     moves : tuple of Move
         Largest gain first; of equals in the order of the jobs.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What was left out.
     forced : tuple of ForcedMove
         Moves of the jobs on hosts that failed; `moves` are sought after these.
@@ -131,7 +132,7 @@ class Moves:
     """
 
     moves: tuple[Move, ...]
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
     forced: tuple[ForcedMove, ...] = ()
     before: Candidate | None = None
 
@@ -233,23 +234,25 @@ def rank_moves(
         is_better = now.stretch - after.stretch > LEAST_GAIN
         moves.append(Move(job.name, now, after if is_better else now, ranking.n_tried))
     moves.sort(key=lambda one: -round(one.gain, 9))
-    said += [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
+    left_out = f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"
+    said += [Remark("unplaced", left_out, needed=True)] if waiting else []
     n_tried = max(move.n_tried for move in moves)
     more = min(MORE * n_tried, MOST_ADVISED)
     if round(moves[0].after.stretch, PRINTED) > 1 and n <= n_tried and n < MOST_ADVISED:
-        said.append(f"with the best move jobs are still slower than alone: --candidates {more} tries more places")
-    said.append("what it costs to stop a job and to start it again elsewhere is not counted")
+        told = f"with the best move jobs are still slower than alone: --candidates {more} tries more places"
+        said.append(Remark("few-tried", told, moves[0].after.stretch - 1))
+    said.append(Remark("restart-left-out", "stopping a job and starting it elsewhere takes no time here"))
     return Moves(tuple(moves), tuple(said), forced, before)
 
 
 def _off_failed(
     cluster: Cluster, jobs: tuple[PeriodicJob, ...], fail: Sequence[str], scale: Sequence[str], how: dict[str, Any]
-) -> tuple[Cluster, tuple[PeriodicJob, ...], list[str], tuple[ForcedMove, ...], Candidate | None]:
+) -> tuple[Cluster, tuple[PeriodicJob, ...], list[Remark], tuple[ForcedMove, ...], Candidate | None]:
     """Place the jobs on hosts that failed anew, before moves are sought.
 
     Returns
     -------
-    Cluster, tuple of PeriodicJob, list of str, tuple of ForcedMove, Candidate or None
+    Cluster, tuple of PeriodicJob, list of Remark, tuple of ForcedMove, Candidate or None
         What the faults leave, the jobs with the forced moves, remarks, these moves, and the jobs before the failure.
     """
     if not (fail or scale):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from commsim.core.remark import Remark
 from commsim.core.units import counted
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -60,7 +61,7 @@ def nic_counts(
     return found
 
 
-def few_nics(counts: Sequence[Mapping[str, tuple[int, int]]]) -> list[str]:
+def few_nics(counts: Sequence[Mapping[str, tuple[int, int]]]) -> list[Remark]:
     """Say which jobs leave their machines by fewer NICs than they could, and in which candidates.
 
     Parameters
@@ -70,8 +71,8 @@ def few_nics(counts: Sequence[Mapping[str, tuple[int, int]]]) -> list[str]:
 
     Returns
     -------
-    list of str
-        At most one line, candidates numbered from 1.
+    list of Remark
+        At most one, candidates numbered from 1.
     """
     told = []
     for job in dict.fromkeys(name for one in counts for name in one):
@@ -83,6 +84,5 @@ def few_nics(counts: Sequence[Mapping[str, tuple[int, int]]]) -> list[str]:
         return []
     more = f"; {len(told) - _MAX_NAMED} more jobs alike" if len(told) > _MAX_NAMED else ""
     taken = "its phases are" if len(told) == 1 else "phases are"
-    return [
-        f"{'; '.join(told[:_MAX_NAMED])}{more}: {taken} taken as they are in the profile, however few NICs carry them"
-    ]
+    profile = f"{taken} taken as they are in the profile, however few NICs carry them"
+    return [Remark("few-nics", f"{'; '.join(told[:_MAX_NAMED])}{more}", needed=True, details=profile)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
 from commsim.core.units import counted
 from commsim.limits import EXPECTED, expect
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
@@ -20,7 +21,6 @@ from .nic_counts import few_nics
 from .node_names import on_nodes
 from .other_hashes import values_of
 from .ranking_remarks import (
-    OF_BEST,
     PRINTED,
     agreement,
     differing,
@@ -56,18 +56,15 @@ class Ranking:
         Best first; of equals the one that was made first.
     discarded : tuple of Candidate
         Those with a loop, under the literal rule.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What the user should know about the scores.
-    n_results : int
-        How many of the remarks, the last ones, say how far to trust the order: shown below the candidates.
     n_tried : int
         Placements that were tried.
     """
 
     candidates: tuple[Candidate, ...]
     discarded: tuple[Candidate, ...]
-    remarks: tuple[str, ...]
-    n_results: int = 0
+    remarks: tuple[Remark, ...]
     n_tried: int = 0
 
     def __str__(self) -> str:
@@ -96,9 +93,9 @@ class Ranking:
             "schema": 1,
             "candidates": [one.row() for one in self.candidates],
             "discarded": [one.row() for one in self.discarded],
-            "notes": [*self.remarks],
+            "notes": [str(one) for one in self.remarks],
             **self.agreement,
-            "remarks": [*self.remarks],
+            "remarks": [one.tree() for one in self.remarks],
         }
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -194,7 +191,7 @@ def place_jobs(
     cluster = read_cluster(cluster)
     jobs = on_nodes(cluster, read_jobs(jobs))
     settings, n = settings or Settings(), number_of(n, candidates)
-    said: list[str] = []
+    said: list[Remark] = []
     if fail or scale:
         cluster, jobs, said = after_faults(cluster, jobs, fail, scale, settings)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
@@ -321,16 +318,14 @@ def _ranked(
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
     notes += [] if check else estimated(ranked)
-    alone = slow_alone(cluster.network, jobs, [one.use for one in kept])
-    notes += [said for said in alone if not said.startswith(OF_BEST)]
+    notes += slow_alone(cluster.network, jobs, [one.use for one in kept])
     differ = [number for number, one in enumerate(kept, 1) if one.hashes is not None and len(one.hashes.ways) > 1]
     if differ and kept[0].hashes is not None:
         values = values_of(cluster, kept[0].jobs, ranked[0], kept[0].hashes, scores, rank_by)
         notes += other_paths(rank_by, settings.seed, values, differ)
-    results = [*agreement(ranked), *disagreements(ranked)] if check else []
-    results += [said for said in alone if said.startswith(OF_BEST)]
-    results += [*few_nics([one.nics for one in kept]), *few_tried(n_wanted, n_tried, ranked)]
-    return Ranking(tuple(ranked), discarded, (*notes, *results), len(results), n_tried)
+    notes += [*agreement(ranked), *disagreements(ranked)] if check else []
+    notes += [*few_nics([one.nics for one in kept]), *few_tried(n_wanted, n_tried, ranked)]
+    return Ranking(tuple(ranked), discarded, tuple(notes), n_tried)
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:

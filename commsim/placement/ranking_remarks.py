@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_bandwidth
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -30,11 +31,9 @@ MORE, MOST_ADVISED = 4, 100
 PRINTED = 4
 # Candidates of which a rank correlation says something.
 FEWEST_RANKED = 4
-# How a remark on the first candidate begins.
-OF_BEST = "candidate 1: "
 
 
-def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDArray[np.float64]]) -> list[str]:
+def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDArray[np.float64]]) -> list[Remark]:
     """Name the candidates in which a job asks more of a link than it has, without any other job.
 
     Parameters
@@ -44,26 +43,26 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDAr
 
     Returns
     -------
-    list of str
+    list of Remark
         One line for each of the first candidates, numbered from 1, with the job and the link that it overloads the
         most; and how many more there are.
     """
-    said = []
+    said: list[Remark] = []
     peak = np.array([job.peak_rate for job in jobs])
     for number, rows in enumerate(use, 1):
         wanted = rows * peak[:, None]
         over = wanted / network.bandwidth
         if over.size and over.max() > 1 + _SAME:
             job, link = map(int, np.unravel_index(int(over.argmax()), over.shape))
-            said.append(
-                f"candidate {number}: job {jobs[job].name} alone asks {format_bandwidth(wanted[job, link])} of "
-                f"{network.link_name(link)}, which has {format_bandwidth(network.bandwidth[link])}: no start time helps"
-            )
+            rates = format_bandwidth(wanted[job, link]), format_bandwidth(network.bandwidth[link])
+            told = f"job {jobs[job].name} alone needs {rates[0]} of {network.link_name(link)} ({rates[1]})"
+            by = float(over[job, link] - 1)
+            said.append(Remark("slow-alone", f"candidate {number}: {told}", by, needed=number == 1))
     more = len(said) - MAX_NAMED
-    return said if more <= 0 else [*said[:MAX_NAMED], f"the same holds for {more} more candidates"]
+    return said if more <= 0 else [*said[:MAX_NAMED], Remark("slow-alone", f"so do jobs of {more} more candidates")]
 
 
-def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequence[int]) -> list[str]:
+def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequence[int]) -> list[Remark]:
     """Say how the ranking depends on the seed of the hash that chooses paths.
 
     Parameters
@@ -79,16 +78,15 @@ def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequen
 
     Returns
     -------
-    list of str
+    list of Remark
         One line.
     """
     low, high = f"{min(values):.4f}", f"{max(values):.4f}"
     of_best = low if low == high else f"{low} to {high}"
     key = rank_by if rank_by == "slowdown" else f"score_{rank_by}"
-    return [
-        f"paths are chosen by a hash: with seeds {seed} to {seed + OTHER_SEEDS} candidate 1 has a {key} of "
-        f"{of_best} at its start times, and jobs contend on other links in {_named(others)}"
-    ]
+    told = f"over hashes of paths, seeds {seed} to {seed + OTHER_SEEDS}, candidate 1 has a {key} of {of_best}"
+    effect = max(values) / min(values) - 1 if min(values) > 0 else None
+    return [Remark("hash", told, effect, details=f"jobs contend on other links in {_named(others)}")]
 
 
 def _named(numbers: Sequence[int]) -> str:
@@ -109,42 +107,41 @@ def contention(classes: Sequence[LinkClass], scores: Scores) -> tuple[object, ..
     return (sum(len(links.links) for links in counted_links), *tight)
 
 
-def going_on(jobs: Sequence[PeriodicJob]) -> list[str]:
+def going_on(jobs: Sequence[PeriodicJob]) -> list[Remark]:
     """Name the jobs whose last phase ends after the iteration, so that the next one begins with its rest."""
     ends = {job.name: max((p.offset + p.duration - job.period for p in job.phases), default=0.0) for job in jobs}
     late = [f"{name} by {end * 1e3:.4g} ms" for name, end in ends.items() if end > 1e-9]
-    return [f"a phase that ends after its iteration goes on in the next: {_first_of(late)}"] if late else []
+    told = f"a phase that ends after its iteration goes on in the next: {_first_of(late)}"
+    return [Remark("phase-goes-on", told)] if late else []
 
 
-def short_phases(blurred: Mapping[str, float]) -> list[str]:
+def short_phases(blurred: Mapping[str, float]) -> list[Remark]:
     """Name the jobs whose shortest phase, in s, is shorter than an angle, in which start times are sought."""
     if not blurred:
         return []
     named = _first_of([f"{name} ({least * 1e3:.4g} ms)" for name, least in sorted(blurred.items())])
-    return [
-        f"start times are sought by the mean demand over angles longer than the shortest phase of {named}: --step "
-        f"{min(blurred.values()) * 1e3:.4g}ms may find better ones"
-    ]
+    told = f"angles are longer than the shortest phase of {named}: --step {min(blurred.values()) * 1e3:.4g}ms"
+    return [Remark("phase-short", told, details="a shorter step may find better start times")]
 
 
-def drifting(circle: Circle) -> list[str]:
+def drifting(circle: Circle) -> list[Remark]:
     """Say that no start times hold, or that the circle is only a part of them, where periods have no common multiple.
 
     Returns
     -------
-    list of str
+    list of Remark
         At most one line. Start times hold where those that differ in the long run are longer than an angle.
     """
     if circle.is_common:
         return []
-    so_far = f"the iteration times have no common multiple up to {circle.perimeter:.4g} s (--longest)"
+    so_far = f"iteration times have no common multiple up to {circle.perimeter:.4g} s (--longest)"
     if circle.distinct_positions(order=False).max() > 1:
-        return [f"{so_far}: the score is that of the first {circle.perimeter:.4g} s"]
-    return [f"{so_far}: no start time holds, since the jobs drift past each other"]
+        return [Remark("drifting", f"{so_far}: the score is that of this time", needed=True)]
+    return [Remark("drifting", f"{so_far}: no start time holds", needed=True)]
 
 
-def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]]) -> list[str]:
-    """Say how far placements and start times were searched, and how to search longer, in one line.
+def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]]) -> list[Remark]:
+    """Say how far placements and start times were searched, and how to search longer.
 
     Parameters
     ----------
@@ -157,24 +154,23 @@ def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]
 
     Returns
     -------
-    list of str
+    list of Remark
         Empty if nothing was left untried.
     """
-    said = []
+    said: list[Remark] = []
     if n_found < n_wanted:
         draws = f"{n_wanted * TRIES} draws of each generator found {counted(n_found, 'different placement')}"
-        said.append(f"{draws} of {n_wanted}: more --candidates or another --seed draw more")
+        told = f"{counted(n_found, 'different placement')} of {n_wanted} found; more --candidates draw more"
+        said.append(Remark("search-ended", told, details=draws))
     if descended:
         most = max(len(jobs) for jobs in descended)
         sets = f"{counted(len(descended), 'set')} of up to {most} jobs"
-        said.append(
-            f"the start times of {sets} are the best of {STARTS} descents, one job at a time: a longer --step or a "
-            "shorter --longest leaves few enough to try all"
-        )
-    return [f"not exhaustive: {'; '.join(said)}"] if said else []
+        told = f"not all start times of {sets} were tried: the best of {STARTS} descents"
+        said.append(Remark("search-ended", told, details="a longer --step or a shorter --longest tries all"))
+    return said
 
 
-def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[Candidate]) -> list[str]:
+def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[Candidate]) -> list[Remark]:
     """Say how to try more placements, where the best is estimated to slow jobs down and others are left.
 
     Parameters
@@ -189,22 +185,24 @@ def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[Candidate]) -> list[
         return []
     tried = f"{counted(n_tried, 'placement')} {'was' if n_tried == 1 else 'were'} tried"
     more = min(MORE * n_tried, MOST_ADVISED)
-    return [f"{tried}, and the best is slower than the jobs alone: --candidates {more} tries more"]
+    told = f"{tried}, and the best is slower than the jobs alone: --candidates {more} tries more"
+    return [Remark("few-tried", told, least - 1)]
 
 
-def disagreements(ranked: Sequence[Candidate]) -> list[str]:
+def disagreements(ranked: Sequence[Candidate]) -> list[Remark]:
     """Name the candidate that loses least when simulated, where it is not the first.
 
     Returns
     -------
-    list of str
+    list of Remark
         One line, candidates numbered from 1; empty when the first one loses no more. Slow-downs within 0.1 % are equal.
     """
     slow = [candidate.slowdown for candidate in ranked]
     if not slow or slow[0] <= min(slow) * (1 + _SAME):
         return []
     best = slow.index(min(slow))
-    return [f"candidate {best + 1} has the least simulated slow-down, {slow[best]:.4g}; candidate 1 has {slow[0]:.4g}"]
+    told = f"candidate {best + 1} has the least simulated slow-down, {slow[best]:.4g}; candidate 1 has {slow[0]:.4g}"
+    return [Remark("other-best", told, slow[0] / slow[best] - 1, needed=True)]
 
 
 def rank_correlation(estimates: Sequence[float], simulations: Sequence[float]) -> float | None:
@@ -240,51 +238,50 @@ def differing(ranked: Sequence[Candidate]) -> dict[int, float]:
     return {i: part for i, part in apart.items() if abs(part) > MUCH}
 
 
-def agreement(ranked: Sequence[Candidate]) -> list[str]:
+def agreement(ranked: Sequence[Candidate]) -> list[Remark]:
     """Say how well estimates and simulations of candidates agree: in the order, and in the slow-downs."""
-    said = []
+    said: list[Remark] = []
     correlation = rank_correlation([c.slowdown_estimated for c in ranked], [c.slowdown for c in ranked])
     if correlation is not None:
-        said.append(
-            f"estimated and simulated slowdowns order the candidates with a rank correlation of {correlation:.2f}"
-        )
+        told = f"simulations order the candidates as estimates do with a rank correlation of {correlation:.2f}"
+        said.append(Remark("rank-correlation", told))
     if apart := differing(ranked):
         worst = max(apart, key=lambda i: abs(apart[i]))
         by = f"{100 * apart[worst]:+.1f} %"
-        who = "they" if said else "estimated and simulated slowdowns"
-        said.append(
-            f"{who} differ by more than {100 * MUCH:g} % in {_named([*apart])}"
-            + (f", most in candidate {worst}: {by}" if len(apart) > 1 else f": {by}")
-        )
+        told = f"simulated slow-downs differ by more than {100 * MUCH:g} % in {_named([*apart])}"
+        told += f", most in candidate {worst}: {by}" if len(apart) > 1 else f": {by}"
+        said.append(Remark("estimates-differ", told, apart[worst]))
     elif correlation is not None:
-        said.append(f"none differs by more than {100 * MUCH:g} %")
-    return ["; ".join(said)] if said else []
+        said.append(Remark("estimates-differ", f"none differs by more than {100 * MUCH:g} %", MUCH / 2))
+    return said
 
 
-def estimated(ranked: Sequence[Candidate]) -> list[str]:
+def estimated(ranked: Sequence[Candidate]) -> list[Remark]:
     """Say what estimates of iteration times leave out; nothing where jobs are in no other's way."""
     shared = [[link.score for link in one.links if len(link.jobs) > 1] for one in ranked]
     if all(not scores or min(scores) > 1 - 1e-9 for scores in shared):
         return []
-    return [
-        "slowdown and iteration times are estimates: jobs that lose different parts drift past each other, and the "
-        "mean over all positions counts; of 100 crowded clusters 80 lost 0.9 to 1.3 times as much when simulated, "
-        "which --check does"
-    ]
+    told = "slowdowns are estimates, mostly 0.9 to 1.3 times a simulation's (--check)"
+    more = "in 80 of 100 clusters; the mean over all positions counts, since jobs drift past each other"
+    return [Remark("estimated", told, 0.3, details=more)]
 
 
-def notes_of(found: Sequence[Candidate], discarded: Sequence[Candidate]) -> list[str]:
+def notes_of(found: Sequence[Candidate], discarded: Sequence[Candidate]) -> list[Remark]:
     """Say what the scores of all candidates leave out or round."""
-    notes = []
+    notes: list[Remark] = []
     if discarded:
-        notes.append(f"{len(discarded)} of {len(found)} candidates have a loop and are discarded; merged keeps them")
+        told = f"{len(discarded)} of {len(found)} candidates have a loop and are discarded; merged keeps them"
+        notes.append(Remark("discarded", told, needed=True))
     away = max((c.inconsistency for c in found), default=0.0)
     if away:
         many = sum(c.inconsistency > 0 for c in found)
-        notes.append(f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates")
+        told = f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates"
+        notes.append(Remark("shifts-inconsistent", told))
     rounding = max((c.rounding for c in found), default=0.0)
     if rounding > 1e-12:
-        notes.append(f"iteration times rounded by up to {rounding * 1e3:.4g} ms to have common multiples")
+        told = f"iteration times rounded by up to {rounding * 1e3:.4g} ms to have common multiples"
+        notes.append(Remark("periods-rounded", told))
     if any(c.n_cut_off for c in found):
-        notes.append("hyperperiod truncated: some iteration times have no common multiple below the longest perimeter")
+        told = "hyperperiod truncated: iteration times have no common multiple below the longest perimeter"
+        notes.append(Remark("drifting", told))
     return notes

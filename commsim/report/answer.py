@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from commsim.core.remark import Remark
+
 Cells: TypeAlias = Sequence[str]
-__all__ = ["Answer", "Facts", "Lines", "Part", "Remarks", "Table", "remarks"]
+__all__ = ["Answer", "Facts", "Lines", "Part", "Remarks", "Table", "comments", "remarks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +75,15 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What was derived, assumed, chosen or left out; shown as comments, and part of the JSON.
+    """What was derived, assumed, chosen or left out: all in the JSON and with ``-v``, else those of the largest effect.
 
     Parameters
     ----------
-    texts : sequence of str
-        One sentence each.
-    shown : bool, optional
-        Whether a terminal shows all of many: those that are what was asked for, and no details. Default: those that
-        stand below a table.
+    said : sequence of Remark
+        Remarks.
     """
 
-    texts: Sequence[str]
-    shown: bool | None = None
+    said: Sequence[Remark]
 
 
 Part: TypeAlias = Table | Facts | Lines | Remarks
@@ -127,13 +125,19 @@ class Answer:
     complete: Callable[[], Answer] | None = None
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """All remarks, each once, in the order in which they are shown."""
-        said = (text for part in self.parts if isinstance(part, Remarks) for text in part.texts)
+    def remarks(self) -> tuple[Remark, ...]:
+        """All remarks, each once, in the order in which ``-v`` shows them."""
+        said = (one for part in self.parts if isinstance(part, Remarks) for one in part.said)
         return tuple(dict.fromkeys(said))
 
 
-def remarks(texts: Iterable[str], shown: bool | None = None) -> list[Part]:
+def remarks(said: Iterable[Remark]) -> list[Part]:
     """Return remarks as a part, or nothing where nothing is to be said."""
-    said = tuple(dict.fromkeys(texts))
-    return [Remarks(said, shown)] if said else []
+    known = tuple(dict.fromkeys(said))
+    return [Remarks(known)] if known else []
+
+
+def comments(texts: Iterable[str]) -> list[Part]:
+    """Return what was asked for as lines of comments, which are always shown and no remarks."""
+    lines = [f"# {text}" for text in texts]
+    return [Lines(lines)] if lines else []

@@ -8,6 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.report.title_of_network import software_costs
 from commsim.scenario.solve import Solution
@@ -40,7 +41,7 @@ class Predicted(Result):
         return None if self.solution is None else self.solution.plan
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """What was derived, assumed, chosen and left out."""
         return () if self.solution is None else self.solution.said
 

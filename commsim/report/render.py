@@ -8,16 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
+from commsim.core.remark import MOST_SHOWN, Remark, largest
 from commsim.limits import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
-from .terminal import print_comment, print_facts, print_line, print_table
+from .terminal import comment_lines, print_comment, print_facts, print_line, print_table
 
 __all__ = ["announce", "html_of", "keep", "print_parts", "show", "show_step", "tell", "tree_of"]
-
-# Remarks that a terminal shows above a table.
-MOST_ABOVE = 3
 
 
 def show(
@@ -43,9 +41,10 @@ def show(
     """
     EXPECTED.is_shown = True  # the line of progress ends
     show_step()
-    print_parts(answer.parts, verbose)
+    taken = _print_all(answer.parts, verbose)
     if answer.complete is not None:
         answer = _completed(answer, answer.complete, verbose)
+    _print_largest(answer.remarks, verbose, taken)
     if answer.rows is None:
         return answer.code
     if json:
@@ -62,7 +61,7 @@ def _completed(answer: Answer, complete: Callable[[], Answer], verbose: bool) ->
     whole = complete()
     EXPECTED.is_shown = True
     show_step()
-    print_parts(whole.parts[len(answer.parts) :], verbose)
+    _print_all(whole.parts[len(answer.parts) :], verbose)
     return whole
 
 
@@ -78,32 +77,42 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
 
     config = {"version": __version__, **(flags if answer.flags is None else answer.flags)}
     rows = {} if answer.key is None else {answer.key: list(answer.rows or ())}
-    return {"schema": 1, "config": config, **rows, **answer.more, "remarks": list(answer.remarks)}
+    return {"schema": 1, "config": config, **rows, **answer.more, "remarks": [one.tree() for one in answer.remarks]}
 
 
 def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
-    """Print tables, facts, lines and remarks; on a terminal, many remarks above a table, or details, are one line."""
-    is_short = sys.stdout.isatty() and not verbose
-    is_above = any(isinstance(part, Table) for part in parts)
+    """Print tables, facts and lines, and the largest remarks below them; if verbose, all remarks in their place."""
+    _print_largest(Answer(parts).remarks, verbose, _print_all(parts, verbose))
+
+
+def _print_largest(said: Sequence[Remark], verbose: bool, taken: int) -> None:
+    """Print the remarks of the largest effect, on as many lines as there are left for them."""
+    for one in [] if verbose else largest(said):
+        taken += len(comment_lines(one.text))
+        if taken > MOST_SHOWN:
+            return
+        print_comment(one.text)
+
+
+def _print_all(parts: Sequence[Part], verbose: bool) -> int:
+    """Print parts; return how many lines stand below the tables that are no part of them."""
+    taken = 0
     for part in parts:
         match part:
             case Table(only_verbose=True) if not verbose:
                 continue
             case Table():
-                is_above = False
-                print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
+                taken += print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
             case Facts():
                 print_facts(part.values)
             case Lines():
+                taken += 0 if part.is_file else sum(line.startswith("# ") for line in part.texts)
                 for line in part.texts:
                     print_line(line, is_broken=not part.is_file)
-            case Remarks():
-                are_details = is_above if part.shown is None else not part.shown
-                if is_short and are_details and len(part.texts) > MOST_ABOVE:
-                    print_comment(f"{len(part.texts)} remarks on what was derived or skipped: -v shows them")
-                    continue
-                for line in part.texts:
-                    print_comment(line)
+            case Remarks() if verbose:
+                for one in part.said:
+                    print_comment(str(one))
+    return min(taken, MOST_SHOWN - 1)
 
 
 def tell(text: str) -> None:
@@ -145,8 +154,12 @@ def _facts(part: Facts) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def _lines(part: Lines | Remarks) -> str:
+def _lines(part: Lines) -> str:
     return f"<p>{'<br>'.join(html.escape(line) for line in part.texts)}</p>"
 
 
-_HTML: dict[type, Any] = {Table: _table, Facts: _facts, Lines: _lines, Remarks: _lines}
+def _said(part: Remarks) -> str:
+    return f"<p>{'<br>'.join(html.escape(str(one)) for one in part.said)}</p>"
+
+
+_HTML: dict[type, Any] = {Table: _table, Facts: _facts, Lines: _lines, Remarks: _said}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.network_queries import line_rate
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.report.simulated_run import SimulatedRun, simulate_run
@@ -99,5 +100,5 @@ def with_runs(study: Study, runs: Sequence[SimulatedRun], left_out: Mapping[str,
     """
     if runs:
         study = with_line_rate(study, line_rate(runs[0].prepared.network, runs[0].prepared.ranks))
-    said = (*study.remarks, *(f"timeline of {run.name}: {run.note}" for run in runs if run.note))
+    said = (*study.remarks, *(Remark("timeline", f"timeline of {run.name}: {run.note}") for run in runs if run.note))
     return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out), remarks=said)

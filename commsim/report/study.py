@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError, printable
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import parse_bandwidth
 
 from .derive import with_derived
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 PREDICTED = (
     "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
     "p5_s", "p95_s", "n_samples", "low_s", "high_s", "method",
+    "fastest_s", "slowest_s", "n_hashes", "whole_s", "faults_cost", "limited_by", "limit_busy",
 )  # fmt: skip
 # Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
@@ -64,9 +66,9 @@ class Study:
         The algorithm to which others are compared; by default those whose name begins with ``ring``.
     failed : mapping of str to int
         Different errors of points that failed, and how many points each stopped.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What the commands said of their results: what was assumed, what is not counted.
-    said : tuple of str
+    said : tuple of Remark
         Those of `remarks` that the command of the results printed itself.
     names : mapping of str to mapping
         Word that figures show, by column and value.
@@ -86,8 +88,8 @@ class Study:
     by: str = ""
     baseline: str = ""
     failed: Mapping[str, int] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    said: tuple[Remark, ...] = ()
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
     listed: tuple[str, ...] = ()
@@ -181,7 +183,7 @@ def study_of_rows(
     rows: Sequence[Mapping[str, Any]],
     config: Mapping[str, Any],
     choice: Choice = EVERYTHING,
-    remarks: Sequence[str] = (),
+    remarks: Sequence[Remark] = (),
 ) -> Study:
     """Make a study of the rows of one command.
 
@@ -195,7 +197,7 @@ def study_of_rows(
         The flags of the command.
     choice : Choice
         What is shown.
-    remarks : sequence of str
+    remarks : sequence of Remark
         What the command said.
     """
     named = with_specs(rows, config)
@@ -212,7 +214,7 @@ def make_study(
     rows: Table,
     provenance: Mapping[str, str],
     choice: Choice = EVERYTHING,
-    remarks: Sequence[str] = (),
+    remarks: Sequence[Remark] = (),
 ) -> Study:
     """Make a study of a table: its parameters, without failed points, with columns that compare rows.
 
@@ -226,7 +228,7 @@ def make_study(
         Version, file, hash of the configuration.
     choice : Choice
         What is shown.
-    remarks : sequence of str
+    remarks : sequence of Remark
         What the commands said of the results.
 
     Raises
@@ -257,7 +259,7 @@ def make_study(
         names[CURVE] = curve_names(rows, by, names)
     return Study(
         printable(title), rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
-        remarks=(*dict.fromkeys(remarks), *common, *costs), names=names,
+        remarks=(*dict.fromkeys(remarks), *as_remarks(common, "of-all-rows"), *costs), names=names,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.operations import meaning_of_size
+from commsim.core.remark import Remark
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
@@ -76,7 +77,7 @@ def shared_links(solution: Solution) -> list[dict[str, Any]]:
 def _parts_of_links(rows: Sequence[dict[str, Any]], verbose: bool) -> list[Part]:
     """Return the table of links that jobs share; without `verbose` the first ones."""
     if not rows:
-        return remarks(["no link carries bytes of more than one job"])
+        return remarks([Remark("nothing-shared", "no link carries bytes of more than one job", needed=True)])
     shown = rows if verbose else rows[:MAX_LINKS]
     cells = [
         [row["link"], ", ".join(row["jobs"]), f"{sum(row['bytes']):.0f}", microseconds(row["needed_s"]),

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from commsim.core.operations import meaning_of_size
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_size, microseconds
 from commsim.scenario.contenders import skipped
 from commsim.synthesis.bound import SIZES
 
-from .answer import Part, Table, remarks
+from .answer import Part, Table, comments, remarks
 from .rows.hash_columns import COST, hashes_in_title, spread_cells, spread_names
 from .table_of_run import rate_cell
 from .title_of_network import costs_in_title, software_costs
@@ -183,30 +184,32 @@ def parts_of_pairs(
         Measurements without a prediction.
     """
     errors = {f"{pair.error:+.1%}" for pair in pairs if pair.error is not None}
-    said = [
-        f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
-        f"{'every size' if len(errors) == 1 < len(pairs) else f'{summary.worst_size:.0f} B'}; median signed error "
-        f"{summary.bias:+.1%}; below 0 (<): predicted too short, above (>): too long, full at {FULL_BAR:.0%}"
-    ]
+    at = "every size" if len(errors) == 1 < len(pairs) else f"{summary.worst_size:.0f} B"
+    found = f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at {at}"
+    bar = f"below 0 (<): predicted too short, above (>): too long, full at {FULL_BAR:.0%}"
+    signed = Remark("signed-error", f"median signed error {summary.bias:+.1%}", summary.bias, details=bar)
+    said = [signed]
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:
-        said.append(f"{sum(within)} of {len(within)} predictions lie between the least and the most measured")
+        told = f"{sum(within)} of {len(within)} predictions lie between the least and the most measured"
+        said.append(Remark("within-measured", told))
     inside = [pair for pair in pairs if pair.is_expected is not None]
     if inside:
         n = sum(pair.is_expected is True for pair in inside)
         above = sum(pair.is_expected is False and pair.measured.time > pair.predicted for pair in inside)
         rest = f": {above} above, {len(inside) - n - above} below" if n < len(inside) else ""
-        said.append(f"{n} of {len(inside)} measured times lie inside the predicted intervals of 80 %{rest}")
+        told = f"{n} of {len(inside)} measured times lie inside the predicted intervals of 80 %{rest}"
+        said.append(Remark("within-interval", told, needed=True))
     if alone:
         named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])
         more = f" and {len(alone) - MAX_NAMED} more" if len(alone) > MAX_NAMED else ""
-        said.append(f"without a prediction: {named}{more}")
+        said.append(Remark("not-predicted", f"without a prediction: {named}{more}"))
     names, cells = list(COMPARISON), [_cells(pair) for pair in pairs]
     if any(pair.interval for pair in pairs):
         names[6:6] = OF_INTERVAL
         for pair, row in zip(pairs, cells, strict=True):
             row[6:6] = _interval(pair)
-    return [Table(names, cells, title, LEAST_OF_COMPARISON), *remarks(said)]
+    return [Table(names, cells, title, LEAST_OF_COMPARISON), *comments([found]), *remarks(said)]
 
 
 def _interval(pair: Pair) -> list[str]:

@@ -22,6 +22,8 @@ MIN_WORDS = 20
 # Longest value of a hidden column that is told beside its name.
 MAX_TOLD = 60
 GAP = "  "
+# Lines of a title, and what ends one that has more.
+MOST_OF_TITLE, CUT = 2, " ..."
 # Place at which a word that no line holds may be broken: white space for ``textwrap``, which no text that is shown has.
 BREAK = "\x0b"
 
@@ -32,7 +34,7 @@ def print_table(
     title: str = "",
     least: Sequence[str] = (),
     verbose: bool = False,
-) -> None:
+) -> int:
     """Print rows of text under right-aligned columns; on a terminal, as it is wide, and no cell is ever cut.
 
     Parameters
@@ -49,18 +51,23 @@ def print_table(
     verbose : bool
         Whether columns that do not fit are printed in further tables below, which begin with those that name a row;
         where the first two do not, rows are numbered.
+
+    Returns
+    -------
+    int
+        Lines below the rows, which name columns that are left out.
     """
     columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
-        print_comment(title)
+        print_comment(title, None if verbose else MOST_OF_TITLE)
     if not sys.stdout.isatty():
         _print_block(columns, rows, _widths(columns, rows))
-        return
+        return 0
     width = shutil.get_terminal_size().columns
     if width < MIN_WIDTH:
         print(f"# {width} columns are too narrow for a table, which needs {MIN_WIDTH}: each row is a list")
         _print_lists(columns, rows)
-        return
+        return 0
     kept = _fitting(columns, rows, least, width)
     if verbose and len(kept) < len(columns) and len({tuple(row[i] for i in kept[:2]) for row in rows}) < len(rows):
         columns, rows = ["row", *columns], [[str(n), *row] for n, row in enumerate(rows, 1)]
@@ -70,8 +77,8 @@ def print_table(
     if rest and not verbose:
         order = {name: place for place, name in enumerate(least)}
         rest.sort(key=lambda i: order.get(columns[i], len(least)))
-        names = ", ".join(_hidden(columns[i], [row[i] for row in rows]) for i in rest)
-        print_comment(f"hidden to fit {width} columns (-v shows them): {names}")
+        print_comment(_left_out([_hidden(columns[i], [row[i] for row in rows]) for i in rest[::-1]], width - 2))
+        return 1
     naming = _naming(rows, kept) if rest else []
     while rest and verbose:
         block = [*naming, *rest]
@@ -80,17 +87,47 @@ def print_table(
         print()
         _print_columns(columns, rows, block, width)
         rest = [i for i in rest if i not in block]
+    return 0
 
 
-def print_comment(text: str) -> None:
-    """Print a line that begins with ``#``; a terminal's next lines begin with it too, and no number is cut."""
+def _left_out(names: Sequence[str], room: int) -> str:
+    """Return the line that names columns which are left out, the most important first: as many as it holds."""
+    line, end = "-v also shows ", ", ..."
+    for number, name in enumerate(names):
+        more = f"{', ' if number else ''}{name}"
+        if len(line + more) + len(end) * (number < len(names) - 1) > room and number:
+            return line + end
+        line += more
+    return line
+
+
+def print_comment(text: str, most: int | None = None) -> None:
+    """Print a line that begins with ``#``; a terminal's next lines begin with it too, and no number is cut.
+
+    Parameters
+    ----------
+    text : str
+        Text.
+    most : int, optional
+        Lines that a terminal shows at most; what follows these is left out, and ``-v`` shows it.
+    """
     text = printable(text)
     if not sys.stdout.isatty():
         print(f"# {text}", flush=True)
         return
-    room = max(MIN_WORDS, shutil.get_terminal_size().columns - 2)
-    for line in _wrapped(text, room, "  ") or [""]:
+    lines = comment_lines(text)
+    if most is not None and len(lines) > most:
+        lines = [*lines[: most - 1], f"{lines[most - 1][: -len(CUT)].rstrip(' ,')}{CUT}"]
+    for line in lines:
         print(f"# {line}")
+
+
+def comment_lines(text: str) -> list[str]:
+    """Return the lines on which a terminal shows a comment, without the sign; the text itself elsewhere."""
+    if not sys.stdout.isatty():
+        return [text]
+    room = max(MIN_WORDS, shutil.get_terminal_size().columns - 2)
+    return _wrapped(printable(text), room, "  ") or [""]
 
 
 def print_line(text: str, is_broken: bool = True) -> None:

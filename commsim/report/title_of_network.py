@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.core.machines.hardware import guesses_of
+from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
+from commsim.core.remark import Remark
 from commsim.core.units import format_time
 from commsim.routing.cable_counts import kind_of
 from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
@@ -35,11 +36,26 @@ def software_costs(network: Network, *, has_own_costs: bool = False) -> str:
     return library + (f"{format_time(sent)} of overhead per message" if sent else "no overhead per message")
 
 
-def remark_on_costs(texts: Iterable[str]) -> tuple[str, ...]:
+def remark_on_costs(texts: Iterable[str]) -> tuple[Remark, ...]:
     """Return the remark on the software costs of several results: one if they are the same, else each."""
     costs = tuple(dict.fromkeys(text for text in texts if text))
     more = ("...",) if len(costs) > _MAX_COSTS else ()
-    return (f"software costs: {'; '.join((*costs[:_MAX_COSTS], *more))}",) if costs else ()
+    return (Remark("costs", f"software costs: {'; '.join((*costs[:_MAX_COSTS], *more))}"),) if costs else ()
+
+
+def spreading_in_title(network: Network, routing: str | None = None) -> str:
+    """Return what a title says, after a comma, where the network of the machines spreads packets; else nothing.
+
+    Parameters
+    ----------
+    network : Network
+        Network with machines, or without.
+    routing : str, optional
+        Routing in place of the network's own.
+    """
+    net = net_of(network.hardware)
+    spreads = (routing or network.routing) == "spray" and net in SPREADING and network.machine.max(initial=0) > 0
+    return f", {net} spreads packets" if spreads else ""
 
 
 def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_costs: bool = False) -> str:

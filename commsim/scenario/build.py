@@ -9,8 +9,9 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.registry import service
+from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.services import service
 from commsim.core.units import counted
 from commsim.scenario.collective_names import collective_entry, load_schedule
 from commsim.scenario.good_parameters import PARTITIONS
@@ -68,7 +69,7 @@ def prepare(
     """
     network = load_network(network) if isinstance(network, str) else network
     network, per_call = _with_software(collective, network) if network.software else (network, 0.0)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     size = 0.0
     if isinstance(collective, str) and collective.endswith(".npz"):
         from commsim.files.schedule_file import own_size
@@ -79,7 +80,8 @@ def prepare(
 
             collective, placement = read_placed_schedule(path, network)
             if placement is not None and placement.routes is not None:
-                notes = (f"{path}: {len(placement.routes)} connections take the routes that it pins",)
+                text = f"{path}: {len(placement.routes)} connections take the routes that it pins"
+                notes = (Remark("routes-pinned", text),)
         else:
             collective = load_schedule(path)
     placement = PACKED if placement is None else placement
@@ -101,7 +103,7 @@ def prepare(
         return ready
     if ready.posts_calls:
         return dataclasses.replace(ready, before=ready.before + per_call)
-    told = f"{ready.schedule.name}: without the time of a call of software {network.software}"
+    told = Remark("call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}")
     return dataclasses.replace(ready, notes=(*ready.notes, told))
 
 

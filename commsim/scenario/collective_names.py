@@ -14,13 +14,14 @@ import numpy as np
 
 from collectives import COLLECTIVES, found_parameters
 from collectives.pieces import sized_parameters
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, Reason
 from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.operations import operation as known_operation
 from commsim.core.own_files import blamed, own_entry
 from commsim.core.registry import Entry
+from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.core.units import write_bandwidth
@@ -43,8 +44,10 @@ USUAL = {
 OF_OTHER_TOOLS = (".xml", ".goal", ".bin", ".et")
 
 
-def usual_collective(network: Network, operation: str = OPERATION, *, textbook: bool = False) -> tuple[str, str]:
-    """Return what runs on a network unless an algorithm is named, and what to say of it; empty if it is a textbook's.
+def usual_collective(
+    network: Network, operation: str = OPERATION, *, textbook: bool = False
+) -> tuple[str, Remark | None]:
+    """Return what runs on a network unless an algorithm is named, and what to say of it; None if it is a textbook's.
 
     Parameters
     ----------
@@ -65,18 +68,19 @@ def usual_collective(network: Network, operation: str = OPERATION, *, textbook: 
     library = "" if textbook else LIBRARIES.get(maker_of(network.hardware), "")
     spec = f"{library}_{operation}"
     if library and spec in COLLECTIVES:
-        return spec, f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
+        return spec, Remark(
+            "usual", f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
+        )
     if operation not in USUAL:
         raise InputError(f"{operation} has no usual algorithm here; name one")
     usual = USUAL[operation]
     if library:
-        return usual, f"{usual}: {library.upper()} is not modelled for {operation}"
+        return usual, Remark("usual", f"{usual}: {library.upper()} is not modelled for {operation}", needed=True)
     if textbook or not (network.machine > 0).any() or f"nccl_{operation}" not in COLLECTIVES:
-        return usual, ""
-    return usual, (
-        f"{usual}: over one NIC of each machine at a time, since the network does not say whose GPUs it has; its "
-        "hardware (gpu=hopper in the name of the machine) makes it NCCL's, and --collective nccl names that"
-    )
+        return usual, None
+    told = f"{usual}, not NCCL's, since the machines do not name their GPUs (gpu=hopper does)"
+    more = "over one NIC of each machine at a time; --collective nccl names NCCL's too"
+    return usual, Remark("gpus-unknown", told, needed=True, details=more)
 
 
 def with_gpus(network: Network) -> str:
@@ -137,14 +141,14 @@ def require_operation(spec: str | Schedule, operation: str) -> None:
         raise InputError(f"{name} implements {implements}, not {operation}")
 
 
-def why_not_here(metadata: Mapping[str, Any], name: str, network: Network) -> str:
+def why_not_here(metadata: Mapping[str, Any], name: str, network: Network) -> Reason:
     """Return why a collective is not ranked on a network, or "": a library's is ranked only on GPUs of its maker."""
     library = name.partition("_")[0]
     if library == "gloo":
-        return "the ring, with gloo's order of sums"
+        return Reason("the ring, with gloo's order of sums")
     if "nccl" in metadata["needs"] and LIBRARIES.get(maker_of(network.hardware), "") != library:
-        return OF_LIBRARY
-    return ""
+        return Reason(OF_LIBRARY, "of-library")
+    return Reason("")
 
 
 def load_schedule(text: str, n_ranks: int | None = None, size: float | None = None) -> Schedule:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from collectives import COLLECTIVES
-from commsim.core.errors import InputError, PhysicsError
+from commsim.core.errors import InputError, NoAggregatorError, OtherAggregatorsError, PhysicsError, Reason
 from commsim.core.network import SWITCH, Network
 from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
+from commsim.core.remark import SIZE_UNUSED, Remark, as_remarks
 from commsim.core.units import format_size, format_time
 from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
@@ -23,6 +24,8 @@ from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
 from commsim.software.presets import software
 
+# Codes of reasons for which algorithms are left out.
+NO_AGGREGATOR, OTHER_AGGREGATORS, NOT_PROGRAMMABLE = "no-aggregator", "other-aggregators", "not-programmable"
 # Bytes below which the overhead of messages decides which algorithm is best.
 SMALL = 65536
 
@@ -31,14 +34,16 @@ SMALL = 65536
 # host's part of a message between machines (`netOverhead` of src/graph/tuning.cc, 2.30.7), 2 us on AMD's CPUs;
 # LogGOPSim has 1.5 us, ATLAHS 0.2 us for GPUs. Without any, ways that send all messages at once are best at all sizes.
 ASSUMED_OVERHEAD = 1e-6
-# Reasons that many algorithms share, by a part of their text, and how they are summed up.
+# Reasons that many algorithms share, by their code, and how they are summed up.
 SHARED_REASONS = {
-    "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
-    "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
-    "has no costs of": "no costs of them in the software: {}",
-    OF_LIBRARY: f"{OF_LIBRARY}: {{}} (name one to run it)",
-    "reduce by SHARP only": "the switches reduce by SHARP only: {} (name one to assume programmable switches)",
+    NOT_PROGRAMMABLE: "no aggregating switch: {} (programmable assumes it)",
+    NO_AGGREGATOR: "no aggregating switch: {} (name one to assume it)",
+    "no-costs": "no costs of them in the software: {}",
+    "of-library": f"{OF_LIBRARY}: {{}} (name one to run it)",
+    OTHER_AGGREGATORS: "the switches reduce by SHARP only: {} (name one to assume programmable switches)",
 }
+# Codes of what an error of a kind says.
+CODES: dict[type[InputError], str] = {NoAggregatorError: NO_AGGREGATOR, OtherAggregatorsError: OTHER_AGGREGATORS}
 
 
 def with_assumed_overhead(network: Network) -> Network:
@@ -48,41 +53,43 @@ def with_assumed_overhead(network: Network) -> Network:
     return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, ASSUMED_OVERHEAD))
 
 
-def about_assumed(runnable: Mapping[str, Plan]) -> list[str]:
+def about_assumed(runnable: Mapping[str, Plan]) -> list[Remark]:
     """Describe in a ranking that the overhead of messages is assumed, and for what it does not count."""
     packets = _in_packets(runnable)
-    return [
+    told = (
         f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: an "
         "overhead of 0us means none, as where one collective is predicted; commsim calibrate measures it"
         + (f"; not for packets of {', '.join(packets)}" if packets else "")
-    ]
+    )
+    return [Remark("overhead-assumed", told)]
 
 
 def _in_packets(runnable: Mapping[str, Plan]) -> list[str]:
     return [name for name, prepared in runnable.items() if isinstance(prepared, AggregatedPlan)]
 
 
-def about_given(runnable: Mapping[str, Plan], network: Network, sizes: Sequence[float]) -> list[str]:
+def about_given(runnable: Mapping[str, Plan], network: Network, sizes: Sequence[float]) -> list[Remark]:
     """Describe for what an overhead that is given does not count, and that small sizes are ranked without any."""
     if network.overhead.any() or network.recv_overhead.any():
         packets = _in_packets(runnable)
-        return [f"{', '.join(packets)}: {NO_OVERHEAD}"] if packets else []
+        return [Remark("overhead-unused", f"{', '.join(packets)}: {NO_OVERHEAD}")] if packets else []
     return without_overhead(network, sizes)
 
 
-def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
+def without_overhead(network: Network, sizes: Sequence[float]) -> list[Remark]:
     """Describe that small sizes are ranked without overhead of messages, where the network has none."""
     if network.overhead.any() or network.recv_overhead.any() or min(sizes, default=SMALL) >= SMALL:
         return []
-    return [
+    told = (
         f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours "
         "algorithms with many messages; an overhead of 1us is usual, and commsim calibrate measures it"
-    ]
+    )
+    return [Remark("overhead-zero", told)]
 
 
-def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
+def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[Remark]:
     """Name the algorithms with the costs of a library's primitives, or of its calls, beside others without."""
-    network, said = next(iter(runnable.values())).network, list[str]()
+    network, said = next(iter(runnable.values())).network, list[Remark]()
     known = software(network.software) if network.software else None
     if known is not None and known.own_costs:
         whose = [
@@ -91,18 +98,15 @@ def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
         rest = "; the others have the rate of its ports only" if len(whose) < len(runnable) else ""
         who = f"{', '.join(whose)}: with" if rest else "all with"
         who = who if whose else "all have the rate of its ports, without"
-        said = [f"{who} {known.own_costs} of software {known.name}{rest if whose else ''}"]
+        said = [Remark("software-costs", f"{who} {known.own_costs} of software {known.name}{rest if whose else ''}")]
     priced = [
         name for name, prepared in runnable.items() if isinstance(prepared, NcclPlan) and prepared.at(size).before
     ]
     if not priced or len(priced) == len(runnable):
         return said
     launch = max(runnable[name].at(size).before for name in priced)
-    return [
-        *said,
-        f"{', '.join(priced)}: with the launch ({format_time(launch)}) and the costs of GPU primitives; the others "
-        "have those of links only, and cannot be compared with it",
-    ]
+    told = f"{', '.join(priced)}: with launch ({format_time(launch)}) and GPU costs; the others with links' only"
+    return [*said, Remark("priced-apart", told, needed=True, details="they cannot be compared with it")]
 
 
 def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
@@ -154,7 +158,7 @@ def require_blocks(operation: str) -> None:
         )
 
 
-def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[str]]:
+def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[Remark]]:
     """Return the sizes that an operation can have, in ascending order, and what to say where it has none.
 
     Raises
@@ -166,7 +170,7 @@ def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[s
     if not sizes:
         raise InputError("sizes must name at least one size, such as '64MiB'")
     if known_operation(operation).signals:
-        return [0], [no_bytes(operation)] if any(sizes) or len(sizes) > 1 else []
+        return [0], [Remark(SIZE_UNUSED, no_bytes(operation))] if any(sizes) or len(sizes) > 1 else []
     return sorted(set(sizes)), []
 
 
@@ -234,19 +238,20 @@ def prepare_all(
             probe(spec, prepared)
             runnable[spec] = prepared
         except InputError as error:
-            left_out[spec] = str(error)
+            left_out[spec] = Reason(str(error), CODES.get(type(error), ""))
     EXPECTED.begin("")
     if not runnable and none_is_error:
         raise InputError("; ".join(dict.fromkeys(left_out.values())))
     return runnable, left_out
 
 
-def skipped(left_out: Mapping[str, str]) -> list[str]:
+def skipped(left_out: Mapping[str, str]) -> list[Remark]:
     """Describe which algorithms were left out; those of one reason in one line."""
     lines, rest = [], dict(left_out)
-    for part, line in SHARED_REASONS.items():
-        same = [spec for spec, why in rest.items() if part in why]
+    for code, line in SHARED_REASONS.items():
+        same = [spec for spec, why in rest.items() if getattr(why, "code", "") == code]
         if len(same) > 1:
             lines.append("skipped, " + line.format(", ".join(same)))
             rest = {spec: why for spec, why in rest.items() if spec not in same}
-    return lines + [f"skipped: {spec}: {why.removeprefix(f'{spec}: ')}" for spec, why in rest.items()]
+    lines += [f"skipped: {spec}: {why.removeprefix(f'{spec}: ')}" for spec, why in rest.items()]
+    return as_remarks(lines, "skipped")

@@ -13,6 +13,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
+from commsim.core.remark import Remark
 from commsim.core.units import counted, parse_time
 from commsim.routing.routing import is_hashed
 
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MAX_NAMES = 8
 _MOST_FAILED = 100  # whose names are listed
-UNWEIGHTED = (
-    "ECMP weighs no links: one that is slower gets as many messages as others, and so does a switch with fewer cables "
-    "left; the hash decides which messages, and --seed draws another"
-)
+UNWEIGHTED = Remark("ecmp-unweighted", "ECMP weighs no links: a slower one gets as many messages as the others")
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
 __all__ = [
@@ -35,7 +33,7 @@ __all__ = [
 
 def with_faults(
     network: Network, fail: Sequence[str], scale: Sequence[str], seed: int = 0
-) -> tuple[Network, list[str]]:
+) -> tuple[Network, list[Remark]]:
     """Apply faults: first what fails, then what is slower.
 
     Parameters
@@ -51,7 +49,7 @@ def with_faults(
 
     Returns
     -------
-    Network, list of str
+    Network, list of Remark
         The network that is left, and what was drawn at random.
 
     Raises
@@ -59,7 +57,7 @@ def with_faults(
     InputError
         If a text says nothing that can be understood, or names what is not there.
     """
-    notes: list[str] = []
+    notes: list[Remark] = []
     whole = network
     for text in fail:
         network, drawn = _fail(network, text, seed)
@@ -77,7 +75,7 @@ def with_faults(
     return network, [*notes, *about]
 
 
-def failed_links(whole: Network, left: Network) -> list[str]:
+def failed_links(whole: Network, left: Network) -> list[Remark]:
     """Name the cables that are missing, each by the first of its links: a page draws only those that are left.
 
     Parameters
@@ -90,7 +88,8 @@ def failed_links(whole: Network, left: Network) -> list[str]:
     missing -= Counter(left.link_name(i) for i in range(left.n_links))
     names = [name if n == 1 else f"{n} x {name}" for name, n in missing.items()]
     more = [f"and {len(names) - _MOST_FAILED} more"] if len(names) > _MOST_FAILED else []
-    return [f"failed links: {', '.join([*names[:_MOST_FAILED], *more])}"] if names else []
+    told = f"failed links: {', '.join([*names[:_MOST_FAILED], *more])}"
+    return [Remark("links-failed", told)] if names else []
 
 
 def failed_hosts(network: Network, fail: Sequence[str]) -> frozenset[str]:
@@ -116,11 +115,12 @@ def _name_of_scaled(whole: Network, scaled: Network) -> str:
     return f"{whole.name} with {' and '.join(said)} of their rate" if said else whole.name
 
 
-def _drawn_cables(before: Network, after: Network, text: str) -> str:
+def _drawn_cables(before: Network, after: Network, text: str) -> Remark:
     """Name the cables that were drawn, each by the first of its links."""
     changed = np.flatnonzero(before.bandwidth != after.bandwidth)
     cables = changed[changed < partners(after)[changed]]
-    return f"scale {text}: {counted(len(cables), 'cable')}{_listed([after.link_name(int(i)) for i in cables])}"
+    names = _listed([after.link_name(int(i)) for i in cables])
+    return Remark("faults-drawn", f"scale {text}: {counted(len(cables), 'cable')}{names}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -169,7 +169,7 @@ def flaps_of(
     return read_flaps(flap, network, detection=times[0], rto=times[1])
 
 
-def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[str]]:
+def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]]:
     """Return what is left, and what was drawn."""
     from commsim.core.faults import failures
 
@@ -182,7 +182,7 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[str]]:
         raise InputError(f"fail takes {wanted}, got {text!r}")
     drawn = failures.draw_failures(network, what, _part(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]
-    told = f"fail {text}: {len(drawn)} failed{_listed(names)}"
+    told = Remark("faults-drawn", f"fail {text}: {len(drawn)} failed{_listed(names)}")
     remove = failures.remove_cables if what == "links" else failures.remove_switches
     return remove(network, drawn), [told]
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, NoAggregatorError, OtherAggregatorsError
 from commsim.core.locality import rank_levels
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import KINDS, PLURALS, SWITCH, Network
 from commsim.core.placement import Placement, helper_nodes, helper_order, is_strategy, place
 from commsim.core.registry import Entry
+from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.units import counted
 from commsim.files.whole_files import SUFFIXES
@@ -45,7 +46,7 @@ class Seated:
         Ranks, then helpers.
     network : Network
         Network on which the switches with aggregators can aggregate.
-    notes : tuple of str
+    notes : tuple of Remark
         What was chosen or assumed, and should be printed.
     """
 
@@ -53,7 +54,7 @@ class Seated:
     aggregators: AggregatorPlacement | None
     placement: Placement
     network: Network
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
 
 
 def seat_aggregators(
@@ -93,10 +94,10 @@ def seat_aggregators(
     """
     able, assumed = able_switches(network, in_machines=system.in_machines)
     if assumed and not assume_programmable:
-        raise InputError(f"{name}: {network.name} has no aggregating switch; name {name} to assume it")
+        raise NoAggregatorError(f"{name}: {network.name} has no aggregating switch; name {name} to assume it")
     why = _other_hardware(name, system, network)
     if why and not assume_programmable:
-        raise InputError(f"{name}: {why}; name {name} to assume it")
+        raise OtherAggregatorsError(f"{name}: {why}; name {name} to assume it")
     ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:
         return Seated(1, None, Placement(ranks), network, tuple(notes))
@@ -107,9 +108,10 @@ def seat_aggregators(
         can[list(switches)] = True
         network = dataclasses.replace(network, aggregates=can)
     said = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
-    notes.append(said + (", assumed to be programmable" if assumed or why else ""))
+    taken = ", assumed to be programmable" if assumed or why else ""
+    notes.append(Remark("aggregators-assumed" if taken else "aggregators", said + taken))
     if server is not None:
-        notes.append(f"{name}: parameter server on {network.nodes[server]}")
+        notes.append(Remark("server", f"{name}: parameter server on {network.nodes[server]}"))
     return Seated(len(ranks), where, Placement([*ranks, *where.helpers]), network, tuple(notes))
 
 
@@ -124,9 +126,9 @@ def _other_hardware(name: str, system: System, network: Network) -> str:
 
 def _who_sits_where(
     name: str, system: System, network: Network, n_ranks: int | None, placement: str | Placement, seed: int
-) -> tuple[Sequence[int], Sequence[int], int | None, list[str]]:
+) -> tuple[Sequence[int], Sequence[int], int | None, list[Remark]]:
     """Nodes of the ranks, of aggregators that are placed already, and of the server; and what should be said."""
-    notes: list[str] = []
+    notes: list[Remark] = []
     if isinstance(placement, str) and Path(placement).suffix in SUFFIXES:
         from commsim.files.store import read_placement
 
@@ -147,7 +149,8 @@ def _who_sits_where(
         if system.server and not len(helper_nodes(network)):
             n_ranks -= 1
             seats = PLURALS[network.seat_kind]
-            notes.append(f"{name}: {counted(n_ranks, 'rank')}, since one of the {seats} is its server")
+            told = f"{name}: {counted(n_ranks, 'rank')}, since one of the {seats} is its server"
+            notes.append(Remark("fewer-ranks", told))
         if n_ranks < 1:
             raise InputError(f"{name}: no {KINDS[network.seat_kind]} is left for a rank: its server takes the only one")
     n_servers = int(system.server and n_ranks > 1)
@@ -267,14 +270,15 @@ def with_helpers(schedule: Schedule, network: Network, ranks: Placement) -> Plac
     return Placement(np.concatenate((ranks.nodes, np.resize(free, schedule.n_helpers))), ranks.routes)
 
 
-def where_helpers_sit(name: str, network: Network, where: Placement, n_ranks: int) -> str:
+def where_helpers_sit(name: str, network: Network, where: Placement, n_ranks: int) -> Remark:
     """Describe on which nodes helpers sit, and which of them share a machine, and so its NIC, with ranks."""
     helpers = where.nodes[n_ranks:]
     n, machines = len(helpers), network.machine[where.nodes[:n_ranks]]
     n_shared = int(np.isin(network.machine[helpers], machines).sum()) if network.machine.max() > 0 else 0
     names = [network.nodes[node] for node in helpers[:MAX_NAMED]]
     said = f"{name}: helpers on {', '.join(names)}{' and so on' if n > MAX_NAMED else ''}"
-    return said + f"; {n_shared} of {n} in machines of ranks, whose NICs they share" * (n_shared > 0)
+    shared = f"{n_shared} of {n} in machines of ranks, whose NICs they share" if n_shared else ""
+    return Remark("helpers", said, details=shared)
 
 
 def helpers_sit_beside(network: Network, placement: str | Placement) -> bool:

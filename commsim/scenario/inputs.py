@@ -11,7 +11,7 @@ from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.own_files import own_entry
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
-from commsim.core.services import service
+from commsim.core.registry import service
 from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import counted
 from commsim.files.fields import Fields

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.scenario.scenario import Scenario, Wish
@@ -30,14 +31,14 @@ class Outcome:
     ----------
     results : tuple of Result
         One result; of groups and jobs one for each of them.
-    said : tuple of str
+    said : tuple of Remark
         Why the engine was chosen, where it was ``auto``.
     details : object
         What jobs that share a network cost each other; None of other work.
     """
 
     results: tuple[Result, ...]
-    said: tuple[str, ...] = ()
+    said: tuple[Remark, ...] = ()
     details: Any = None
 
 
@@ -53,7 +54,7 @@ class WorkPlan(Protocol):
         """Schedule of each result of a size, in their order."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What was derived when the work was planned."""
 
     @property
@@ -64,7 +65,7 @@ class WorkPlan(Protocol):
     def may_collide(self) -> bool:
         """Whether routes are drawn by hashing where there are several."""
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that the work can have of those that are asked for, and what to say of the others."""
 
     def at(self, size: float) -> WorkPlan:
@@ -73,7 +74,7 @@ class WorkPlan(Protocol):
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size, and check the results against the capacity of cuts."""
 
-    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on; when verbose, how the packet engine differs."""
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
+from commsim.core.remark import Remark
 from commsim.core.units import format_bandwidth, format_time, parse_size, parse_time
 from commsim.scenario import checks
 from commsim.scenario.packet_presets import preset_options
@@ -252,22 +253,23 @@ def name_of(transport: Spraying | None) -> str:
     return USUAL if transport is None else transport.transport.split(":")[0]
 
 
-def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[str]:
+def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[Remark]:
     """Describe what was assumed of packets, and which options change nothing."""
-    lines = []
+    lines: list[Remark] = []
     name = given.get("transport", USUAL).split(":")[0]
     sprays = name not in PATHS or given.get("balancing", None if SPREADING & given.keys() else "path") != "path"
     if framing is None and sprays:
-        lines.append("packets: 4096 bytes of payload and 64 of headers; payload and header change that")
-    elif framing is None:
         lines.append(
-            "packets, but those of switches that aggregate: 4096 bytes of payload and 82 of RoCE and Ethernet; "
-            "payload and header change that"
+            Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that")
         )
+    elif framing is None:
+        told = "packets: 4096 bytes of payload and 82 of RoCE and Ethernet; payload and header change that"
+        lines.append(Remark("packets", told, details="those of switches that aggregate have their own"))
     if "ecn_min" in given and name == USUAL and not sprays:
-        lines.append("--ecn: no effect, the transport `window` ignores marks")
+        lines.append(Remark("option-unused", "--ecn: no effect, the transport `window` ignores marks", needed=True))
     if "alpha" in given and "shared_buffer" not in given:
-        lines.append("--buffer-alpha: no effect without --shared-buffer")
+        lines.append(Remark("option-unused", "--buffer-alpha: no effect without --shared-buffer", needed=True))
     if "loss_burst" in given and not given.get("loss"):
-        lines.append("--loss-burst: no effect without --loss, unless the network loses packets")
+        told = "--loss-burst: no effect without --loss, unless the network loses packets"
+        lines.append(Remark("option-unused", told, needed=True))
     return lines

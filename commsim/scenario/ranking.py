@@ -11,6 +11,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
@@ -75,7 +76,7 @@ class Ranking(Shown):
         Algorithms that cannot run here, and why.
     plans : mapping of str to Plan
         Plan of each algorithm, by name.
-    derived, remarks : tuple of str
+    derived, remarks : tuple of Remark
         What was derived, and what the times assume.
     """
 
@@ -83,11 +84,11 @@ class Ranking(Shown):
     crossovers: tuple[Crossover, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     plans: Mapping[str, Plan] = field(default_factory=dict)
-    derived: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    derived: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> tuple[Remark, ...]:
         """All remarks, each once."""
         return tuple(dict.fromkeys((*self.derived, *self.remarks)))
 
@@ -182,7 +183,7 @@ def rank(
     )
     said = about_assumed(plans) if costly is not network else about_given(plans, network, sizes)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
-    missed = [f"{line}; commsim bound tells what faults cost" for line in of_unused_faults(scenario, plans, of_plans)]
+    missed = of_unused_faults(scenario, plans, of_plans)
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
     packed = of_packed_ranks(scenario, plans, of_plans)
     remarks = (*sentences(found), *missed, *packed, *own, *said, *priced_apart(plans, sizes[0]))
@@ -255,19 +256,18 @@ def contenders(
     return plans, left_out
 
 
-def sentences(ranking: Ranking) -> list[str]:
+def sentences(ranking: Ranking) -> list[Remark]:
     """Describe which algorithm is best from which size on."""
     sizes = list(ranking.by_size)
     if all(result.n_ranks == 1 for order in ranking.by_size.values() for _, result in order):
-        return ["one rank has nothing to send, so there is no rate, and no algorithm is best"]
+        return [Remark("one-rank", "one rank has nothing to send, so there is no rate, and no best", needed=True)]
     if not ranking.crossovers:
         best = ranking.by_size[sizes[0]][0][0]
-        return [f"best: {best}" + (" at every size" if len(sizes) > 1 else "")]
-    first = f"best: {ranking.crossovers[0].before} from {format_size(sizes[0])}"
-    return [first, *(
-        f"best: {c.after} from about {format_size(c.high)} (crossover between {c.low} and {c.high} bytes)"
-        for c in ranking.crossovers
-    )]  # fmt: skip
+        return [Remark("best", f"best: {best}" + (" at every size" if len(sizes) > 1 else ""), needed=len(sizes) > 1)]
+    first = f"best: {ranking.crossovers[0].before}"
+    then = [f"{one.after} from {format_size(one.high)}" for one in ranking.crossovers]
+    exact = [f"{one.after} from between {one.low} and {one.high} bytes on" for one in ranking.crossovers]
+    return [Remark("best", ", ".join([first, *then]), needed=True, details="; ".join(exact))]
 
 
 def rank_algorithms(names: Sequence[str], sizes: Sequence[int], predict: Callable[[str, int], Result]) -> Ranking:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import spreads_by_itself
 from commsim.core.network import SWITCH, Network
+from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
 from commsim.scenario.checks import checked_all
@@ -44,7 +46,7 @@ def changed_network(
     recv_overhead: Quantity = None,
     reduce_rate: Quantity = None,
     software: str | None = None,
-) -> tuple[Network, list[str]]:
+) -> tuple[Network, list[Remark]]:
     """Return a network with its faults and with the costs of messages.
 
     Parameters
@@ -64,11 +66,11 @@ def changed_network(
 
     Returns
     -------
-    Network, list of str
+    Network, list of Remark
         And what was drawn or assumed.
     """
     found = network if isinstance(network, Network) else loaded(network)
-    notes: list[str] = []
+    notes: list[Remark] = []
     if fail or scale:
         found, notes = with_faults(found, fail, scale, seed)
     rate = _number(reduce_rate, parse_bandwidth, "reduce rate")
@@ -154,6 +156,8 @@ def scenario_of(
     costs: dict[str, Any] = {name: options.get(name) for name in COSTS}
     where, notes = changed_network(whole, fail=fail, scale=scale, seed=seed or 0, **costs)
     wish, about_packets = _wish_of(options, where)
+    if routing is None and wish.engine in ("packet", AUTO) and not wish.sprays and spreads_by_itself(where):
+        routing = "ecmp"  # these transports keep to a path each
     each = _ranks_of_each(groups) if callable(collective) else 0
     spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
@@ -168,7 +172,7 @@ def scenario_of(
     random = placement == "random" or wish.start_jitter or wish.engine == "packet"
     random = random or is_hashed(routing or where.routing) or jobs is not None or traffic is not None
     if seed is not None and not random and not draws_faults((*fail, *scale)):
-        notes.append("seed: no effect, nothing here is drawn at random")
+        notes.append(Remark("seed-unused", "seed: no effect, nothing here is drawn at random"))
     return Scenario(
         where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs, traffic,
         options.get("assume_programmable", True), wish, tuple(notes),
@@ -191,7 +195,7 @@ def _slower_links(whole: Network, fail: Sequence[str], scale: Sequence[str], see
     return tuple(np.flatnonzero(scaled.bandwidth < left.bandwidth).tolist())
 
 
-def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str]]:
+def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Remark]]:
     """Return the engine that is wished for, with its options, and what to say of packets."""
     engine, framing, transport = options.get("engine") or "flow", options.get("framing"), options.get("transport")
     payload, header, fabric = options.get("payload"), options.get("header"), options.get("fabric")
@@ -200,7 +204,7 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str
     given = checked_packets(packets, transport, fabric) if (packets := options.get("packets")) else {}
     if isinstance(transport, str):
         given, transport = {"transport": transport, **given}, None
-    notes: list[str] = []
+    notes: list[Remark] = []
     if engine == "packet":
         notes = packet_notes(given, framing)
         transport = transport or packets_of(given, network)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, SWITCH, Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_time, microseconds
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
 
 
-def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
+# Seconds that a flap costs by rounding, where no message met it.
+NOTHING_LOST = 1e-9
+
+
+def remarks_of_results(results: Sequence[Result], of_plan: Sequence[Remark] = ()) -> list[Remark]:
     """Return what to say beside predictions of one plan.
 
     Parameters
     ----------
     results : sequence of Result
         Its predictions, by size.
-    of_plan : sequence of str
+    of_plan : sequence of Remark
         What only a plan of this kind says.
     """
     return [
@@ -40,19 +45,19 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -
     ]
 
 
-def of_paths(network: Network, results: Sequence[Result]) -> list[str]:
+def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
     """Describe what the paths do to times: what a closed form does not see, and rails without PXN."""
     if any(result.engine == "closed-form" for result in results):
         worst = fabric_oversubscription(network)
-        unseen = f"links between switches, of which some are {worst:.4g}:1 oversubscribed"
-        return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
-    if (network.kind == CPU).any() and (told := _between_sockets(network, results)):
-        return [told]
+        told = f"the closed form does not see the fabric, {worst:.4g}:1 oversubscribed; --engine flow does"
+        return [Remark("fabric-unseen", told, needed=True)] if worst > 1 + 1e-9 else []
+    if (network.kind == CPU).any() and (of_sockets := _between_sockets(network, results)):
+        return [of_sockets]
     return _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
 
 
-def _between_sockets(network: Network, results: Sequence[Result]) -> str:
-    """Say that the busiest link of a result joins two CPU sockets, whose rate few give; empty where none does."""
+def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | None:
+    """Say that the busiest link of a result joins two CPU sockets, whose rate few give; None where none does."""
     for result in results:
         link, _, _ = result.busiest_link(network)
         if link is None:
@@ -60,11 +65,13 @@ def _between_sockets(network: Network, results: Sequence[Result]) -> str:
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == CPU:
             rate = format_bandwidth(float(network.bandwidth[i]))
-            return f"{link}, between two CPU sockets, is the busiest link, at {rate}: inter_cpu= of a machine sets that"
-    return ""
+            told = f"{link}, the busiest link, joins CPU sockets: {rate} is a default, inter_cpu= sets it"
+            busy = float(result.link_bytes[i] / network.bandwidth[i] / result.time) if result.time else 0.0
+            return Remark("sockets-busiest", told, busy)
+    return None
 
 
-def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:
+def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
     """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
     if only_sends(network).any():
         return []
@@ -73,12 +80,11 @@ def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:
     has_nvswitch = ((network.kind[network.dst] == SWITCH) & (network.metric == NVLINK_METRIC)).any()
     if not has_nvswitch or not any(result.link_bytes[between].any() for result in results):
         return []
-    return [
-        "messages between rails cross the spines, since PXN is off (NCCL has it on; pxn=true of the machine does too)"
-    ]
+    told = "messages between rails cross the spines: PXN is off here, and on in NCCL (pxn=true)"
+    return [Remark("pxn-off", told, needed=True)]
 
 
-def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[str]:
+def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[Remark]:
     """Describe when switches and senders know of a flap, and that no message met one, or none crosses what flaps."""
     flapped = [result for result in results if "flap_lost_s" in result.counters]
     if not flapped:
@@ -86,14 +92,16 @@ def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> l
     links = [link for flap in flaps.flaps for link in flap.links]
     is_met = any(one.counters.get("stalled") or one.counters.get("drops_loss") for one in flapped)
     if not (is_met or any(one.counters.get("rerouted") or one.link_bytes[links].any() for one in flapped)):
-        return [f"no message crosses a cable that flaps{_busiest_cable(network, flapped[-1])}"]
-    told = f"switches route around a cable {format_time(flaps.detection)} after it goes down (--detection)"
+        missed = f"no message crosses a cable that flaps{_busiest_cable(network, flapped[-1])}"
+        return [Remark("flap-missed", missed, needed=True)]
+    text = f"switches route around a cable {format_time(flaps.detection)} after it goes down (--detection)"
+    told = [Remark("detection", text)] if flaps.detection else []
     if not is_met:
         missed = f"no message met a cable that was down{_busiest_cable(network, flapped[-1])}"
-        return [f"{missed}; {told}" if flaps.detection else missed]
+        return [Remark("flap-missed", missed, needed=True), *told]
     waits = any("stalled" in one.counters for one in flapped) and not flaps.rto
-    no_timer = ["senders' retransmission timers are left out: messages go on as soon as there is a path (--rto)"]
-    return ([told] if flaps.detection else []) + (no_timer if waits else [])
+    no_timer = "senders' retransmission timers are left out: messages go on once there is a path (--rto)"
+    return told + ([Remark("no-timers", no_timer)] if waits else [])
 
 
 def _busiest_cable(network: Network, result: Result) -> str:
@@ -105,59 +113,68 @@ def _busiest_cable(network: Network, result: Result) -> str:
     return f" (the busiest: {network.link_name(int(busy.argmax()))})" if busy.any() else ""
 
 
-def _alone(results: Sequence[Result]) -> list[str]:
+def _alone(results: Sequence[Result]) -> list[Remark]:
     names = dict.fromkeys(r.collective for r in results if r.n_ranks == 1)
-    return [f"{name}: one rank has nothing to send, so there is no rate" for name in names]
+    told = "one rank has nothing to send, so there is no rate"
+    return [Remark("one-rank", f"{name}: {told}", needed=True) for name in names]
 
 
-def _intervals(results: Sequence[Result]) -> list[str]:
+def _intervals(results: Sequence[Result]) -> list[Remark]:
     of_tables = [r for r in results if r.interval is not None and r.collective.startswith("nccl_")]
-    told = (
-        "low to high: where 80 % of the public tables lie, of one machine or of several as here, with any operation "
-        "and GPU; nothing was fitted on them"
-    )
-    return [told] if of_tables else []
+    if not of_tables:
+        return []
+    wide = max(abs(end / one.time - 1) for one in of_tables for end in one.interval or () if one.time)
+    return [Remark("interval", "low to high: 80 % of NCCL's published times lie so far from their prediction", wide)]
 
 
-def _contention(results: Sequence[Result]) -> list[str]:
+def _contention(results: Sequence[Result]) -> list[Remark]:
     hidden = [r for r in results if r.counters.get("link_bound_s", 0.0) > r.time]
     if not hidden:
         return []
     worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
     factor = worst.counters["link_bound_s"] / worst.time
-    return [
-        f"contention is not modelled: the busiest link needs {factor:.2f} times the predicted time; use engine flow"
-    ]
+    told = f"no contention in this engine: the busiest link alone needs {factor:.2f} times this; --engine flow"
+    return [Remark("contention", told, factor - 1, needed=True)]
 
 
-def _sparse(results: Sequence[Result]) -> list[str]:
+def _sparse(results: Sequence[Result]) -> list[Remark]:
     """Describe how sparse the data is, and how much denser the sum."""
     return [
-        f"{r.size:.0f} B: density {r.counters['density']:.4g}, density of the union {r.counters['union_density']:.4g}, "
-        f"densification {r.counters['densification']:.4g}"
+        Remark(
+            "density",
+            f"{r.size:.0f} B: density {r.counters['density']:.4g}, of the sum {r.counters['union_density']:.4g}, "
+            f"{r.counters['densification']:.4g} times denser",
+        )
         for r in results
         if "union_density" in r.counters
     ]
 
 
-def _flaps(results: Sequence[Result]) -> list[str]:
+def _flaps(results: Sequence[Result]) -> list[Remark]:
     """Describe what flaps cost, and how many connections they met."""
     return [
-        f"{r.size:.0f} B: the flap costs {microseconds(r.counters['flap_lost_s'])} us; {_met(r.counters)}, connections "
-        f"that were rerouted: {r.counters['rerouted']:.0f}"
+        Remark(
+            "flap-cost",
+            f"{r.size:.0f} B: the flap costs {microseconds(r.counters['flap_lost_s'])} us; {_met(r.counters)}; "
+            f"{r.counters['rerouted']:.0f} rerouted",
+            r.counters["flap_lost_s"] / r.time if r.time else None,
+            needed=True,
+        )
         for r in results
-        if "flap_lost_s" in r.counters
+        if r.counters.get("flap_lost_s", 0.0) > NOTHING_LOST
     ]
 
 
 def _met(counters: Mapping[str, float]) -> str:
     if "stalled" in counters:
-        return f"connections that waited: {counters['stalled']:.0f}"
-    late = f", timeouts (--rto): {counters['timeouts']:.0f}" if counters.get("timeouts") else ""
-    return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}{late}"
+        return f"{counters['stalled']:.0f} connections waited"
+    late = f", {counters['timeouts']:.0f} timeouts" if counters.get("timeouts") else ""
+    return f"{counters['drops_loss']:.0f} packets lost, {counters['retransmissions']:.0f} sent again{late}"
 
 
-def of_switches(schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[str]) -> list[str]:
+def of_switches(
+    schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[Remark]
+) -> list[Remark]:
     """Describe what the numbers of in-network aggregation mean; nothing of collectives that switches do not aggregate.
 
     Parameters
@@ -166,7 +183,7 @@ def of_switches(schedule: Schedule, network: Network, results: Sequence[Result],
         Schedule of the collective, and its network.
     results : sequence of Result
         Its predictions.
-    more : sequence of str
+    more : sequence of Remark
         What a plan of this kind says beside.
     """
     from collectives import COLLECTIVES
@@ -174,11 +191,11 @@ def of_switches(schedule: Schedule, network: Network, results: Sequence[Result],
     name = schedule.name
     if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
         return []
-    why = "with aggregation in switches each byte is sent only once"
-    return [f"{name}: {line}" for line in (*above_line_rate(network, results, why), *more)]
+    above = above_line_rate(network, results, "switches add")
+    return [one.of(name) for one in (*above, *more)]
 
 
-def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) -> list[str]:
+def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) -> list[Remark]:
     """Say that ranks of one machine send their arrays to switches one by one, without a sum in the machine first.
 
     Parameters
@@ -194,18 +211,17 @@ def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) 
     counts = np.unique(machine[machine >= 0], return_counts=True)[1]
     if len(counts) < 2 or counts.max() < 2:
         return []
-    told = "every rank is a worker and sends its whole array over its NIC, also where a machine has several ranks"
-    nccl = "; NCCL sums inside a machine first: `nccl` with MACHINE:sharp=on" if name.startswith("sharp") else ""
-    return [f"{told}{nccl}"]
+    told = "each rank sends its whole array over its NIC, with no sum inside the machine first"
+    nccl = "NCCL sums inside a machine first: `nccl` with MACHINE:sharp=on" if name.startswith("sharp") else ""
+    return [Remark("ranks-of-machine", told, needed=True, details=nccl)]
 
 
-def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[str]:
+def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[Remark]:
     """Describe that busbw is larger than what the busiest link carries, where it is, and why."""
     for r in results:
         rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
         if r.time > 0 and r.busbw > rate:
-            return [
-                f"busbw is above the {rate / 1e9:.4g} GB/s of the busiest link: its factor is that of point-to-point "
-                f"algorithms, and {why}"
-            ]
+            told = f"busbw is above the link's {rate / 1e9:.4g} GB/s: {why}"
+            factor = "its factor is that of algorithms that send point to point"
+            return [Remark("busbw-above-link", told, r.busbw / rate - 1, needed=True, details=factor)]
     return []

@@ -10,6 +10,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
@@ -166,7 +167,7 @@ class Scenario:
         Whether aggregators may sit on switches of a network that declares none as able to aggregate.
     wish : Wish
         Engine and its options.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What was drawn, chosen or assumed when the scenario was made.
     slower : tuple of int
         Links whose rate a fault lowers.
@@ -188,7 +189,7 @@ class Scenario:
     traffic: str | Messages | None = None
     assume_programmable: bool = True
     wish: Wish = field(default_factory=Wish)
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     slower: tuple[int, ...] = ()
     whole: Network | None = None
     failed: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
@@ -44,9 +45,9 @@ class Solution(Shown):
         Plan of its work.
     results : tuple of Result
         One for each size; of groups and jobs one for each of them.
-    derived : tuple of str
+    derived : tuple of Remark
         What was drawn, chosen and derived before anything was predicted.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What the results leave out, assume or depend on.
     details : object
         What jobs that share a network cost each other; None of other work.
@@ -55,12 +56,12 @@ class Solution(Shown):
     scenario: Scenario
     plan: WorkPlan
     results: tuple[Result, ...]
-    derived: tuple[str, ...]
-    remarks: tuple[str, ...]
+    derived: tuple[Remark, ...]
+    remarks: tuple[Remark, ...]
     details: Any = None
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> tuple[Remark, ...]:
         """All remarks, each once."""
         return tuple(dict.fromkeys((*self.derived, *self.remarks)))
 
@@ -157,17 +158,16 @@ def solve(
         said += outcomes[-1].said
     results = tuple(result for outcome in outcomes for result in outcome.results)
     results = results if scenario.whole is None else with_whole(scenario, results, wanted, whole)
-    derived = dict.fromkeys((*scenario.remarks, *without_effect(scenario), *said, *plan.notes))
-    remarks = dict.fromkeys(
-        of_unused_faults(scenario, {scenario.name: plan}, {scenario.name: results})
-        if scenario.slower or scenario.failed else ()
-    )  # fmt: skip
-    remarks |= dict.fromkeys(plan.remarks(results, has_framing=scenario.wish.framing is not None))
-    remarks |= dict.fromkeys(of_packed_ranks(scenario, {scenario.name: plan}, {scenario.name: results}))
-    if scenario.wish.flaps is not None:
-        remarks |= dict.fromkeys(of_detection(scenario.wish.flaps, plan.network, results))
+    derived = [*scenario.remarks, *without_effect(scenario), *said, *plan.notes]
+    named, found = {scenario.name: plan}, {scenario.name: results}
+    remarks = [
+        *(of_unused_faults(scenario, named, found) if scenario.slower or scenario.failed else ()),
+        *plan.remarks(results, has_framing=scenario.wish.framing is not None),
+        *of_packed_ranks(scenario, named, found),
+        *(() if scenario.wish.flaps is None else of_detection(scenario.wish.flaps, plan.network, results)),
+    ]
     details = outcomes[-1].details if outcomes else None
-    return Solution(scenario, plan, results, tuple(derived), tuple(remarks), details)
+    return Solution(scenario, plan, results, tuple(dict.fromkeys(derived)), tuple(dict.fromkeys(remarks)), details)
 
 
 def on_whole(scenario: Scenario) -> Scenario:
@@ -222,9 +222,10 @@ def with_whole(
     return tuple(dataclasses.replace(one, whole=other.time) for one, other in zip(results, found, strict=True))
 
 
-def without_effect(scenario: Scenario) -> list[str]:
+def without_effect(scenario: Scenario) -> list[Remark]:
     """Describe which options change nothing."""
     wish = scenario.wish
     if wish.iterations > 1 and not wish.start_jitter:
-        return ["iterations: no effect, a simulation without jitter gives the same time every time"]
+        told = "iterations: no effect, a simulation without jitter gives the same time every time"
+        return [Remark("option-unused", told)]
     return []

@@ -11,6 +11,7 @@ import numpy as np
 
 from commsim.core.errors import named
 from commsim.core.network import NIC, SEATS, SWITCH, Network
+from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_bandwidth, parse_time
 
 
@@ -85,14 +86,15 @@ class Software:
         return " and ".join(parts)
 
     @property
-    def told(self) -> str:
+    def told(self) -> Remark:
         """One line on what it assumes."""
         parts = [f"at most {self.rate * 8e-9:.3g} Gb/s per port"]
         parts += [f"{self.efficiency:.0%} of a slower one"] * (self.efficiency < 1)
         parts += [f"{self.overhead * 1e6:.3g} us per message"] * (self.overhead > 0)
         whose = f", both of {', '.join(self.systems)} only" if self.systems else ""
         parts += [self.own_costs + whose] if self.own_costs else []
-        return f"software {self.name}: {', '.join(parts)}; fitted to {self.fitted}; {self.source}"
+        from_ = f"fitted to {self.fitted}; {self.source}"
+        return Remark("software", f"software {self.name}: {', '.join(parts)}", details=from_)
 
 
 @functools.cache

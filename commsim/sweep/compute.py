@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 
 from .emulated_program import FLAGS, check_program, program_row
 from .emulated_program import KINDS as PROGRAM_KINDS
@@ -200,7 +201,7 @@ class Bench:
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = kinds
-        self._network: tuple[Any, Network, list[str]] | None = None
+        self._network: tuple[Any, Network, list[Remark]] | None = None
         self._planned: tuple[Any, Any, Any] | None = None
         self._trainer = Trainer(self._kinds)
 
@@ -228,7 +229,7 @@ class Bench:
         if any(name.startswith("workload.") for name in parameters):
             network, notes = self._network_of(seed, parameters) if "topology.name" in parameters else (None, [])
             row = self._trainer.row(seed, parameters, network)
-            return row | {"remarks": [*row.get("remarks", ()), *notes]}
+            return row | {"remarks": [*row.get("remarks", ()), *(one.tree() for one in notes)]}
         from commsim.report.title_of_network import software_costs
         from commsim.scenario.bounds.limited_by import limit_of, row_of_limit
 
@@ -238,7 +239,7 @@ class Bench:
         counters = {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
         costs = software_costs(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
         limit = row_of_limit(limit_of(solution.plan, result))
-        return row | limit | {"costs": costs, "remarks": list(solution.said)} | counters
+        return row | limit | {"costs": costs, "remarks": [one.tree() for one in solution.said]} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
         from commsim.scenario.read import changed_network, scenario_of
@@ -265,7 +266,7 @@ class Bench:
         self._network = self._planned = None
         self._trainer = Trainer(self._kinds)
 
-    def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Network, list[str]]:
+    def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Network, list[Remark]]:
         """Return the network of a point, and what was drawn and chosen for it."""
         faults = faults_of(parameters)
         costs = network_costs_of(parameters)

@@ -67,5 +67,5 @@ class ProfiledStep:
         time, waits = found.timeline.iteration_time, found.waits
         return {
             "n_ranks": whole.world, "iteration_s": time, "exposed_comm_s": waits.exposed, "compute_s": waits.compute,
-            "scaling": (time - waits.exposed) / time if time else 1.0, "remarks": list(found.notes),
+            "scaling": (time - waits.exposed) / time if time else 1.0, "remarks": [one.tree() for one in found.notes],
         }  # fmt: skip

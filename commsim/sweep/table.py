@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.remark import read_remarks
 from commsim.files.sweep_store import LOCK, STORE, columns_in, read_description, reading, rows_in
 from commsim.files.whole_files import replacing, write_json
 
@@ -37,14 +38,14 @@ RESULTS = (
 
 TEXT = ("point", "error", "collective", "operation", "engine", "policy", "costs", "limited_by")
 WHOLE = ("order", "seed", "n_ranks", "n_samples", "n_hashes", "workers", "batches", "micro_batches")
-LISTS = ("remarks",)
+REMARKS = "remarks"
 RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "algbw_Bps": "B/s", "busbw_Bps": "B/s",
                 "bytes_on_wire": "B", "max_link_bytes": "B", "p5_s": "s", "p95_s": "s",
                 "fastest_s": "s", "slowest_s": "s", "whole_s": "s", "iteration_s": "s",
                 "exposed_comm_s": "s", "compute_s": "s", "sent_per_worker_B": "B", "step_s": "s", "bubble_s": "s",
                 **dict.fromkeys(EXPOSED, "s")}  # fmt: skip
 
-# Between the texts of a list, in CSV.
+# Between the texts of remarks, or what else a list has, in CSV.
 BETWEEN = " | "
 MAX_COLUMNS = 2000
 ROWS_AT_ONCE = 20_000
@@ -101,12 +102,25 @@ def _table_of_lines(pa: Any, lines: list[str], schema: pyarrow.Schema, path: Pat
         data = "\n".join(lines).encode()
         reader = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
         parsing = pa.json.ParseOptions(explicit_schema=plain, unexpected_field_behavior="error")
-        table = pa.json.read_json(pa.BufferReader(data), reader, parsing)
+        try:
+            table = pa.json.read_json(pa.BufferReader(data), reader, parsing)
+        except pa.ArrowException:  # remarks of before are sentences
+            data = "\n".join(_with_values(line, path) for line in lines).encode()
+            reader = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+            table = pa.json.read_json(pa.BufferReader(data), reader, parsing)
     except (TypeError, UnicodeError, pa.ArrowException) as error:
         raise InputError(f"{path}: no rows of a sweep: {str(error).splitlines()[0]}") from None
     if table.num_rows != len(lines) or any(table.column(name).null_count for name in FIRST):
         raise InputError(f"{path}: no rows of a sweep: a row without point, order or seed")
     return table.select(schema.names).cast(schema)
+
+
+def _with_values(line: str, path: Path) -> str:
+    """Return a row with remarks as values, also where it was written with sentences."""
+    row = json.loads(line)
+    if isinstance(row, dict) and REMARKS in row:
+        row[REMARKS] = [one.tree() for one in read_remarks(row[REMARKS], f"{path}: no rows of a sweep")]
+    return json.dumps(row)
 
 
 def _schema_of(columns: Iterable[str], kinds: Mapping[str, str]) -> pyarrow.Schema:
@@ -191,7 +205,7 @@ def require_suffix(path: str | Path) -> str:
 def write_table(table: pyarrow.Table, path: str | Path) -> None:
     """Write a table; the file appears whole or not at all.
 
-    What is missing is empty in CSV and null in JSON. Lists of texts are one text in CSV, with `` | `` between them.
+    What is missing is empty in CSV and null in JSON. A list, also of remarks, is one text in CSV, with `` | ``.
 
     Raises
     ------
@@ -204,8 +218,11 @@ def write_table(table: pyarrow.Table, path: str | Path) -> None:
         _write_parquet(path, table, about)
     elif suffix == ".json":
         rows = [{key: _finite(value) for key, value in row.items()} for row in table.to_pylist()]
-        said = dict.fromkeys(text for row in rows for text in row.get("remarks") or ())
-        write_json(path, {"schema": 1, "config": about, "results": rows, "remarks": list(said)})
+        said = dict.fromkeys(one for row in rows for one in read_remarks(row.get(REMARKS), str(path)))
+        for row in rows:
+            if row.get(REMARKS):
+                row[REMARKS] = [one.tree() for one in read_remarks(row[REMARKS], str(path))]
+        write_json(path, {"schema": 1, "config": about, "results": rows, "remarks": [one.tree() for one in said]})
     else:
         _write_csv(table, path)
 
@@ -224,10 +241,15 @@ def _write_csv(table: pyarrow.Table, path: Path) -> None:
 
     for i, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
-            texts = [None if one is None else BETWEEN.join(map(str, one)) for one in table.column(i).to_pylist()]
+            texts = [None if one is None else BETWEEN.join(map(_text, one)) for one in table.column(i).to_pylist()]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
     with replacing(path) as out:
         pyarrow.csv.write_csv(table, out)
+
+
+def _text(one: Any) -> str:
+    """Return an element of a list as text; of a remark its words."""
+    return str(read_remarks([one], REMARKS)[0]) if isinstance(one, dict) and "code" in one else str(one)
 
 
 def _finite(value: Any) -> Any:
@@ -237,6 +259,8 @@ def _finite(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, list):
         return [_finite(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
     return str(value)  # dates and decimals that a query made
 
 
@@ -259,8 +283,10 @@ def require_pyarrow() -> Any:
 
 def _field(pa: Any, name: str, kinds: Mapping[str, str]) -> pyarrow.Field:
     kind = kinds.get(name)
-    if name in LISTS:
-        type_ = pa.list_(pa.field("element", pa.string()))  # as Parquet names it
+    if name == REMARKS:
+        texts, values = ("code", "text", "details"), (("effect", pa.float64()), ("needed", pa.bool_()))
+        remark = pa.struct([*((key, pa.string()) for key in texts), *values])
+        type_ = pa.list_(pa.field("element", remark))  # as Parquet names it
     elif name in TEXT or kind == "text":
         type_ = pa.string()
     elif name in WHOLE or kind == "whole":

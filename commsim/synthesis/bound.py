@@ -14,6 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.layouts import Layout
 from commsim.core.network import SWITCH, Network
+from commsim.core.remark import Remark
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
@@ -50,7 +51,7 @@ class LowerBound(Shown):
         Whether nodes without ranks may store, add up and send on.
     parts : tuple of Cut
         All bounds; the time is that of the largest.
-    notes : tuple of str
+    notes : tuple of Remark
         What was not tried, and might have made the bound larger.
     network : Network, optional
         Network of the bound; None for bounds that nothing else is to be computed from.
@@ -64,7 +65,7 @@ class LowerBound(Shown):
     n_ranks: int
     anywhere: bool
     parts: tuple[Cut, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
     network: Network | None = field(default=None, compare=False)
     ranks: tuple[int, ...] = ()
     root: int = 0
@@ -74,7 +75,7 @@ class LowerBound(Shown):
         return f"LowerBound({self.operation}, {counted(self.n_ranks, 'rank')}, at least: {first_of(least)})"
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """What was not tried, and might have made the bound larger."""
         return self.notes
 
@@ -185,28 +186,30 @@ def bound_for(prepared: Plan, network: Network | None = None, *, as_placed: bool
     )
 
 
-def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
+def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[Remark]]:
     """All bounds, and what was not tried."""
     always = [*latency_bounds(graph, demand), *_adding(graph, demand)]
     by_bytes: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
     if any(not np.isfinite(part.per_byte + part.fixed) for part in (*always, *by_bytes)):
         raise InputError(f"{graph.network.name}: a rank cannot reach another one, so no bound exists")
     after = nearest_ranks(graph)  # the last message still takes this, once its bytes have left
-    notes: list[str] = []
+    notes: list[Remark] = []
     if importlib.util.find_spec("scipy") is None:
-        notes.append("cuts by locality only: minimum cuts and linear programs need SciPy (pip install 'commsim[opt]')")
+        told = "cuts by locality only: minimum cuts and linear programs need SciPy (pip install 'commsim[opt]')"
+        notes.append(Remark("bound-loose", told, needed=True))
     else:
         by_bytes += [*min_cuts(graph, demand), *volume_bounds(graph, demand)]
         program = program_bound(graph, demand)
         by_bytes += [program] if program is not None else []
         if demand.kind != "signals" and len(graph.link) > MAX_LINKS:
-            notes.append(
-                f"cuts by locality only: minimum cuts are for at most {MAX_LINKS} links, got {len(graph.link)}"
-            )
+            told = f"cuts by locality only: minimum cuts are for at most {MAX_LINKS} links, got {len(graph.link)}"
+            notes.append(Remark("bound-loose", told, needed=True))
         elif n_variables(graph, demand) > MAX_VARIABLES:
             size = n_variables(graph, demand)
             limit = f"it would have {size} variables, the limit is {MAX_VARIABLES}"
-            notes.append(f"no linear program, only cuts and distances: {limit}")
+            notes.append(
+                Remark("bound-loose", "bounds are of cuts and distances only, no linear program", details=limit)
+            )
     late = [Cut(part.per_byte, part.why, part.fixed + after) for part in by_bytes if part.per_byte]
     return [*always, *_tightest(late)], notes
 

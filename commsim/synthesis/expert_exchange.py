@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.spec import split_spec
 from commsim.core.units import format_size
 from commsim.scenario.plans.experts import ExpertPlan
@@ -36,7 +37,7 @@ class BoundOfRouting:
         Time of each mode, on links alone.
     messages : dict of str to int
         Messages of each mode.
-    notes : tuple of str
+    notes : tuple of Remark
         What was not tried, assumed or derived.
     """
 
@@ -46,7 +47,7 @@ class BoundOfRouting:
     why: str
     times: dict[str, float]
     messages: dict[str, int]
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
 
     @property
     def best(self) -> str:
@@ -96,7 +97,8 @@ def bound_of_routing(scenario: Scenario, operation: str, exchange: str = "") -> 
     bound = lower_bound(operation, whole.network, ranks, layout=whole.schedule.layout)
     plans = {mode: planned(mode=mode) for mode in MODES}
     size = float(whole.sent or 0.0)
-    told = f"a token is sent once to each rank that needs it: copies of {format_size(int(size))} at the busiest rank"
+    text = f"a token is sent once to each rank that needs it: copies of {format_size(int(size))} at the busiest rank"
+    told = Remark("copies", text)
     return BoundOfRouting(
         operation, size, bound.time(size), bound.why(size), {mode: plan.links() for mode, plan in plans.items()},
         {mode: plan.schedule.n_transfers for mode, plan in plans.items()},

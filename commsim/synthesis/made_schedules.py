@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.scenario import Plan, prepare
 from commsim.scenario.bounds.demand import demand_of
@@ -136,7 +137,7 @@ class Maker:
     ) -> None:
         self.operation, self.network, self.nodes, self.root = operation, network, nodes, root
         self.max_messages, self.report = max_messages, report
-        self.notes: list[str] = []
+        self.notes: list[Remark] = []
         self.certificate: Certificate | None = None
         self.grower: Grower | None = None
         self.exchange: tuple[WholeNetwork, Exchange] | None = None
@@ -156,9 +157,8 @@ class Maker:
         whole = whole_network(self.network, self.nodes)
         self._rounded = whole.rounded > 0
         if whole.rounded:
-            self.notes.append(
-                f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
-            )
+            told = f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
+            self.notes.append(Remark("rates-rounded", told, whole.rounded))
         return whole
 
     def _prepare_trees(self) -> None:
@@ -178,7 +178,8 @@ class Maker:
         try:
             left = trimmed(whole, weight, [True] * up + [False] * down)
         except InputError as error:
-            self.notes.append(f"not proved: {told}; trees need as much in as out, and {error}")
+            more = f"trees need as much in as out, and {error}"
+            self.notes.append(Remark("not-proved", f"not proved: {told}", needed=True, details=more))
             return
         self.grower = Grower(left, self.operation, self.root, proved=False)
         if not (up and down):  # the bound is that of the network as it is
@@ -187,7 +188,8 @@ class Maker:
                 self.certificate.fraction / self.grower.certificate.fraction
             )
         if self.certificate is None or not self.certificate.proved:
-            self.notes.append(f"not proved: {told}; trees use as much in as out, and may be slower than the best")
+            more = "trees use as much in as out, and may be slower than the best"
+            self.notes.append(Remark("not-proved", f"not proved: {told}", needed=True, details=more))
 
     def _prepare_exchange(self) -> None:
         """Find the best exchange, where the network is small enough for that."""
@@ -195,7 +197,7 @@ class Maker:
         try:
             exchange = best_exchange(whole)
         except InputError as error:
-            self.notes.append(f"not tried: {error}")
+            self.notes.append(Remark("not-tried", f"not tried: {error}", needed=True))
             return
         self.exchange = whole, exchange
         busy = sorted({int(end) for arc in exchange.busiest for end in (whole.src[arc], whole.dst[arc])})
@@ -295,10 +297,9 @@ class Maker:
     def _candidate(self, forest: Forest, ready: Plan, size: int, pieces: int, guess: float) -> Candidate:
         """Simulate a forest's schedule, or say that it is too long for that."""
         if forest.n_arcs > self.max_messages:
-            note = (
-                f"{forest.name}: not simulated, {forest.n_arcs} messages a piece are too many for --max-messages "
-                f"{self.max_messages}: its time is an estimate, and it is chosen only where nothing is simulated"
-            )
+            told = f"{forest.name}: estimated, since {forest.n_arcs} messages a piece exceed --max-messages"
+            more = f"the limit is {self.max_messages}; it is chosen only where nothing is simulated"
+            note = Remark("estimated", told, needed=True, details=more)
             self.notes += [note] if note not in self.notes else []
             return Candidate(forest.name, size, max(guess, self.bound(size)), ready, None, pieces, forest.height)
         result = ready.predict(size)

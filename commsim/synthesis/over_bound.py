@@ -9,6 +9,7 @@ from typing import Any
 
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
@@ -101,7 +102,7 @@ class OverBound(Shown):
         Each algorithm at each size, by size and time.
     left_out : mapping of str to str
         Algorithms that cannot run here, and why.
-    derived, remarks : tuple of str
+    derived, remarks : tuple of Remark
         What was drawn, and what the times assume.
     has_faults : bool
         Whether the network has faults.
@@ -112,8 +113,8 @@ class OverBound(Shown):
     bounds: tuple[LowerBound, ...]
     ratios: tuple[Ratio, ...]
     left_out: Mapping[str, str]
-    derived: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    derived: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     has_faults: bool = False
     network: Network | None = None
 
@@ -124,7 +125,7 @@ class OverBound(Shown):
         return dataclasses.replace(self, ratios=tuple(first[size] for size in sorted(first)))
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> tuple[Remark, ...]:
         """All remarks, each once."""
         return tuple(dict.fromkeys((*self.derived, *self.remarks)))
 
@@ -229,7 +230,7 @@ def over_bound(
     if costly is scenario.network:
         remarks += without_overhead(scenario.network, sizes)
     else:
-        remarks += [f"{line}; the bounds have none" for line in about_assumed(plans)]
+        remarks += about_assumed(plans)
     return OverBound(
         tuple(bounds),
         tuple(ratios),
@@ -241,7 +242,7 @@ def over_bound(
     )
 
 
-def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[str]:
+def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[Remark]:
     """Describe how many times the bound the results of one collective take, and what limits it.
 
     Parameters
@@ -258,8 +259,9 @@ def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[s
         least = bound.time(r.size)
         times = f"the time is {times_of(r.time, least):.3f} times the bound"
         why = f"({bound.why(r.size)}){kind}"
-        lines.append(f"{head}{format_size(r.size)}: at least {format_time(least)} {why}; {times}")
-    return [*lines, *(f"{head}{note}" for note in bound.notes)]
+        told = f"{head}{format_size(r.size)}: at least {format_time(least)}; {times}"
+        lines.append(Remark("over-bound", told, needed=True, details=why))
+    return [*lines, *(note.of(head.rstrip(": ")) for note in bound.notes)]
 
 
 def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) -> Sequence[Result]:

@@ -10,6 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Scenario
@@ -97,9 +98,9 @@ def prepare_synthesized(
     made = functools.partial(_made, maker, {})
     first = made(_FIRST)
     proof = maker.certificate
-    told = (
-        () if proof is None or not proof.proved else (f"synthesized: optimum {proof.fraction} s/GB times {proof.per}",)
-    )
+    told = []
+    if proof is not None and proof.proved:
+        told = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
     return first.as_kind(SynthesizedPlan, notes=(*first.notes, *told, *maker.notes), made=made)
 
 

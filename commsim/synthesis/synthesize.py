@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario.contenders import ASSUMED_OVERHEAD, SMALL, without_overhead
@@ -42,7 +43,7 @@ class Synthesis(Shown):
         What.
     certificate : Certificate or None
         How fast it can be at best; None without an exact one.
-    notes : list of str
+    notes : list of Remark
         What was left out, or is not proved.
     candidates : dict
         Candidates of each size, the fastest first; estimates after all that are simulated.
@@ -55,7 +56,7 @@ class Synthesis(Shown):
     network: Network
     operation: str
     certificate: Certificate | None
-    notes: list[str] = field(default_factory=list)
+    notes: list[Remark] = field(default_factory=list)
     candidates: dict[int, list[Candidate]] = field(default_factory=dict)
     bounds: dict[int, float] = field(default_factory=dict)
     faults: list[CostOfFaults] = field(default_factory=list)
@@ -71,13 +72,14 @@ class Synthesis(Shown):
         return next(tried[0].prepared.schedule.n_ranks for tried in self.candidates.values())
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """How the schedules work, how fast any can be, and what was left out, is not proved or costs nothing."""
         sizes = list(self.candidates)
         how = [self._how(size) for size in sizes]
         proof = self.sentence if self.certificate is None else f"{self.sentence}; {self.certificate.sentence}"
         costs = [said for size in sizes for said in self._without_overhead(size)]
-        return (proof, *how, *self.notes, *costs, *without_overhead(self.network, sizes))
+        said = [Remark("proof", proof, needed=True), *as_remarks(how, "method"), *self.notes]
+        return (*said, *costs, *without_overhead(self.network, sizes))
 
     @property
     def sentence(self) -> str:
@@ -101,7 +103,7 @@ class Synthesis(Shown):
         proven = f"proven optimal at {n_optimal} of {len(gaps)} sizes" if n_optimal else f"not proven optimal at {here}"
         return f"{self.operation}: within {within}; {proven}"
 
-    def _without_overhead(self, size: int) -> list[str]:
+    def _without_overhead(self, size: int) -> list[Remark]:
         """Describe what the usual overhead would cost the best schedule, where there is none and that is much."""
         best = self.best(size)
         if self.network.overhead.any() or self.network.recv_overhead.any() or self.network.curves is not None:
@@ -109,11 +111,10 @@ class Synthesis(Shown):
         most = int(best.prepared.schedule.volumes()[2].max(initial=0))
         if size < SMALL or most * ASSUMED_OVERHEAD < _MUCH * best.time:
             return []
-        return [
-            f"{format_size(size)}: a rank sends {most} messages, which are free here: with an overhead of "
-            f"{format_time(ASSUMED_OVERHEAD)} they alone would take {format_time(most * ASSUMED_OVERHEAD)}, "
-            f"{most * ASSUMED_OVERHEAD / best.time:.2g} times the time above; --overhead 1us makes fewer, larger pieces"
-        ]
+        usual, cost = format_time(ASSUMED_OVERHEAD), format_time(most * ASSUMED_OVERHEAD)
+        told = f"{format_size(size)}: {most} messages of a rank are free here; at {usual} each they take {cost}"
+        more = "--overhead 1us makes fewer, larger pieces"
+        return [Remark("overhead-zero", told, most * ASSUMED_OVERHEAD / best.time, details=more)]
 
     def _how(self, size: int) -> str:
         """Describe how the best schedule of a size works, and what the best of another kind takes."""
@@ -267,11 +268,12 @@ def synthesize(
             if not tried:
                 raise InputError(f"{network.name}: no schedule for {operation} can be made here")
             if deadline.over and size != sizes[-1]:
-                found.notes.append(f"time limit: sizes above {size} bytes were not tried")
+                told = f"time limit: sizes above {size} bytes were not tried"
+                found.notes.append(Remark("cut-off", told, needed=True))
                 break
     except KeyboardInterrupt:
         if not any(found.candidates.values()):
             raise
-        found.notes.append("interrupted: the best so far")
+        found.notes.append(Remark("cut-off", "interrupted: the best so far", needed=True))
     found.candidates = {size: tried for size, tried in found.candidates.items() if tried}
     return found

@@ -15,6 +15,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.core.spec import split_spec
 from commsim.scenario.scenario import AUTO
 
@@ -123,13 +124,13 @@ class NetworkCosts:
         seed: int,
         framing: Framing | None,
         compressor: str | None = None,
-        told: tuple[str, ...] = (),
+        told: tuple[Remark, ...] = (),
     ) -> None:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
         self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[float, dict[int, float]]] = {}
-        self._told, self._chosen = told, list[str]()
+        self._told, self._chosen = told, list[Remark]()
 
     def __call__(self, task: Task) -> float:
         """Return the seconds of a task, simulated once without others."""
@@ -240,7 +241,7 @@ class NetworkCosts:
             raise InputError(f"task {task.name!r}: only dense collectives are played together, packet by packet")
         return plan.at(self.size(task)).paths.job
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """Return what was drawn, and chosen for the collectives that were simulated: where helpers sit, for one."""
         derived = (note for _, plan in self._planned.values() for note in plan.notes)
         return tuple(dict.fromkeys((*self._told, *self._chosen, *derived)))
@@ -255,8 +256,9 @@ class NetworkCosts:
             scenario = self._scenario(task, by_tensor)
             plan: Any = plan_of(scenario)
             if by_tensor:
-                told = (note.replace("density 1,", "density of each tensor,") for note in plan.notes)
-                plan = dataclasses.replace(plan, notes=tuple(told))
+                told = [note for note in plan.notes if note.code != "data"]
+                of_each = Remark("data", f"{plan.schedule.name}: the density of each tensor")
+                plan = dataclasses.replace(plan, notes=(*told, of_each))
             self._planned[key] = scenario, plan
         scenario, plan = self._planned[key]
         if by_tensor:

@@ -75,9 +75,9 @@ def test_several_sizes_are_refused_with_what_compares_several(commsim):
 
 def test_the_flag_for_systems_of_switches_is_told_where_they_are_left_out(commsim):
     command = ("advise", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "--size", "64KiB")
-    assert commsim(*command).code == 0
+    assert commsim(*command, "-v").code == 0
     assert "aggregate in switches are left out: --programmable assumes such switches" in commsim.out
-    assert commsim(*command, "--programmable").code == 0
+    assert commsim(*command, "--programmable", "-v").code == 0
     assert "--programmable assumes" not in commsim.out
 
 
@@ -192,9 +192,9 @@ def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
 def test_messages_cost_what_a_ranking_assumes_unless_given(commsim):
     """A ring of 16 has 30 messages in turn, and what is assumed is said; a switch's packets have its system's costs."""
     argv = ("advise", "--topology", STAR, "--size", "4KiB", "--programmable", "--servers", "0")
-    assumed = {row["collective"]: row["time_s"] for row in commsim.results(*argv)["results"]}
+    assumed = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "-v")["results"]}
     assert "1 us of overhead per message is assumed, since the network gives none" in commsim.out
-    free = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "--overhead", "0us")["results"]}
+    free = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "--overhead", "0us", "-v")["results"]}
     assert "the overhead per message decides, and here it is zero" in commsim.out
     assert assumed["ring_all_reduce"] - free["ring_all_reduce"] == pytest.approx(30e-6)
     assert assumed["switchml"] == free["switchml"]
@@ -236,10 +236,9 @@ def test_several_densities_are_ranked_one_by_one(commsim):
 
 def test_that_elements_come_in_runs_is_said_beside_the_table(commsim):
     """Among the remarks above the table, which a terminal hides, the assumption that turns the ranking was not seen."""
-    assert commsim(*ASKED, "--density", "0.01").code == 0
-    below = commsim.out.splitlines()[-6:]
-    assert any("come in runs of 256 (--block)" in line for line in below)
+    assert commsim(*ASKED, "--density", "0.01", "-v").code == 0
+    assert "in runs of 256 (--block)" in commsim.out
     assert "density 0.01 in runs of 256, on " in commsim.out
-    assert commsim(*ASKED, "--density", "0.01", "--block", "1").code == 0
+    assert commsim(*ASKED, "--density", "0.01", "--block", "1", "-v").code == 0
     assert "(--block)" not in commsim.out
     assert "density 0.01 in runs of 1, on " in commsim.out

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import commsim.cli
+from commsim.core.remark import Remark
 from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
 from commsim.report.render import announce, html_of, show, show_step, tree_of
 
@@ -56,11 +57,11 @@ def test_what_cannot_wait_for_the_answer_is_shown_by_the_renderer(capsys, monkey
 
 ANSWER = Answer(
     [
-        Remarks(["drawn"]),
+        Remarks([Remark("drawn", "drawn", needed=True)]),
         Table(["size(B)", "time(us)"], [["1024", "<5"]], "a title"),
         Facts({"name": "star"}),
         Lines(["as it is"]),
-        *remarks(["drawn", "assumed"]),
+        *remarks([Remark("drawn", "drawn", needed=True), Remark("assumed", "assumed")]),
     ],
     [{"size_B": 1024, "why": {"how": "flow"}}],
     {"topology": "star"},
@@ -69,15 +70,16 @@ ANSWER = Answer(
 
 
 def test_an_answer_is_shown_in_order_and_its_remarks_are_in_the_json_once(capsys):
+    shown = ["# a title", "size(B)  time(us)", "   1024        <5", "name  star", "as it is", "# drawn"]
+    show(ANSWER, {}, verbose=True)
+    assert capsys.readouterr().out.splitlines() == ["# drawn", *shown, "# assumed"]
     show(ANSWER, {})
-    assert capsys.readouterr().out.splitlines() == [
-        "# drawn", "# a title", "size(B)  time(us)", "   1024        <5", "name  star", "as it is", "# drawn",
-        "# assumed",
-    ]  # fmt: skip
+    assert capsys.readouterr().out.splitlines() == shown
     tree = tree_of(ANSWER, {"not": "these"})
     assert tree["config"].pop("version")
     assert tree == {"schema": 1, "config": {"topology": "star"}, "results": [{"size_B": 1024, "why": {"how": "flow"}}],
-                    "extra": 1, "remarks": ["drawn", "assumed"]}  # fmt: skip
+                    "extra": 1, "remarks": [{"code": "drawn", "effect": None, "text": "drawn", "needed": True},
+                                            {"code": "assumed", "effect": None, "text": "assumed"}]}  # fmt: skip
 
 
 def test_rows_may_have_another_name_or_none_in_the_json_and_be_others_in_the_csv(capsys):

@@ -8,7 +8,7 @@ RACKS = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=1GB/s,laten
 
 def test_every_algorithm_stands_beside_the_bound(commsim):
     asked = ("--topology", RACKS, "--operation", "all_reduce", "--overhead", "0us")
-    tree = commsim.results("bound", *asked, "-b", "1M", "-e", "4M", "-f", "4")
+    tree = commsim.results("bound", *asked, "-b", "1M", "-e", "4M", "-f", "4", "-v")
     rows = tree["results"]
     assert {row["size_B"] for row in rows} == {2**20, 2**22}
     assert all(row["times_bound"] >= 1 - 1e-9 for row in rows)
@@ -41,13 +41,13 @@ def test_an_algorithm_that_is_too_much_is_left_out_unless_it_is_asked_for(commsi
     monkeypatch.setattr("commsim.core.dependencies.MAX_DEPENDENCIES", 80)
     racks = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=1Gbps,latency=1us"
     argv = ("bound", "--topology", racks, "--operation", "all_reduce")
-    said = commsim(*argv)
+    said = commsim(*argv, "-v")
     assert said.code == 0
     pieces = double_tree_pieces(8, 32 * 2**20)  # of each half, which crosses 7 links up and 7 down
     refused = f"double_tree_all_reduce: its {2 * 14 * pieces} transfers wait for each other in more"
     assert f"# skipped: {refused}" in said.out
     assert "ring_all_reduce" in said.out.split("engine flow")[1]
-    assert commsim(*argv, "--algorithm", "double_tree_all_reduce").code == 2
+    assert commsim(*argv, "--algorithm", "double_tree_all_reduce", "-v").code == 2
 
 
 def test_the_bound_alone_needs_no_algorithm(commsim):
@@ -59,24 +59,25 @@ def test_the_bound_alone_needs_no_algorithm(commsim):
 
 
 def test_a_barrier_has_no_bytes(commsim):
-    tree = commsim.results("bound", "--topology", "star:n_hosts=4", "--operation", "barrier")
+    tree = commsim.results("bound", "--topology", "star:n_hosts=4", "--operation", "barrier", "-v")
     assert tree["bounds"][0]["bound_s"] == pytest.approx(1e-6)
     assert "a barrier carries no bytes" in commsim.out
 
 
 def test_run_says_how_far_a_collective_is_from_it(commsim):
-    assert commsim("run", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound").code == 0
-    bound = "# bound: 32 MiB: at least 50.33 ms (the capacity out of all 4 ranks together)"
-    assert f"{bound}; the time is 1.000 times the bound" in commsim.out
+    assert commsim("run", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound", "-v").code == 0
+    assert "# bound: 32 MiB: at least 50.33 ms; the time is 1.000 times the bound" in commsim.out
+    assert "(the capacity out of all 4 ranks together)" in commsim.out
     star = ("run", "byteps:n_servers=2", "--topology", "star:n_hosts=10,bandwidth=100Gbps", "--ranks", "8")
-    assert commsim(*star, "--size", "100MB", "--bound").code == 0
-    assert "at least 11.79 ms (the capacity out of and into all 8 ranks and 2 others together)" in commsim.out
-    assert commsim("run", "switchml", *star[2:], "--size", "100MB", "--bound").code == 0
-    assert "at least 8.001 ms (the capacity out of rank h0), where any switch and host may add" in commsim.out
+    assert commsim(*star, "--size", "100MB", "--bound", "-v").code == 0
+    assert "(the capacity out of and into all 8 ranks and 2 others together)" in commsim.out
+    assert commsim("run", "switchml", *star[2:], "--size", "100MB", "--bound", "-v").code == 0
+    assert "at least 8.001 ms; the time is" in commsim.out
+    assert "(the capacity out of rank h0), where any switch and host may add" in commsim.out
 
 
 def test_trees_are_said_to_attain_the_bound_of_ranks_only(commsim):
-    found = commsim("bound", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "-b", "1M", "-e", "1M")
+    found = commsim("bound", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "-b", "1M", "-e", "1M", "-v")
     assert [line for line in found.out.splitlines() if "attained by" in line] == [
         "# bound of ranks, large sizes: attained by trees from commsim synthesize"
     ]
@@ -159,7 +160,7 @@ def test_drawn_faults_are_named_and_drawn_by_the_seed(commsim):
         "--algorithm",
         "none",
     )
-    first, again, other = (commsim(*argv, "--seed", seed).out for seed in ("1", "1", "2"))
+    first, again, other = (commsim(*argv, "--seed", seed, "-v").out for seed in ("1", "1", "2"))
     assert "# fail links:2: 2 failed: " in first
     assert first == again != other
 
@@ -200,15 +201,15 @@ def test_a_bound_takes_the_costs_of_messages_and_says_them(commsim):
 def test_bound_and_run_rank_alike(commsim, costs):
     """`bound` had parameter servers first at every size, without overhead; `run` had halving-doubling, with 1 us."""
     asked = ("--topology", "star:n_hosts=8", "--operation", "all_reduce", "-b", "4K", "-e", "4M", "-f", "1024", *costs)
-    ranked = {one["size_B"]: one["algorithms"] for one in commsim.results("run", *asked)["ranking"]}
-    rows = commsim.results("bound", *asked)["results"]
+    ranked = {one["size_B"]: one["algorithms"] for one in commsim.results("run", *asked, "-v")["ranking"]}
+    rows = commsim.results("bound", *asked, "-v")["results"]
     for size, order in ranked.items():
         beside = {row["algorithm"]: row["time_s"] for row in rows if row["size_B"] == size}
         assert min(beside, key=beside.__getitem__) == order[0]["algorithm"]
         assert beside == {one["algorithm"]: one["time_s"] for one in order}
     assert ("1 us of overhead per message is assumed" in commsim.out) == (not costs)
-    bare = commsim.results("bound", *asked, "--algorithm", "none")
-    assert costs or bare["bounds"] == commsim.results("bound", *asked)["bounds"]
+    bare = commsim.results("bound", *asked, "--algorithm", "none", "-v")
+    assert costs or bare["bounds"] == commsim.results("bound", *asked, "-v")["bounds"]
 
 
 def test_the_fastest_of_each_size_alone(commsim):

@@ -199,7 +199,8 @@ def test_a_validate_that_is_killed_leaves_the_rows_that_it_measured(tmp_path: Pa
     )
     assert under_mpiexec(1, "-c", program).returncode
     tree = json.loads(table.read_text())
-    assert tree["remarks"] == ["unfinished: 2 of 10 passes were measured, and nothing is predicted yet"]
+    (said,) = tree["remarks"]
+    assert said["text"] == "unfinished: 2 of 10 passes were measured, and nothing is predicted yet"
     assert [row["size_B"] for row in tree["results"]] == [4096, 8192]
     assert all(row["time_s"] > 0 and row["predicted_s"] is None for row in tree["results"])
 

@@ -41,7 +41,7 @@ def test_a_prediction_against_itself_has_no_error(commsim, predicted):
 def test_errors_by_size_and_in_all(commsim, predicted, tmp_path):
     times = {row["size_B"]: row["time_s"] for row in json.loads(predicted.read_text())["results"]}
     slower = {int(size): time * 1e6 * 2 for size, time in times.items()} | {1 << 30: 9e5}
-    tree = commsim.results("compare", predicted, table(tmp_path / "log.txt", slower))
+    tree = commsim.results("compare", predicted, table(tmp_path / "log.txt", slower), "-v")
     assert [row["error"] for row in tree["results"]] == pytest.approx([-0.5] * 3, abs=1e-4)
     assert [row["line"] for row in tree["results"]] == [7, 8, 9]
     assert "error: median 50.0%, 90th percentile 50.0%, worst 50.0%" in commsim.out
@@ -64,17 +64,19 @@ def test_flags_of_run_predict_at_the_sizes_that_were_measured(commsim, predicted
 def test_of_a_file_with_several_algorithms_one_is_chosen(commsim, predicted, tmp_path):
     both = tmp_path / "both.json"
     names = ("--collective", "ring_all_reduce", "--collective", "double_tree_all_reduce")
-    assert commsim("run", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", *names, "--json", both).code == 0
+    assert (
+        commsim("run", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", *names, "--json", both, "-v").code == 0
+    )
     assert "choose one, such as double_tree_all_reduce" in commsim.refuses("compare", both, predicted)
-    tree = commsim.results("compare", both, predicted, "--collective", "ring_all_reduce")
+    tree = commsim.results("compare", both, predicted, "--collective", "ring_all_reduce", "-v")
     assert [row["error"] for row in tree["results"]] == [0.0, 0.0, 0.0]
-    assert commsim("compare", predicted, both).code == 0
+    assert commsim("compare", predicted, both, "-v").code == 0
     assert "# measured times of all_reduce are medians over several algorithms: double_tree" in commsim.out
 
 
 def test_an_algorithm_without_a_name_is_said_to_have_none(commsim):
     inputs = Path(__file__).parents[1] / "answers" / "inputs"
-    assert commsim("compare", inputs / "osu_p2p.txt", "--topology", "star:n_hosts=2").code == 0
+    assert commsim("compare", inputs / "osu_p2p.txt", "--topology", "star:n_hosts=2", "-v").code == 0
     assert "# measured times of send_recv are medians over several algorithms: unnamed, stream" in commsim.out
 
 
@@ -87,8 +89,8 @@ def test_a_busbw_above_the_line_is_explained(commsim, tmp_path):
 
 def test_without_a_collective_the_usual_one_of_the_measured_operation_is_predicted(commsim, tmp_path):
     measured = table(tmp_path / "log.txt", {1 << 20: 100.0, 1 << 24: 1400.0})
-    named = commsim.results("compare", measured, "--topology", STAR, "--collective", "ring_all_reduce")
-    usual = commsim.results("compare", measured, "--topology", STAR)
+    named = commsim.results("compare", measured, "--topology", STAR, "--collective", "ring_all_reduce", "-v")
+    usual = commsim.results("compare", measured, "--topology", STAR, "-v")
     assert [row["predicted_s"] for row in usual["results"]] == [row["predicted_s"] for row in named["results"]]
     assert "ring_all_reduce: another algorithm can be named" in commsim.out
 
@@ -137,10 +139,10 @@ def test_measured_times_stand_beside_the_interval_of_the_prediction(commsim, tmp
 
 def test_nccl_off_by_one_factor_is_told_so_with_the_choice_to_check_first_and_no_untested_cause(commsim, tmp_path):
     where = ("--topology", "dgx-h100@star:machines=2")
-    rows = commsim.results("run", "nccl", *where, "-b", "1M", "-e", "256M", "-f", "16")["results"]
+    rows = commsim.results("run", "nccl", *where, "-b", "1M", "-e", "256M", "-f", "16", "-v")["results"]
     times = {int(row["size_B"]): row["time_s"] * 1e6 for row in rows}
     inside = table(tmp_path / "inside.txt", {size: 1.25 * time for size, time in times.items()}, ranks=16)
-    assert commsim("compare", inside, *where).code == 0
+    assert commsim("compare", inside, *where, "-v").code == 0
     assert "# all sizes: 1.25 times as long as predicted, one common factor" in commsim.out
     assert "predicted for release 2." in commsim.out
     assert "check first that the log has these" in commsim.out
@@ -148,7 +150,7 @@ def test_nccl_off_by_one_factor_is_told_so_with_the_choice_to_check_first_and_no
     assert "below 0 (<): predicted too short" in commsim.out
     assert "# cause" not in commsim.out
     slow = table(tmp_path / "slow.txt", {size: 1.9 * time for size, time in times.items()}, ranks=16)
-    assert commsim("compare", slow, *where).code == 0
+    assert commsim("compare", slow, *where, "-v").code == 0
     assert "# all sizes: 1.9 times as long as predicted, one common factor" in commsim.out
     assert "# cause: none that was tried in the model gives these times: 1/2 of the rate between" in commsim.out
 

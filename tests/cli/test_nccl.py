@@ -10,7 +10,7 @@ from commsim.software.nccl.tuner_rules import Rule
 def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(commsim, tmp_path):
     csv = tmp_path / "tuner.csv"
     tree = commsim.results(
-        "nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M", "--tuner-csv", csv
+        "nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M", "--tuner-csv", csv, "-v"
     )
     found = tree["results"][0]
     assert len(found["cells"]) == 21
@@ -35,10 +35,10 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
 
 def test_an_older_release_has_its_own_choices_and_no_symmetric_kernels(commsim):
     arguments = ("nccl", "--topology", "dgx-h100@star:machines=4", "--operation", "all_reduce", "--size", "1M")
-    old, new = (commsim.results(*arguments, *more)["results"][0] for more in (("--nccl-version", "2.12"), ()))
+    old, new = (commsim.results(*arguments, *more, "-v")["results"][0] for more in (("--nccl-version", "2.12"), ()))
     assert old["choices"] != new["choices"]
     assert old["symmetric"][0]["kernels"] == []
-    one = commsim.results("nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M")
+    one = commsim.results("nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M", "-v")
     assert one["results"][0]["symmetric"][0]["kernels"][0]["kernel"] == "AllReduce_RSxLDMC_AGxSTMC"
     assert "registered as symmetric windows" in commsim.out
 
@@ -51,7 +51,9 @@ def test_every_operation_is_explained_unless_some_are_named(commsim):
 
 
 def test_given_channels_replace_what_would_be_assumed(commsim):
-    commsim("nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--channels", "24:15GB/s", "--nvls", "none")
+    commsim(
+        "nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--channels", "24:15GB/s", "--nvls", "none", "-v"
+    )
     assert "channels of" not in commsim.out
     assert "needs NVLink SHARP" in commsim.out
 
@@ -93,17 +95,17 @@ def test_what_makes_no_sense_is_refused(commsim, arguments, message):
     assert message in commsim.refuses("nccl", *arguments)
 
 
-def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(commsim):
-    found = commsim.results(
-        "nccl", "--topology", "dgx-h100:sharp=on@star:machines=16", "--operation", "all_reduce", "--size", "1G"
-    )["results"][0]["predicted"][0]
-    assert found["how"] == "collnet_chain/simple"
-    said = next(line for line in commsim.out.splitlines() if "nvls/simple is predicted to take " in line)
-    where = ("--topology", "dgx-h100:sharp=on@star:machines=16", "-b", "1G", "-e", "1G")
-    commsim.results("run", "--collective", "nccl", *where)
+def test_a_choice_that_is_slower_by_more_than_the_error_is_said_by_both_commands(commsim):
+    topology = "dgx-h100:sharp=on@star:machines=4"
+    found = commsim.results("nccl", "--topology", topology, "--operation", "all_gather", "--size", "32K", "-v")
+    (one,) = found["results"][0]["predicted"]
+    (said,) = [line for line in commsim.out.splitlines() if "NCCL's choice" in line]
+    assert f"NCCL's choice {one['how']} at {one['uncontended_s'] * 1e6:.1f} us" in said
+    where = ("--topology", topology, "-b", "32K", "-e", "32K")
+    commsim.results("run", "--collective", "nccl_all_gather", *where, "-v")
     assert said in commsim.out.splitlines()
-    commsim.results("run", "--collective", "nccl:algorithm=collnet_chain", *where)  # what is forced is no choice
-    assert "is predicted to take " not in commsim.out
+    commsim.results("run", "--collective", f"nccl_all_gather:algorithm={one['how'].split('/')[0]}", *where, "-v")
+    assert "NCCL's choice" not in commsim.out  # what is forced is no choice
 
 
 @pytest.mark.parametrize("operation", ["all_reduce", "broadcast"])
@@ -117,9 +119,11 @@ def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(comms
 def test_a_predicted_time_is_that_of_run_on_narrow_fabrics(commsim, network, flags, operation):
     """At 16:1 the predicted time was an eighth of that of `commsim run nccl`."""
     where = ("--topology", network, *flags)
-    found = commsim.results("nccl", "--operation", operation, *where, "--size", "64M")["results"][0]["predicted"][0]
+    found = commsim.results("nccl", "--operation", operation, *where, "--size", "64M", "-v")["results"][0]["predicted"][
+        0
+    ]
     said = commsim.out
-    run = commsim.results("run", f"nccl_{operation}", *where, "-b", "64M", "-e", "64M")["results"][0]
+    run = commsim.results("run", f"nccl_{operation}", *where, "-b", "64M", "-e", "64M", "-v")["results"][0]
     assert [found[key] for key in ("time_s", "low_s", "high_s")] == [run[key] for key in ("time_s", "low_s", "high_s")]
     assert found["uncontended_s"] < 0.995 * found["time_s"]
     assert f"; {found['uncontended_s'] * 1e6:.1f} us if no link were in the way" in said
@@ -139,7 +143,7 @@ def test_what_run_cannot_build_has_no_prediction(commsim):
     """With --collnet on a network without SHARP there was a time, where `commsim run` refuses the algorithm."""
     found = commsim.results(
         "nccl", "--operation", "all_reduce", "--topology", "dgx-h100@star:machines=4", "--collnet", "--size", "1K",
-        "--size", "64M",
+        "--size", "64M", "-v",
     )["results"][0]  # fmt: skip
     assert [row["size_B"] for row in found["predicted"]] == [1024]
     assert "67108864 B: no prediction: nccl_all_reduce: algorithm=nvls needs a switch in the network" in commsim.out

@@ -15,9 +15,9 @@ STAR = "star:n_hosts=4,bandwidth=8Gbps,latency=0us"
 
 
 def test_results_have_the_certificate(commsim):
-    (row,) = commsim.results("synthesize", "--topology", STAR, "--operation", "all_gather", "-b", "64M", "-e", "64M")[
-        "results"
-    ]
+    (row,) = commsim.results(
+        "synthesize", "--topology", STAR, "--operation", "all_gather", "-b", "64M", "-e", "64M", "-v"
+    )["results"]
     assert row["certificate"] == {
         "fraction": "3", "per": "size / n_ranks", "k": 1, "cut": row["certificate"]["cut"], "n_cuts": 1, "proved": True
     }  # fmt: skip
@@ -32,10 +32,10 @@ def test_results_have_the_certificate(commsim):
 def test_a_bound_names_one_cut_only_where_one_proves_it(commsim):
     """On a torus no one cut needs that long: the ways in and out of all ranks bound it together."""
     torus = ("--topology", "torus:dims=3x3,bandwidth=8Gbps", "-b", "1M", "-e", "1M")
-    (row,) = commsim.results("synthesize", *torus, "--operation", "all_reduce")["results"]
+    (row,) = commsim.results("synthesize", *torus, "--operation", "all_reduce", "-v")["results"]
     assert row["certificate"]["n_cuts"] == 18  # of each rank the way in and the way out
     assert "limited by 18 cuts together, the heaviest around h" in commsim.out
-    (row,) = commsim.results("synthesize", *torus, "--operation", "all_to_all")["results"]
+    (row,) = commsim.results("synthesize", *torus, "--operation", "all_to_all", "-v")["results"]
     assert row["certificate"]["n_cuts"] == 0
     assert "; limited by the links of h0, h1, h2, h3, h4, h5 and 3 others together" in commsim.out
 
@@ -75,7 +75,7 @@ def test_a_schedule_in_use_that_is_not_the_best_is_said_beside_the_cost_of_the_f
     """Against a slow schedule in use the repaired one "gained" by the fault."""
     argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3:*=0.9")
     running = "recursive_doubling_all_reduce"
-    tree = commsim.results("synthesize", *argv, "--running", running, "--max-messages", "3000")
+    tree = commsim.results("synthesize", *argv, "--running", running, "--max-messages", "3000", "-v")
     (cost,) = tree["cost_of_faults"]
     assert cost["repaired_cost"] < 1  # as if the fault had helped
     assert cost["whole_bound_s"] == pytest.approx(1.5 * 2**26 / 1e9, rel=1e-3)  # what a ring takes
@@ -98,11 +98,11 @@ def test_too_many_messages_for_msccl_are_refused_with_a_number_that_fits(commsim
 
 def test_trees_that_are_written_in_one_piece_are_said_to_take_longer_here(commsim, tmp_path):
     folder = tmp_path / "msccl"
-    assert commsim("synthesize", *SLOW_LINK, "--max-messages", "20000", "--msccl", folder).code == 0
+    assert commsim("synthesize", *SLOW_LINK, "--max-messages", "20000", "--msccl", folder, "-v").code == 0
     (times,) = re.findall(r"runtime repeats; imported here it runs once, and takes ([\d.]+) times as long", commsim.out)
     assert float(times) > 1.5
     (file,) = folder.glob("*.xml")
-    assert commsim("schedule", "import", file, "-o", tmp_path / "back.npz").code == 0
+    assert commsim("schedule", "import", file, "-o", tmp_path / "back.npz", "-v").code == 0
     assert "here it runs once: what ranks pass on may be slower here" in commsim.out
 
 
@@ -158,7 +158,7 @@ def test_every_range_of_sizes_gets_a_file_of_msccl_and_nccl_its_own_rules(commsi
 
 def test_what_is_made_is_ranked_beside_registered_algorithms(commsim):
     torus = ("--topology", "torus:dims=3x3,bandwidth=100Gbps", "--operation", "all_gather", "-b", "1K", "-e", "1M")
-    ranking = commsim.results("run", *torus, "-f", "1024", "--synthesized")["ranking"]
+    ranking = commsim.results("run", *torus, "-f", "1024", "--synthesized", "-v")["ranking"]
     for row in ranking:
         (first, *others) = row["algorithms"]
         assert first["algorithm"] == "synthesized"
@@ -172,7 +172,7 @@ def test_a_sweep_can_ask_for_what_is_made(commsim, tmp_path):
     text = '[topology]\nname = "torus"\ndims = "3x3"\n[collective]\nname = ["ring_all_gather", "synthesized_{}"]\n'
     text += 'size = "1MiB"\n'
     sweep.write_text(text.format("all_gather"))
-    assert commsim("sweep", "run", sweep, "-o", out, "--executor", "serial").code == 0
+    assert commsim("sweep", "run", sweep, "-o", out, "--executor", "serial", "-v").code == 0
     with sqlite3.connect(out / "sweep.sqlite") as results:
         rows = results.execute("select row from points order by place")
         ring, made = (json.loads(row)["time_s"] for (row,) in rows)
@@ -184,9 +184,9 @@ def test_a_sweep_can_ask_for_what_is_made(commsim, tmp_path):
 def test_small_sizes_without_overheads_are_said_to_be(commsim):
     said = "the overhead per message decides, and here it is zero"
     argv = ("synthesize", "--topology", STAR, "--operation", "all_gather", "-b", "1K", "-e", "1K")
-    commsim.results(*argv)
+    commsim.results(*argv, "-v")
     assert said in commsim.out
-    commsim.results(*argv, "--overhead", "1us")
+    commsim.results(*argv, "--overhead", "1us", "-v")
     assert said not in commsim.out
 
 
@@ -212,7 +212,7 @@ def test_small_sizes_without_overheads_are_said_to_be(commsim):
 )
 def test_one_sentence_says_whether_the_schedule_is_optimal(commsim, operation, sizes, said):
     line = ("--topology", STAR, "--operation", operation, "-b", sizes[0], "-e", sizes[1], "-f", "4")
-    rows = commsim.results("synthesize", *line)["results"]
+    rows = commsim.results("synthesize", *line, "-v")["results"]
     worst = max(row["times_bound"] for row in rows)
     assert said.format(f"{math.ceil((worst - 1) * 1000) / 10:g}") in commsim.out
     assert (worst == 1) == ("proven" not in commsim.out)

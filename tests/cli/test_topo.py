@@ -135,7 +135,7 @@ def test_list_names_every_preset_and_what_kind_it_is(commsim):
 
 
 def test_show_prints_both_rates_which_is_used_and_where_they_are_from(commsim):
-    row = commsim.results("topo", "presets", "dgx-h100")["results"][0]
+    row = commsim.results("topo", "presets", "dgx-h100", "-v")["results"][0]
     nvlink = next(rate for rate in row["rates"] if rate["parameter"] == "nvlink")
     assert (nvlink["spec"], nvlink["effective"], nvlink["used"]) == ("450GB/s", "370.8GB/s", "370.8GB/s")
     assert "NCCL" in nvlink["source"]
@@ -149,11 +149,13 @@ def test_an_unknown_preset_is_refused(commsim):
 
 def test_a_preset_is_named_wherever_a_network_is(commsim):
     ring = ("run", "--topology", "dgx-a100", "-b", "1G", "-e", "1G", "--collective", "ring_all_reduce")
-    assert commsim.results(*ring)["results"][0]["busbw_Bps"] == pytest.approx(240e9, rel=0.01)  # 12 NVLinks of 20 GB/s
+    assert commsim.results(*ring, "-v")["results"][0]["busbw_Bps"] == pytest.approx(
+        240e9, rel=0.01
+    )  # 12 NVLinks of 20 GB/s
     assert commsim("run", "--topology", "rail_optimized:n_hosts=2,preset=dgx-h100", "--collective",
-                   "hierarchical_all_reduce").code == 0  # fmt: skip
+                   "hierarchical_all_reduce", "-v").code == 0  # fmt: skip
     assert "groups are the 2 machines, of 8 ranks each" in commsim.out
-    assert commsim("topo", "show", "dgx-h100@star:machines=2").code == 0
+    assert commsim("topo", "show", "dgx-h100@star:machines=2", "-v").code == 0
     assert "16 GPUs" in commsim.out
     assert "2 machines" in commsim.out
 
@@ -167,12 +169,12 @@ def test_list_takes_one_name(commsim):
 
 def test_the_parameters_of_a_machine_are_listed_and_its_links_named(commsim):
     """The default rate between CPU sockets decided results, and stood nowhere but in the name."""
-    (row,) = commsim.results("topo", "list", "pcie_host")["results"]
+    (row,) = commsim.results("topo", "list", "pcie_host", "-v")["results"]
     assert "inter_cpu" in row["parameters"].split(",")
-    assert "host types: cpu_host, mesh_host, nvswitch_host and pcie_host" in commsim("topo", "list").out
-    shown = commsim("topo", "show", "pcie_host:inter_cpu=90Gbps@star:machines=2").out.splitlines()
+    assert "host types: cpu_host, mesh_host, nvswitch_host and pcie_host" in commsim("topo", "list", "-v").out
+    shown = commsim("topo", "show", "pcie_host:inter_cpu=90Gbps@star:machines=2", "-v").out.splitlines()
     assert any("90 Gb/s" in line and line.endswith("cpu:cpu (inter_cpu)") for line in shown)
-    assert not any("between" in line for line in commsim("topo", "show", "star:n_hosts=4").out.splitlines())
+    assert not any("between" in line for line in commsim("topo", "show", "star:n_hosts=4", "-v").out.splitlines())
 
 
 def test_show_tells_that_rates_of_presets_are_below_those_as_sold(commsim):

@@ -174,8 +174,8 @@ MACHINES = "dgx-h100@leaf_spine:machines=2,n_leaves=4,n_spines=2,hosts_per_leaf=
 def test_a_host_of_a_pattern_on_machines_is_a_gpu_and_that_is_said(commsim, tmp_path):
     page, trace = tmp_path / "page.html", tmp_path / "queues.json"
     words = ("traffic", "--topology", MACHINES, "--size", "300kB", "--pattern", "all_to_all:window=2")
-    saved = commsim.results(*words, "--report", page, "--timeline", trace)
-    assert "the 16 GPUs m0.gpu0 to m1.gpu7, numbered like ranks" in commsim.out
+    saved = commsim.results(*words, "--report", page, "--timeline", trace, "-v")
+    assert "the 16 GPUs m0.gpu0 to m1.gpu7; numbered like ranks" in commsim.out
     assert "the busiest port that routes choose" in commsim.out
     assert ", queue 3" in commsim.out  # messages inside machines have no queue of a fabric
     rows = saved["results"]
@@ -255,10 +255,10 @@ def test_an_incast_takes_what_a_gather_of_the_same_messages_takes(commsim, flags
 def test_dctcp_marks_whichever_way_its_one_path_is_said(commsim):
     """With `--balancing path --no-trimming` there were no marks: DCTCP without ECN."""
     incast = ("traffic", "--topology", "star:n_hosts=9", "--pattern", "incast:senders=8", "--transport", "dctcp")
-    plain = commsim.results(*incast)
+    plain = commsim.results(*incast, "-v")
     assert plain["counters"]["n_marked"] > 0
     for way in (("--balancing", "path", "--no-trimming"), ("--no-trimming",), ("--balancing", "path")):
-        assert commsim.results(*incast, *way)["results"] == plain["results"]
+        assert commsim.results(*incast, *way, "-v")["results"] == plain["results"]
     assert "mark from 300 kB" in commsim.out
 
 
@@ -294,9 +294,9 @@ def test_a_threshold_of_pauses_above_the_queue_is_said_to_have_no_effect(commsim
     """Links of `--preset roce --buffer 1MiB` never paused, and packets were dropped."""
     what = ("--pattern", "incast:senders=8") if verb == "traffic" else ("direct_gather", "--engine", "packet")
     words = (verb, "--topology", "star:n_hosts=9", *what, "--size", "2MiB", "--preset", "roce", "--buffer", "256KiB")
-    saved = commsim.results(*words)
+    saved = commsim.results(*words, "-v")
     dropped = saved["counters"]["n_dropped"] if verb == "traffic" else saved["results"][0]["counters"]["drops_full"]
     assert dropped == 0
     assert "cannot begin" not in commsim.out
-    assert commsim(*words, "--pause", "1MB").code == 0
+    assert commsim(*words, "--pause", "1MB", "-v").code == 0
     assert "pauses (PFC) cannot begin before the queue is full: the threshold of 1000 kB (--pause)" in commsim.out

@@ -54,7 +54,7 @@ def test_jobs_that_do_not_run_are_left_out_and_named():
     waiting = {key: value for key, value in job("w", "h0").items() if key != "placement"}
     found = rank_moves(CLUSTER, [job("a", "h0", "h1"), waiting])
     assert [one.job for one in found.moves] == ["a"]
-    assert found.remarks[0] == "1 job without a placement left out: w"
+    assert found.remarks[0].text == "1 job without a placement left out: w"
     assert str(found).splitlines()[0] == "a: stretch 1.0000x now, 1.0000x after, from h0-1: stays"
     assert list(found.to_frame("pandas")["gain"]) == [0.0]
     with pytest.raises(InputError, match="no job has a placement, so none can be moved"):
@@ -80,7 +80,7 @@ def test_the_moves_that_a_failed_host_forces_come_first_with_what_the_others_los
     assert f"{now.stretch:.4f}x" in told[1]
     placed = cs.place_jobs(cluster, jobs, fail=["host:h1"])
     assert placed.candidates[0].placement["a"] == forced.after
-    assert placed.remarks[0].startswith("job a is moved off hosts that failed, h1")
+    assert placed.remarks[0].text.startswith("job a is moved off hosts that failed, h1")
     with pytest.raises(InputError, match=r"fail must be a list such as \['host:h2'\]"):
         cs.place_jobs(cluster, jobs, fail="host:h1")
 

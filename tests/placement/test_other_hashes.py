@@ -73,5 +73,5 @@ def test_paths_are_walked_once_for_each_seed(monkeypatch: pytest.MonkeyPatch) ->
     calls, walked = [], evaluation.link_uses
     monkeypatch.setattr(evaluation, "link_uses", lambda *args: calls.append(args[2]) or walked(*args))
     jobs = [dataclasses.replace(one, placement=None) for one in PAIR]
-    assert any("hash" in note for note in place_jobs(TWO_SPINES, jobs, generators=("spread",)).remarks)
+    assert any("hash" in note for note in map(str, place_jobs(TWO_SPINES, jobs, generators=("spread",)).remarks))
     assert calls == [0, 1, 2, 3, 4]

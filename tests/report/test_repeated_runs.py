@@ -72,7 +72,7 @@ def test_a_page_of_a_solution_says_what_it_says(tmp_path):
     cs.write_report(found, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert found.said
-    assert [text for text in found.said if text not in page] == []
+    assert [text for text in map(str, found.said) if text not in page] == []
     assert all(repr(result.time) in page for result in found.results)
 
 

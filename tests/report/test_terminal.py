@@ -39,7 +39,7 @@ def test_no_cell_is_ever_cut_whatever_the_width(shown, width):
 def test_the_least_important_columns_go_first_and_are_named(shown):
     lines = shown(44, COLUMNS, ROWS, least=["count", "busiest_link"])
     assert lines[0].split() == ["size(B)", "time(us)", "busiest_link"]
-    assert lines[-2:] == ["# hidden to fit 44 columns (-v shows them):", "#   count"]
+    assert lines[-1] == "# -v also shows count"
     lines = shown(140, COLUMNS, ROWS, least=["count", "busiest_link"])
     assert lines[0].split() == COLUMNS
     assert len(lines) == 3
@@ -82,7 +82,7 @@ def test_what_is_continued_begins_with_the_columns_that_name_a_row_each_once(sho
 def test_without_v_the_last_columns_are_hidden_in_one_line(shown):
     lines = shown(40, COLUMNS, ROWS)
     assert [line.split() for line in lines if "size(B)" in line] == [COLUMNS[:3]]
-    assert next(line for line in lines if line.startswith("#")) == "# hidden to fit 40 columns (-v shows"
+    assert next(line for line in lines if line.startswith("#")).startswith("# -v also shows ")
 
 
 def test_a_name_is_broken_at_its_commas(shown):
@@ -92,25 +92,19 @@ def test_a_name_is_broken_at_its_commas(shown):
     assert "".join(line.replace("1.50", "").strip() for line in lines[1:]) == name
 
 
-def test_many_remarks_above_a_table_are_one_line(monkeypatch):
-    from commsim.report.answer import Remarks, Table
+def test_of_many_remarks_three_are_shown_below_the_table_and_all_if_verbose(monkeypatch):
+    from commsim.core.remark import Remark
+    from commsim.report.answer import Lines, Table, comments, remarks
     from commsim.report.render import print_parts
 
+    said = [Remark("effect", f"{k} per cent", k / 100) for k in range(40)]
+    rest = [Table(["a"], [["1"]]), Lines(["done"]), *comments(["written"])]
     monkeypatch.setenv("COLUMNS", "80")
-    for verbose, n_lines in ((False, 1), (True, 40)):
+    for verbose, wanted in ((False, ["written", *(f"{k} per cent" for k in (39, 38, 37))]), (True, None)):
         monkeypatch.setattr("sys.stdout", Terminal())
-        print_parts([Remarks([f"skipped {i}" for i in range(40)]), Table(["a"], [["1"]])], verbose)
-        assert sum(line.startswith("#") for line in terminal.sys.stdout.getvalue().splitlines()) == n_lines
-
-
-def test_details_are_one_line_without_a_table_too(monkeypatch):
-    from commsim.report.answer import Lines, remarks
-    from commsim.report.render import print_parts
-
-    for verbose, shown, n_lines in ((False, False, 1), (True, False, 40), (False, None, 40)):
-        monkeypatch.setattr("sys.stdout", Terminal())
-        print_parts([Lines(["done"]), *remarks([f"skipped {i}" for i in range(40)], shown)], verbose)
-        assert sum(line.startswith("#") for line in terminal.sys.stdout.getvalue().splitlines()) == n_lines
+        print_parts([*remarks(said), *rest], verbose)
+        lines = [line[2:] for line in terminal.sys.stdout.getvalue().splitlines() if line.startswith("#")]
+        assert lines == (wanted or [*(one.text for one in said), "written"])
 
 
 def test_two_columns_may_have_one_name(shown):

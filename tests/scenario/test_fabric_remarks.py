@@ -6,18 +6,18 @@ import commsim as cs
 
 LEAVES = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4"
 HALF = f"{LEAVES},oversubscription=2"
-PACKED = "ranks are packed, rack by rack, and racks have less capacity upwards than their hosts: --placement spread"
+PACKED = "ranks are packed rack by rack; --placement spread"
 MACHINES = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2"
 
 
 def said(collective, network, **given):
-    return "\n".join(cs.solve(cs.scenario_of(collective, network, **given), ["1MiB"]).remarks)
+    return "\n".join(map(str, cs.solve(cs.scenario_of(collective, network, **given), ["1MiB"]).remarks))
 
 
 def test_packed_ranks_on_an_oversubscribed_fabric_are_said_to_be():
     """2:1 seemed to cost nothing: nearly all messages of a ring stay in a rack."""
     assert PACKED in said("ring_all_reduce", HALF)
-    assert PACKED in " ".join(cs.rank("all_reduce", HALF, ["1MiB"], algorithms=["ring_all_reduce"]).remarks)
+    assert PACKED in " ".join(map(str, cs.rank("all_reduce", HALF, ["1MiB"], algorithms=["ring_all_reduce"]).remarks))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_nothing_is_said_where_the_order_of_ranks_was_chosen_or_changes_little(c
 
 
 def test_clusters_that_public_tables_miss_are_named_beside_the_interval():
-    missed, uncovered = "two public logs of several machines of 8 H100", "no public table is of an oversubscribed"
+    missed, uncovered = "two public logs of machines of 8 H100", "no public table is of an oversubscribed"
     whole, half = said("nccl", f"{MACHINES},oversubscription=1"), said("nccl", f"{MACHINES},oversubscription=2")
     assert missed in whole
     assert uncovered not in whole

@@ -14,7 +14,7 @@ def test_rings_are_as_many_as_rails_and_use_them_all():
     size = 2**28
     ready = prepare("multi_ring_all_reduce", DGX)
     assert ready.parameters["n_channels"] == 8
-    assert "multi_ring_all_reduce: n_channels=8, a ring for each rail of a machine" in ready.notes
+    assert "multi_ring_all_reduce: n_channels=8, a ring for each rail of a machine" in [*map(str, ready.notes)]
     two = predict("multi_ring_all_reduce:n_channels=2", DGX, size)
     assert ready.predict(size).busbw == pytest.approx(8 / 2 * two.busbw, rel=0.01)
     assert ready.predict(size).busbw < 8 * 48.5e9  # the rails' rate
@@ -75,19 +75,19 @@ def test_sparse_data_through_eight_aggregators_is_no_longer_slower_than_dense_da
 def test_a_ranking_of_small_sizes_without_overheads_says_so():
     network = load_network(STAR)
     (said,) = without_overhead(network, [1024, 2**20])
-    assert "below 64 KiB the overhead per message decides, and here it is zero" in said
+    assert said.code == "overhead-zero"
     assert without_overhead(network, [SMALL, 2**20]) == []
     assert without_overhead(with_costs(network, overhead=1e-6), [1024]) == []
 
 
 def test_servers_of_a_plain_default_are_said_beside_those_that_follow_from_the_network():
     told = "byteps: n_servers=0, its default; 8 hosts beside the ranks are free"
-    assert told in prepare("byteps", STAR, n_ranks=8).notes
-    assert (
-        "parameter_server: n_servers=8, on hosts beside the ranks" in prepare("parameter_server", STAR, n_ranks=8).notes
-    )
+    assert told in [*map(str, prepare("byteps", STAR, n_ranks=8).notes)]
+    assert "parameter_server: n_servers=8, on hosts beside the ranks" in [
+        *map(str, prepare("parameter_server", STAR, n_ranks=8).notes)
+    ]
     for spec, network, n_ranks in (("byteps:n_servers=0", STAR, 8), ("byteps", STAR, None), ("byteps", "dgx-h100", 8)):
-        assert not any("n_servers" in note for note in prepare(spec, network, n_ranks=n_ranks).notes)
+        assert not any("n_servers" in note for note in map(str, prepare(spec, network, n_ranks=n_ranks).notes))
 
 
 def test_with_a_usual_overhead_servers_are_not_best_at_every_size():

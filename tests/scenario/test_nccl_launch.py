@@ -8,6 +8,7 @@ from collectives.nccl.call import NEWEST
 from collectives.nccl.launch import Asked
 from collectives.nccl.rules import cut
 from commsim.core.errors import InputError
+from commsim.core.remark import ASSUMED
 from commsim.scenario import prepare
 from commsim.software.nccl.choice import Cell, cell_time, cells
 from commsim.software.nccl.of_network import Given, setting_of
@@ -121,15 +122,15 @@ def test_what_cannot_run_is_refused(spec, network, message):
 
 
 def test_run_says_what_was_assumed_of_machines_that_say_nothing():
-    (said,) = (note for note in prepare("nccl_all_reduce", "star:n_hosts=8").notes if ": assumed: " in note)
-    assert said.startswith("nccl_all_reduce: assumed: GPUs are Hopper; CPUs are Intel's; NCCL takes a NIC to have")
-    assert "--" not in said  # flags of explain
+    (said,) = (note for note in prepare("nccl_all_reduce", "star:n_hosts=8").notes if note.code == ASSUMED)
+    assert said.details.startswith("GPUs are Hopper; CPUs are Intel's; NCCL takes a NIC to have")
+    assert "--" not in said.details  # flags of explain
 
 
 def test_a_machine_that_says_what_it_has_leaves_channels_to_assume():
-    (said,) = (note for note in prepare("nccl_all_reduce", H100).notes if ": assumed: " in note)
-    assert "Hopper" not in said
-    assert "rings and trees have 12 channels of 30 GB/s" in said
+    (said,) = (note for note in prepare("nccl_all_reduce", H100).notes if note.code == ASSUMED)
+    assert "Hopper" not in said.details
+    assert "rings and trees have 12 channels of 30 GB/s" in said.details
 
 
 def test_version_any_is_the_newest_release_with_an_interval_over_all():
@@ -148,18 +149,15 @@ def test_version_any_is_the_newest_release_with_an_interval_over_all():
     ("rate", "whose"), [(200, "25 GB/s of the network;"), (800, "GB/s of the machine's NIC and PCIe links; a")]
 )
 def test_the_rate_of_a_nic_is_that_of_the_network_or_of_the_machine_itself_where_that_is_less(rate, whose):
-    (said,) = (
-        n
-        for n in prepare("nccl_all_reduce", f"{H100}@star:machines=2,bandwidth={rate}Gbps").notes
-        if ": assumed: " in n
-    )
-    assert whose in said
+    notes = prepare("nccl_all_reduce", f"{H100}@star:machines=2,bandwidth={rate}Gbps").notes
+    (said,) = (note for note in notes if note.code == ASSUMED)
+    assert whose in said.details
 
 
 def test_a_release_that_nobody_says_is_an_assumption():
     def said(question):
-        return [note for note in prepare(question, H100).notes if "NCCL is " in note]
+        return [note for note in prepare(question, H100).notes if note.code == ASSUMED and "NCCL is " in note.details]
 
     (note,) = said("nccl_all_reduce")
-    assert note.endswith(f"; NCCL is {NEWEST[0]}.{NEWEST[1]} (version=)")
+    assert note.details.endswith(f"; NCCL is {NEWEST[0]}.{NEWEST[1]} (version=)")
     assert not said("nccl_all_reduce:version=2.27")

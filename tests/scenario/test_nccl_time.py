@@ -12,8 +12,9 @@ from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.inputs import load_network
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
+from commsim.software.nccl import prediction
 from commsim.software.nccl.gpu_costs import costs
-from commsim.software.nccl.prediction import predict
+from commsim.software.nccl.prediction import Predicted, predict
 from commsim.software.nccl.site import site_of
 from commsim.software.nccl.tuner_rules import Rule, first_rule
 
@@ -46,7 +47,7 @@ def test_the_release_decides_what_is_launched():
 
 def test_without_costs_only_links_cost_time_and_it_is_said_why():
     unnamed = prepare("nccl_all_reduce", "nvswitch_host:gpu=hopper@star:machines=2")
-    (why,) = [said for said in unnamed.remarks_of_sizes([2**20]) if "only links cost time" in said]
+    (why,) = [said for said in (*map(str, unnamed.remarks_of_sizes([2**20])),) if "only links cost time" in said]
     assert not unnamed.has_own_costs
     assert "does not say which network joins its machines" in why
     assert unnamed.at(2**20).before == 0
@@ -54,23 +55,33 @@ def test_without_costs_only_links_cost_time_and_it_is_said_why():
         unnamed.predict(2**20, engine="closed-form")
     known = prepare("nccl_all_reduce", "dgx-h100")
     assert known.has_own_costs
-    assert not [said for said in known.remarks_of_sizes([2**20]) if "only links" in said]
+    assert not [said for said in (*map(str, known.remarks_of_sizes([2**20])),) if "only links" in said]
 
 
-def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be_faster():
-    """Over three machines NVLS trees are the fastest of large calls, and have more to wait for in those of 16 MiB."""
-    asked = prepare("nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@star:machines=3")
-    assert asked.remarks_of_sizes([2**33]) == []
-    (told,) = asked.remarks_of_sizes([2**24, 2**33])
+def test_a_choice_that_is_slower_than_another_by_more_than_the_error_is_said_once(monkeypatch):
+    """The ring takes twice as long as a tree: told where the tree's upper bound is below, at the worst size, once."""
+    asked = prepare("nccl_all_reduce:version=2.26", "dgx-h100@star:machines=2")
+    sizes = [2**20, 2**24, 2**28]
+    said = asked.remarks_of_sizes(sizes)
     site = asked.launch.site
-    taken, other = (predict(site, "all_reduce", 2**24, *how) for how in (("nvls_tree", "simple"), ("tree", "ll128")))
-    assert other.seconds < taken.seconds
-    assert told == (
-        f"all_reduce {2**24} B: tree/ll128 is predicted to take {other.seconds * 1e6:.1f} us, less than the "
-        f"{taken.seconds * 1e6:.1f} us of nvls_tree/simple"
-    )
-    for given in ("", ":algorithm=ring", ":protocol=simple"):
-        assert prepare(f"nccl_all_reduce{given}", "dgx-h100@star:machines=3").remarks_of_sizes([2**24]) == []
+
+    def slower(site, operation, size, algorithm="", protocol="", known=None):
+        factor = 3.0 if size == 2**24 else 2.0
+        taken = Predicted(factor * 1e-3, "ring/simple", factor * 0.9e-3, factor * 1.5e-3)
+        return Predicted(1e-3, f"{algorithm}/{protocol}", 0.9e-3, 1.5e-3) if algorithm == "tree" else taken
+
+    monkeypatch.setattr(prediction, "predict", slower)
+    (told,) = prediction.faster_than_chosen(site, "all_reduce", sizes)
+    assert told.text.startswith(f"all_reduce {2**24} B: tree/")
+    assert "1000.0 us (at most 1500.0), NCCL's choice ring/simple at 3000.0 us; also at 2 other" in str(told)
+    assert told.effect == pytest.approx(2.0)
+    within = [size for size in sizes if size != 2**24]
+    monkeypatch.setattr(prediction, "predict", lambda *_, **__: Predicted(1e-3, "ring/simple", 0.9e-3, 1.5e-3))
+    assert prediction.faster_than_chosen(site, "all_reduce", within) == []
+    assert prediction.faster_than_chosen(site, "all_to_all", within) == []
+    assert len([one for one in said if one.code == "other-faster"]) <= 1
+    forced = prepare("nccl_all_reduce:algorithm=ring", "dgx-h100@star:machines=2")
+    assert not [one for one in forced.remarks_of_sizes(sizes) if one.code == "other-faster"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +97,7 @@ def test_the_hint_names_a_network_whose_costs_are_known(unnamed, rate):
     named = load_network(next(word for word in with_gpus(whole).split() if "@" in word))
     assert len(named.endpoints) == len(whole.endpoints)
     assert named.bandwidth[named.kind[named.src] == NIC].max() == rate
-    notes = prepare("nccl_all_reduce", named).notes
+    notes = (*map(str, prepare("nccl_all_reduce", named).notes),)
     assert not any("only links cost time" in note for note in notes)
 
 
@@ -94,7 +105,7 @@ def test_the_choice_is_named_at_the_sizes_asked_for():
     solution = solve(scenario_of("nccl_all_reduce", "star:n_hosts=32,bandwidth=200Gbps"), [2**20, 2**30])
     small, large = (solution.plan.launch.parameters(size) for size in (2**20, 2**30))
     told = f"{small['algorithm']}/{small['protocol']} at 1 MiB, {large['algorithm']}/{large['protocol']} at 1 GiB"
-    assert f"nccl_all_reduce: NCCL chooses {told}" in solution.remarks
+    assert f"nccl_all_reduce: NCCL chooses {told}" in [*map(str, solution.remarks)]
 
 
 def test_the_closed_form_has_no_late_starters():

@@ -75,7 +75,7 @@ def test_on_rails_each_leaf_adds_for_the_rail_that_it_is():
 
 
 def test_a_remark_names_the_roots():
-    (said,) = [note for note in prepare("nccl_all_reduce", two_leaves(2)).notes if "SHARP tree" in note]
+    (said,) = [note for note in map(str, prepare("nccl_all_reduce", two_leaves(2)).notes) if "SHARP tree" in note]
     assert "each rail has a SHARP tree of shortest paths, and its topmost switch is one of spine0, spine1" in said
 
 

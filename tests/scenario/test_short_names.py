@@ -35,6 +35,6 @@ def test_a_table_of_a_topology_is_a_network(tmp_path):
 
 def test_machines_without_named_gpus_say_that_a_plain_ring_runs():
     plain = cs.scenario_of(None, "mesh_host:n_gpus=4,n_nics=2@star:machines=2")
-    assert "--collective nccl" in " ".join(plain.remarks)
+    assert "--collective nccl" in " ".join(map(str, plain.remarks))
     named = cs.scenario_of(None, "mesh_host:n_gpus=4,n_nics=2,gpu=ampere@star:machines=2")
     assert named.collective == "nccl_all_reduce"

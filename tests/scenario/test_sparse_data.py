@@ -27,7 +27,7 @@ def test_drawn_data_decides_bytes_counters_and_the_printed_note():
     assert result.bytes_on_wire == 8 * 7 * 8 * 1000  # ranks, rounds, bytes of an element, elements
     assert result.counters["density"] == result.counters["union_density"] == 0.01
     assert result.counters["densification"] == 1
-    assert "pattern overlapping, density 0.01, seed 3" in ready.notes[-1]
+    assert "pattern overlapping, density 0.01, seed 3" in str(ready.notes[-1])
 
 
 @pytest.mark.parametrize("engine", ["flow", "packet", "alpha-beta"])
@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_does_not():
 def test_without_data_it_is_dense_which_is_said():
     ready = prepare("agsparse", STAR)
     assert ready.data is None
-    assert "all data is dense" in ready.notes[-1]
+    assert "all data is dense" in str(ready.notes[-1])
     assert ready.predict(400_000).time == pytest.approx(ready.predict(400_000, engine="closed-form").time)
 
 
@@ -125,7 +125,7 @@ def test_data_may_be_drawn_in_runs_of_another_length_than_a_block():
     blocks = prepare("agsparse:density=0.02,block=64", STAR).predict(400_000)
     assert lists.bytes_on_wire == blocks.bytes_on_wire  # the same elements
     scattered = prepare("omnireduce:density=0.02,run=1", STAR)
-    assert "drawn, element by element: pattern random" in scattered.notes[-1]
+    assert "drawn, element by element: pattern random" in str(scattered.notes[-1])
     drawn = drawn_occupancy(7, 100_000, density=0.02)
     hit = np.pad(drawn.bitmap, ((0, 0), (0, -100_000 % 256))).reshape(7, -1, 256).any(axis=2)
     assert scattered.predict(400_000).counters["density"] == pytest.approx(hit.mean())

@@ -18,7 +18,7 @@ def test_a_plain_name_means_one_system_and_others_are_asked_for():
     assert (raw[1].at().name, raw[1].at().rto) == ("switchml_udp", 1e-3)
     assert named_system("switchml", {})[0].at().name == "switchml_rdma"
     assert split_system(COLLECTIVES["switchml"], {"system": "none"}) == ({}, None)
-    assert prepare("sharp", STAR).notes[-1].count("sharp_") == 2
+    assert (*map(str, prepare("sharp", STAR).notes),)[-1].count("sharp_") == 2
 
 
 @pytest.mark.parametrize(

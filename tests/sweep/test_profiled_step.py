@@ -25,7 +25,7 @@ def test_a_profile_is_swept_over_networks_and_ranks(tmp_path):
             step = max(0.002 + first, 0.005) + second + 0.001
             assert (row["n_ranks"], row["iteration_s"]) == (ranks, pytest.approx(step, 1e-6))
             assert row["exposed_comm_s"] == pytest.approx(step - 0.006, 1e-5)
-            assert any("pauses that no call explains" in remark for remark in row["remarks"])
+            assert any("pauses that no call explains" in remark["text"] for remark in row["remarks"])
 
 
 def test_what_goes_with_a_profile_is_refused_without_one():

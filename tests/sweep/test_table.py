@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark, read_remarks
 from commsim.files.sweep_store import Store
 from commsim.sweep import run_sweep
 from commsim.sweep.remarks import remarks_of
@@ -104,52 +105,46 @@ def test_what_is_exported_reads_back(results, tmp_path):
         write_table(table, tmp_path / "x.xlsx")
 
 
-def test_remarks_are_a_list_in_parquet_and_json_and_one_text_in_csv(tmp_path):
-    append(tmp_path, 0, remarks=["one", "two; three"])
+def test_remarks_are_values_in_parquet_and_json_and_one_text_in_csv(tmp_path):
+    one, two = Remark("a", "one"), Remark("b", "two", 0.5, True, "three")
+    append(tmp_path, 0, remarks=[one.tree(), two.tree()])
     append(tmp_path, 1, error="bad")
-    append(tmp_path, 2, remarks=["one"])
+    append(tmp_path, 2, remarks=["one"])  # as files of before have them
     table = read_table(tmp_path)
-    assert table.column("remarks").to_pylist() == [["one", "two; three"], None, ["one"]]
+    first, failed, old = table.column("remarks").to_pylist()
+    assert (read_remarks(first, "x"), failed) == ((one, two), None)
+    assert read_remarks(old, "x") == (Remark("unknown", "one"),)
     for suffix in ("parquet", "json", "csv"):
         write_table(table, tmp_path / f"x.{suffix}")
     assert pq.read_table(tmp_path / "x.parquet").equals(table, check_metadata=True)
     answer = json.loads((tmp_path / "x.json").read_text())
-    assert answer["results"][0]["remarks"] == ["one", "two; three"]
-    assert answer["remarks"] == ["one", "two; three"]
+    assert answer["results"][0]["remarks"] == [one.tree(), two.tree()]
+    assert answer["remarks"] == [one.tree(), two.tree(), Remark("unknown", "one").tree()]
     rows = csv.DictReader((tmp_path / "x.csv").read_text().splitlines())
     assert [row["remarks"] for row in rows] == ["one | two; three", "", "one"]
 
 
-def test_sql_reads_the_texts_of_lists(tmp_path):
+def test_sql_reads_the_codes_of_remarks(tmp_path):
     pytest.importorskip("duckdb")
-    append(tmp_path, 0, remarks=["one", "two"])
-    append(tmp_path, 1, remarks=["one"])
-    answer = query(
-        tmp_path, "select remark, count(*) as n from sweep, unnest(remarks) as t(remark) group by all order by all"
-    )
-    assert answer.to_pylist() == [{"remark": "one", "n": 2}, {"remark": "two", "n": 1}]
+    append(tmp_path, 0, remarks=[Remark("one", "1").tree(), Remark("two", "2").tree()])
+    append(tmp_path, 1, remarks=[Remark("one", "1").tree()])
+    codes = "select said.code, count(*) as n from sweep, unnest(remarks) as t(said) group by all order by all"
+    assert query(tmp_path, codes).to_pylist() == [{"code": "one", "n": 2}, {"code": "two", "n": 1}]
     lists = query(tmp_path, "select remarks, [n_ranks] as ranks from (select *, 4 as n_ranks from sweep) order by all")
     write_table(lists, tmp_path / "x.csv")
-    assert (tmp_path / "x.csv").read_text().splitlines() == ['"remarks","ranks"', '"one","4"', '"one | two","4"']
+    assert (tmp_path / "x.csv").read_text().splitlines() == ['"remarks","ranks"', '"1","4"', '"1 | 2","4"']
 
 
-def test_a_sweep_says_each_remark_once_with_its_points_and_how_many_more_there_are(tmp_path):
-    for order in range(3):
-        append(tmp_path, order, remarks=["the same", *(f"{chr(97 + order)} {chr(97 + k)}" for k in range(9))])
-    said = remarks_of(tmp_path)
-    assert said[:3] == ("points 0 to 2: the same", "point 0: a a", "point 0: a b")
-    assert said[10] == "point 1: b a"
-    assert said[20:] == ("8 more remarks are in the column `remarks`",)
-
-
-def test_remarks_of_a_sweep_that_differ_in_numbers_only_are_one(tmp_path):
+def test_a_sweep_has_one_remark_of_each_code_with_its_points_and_the_largest_effect(tmp_path):
     for order in range(8):
-        append(tmp_path, order, remarks=[f"leaf{order % 2}:spine1: busiest by the hash"])
+        said = Remark("same", "the same"), Remark("link", f"leaf{order % 2}: busiest", order % 2 / 10)
+        append(tmp_path, order, remarks=[one.tree() for one in said])
     assert remarks_of(tmp_path) == (
-        "points 0, 2, 4, 6: leaf0:spine1: busiest by the hash; likewise with other numbers at points 1, 3, 5, 7",
+        Remark("same", "points 0 to 7: the same"),
+        Remark("link", "points 1, 3, 5, 7: leaf1: busiest", 0.1, details="others of the kind at points 0, 2, 4, 6"),
     )
-    append(tmp_path, 10, remarks=["leaf0:spine1: busiest by the hash"])
-    assert remarks_of(tmp_path)[0].startswith("points 0, 2, 4, 6 and 1 more: ")
+    append(tmp_path, 11, remarks=[Remark("link", "leaf1: busiest", 0.1).tree()])
+    assert remarks_of(tmp_path)[1].text.startswith("points 1, 3, 5, 7 and 1 more: ")
 
 
 @pytest.mark.parametrize("remarks", ["text", 5, [5, None], {"a": 1}])
@@ -166,8 +161,8 @@ def test_a_point_has_the_remarks_of_run_with_what_was_drawn_for_its_network(tmp_
              "collective": {"name": "ring_all_reduce", "size": "1MiB"}}  # fmt: skip
     run_sweep(sweep, tmp_path / "r", "serial")
     drawn, whole = read_table(tmp_path / "r").column("remarks").to_pylist()
-    assert [text.partition(":")[0] for text in drawn] == ["fail links", "software nccl-tcp"]
-    assert [text.partition(":")[0] for text in whole] == ["software nccl-tcp"]
+    assert [one["code"] for one in drawn] == ["faults-drawn", "software"]
+    assert [one["code"] for one in whole] == ["software"]
     graph = tmp_path / "graph.toml"
     graph.write_text('[[tasks]]\nname = "one"\noperation = "all_reduce"\ngroup = [0, 1, 2, 3]\nsize = "1MiB"\n')
     trained = {"sweep": {"seed": 4}, "topology": network, "workload": {"graph": str(graph)}}

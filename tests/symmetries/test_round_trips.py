@@ -50,7 +50,9 @@ def test_a_rank_gathers_as_many_bytes_as_were_asked_for(tmp_path, suffix):
 def test_an_imported_schedule_says_when_it_runs_at_another_size(tmp_path, capsys):
     path, own = there_and_back(tmp_path, "ring_all_reduce", 7, 4096, "goal")
     told = f"only with -b {own:.0f} -e {own:.0f}"
-    remarks = [" ".join(solve(scenario_of(path, "star:n_hosts=7"), [size]).remarks) for size in (own, 2 * own)]
+    remarks = [
+        " ".join(map(str, solve(scenario_of(path, "star:n_hosts=7"), [size]).remarks)) for size in (own, 2 * own)
+    ]
     assert [told in remark for remark in remarks] == [False, True]
     jobs = tmp_path / "jobs.toml"
     for size in (own, 2 * own):

@@ -11,8 +11,7 @@ from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.network import NIC, Network
-from commsim.core.registry import Registry
-from commsim.core.services import service
+from commsim.core.registry import Registry, service
 from commsim.core.spec import read_arguments, split_spec
 from commsim.files.whole_files import SUFFIXES
 

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.units import format_size, format_time, parse_size
 from commsim.limits import EXPECTED
-from commsim.report.answer import Answer, Facts, Part, Table, remarks
+from commsim.report.answer import Answer, Facts, Part, Table, comments, remarks
 from commsim.report.render import show_step
 
 from ..flags import Verb, WithJson, flag, repeated
@@ -106,13 +106,13 @@ def run(config: Config) -> Answer:
     found = emulate(program, config.topology, config.ranks, records=records, **given)
     parts, title = _parts(found), " ".join(program)
     if config.timeline is not None:
-        parts += remarks([f"{config.timeline}: {write_calls(found, config.timeline)} events"])
+        parts += comments([f"{config.timeline}: {write_calls(found, config.timeline)} events"])
     if config.report is not None:
         from commsim import __version__
         from commsim.report.study import made_by
 
         of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})
-        parts += remarks(write_report(study_of_program(title, found, of), config.report))
+        parts += comments(write_report(study_of_program(title, found, of), config.report))
     flags = {**config.flags("program"), "program": list(program)}
     return Answer(parts, [row.columns() for row in found.rows], flags, _more(found))
 

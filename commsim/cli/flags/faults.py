@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.scenario.faults import flaps_of
 from commsim.scenario.faults import with_faults as apply_faults
 
@@ -66,6 +67,6 @@ class FaultsInTime(Flags):
         return flaps_of(self.flap, network, self.detection, self.rto)
 
 
-def with_faults(network: Network, config: Faults) -> tuple[Network, list[str]]:
+def with_faults(network: Network, config: Faults) -> tuple[Network, list[Remark]]:
     """Return the network with the faults of the flags, and what was drawn at random."""
     return apply_faults(network, config.fail, config.scale, config.seed or 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from commsim.files.fields import Fields
-from commsim.report.answer import Answer, Table, remarks
+from commsim.report.answer import Answer, Table, comments
 
 SCORES = ("score_mean", "score_min")
 
@@ -46,7 +46,7 @@ def beside(a: Fields, b: Fields, paths: tuple[str, str]) -> Answer:
     said += [f"{key}: A {of['a']:.4f}, B {of['b']:.4f}" for key, of in differs.items()]
     columns = ["job", "A", "B", "A start(ms)", "B start(ms)", "A(ms)", "B(ms)", "B/A"]
     table = Table(columns, cells, "the best placement of each", ["A start(ms)", "B start(ms)"])
-    return Answer([*remarks(said), table], rows, more={"differs": differs})
+    return Answer([*comments(said), table], rows, more={"differs": differs})
 
 
 def _jobs(best: Fields) -> dict[str, dict[str, Any]]:

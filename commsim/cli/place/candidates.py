@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from commsim.cli.flags import Flags, flag, switched
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
 
@@ -123,7 +124,7 @@ def run(config: Config) -> Answer:
     from commsim.workload.sharing.periodic import read_jobs
 
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
-    said: list[str] = []
+    said: list[Remark] = []
     if config.fail or config.scale:
         cluster, jobs, said = after_faults(cluster, jobs, config.fail, config.scale, settings_of(config, config.seed))
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
@@ -144,7 +145,7 @@ def run(config: Config) -> Answer:
     tree = ranking.to_dict()
     candidates = [row | more for row, more in zip(tree.pop("candidates"), crux, strict=True)]
     del tree["schema"], tree["remarks"]  # those of the answer are written
-    return Answer(parts, candidates, more=tree | {"notes": [*said, *tree["notes"]]}, key="candidates")
+    return Answer(parts, candidates, more=tree | {"notes": [*map(str, said), *tree["notes"]]}, key="candidates")
 
 
 def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:
@@ -201,11 +202,9 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst_hash"] if has_worst else [])]
     shown += (["slowdown"] if is_simulated else []) + (["stretch"] if has_stretch else [])
     shown += ["worst_job"] if has_victim else []
-    n_above = len(ranking.remarks) - ranking.n_results
     parts = [
-        *remarks(ranking.remarks[:n_above]),
+        *remarks(ranking.remarks),
         Table(shown, rows, title, ["worst_link", "score_min", "contended_links", "score_mean"]),
-        *remarks(ranking.remarks[n_above:]),
     ]
     if not ranking.candidates:
         return parts
@@ -213,7 +212,8 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
     cells = _jobs_of(best, jobs)
     cut = sum(row[-1].endswith(SHORTENED) for row in cells)
-    more = [f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"] if cut else []
+    told = f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"
+    more = [Remark("shortened", told)] if cut else []
     return [
         *parts,
         Table(columns, cells, f"the best, iteration times by {best.prediction}:"),
@@ -257,10 +257,8 @@ def score(config: ScoreConfig) -> Answer:
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
             rounded_by, seen = scored.circle.rounding * 1e3, scored.circle.perimeter
-            said += [
-                f"the score is that of iteration times rounded by up to {rounded_by:.4g} ms, in the first {seen:.4g} s:"
-                " use a shorter --quantum, or a longer --longest"
-            ]
+            told = f"the score is of iteration times rounded by up to {rounded_by:.4g} ms, over {seen:.4g} s"
+            said.append(Remark("score-rounded", told, needed=True, details="a shorter --quantum, a longer --longest"))
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
     values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict)}

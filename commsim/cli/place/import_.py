@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from commsim.cli.flags import Flags, flag
 from commsim.core.errors import BackendError, InputError
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.files.whole_files import SUFFIXES, read_text, write_tree
 from commsim.report.answer import Answer, Lines, remarks
@@ -64,7 +65,7 @@ def run(config: Config) -> Answer:
         wrote = f"{output} and {beside}"
     n_switches = int((network.kind == 1).sum())
     counts = f"{len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links"
-    return Answer([*remarks(said), Lines([f"{wrote}: {counts}"])])
+    return Answer([*remarks(Remark("read", one, needed=True) for one in said), Lines([f"{wrote}: {counts}"])])
 
 
 def _refuse_what_has_no_effect(config: Config) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import flag, switched
 from commsim.cli.flags.faults import Faults
-from commsim.report.answer import Answer, Table, remarks
+from commsim.report.answer import Answer, Table, comments, remarks
 
 from .candidates import MAX_HOSTS, Scoring, generators_of, settings_of
 
@@ -54,7 +54,7 @@ def run(config: Config) -> Answer:
     title = f"stretch of the jobs (iteration time over iter_time_ms), by {by}, now and with one job moved"
     title += f"; {', '.join(forced)} already moved now" if forced else ""
     parts = [
-        *remarks(found.told(MAX_HOSTS), shown=True),
+        *comments(found.told(MAX_HOSTS)),
         *remarks(found.remarks),
         Table(columns, rows, title, ["from", "gain"]),
     ]

@@ -8,8 +8,9 @@ from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_size
-from commsim.report.answer import Answer, Facts, remarks
+from commsim.report.answer import Answer, Facts, comments, remarks
 
 MAX_BYTES = 16 * 2**20
 
@@ -53,18 +54,19 @@ def run(config: Config) -> Answer:
         **crossed,
         "time": f"{format_time(found.time_before)} before, {format_time(found.time_after)} after, {gain}",
     }
-    said = []
+    said, written = list[Remark](), list[str]()
     if found.ranks == tuple(range(len(nodes))):
-        said.append("the order given is kept: no other is faster or crosses less")
+        said.append(Remark("order-kept", "the order given is kept: no other is faster or crosses less", needed=True))
     if found.how == "ring":
-        said.append("times are rounds of a ring by their most loaded link, and not simulated")
+        told = "times are rounds of a ring by their most loaded link, and not simulated"
+        said.append(Remark("not-simulated", told, needed=True))
     if config.output:
         from commsim.files.whole_files import replacing
 
         with replacing(config.output) as out:
             out.write("".join(f"{name}\n" for name in found.order).encode())
-        said.append(f"{config.output}: written")
-    return Answer([Facts(facts), *remarks(said)], [found.row()])
+        written.append(f"{config.output}: written")
+    return Answer([Facts(facts), *comments(written), *remarks(said)], [found.row()])
 
 
 def _nodes(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError, NoClosedFormError
+from commsim.core.remark import Remark
 from commsim.core.units import format_size, format_time
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.terminal import progress
@@ -144,7 +145,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
             left_out[one.name] = error
     if not solutions:
         raise next(iter(left_out.values()))
-    skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
+    skipped = [Remark("skipped", f"skipped: {name}: {error}", needed=True) for name, error in left_out.items()]
     answered = answered_by(config, solutions, remarks([*skipped, *(_free(solutions) if len(solutions) > 1 else ())]))
     if len(solutions) > 1:
         ranked = [*_ranked(config, solutions), *remarks(_unlike(solutions))]
@@ -153,7 +154,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 
-def _unlike(solutions: Sequence[Solution]) -> list[str]:
+def _unlike(solutions: Sequence[Solution]) -> list[Remark]:
     """Describe that collectives that are compared have different numbers of ranks, since servers need some of them."""
     from collectives import COLLECTIVES
 
@@ -167,14 +168,13 @@ def _unlike(solutions: Sequence[Solution]) -> list[str]:
         for name in fewer
         if name in COLLECTIVES and "colocated" in COLLECTIVES[name].parameters
     ]
-    return [
-        f"compared with different numbers of ranks, {', '.join(map(str, dict.fromkeys(n_ranks)))}: --ranks "
-        f"{min(n_ranks)} gives all the same"
-        + (f", and {' and '.join(beside)} puts the helpers beside ranks" if beside else "")
-    ]
+    numbers = ", ".join(map(str, dict.fromkeys(n_ranks)))
+    told = f"compared with different numbers of ranks, {numbers}: --ranks {min(n_ranks)} gives all the same"
+    more = f"{' and '.join(beside)} puts the helpers beside ranks" if beside else ""
+    return [Remark("ranks-differ", told, max(n_ranks) / min(n_ranks) - 1, needed=True, details=more)]
 
 
-def _free(solutions: Sequence[Solution]) -> list[str]:
+def _free(solutions: Sequence[Solution]) -> list[Remark]:
     """Describe that collectives of one operation are compared without an overhead, which a ranking of them assumes."""
     from commsim.scenario.contenders import ASSUMED_OVERHEAD, with_assumed_overhead
 
@@ -184,10 +184,11 @@ def _free(solutions: Sequence[Solution]) -> list[str]:
     if with_assumed_overhead(network) is network:
         return []
     usual = format_time(ASSUMED_OVERHEAD)
-    return [
+    told = (
         f"no time per message is assumed here; the ranking of --operation {operations.pop()} assumes {usual} per "
         f"message: add --overhead {usual.replace(' ', '')} to get the same times"
-    ]
+    )
+    return [Remark("overhead-zero", told)]
 
 
 def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
@@ -213,7 +214,7 @@ def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
     return [table_of_ranking(by_size, title), *remarks([*_changes(config, times, sizes), *apart])]
 
 
-def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[str]:
+def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[Remark]:
     """Name the sizes between which another one of the collectives that are compared is the fastest."""
     fastest: list[tuple[str, float, float]] = []  # with its first and its last size
     for size in sizes:
@@ -231,7 +232,8 @@ def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: 
         *(f"{name} from {format_size(low)}" for name, low, _ in others),
     ]
     finer = "-i" if config.stepbytes is not None else "-f"
-    return [f"fastest at these sizes: {', '.join(told)}; more sizes ({finer}) say it more closely"]
+    more = f"more sizes ({finer}) say it more closely"
+    return [Remark("best", f"fastest at these sizes: {', '.join(told)}", needed=True, details=more)]
 
 
 # The first kind that is asked is answered. What a kind of work does not honour, its plan refuses.

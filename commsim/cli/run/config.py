@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
+from commsim.core.remark import Remark
 from commsim.report.table_of_run import DATATYPES
 
 from ..flags import Flags, WithJson, flag, repeated, switched
@@ -192,14 +193,15 @@ def read_part(text: str | None) -> float | None:
         raise InputError(f"--tolerance must be a part such as 10% or 0.1, got {text!r}") from None
 
 
-def without_effect(config: PlayConfig) -> list[str]:
+def without_effect(config: PlayConfig) -> list[Remark]:
     """Describe which flags of nccl-tests change nothing in a simulation."""
     flags = [name for name, value in (("-n", config.iters), ("-w", config.warmup_iters)) if value is not None]
     if not flags:
         return []
     if not config.start_jitter:
-        return [f"{' and '.join(flags)}: no effect, a simulation without jitter gives the same time every time"]
-    return ["-w: no effect, a simulation needs no warm-up"] if "-w" in flags else []
+        told = f"{' and '.join(flags)}: no effect, a simulation without jitter gives the same time every time"
+        return [Remark("option-unused", told)]
+    return [Remark("option-unused", "-w: no effect, a simulation needs no warm-up")] if "-w" in flags else []
 
 
 def config_of(values: Mapping[str, Any], source: str) -> Config:

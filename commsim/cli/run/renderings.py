@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from commsim.report.answer import Answer, Part, remarks
+from commsim.report.answer import Answer, Part, comments, remarks
 
 from .config import Config
 from .tables import Answered
@@ -54,7 +54,7 @@ def _picture(config: Config, answered: Answered) -> list[Part]:
     from ..flags.outputs import draw_loads
 
     whole = load_network(config.topology) if config.fail or config.scale else None
-    return remarks(draw_loads(answered.network, answered.results[-1], config.draw or "", whole=whole))
+    return comments(draw_loads(answered.network, answered.results[-1], config.draw or "", whole=whole))
 
 
 def _check_osu_table(path: str) -> None:
@@ -89,7 +89,7 @@ def _page(config: Config, answered: Answered) -> list[Part]:
     chosen = dataclasses.replace(config, **answered.chosen)
     failed = failed_links(load_network(config.topology), answered.network) if config.fail else []
     said = (*Answer(answered.parts).remarks, *failed)
-    return remarks(report_run(chosen, answered.results, config.report or "", said))
+    return comments(report_run(chosen, answered.results, config.report or "", said))
 
 
 # By flag: what refuses a file that cannot be written, and what renders.

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
 from commsim.core.errors import InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import counted, format_size, format_time
-from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 from commsim.report.render import tell
 
 from . import cheapest
@@ -77,8 +78,8 @@ def run(config: RunConfig) -> Answer:
         tell(f"commsim sweep: interrupted; run the same command to resume {directory}")
         return Answer(code=130)
     code = 1 if done.n_done and done.n_failed == done.n_done else 0
-    said = remarks((*done.remarks, *costs_of(directory)))
-    return Answer([Lines([_summary(done, directory)]), *said, *remarks(remarks_of(directory), shown=False)], code=code)
+    said = remarks((*as_remarks(done.remarks, "chosen"), *costs_of(directory)))
+    return Answer([Lines([_summary(done, directory)]), *said, *remarks(remarks_of(directory))], code=code)
 
 
 @contextlib.contextmanager
@@ -169,7 +170,7 @@ def plan(config: PlanConfig) -> Answer:
         "uncertain_s": uncertain, "memory_B": jobs * estimate.memory,
         "failed": list(estimate.failed),
     }  # fmt: skip
-    return Answer([Facts(facts), Remarks(said)], [row], {"config": config.config})
+    return Answer([Facts(facts), *remarks(as_remarks(said, "estimate"))], [row], {"config": config.config})
 
 
 class StatusConfig(WithJson, Results):
@@ -199,7 +200,7 @@ def status(config: StatusConfig) -> Answer:
     if errors:
         rows = [[str(n), text[:MAX_MESSAGE]] for text, n in errors.most_common(MAX_ERRORS)]
         again = "`commsim sweep run FILE --retry-failed` computes them again"
-        parts += [Table(["points", "error"], rows), Remarks([again])]
+        parts += [Table(["points", "error"], rows), *comments([again])]
     failed = [{"error": text, "n_points": n} for text, n in errors.most_common()]
     row = {"n_points": n_points, "n_done": n_done, "n_failed": sum(errors.values()), "errors": failed}
     return Answer(parts, [row], {"directory": config.directory})
@@ -231,7 +232,7 @@ def sql(config: SqlConfig) -> Answer:
     is_whole = EVERY_COLUMN.search(config.query) is None
     units = [f"{name} {unit}" for name, unit in units_in(config.directory, config.query).items()]
     said = [f"units of the table `sweep`: {', '.join(units)}"] if units else []
-    return Answer([Table(list(columns), rows, whole=is_whole), *remarks(said)])
+    return Answer([Table(list(columns), rows, whole=is_whole), *comments(said)])
 
 
 def _cell(value: Any) -> str:

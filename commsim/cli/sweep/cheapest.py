@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, WithJson, flag, repeated
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, first_of, format_bandwidth, format_time
-from commsim.report.answer import Answer, Lines, Part, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.sweep.cheapest import Goal, Offer
@@ -64,11 +65,12 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
         "with what is best for it; * no other is cheaper and as good"
     )
     left = len(offers) - len(rows)
-    more = [f"{left} more are in the JSON: of those that miss the goal, only * are here"] if left else []
-    more += _about_spare(offers, prices)
+    told_less = f"{left} more are in the JSON: of those that miss the goal, only * are here"
+    more = [Remark("shortened", told_less)] if left else []
+    more += as_remarks(_about_spare(offers, prices), "spare")
     table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"])
     answer, *bill = _about_best(offers, prices, f"{goal.keep} {side}", goal)
-    return [*remarks([answer]), Lines([f"# {line}" for line in bill]), table, *remarks(more)]
+    return [*comments([answer]), Lines([f"# {line}" for line in bill]), table, *remarks(more)]
 
 
 def _about_spare(offers: Sequence[Offer], prices: Prices) -> list[str]:

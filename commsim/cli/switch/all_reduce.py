@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_size, parse_time
 from commsim.files.whole_files import check_writable, replacing
 from commsim.opening import check_regular
-from commsim.report.answer import Answer, Facts, Lines, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Table, comments
 
 from .secret import WithSecret
 from .serve import PORT, port_number
@@ -82,7 +82,7 @@ def run(config: Config) -> Answer:
     if config.output:
         _write(config.output, last)
     n_wrong = sum(row["right"] is False for row in rows)
-    said = remarks([f"{n_wrong} sums are wrong"] if n_wrong else [])
+    said = comments([f"{n_wrong} sums are wrong"] if n_wrong else [])
     return Answer([Table(COLUMNS, [_shown(row) for row in rows], title), *said], rows, code=1 if n_wrong else 0)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import format_bandwidth, format_size, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Facts, Table, remarks
 
@@ -61,7 +62,7 @@ def run(config: Config) -> Answer:
         Table(["of a pipe", "used", "available"], shown, title),
         Facts(_costs(used, bounds)),
         Facts(dict(_fact(name, value) for name, value in bounds.items() if name != BOUND)),
-        *remarks(hardware.sources),
+        *remarks(as_remarks(hardware.sources, "source")),
     ]
     more = {"used": rows, "sources": list(hardware.sources), **({"bounds": bounds} if bounds else {})}
     return Answer(parts, [used.row()], more=more)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import microseconds
-from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from switch_model.packets.pcap_reader import Capture
@@ -82,7 +83,7 @@ def _jobs(reconstruction: Reconstruction) -> list[Part]:
     table = Table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}", LEAST)
     if not any(r.retransmissions for r in reconstruction.jobs):
         return [table]
-    return [table, *remarks([LOST])]
+    return [table, *remarks([Remark("lost-unseen", LOST, needed=True)])]
 
 
 def _packets(file: str, n_packets: int) -> list[Part]:
@@ -93,7 +94,7 @@ def _packets(file: str, n_packets: int) -> list[Part]:
     except ImportError:
         raise InputError("--packets needs Scapy: pip install 'commsim[packets]'") from None
     of = f"headers of the first {n_packets} packets; values are left out"
-    return [*remarks([of]), Lines(list(headers(file, n_packets)))]
+    return [*comments([of]), Lines(list(headers(file, n_packets)))]
 
 
 def _details(report: JobReport) -> list[Part]:

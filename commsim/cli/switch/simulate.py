@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError, PhysicsError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
@@ -130,11 +131,11 @@ def run(config: Config) -> Answer:
         table_of(rows, results, config.size, has_rates=len(grid["bandwidth"]) > 1),
         *remarks(
             (
-                *slots,
-                *about_pools(unfilled, system, config.jobs),
-                *about_limits(results, system),
-                *why_above(results),
-                *why_slow(config.rto, results, system),
+                *as_remarks(slots, "slots"),
+                *as_remarks(about_pools(unfilled, system, config.jobs), "pool-unfilled"),
+                *as_remarks(about_limits(results, system), "limits"),
+                *(Remark("rate-above-link", one, needed=True) for one in why_above(results)),
+                *(Remark("slow", one, needed=True) for one in why_slow(config.rto, results, system)),
             )
         ),
     ]

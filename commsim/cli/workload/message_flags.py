@@ -9,6 +9,7 @@ from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.scenario.packet_options import framing_of
 
@@ -90,7 +91,7 @@ def costs(
     return closed_form_costs(step, parse_bandwidth(config.bandwidth, "--bandwidth"), framing=framing)
 
 
-def notes_of(time_of: Callable[[Task], float]) -> tuple[str, ...]:
+def notes_of(time_of: Callable[[Task], float]) -> tuple[Remark, ...]:
     """Return what was drawn and derived for exchanges on a network; nothing without one."""
     from commsim.workload.cost_of import NetworkCosts
 
@@ -105,9 +106,10 @@ def exchanges_of(time_of: Callable[[Task], float]) -> ExchangesOnLinks | None:
     return ExchangesOnLinks(time_of) if isinstance(time_of, NetworkCosts) else None
 
 
-def shared_note(links: ExchangesOnLinks | None) -> list[str]:
+def shared_note(links: ExchangesOnLinks | None) -> list[Remark]:
     """Describe how many exchanges shared links, where some did."""
-    return [f"{links.n_shared} exchanges overlapped others on shared links"] if links and links.n_shared else []
+    told = f"{links.n_shared} exchanges overlapped others on shared links" if links else ""
+    return [Remark("sharing", told)] if links and links.n_shared else []
 
 
 def _unknown(task: Task) -> float:

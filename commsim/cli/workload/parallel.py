@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
 
@@ -70,7 +71,7 @@ def run_pipeline(config: PipelineConfig) -> Answer:
     title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
     said = [*notes_of(time_of)]
     said += [
-        f"the formula of {row['schedule']} holds {HOLDS[row['schedule']]}"
+        Remark("formula", f"the formula of {row['schedule']} holds {HOLDS[row['schedule']]}", needed=True)
         for row in rows
         if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4
     ]
@@ -171,10 +172,9 @@ def run_moe(config: MoeConfig) -> Answer:
     rows = [row for row, _ in runs]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
     title = f"{counted(config.layers, 'layer')} on {counted(config.ranks, 'GPU')}"
-    shared = (
-        f"shared fairly instead, an all-to-all beside an all-reduce takes up to {rows[0]['shared_slow_down']:.2f} "
-        "times as long as alone"
-    )
+    slower = rows[0]["shared_slow_down"]
+    told = f"shared fairly instead, an all-to-all beside an all-reduce takes up to {slower:.2f} times as long"
+    shared = Remark("sharing", told, slower - 1)
     table = Table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
     written = config.write_phases(runs[0][1], config.ranks, policies[0].name, time_of=time_of[0])
     return Answer(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.faults import Faults, with_faults
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
 
@@ -76,7 +77,7 @@ def run(config: Config) -> Answer:
         plan = plan_crux(cluster, jobs, seed=seed)
         use, options["priorities"] = plan.use, plan.level
         levels = ", ".join(f"{job.name}={level}" for job, level in zip(jobs, plan.level, strict=True))
-        said.append(f"priorities by Crux, on its paths: {levels}")
+        said.append(Remark("priorities", f"priorities by Crux, on its paths: {levels}"))
     else:
         use = link_uses(cluster, [job.placement or () for job in jobs], seed)
         if config.priorities is not None:
@@ -95,7 +96,7 @@ def run(config: Config) -> Answer:
     return Answer([*remarks(said), *_parts(outcome, config)], outcome.job_rows(), more=more)
 
 
-def _as_placed(config: Config) -> tuple[Config, list[str]]:
+def _as_placed(config: Config) -> tuple[Config, list[Remark]]:
     """Take the faults and the seed of a file of `commsim place`, whose start times are for that network."""
     if config.shifts is None or Path(config.shifts).suffix != ".json":
         return config, []
@@ -111,7 +112,7 @@ def _as_placed(config: Config) -> tuple[Config, list[str]]:
     found = {name: value for name, value in found.items() if value and not getattr(config, name)}
     each = [(name, one) for name, value in found.items() for one in (value if isinstance(value, tuple) else [value])]
     said = " ".join(f"--{name} {one}" for name, one in each)
-    return dataclasses.replace(config, **found), [f"as in {config.shifts}: {said}"] if said else []
+    return dataclasses.replace(config, **found), [Remark("as-placed", f"as in {config.shifts}: {said}")] if said else []
 
 
 def _cluster(text: str) -> Cluster:
@@ -221,7 +222,7 @@ def _parts(outcome: SharedRun, config: Config) -> list[Part]:
     table = Table(columns, jobs, title)
     links = outcome.link_rows()
     if not links:
-        return [table, *remarks(["no two jobs share a link"])]
+        return [table, *remarks([Remark("nothing-shared", "no two jobs share a link", needed=True)])]
     shown = [
         [row["link"], f"{row['utilisation']:.1%}", f"{row['contended_share']:.1%}", f"{row['excess_share']:.1%}",
          ", ".join(row["jobs"])]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from commsim.cli.flags import WithJson, flag, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time
 from commsim.report.answer import Answer, Facts, Part, remarks
 
@@ -101,7 +102,7 @@ def _write_phases(config: StepConfig, step: Step) -> list[Part]:
     whose = "a step of which nothing leaves a machine" if link is None else f"{link}, the busiest link out of a machine"
     parts = config.write_job(step.setting.model.name, step.setting.layout.n_ranks, step.time, phases, whose)
     few = f"{len(phases)} phases: --phase-gap 1ms, or longer, makes one of those that are closer, for a faster search"
-    return [*parts, *(remarks([few]) if len(phases) > MANY_PHASES else [])]
+    return [*parts, *(remarks([Remark("many-phases", few, needed=True)]) if len(phases) > MANY_PHASES else [])]
 
 
 def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_size, format_time, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
-from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
 from .message_flags import costs, exchanges_of, notes_of, shared_note
 from .phases import WithPhases
@@ -141,7 +142,7 @@ def run(config: Config) -> Answer:
     return Answer(parts, results, more={key: results[0][key] for key in CONTRACT})
 
 
-def _in_packets(config: Config, graph: Graph, time_of: Callable[[Task], float]) -> tuple[Timeline, list[str]]:
+def _in_packets(config: Config, graph: Graph, time_of: Callable[[Task], float]) -> tuple[Timeline, list[Remark]]:
     """Play a graph packet by packet; return its timeline with remarks."""
     from commsim.scenario.packet_options import checked_packets, packets_of, told_transport
     from commsim.workload.cost_of import NetworkCosts
@@ -153,13 +154,11 @@ def _in_packets(config: Config, graph: Graph, time_of: Callable[[Task], float]) 
     how = packets_of(checked_packets(given, None, None), time_of.network)
     step = play_graph(graph, time_of, how, seed=config.seed or 0)
     run = step.run
-    return step.timeline, [
-        f"engine packet, {told_transport(how)}: {run.packets} data packets, {run.packet_hops} packets over links, "
-        f"{run.cpu:.1f} s of CPU time"
-    ]
+    sent = f"{run.packets} data packets, {run.packet_hops} packets over links, {run.cpu:.1f} s of CPU time"
+    return step.timeline, [Remark("packets", f"engine packet, {told_transport(how)}: {sent}")]
 
 
-def _unused(config: Config, runs: Sequence[Training]) -> list[str]:
+def _unused(config: Config, runs: Sequence[Training]) -> list[Remark]:
     """Name the algorithms that no exchange of a policy takes: ZeRO's are no all-reduces."""
     lines = []
     for run in runs:
@@ -167,7 +166,9 @@ def _unused(config: Config, runs: Sequence[Training]) -> list[str]:
         for text in config.algorithm:
             if text.partition("=")[0] not in used:
                 has = f"its exchanges are {', '.join(sorted(used))}" if used else "it exchanges nothing"
-                lines.append(f"--algorithm {text}: no effect in {run.policy}, {has}")
+                lines.append(
+                    Remark("option-unused", f"--algorithm {text}: no effect in {run.policy}, {has}", needed=True)
+                )
     return lines
 
 
@@ -181,7 +182,7 @@ def _train(config: Config, spec: str, setting: Setting) -> Training:
                  iterations=drawn if config.jitter else 1, seed=config.seed or 0)  # fmt: skip
 
 
-def _setting(config: Config) -> tuple[Setting, list[str]]:
+def _setting(config: Config) -> tuple[Setting, list[Remark]]:
     """Read what iterations are predicted from; return it with remarks."""
     from commsim.workload.backward_trace import read_backward_trace
     from commsim.workload.published_models import model_trace, published_models, told
@@ -193,10 +194,10 @@ def _setting(config: Config) -> tuple[Setting, list[str]]:
     if value_bytes < 1:
         raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
     batch_time = None if config.batch_time is None else parse_time(config.batch_time, "--batch-time")
-    said: list[str] = []
+    said: list[Remark] = []
     if config.trace in published_models():
         trace = model_trace(config.trace, batch_time)
-        said.append(told(config.trace))
+        said.append(Remark("trace", told(config.trace)))
     else:
         if "." not in Path(config.trace or "").name and not Path(config.trace or "").exists():
             raise InputError(
@@ -217,7 +218,8 @@ def _setting(config: Config) -> tuple[Setting, list[str]]:
     setting = Setting(trace, config.workers, time_of, compression)
     add_time = _add_time(config)
     if add_time is None:
-        said.append("adding gradients is assumed to take no time; --vector-add FILE or --add-rate RATE set it")
+        free = "adding gradients is assumed to take no time; --vector-add FILE or --add-rate RATE set it"
+        said.append(Remark("adding-free", free))
         return setting, said
     return Setting(trace, config.workers, time_of, compression, add_time), said
 
@@ -325,7 +327,7 @@ def _write_files(config: Config, timeline: Timeline, n_gpus: int, time_of: Calla
 def _exchanges(exchanges: list[dict[str, Any]], title: str) -> list[Part]:
     rows, left_out = _shortened([[r["task"], r["operation"], f"{r['size_B']:.0f}", *_span(r)] for r in exchanges])
     if not rows:
-        return remarks([f"{title}: none"])
+        return comments([f"{title}: none"])
     return [Table(["exchange", "operation", "size(B)", "start(ms)", "end(ms)"], rows, title + left_out)]
 
 

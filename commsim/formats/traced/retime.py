@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted
 from commsim.workload.cost_of import NetworkCosts
 from commsim.workload.exchanges import ExchangesOnLinks
@@ -32,14 +33,14 @@ class Retimed:
         When.
     waits : Waits
         Waiting of the rank that waits the longest.
-    notes : tuple of str
+    notes : tuple of Remark
         What was assumed, drawn and chosen.
     """
 
     traced: TracedGraph
     timeline: Timeline
     waits: Waits
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
 
 
 def more_ranks(
@@ -84,13 +85,13 @@ def retime(whole: TracedGraph, time_of: Callable[[Task], float], notes: Sequence
     """
     links = ExchangesOnLinks(time_of) if isinstance(time_of, NetworkCosts) else None
     timeline = simulate_graph(whole.graph, time_of, links)
-    said = [*notes]
+    said = as_remarks(notes, "read")
     if isinstance(time_of, NetworkCosts):
         said += time_of.notes()
     else:
-        said.append("without --network exchanges that overlap share nothing")
+        said.append(Remark("sharing-left-out", "without --network exchanges that overlap share nothing", needed=True))
     if links is not None and links.n_shared:
-        said.append(f"{counted(links.n_shared, 'exchange')} overlapped others on shared links")
+        said.append(Remark("sharing", f"{counted(links.n_shared, 'exchange')} overlapped others on shared links"))
     return Retimed(whole, timeline, waits_of(whole, timeline), tuple(dict.fromkeys(said)))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.placement.affected import after_faults
 from commsim.placement.candidate import counted_names
 from commsim.placement.link_classes import Settings
@@ -232,14 +233,17 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         options["generators"] = asked.generators
 
     def search() -> dict[str, Any]:
-        cluster, left, said = state.cluster, tuple(jobs), list[str]()
+        cluster, left, said = state.cluster, tuple(jobs), list[Remark]()
         settings = Settings(seed=asked.seed)
         if asked.fail or asked.scale:
             cluster, left, said = after_faults(cluster, jobs, asked.fail, asked.scale, settings)
         ranking = place_jobs(cluster, left, n=asked.candidates, settings=settings, **options)
         tree = ranking.to_dict()
         left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
-        answer = {**{key: tree[key] for key in tree if key not in left_out}, "notes": [*told, *said, *tree["notes"]]}
+        answer = {
+            **{key: tree[key] for key in tree if key not in left_out},
+            "notes": [*told, *map(str, said), *tree["notes"]],
+        }
         require_answer(answer)
         return answer
 

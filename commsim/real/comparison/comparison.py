@@ -10,6 +10,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, parse_bandwidth
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
@@ -54,9 +55,9 @@ class Comparison(Shown):
         Collective that was predicted; empty for a file.
     alone : tuple of Measured
         Measurements without a prediction.
-    notes : tuple of str
+    notes : tuple of Remark
         What was left out, chosen, derived and assumed.
-    reasons : tuple of str
+    reasons : tuple of Remark
         Which sizes are slower than predicted, and why the largest bus bandwidth is above the line rate, where it is.
     """
 
@@ -65,11 +66,11 @@ class Comparison(Shown):
     predictor: str = ""
     collective: str = ""
     alone: tuple[Measured, ...] = ()
-    notes: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
+    reasons: tuple[Remark, ...] = ()
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """What the comparison leaves out, derives, assumes and explains."""
         return tuple(dict.fromkeys((*self.notes, *self.reasons)))
 
@@ -135,7 +136,7 @@ def compare(
         n_ranks=n_ranks or next(iter(ranks), None), **options,
     )  # fmt: skip
     if collective is None and not usual_collective(scenario.network, known or "")[1]:
-        notes.append(f"{scenario.name}: another algorithm can be named")
+        notes.append(Remark("usual", f"{scenario.name}: another algorithm can be named"))
     plan = plan_collective(scenario)
     predicted = plan.schedule.operation
     sizes = sorted({row.size for row in measured if row.operation == predicted and row.size > 0})
@@ -143,7 +144,7 @@ def compare(
         theirs = ", ".join(sorted({row.operation for row in measured}))
         raise InputError(f"nothing to compare: {scenario.name} is {predicted}, {path} has {theirs}")
     solution = solve(scenario, sizes, plan=plan, over=over)
-    notes += [*solution.derived, f"engine {scenario.wish.engine}", *solution.remarks]
+    notes += [*solution.derived, Remark("engine", f"engine {scenario.wish.engine}"), *solution.remarks]
     results = dict(zip([(predicted, size) for size in sizes], solution.results, strict=True))
     pairs, alone = pair_up(measured, lambda row: results.get((row.operation, row.size)))
     largest = results[predicted, sizes[-1]]
@@ -155,9 +156,9 @@ def compare(
     name = network if isinstance(network, str) else network.name
     found = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
     chosen = plan.chosen(sizes) if isinstance(plan, NcclPlan) else ""
-    reasons = [*filter(None, [chosen]), *found.reasons]
+    reasons = [*([Remark("library-choice", chosen)] if chosen else ()), *found.reasons]
     if explain_slow(pairs):
-        reasons.append(explain_cause(solution, pairs, over))
+        reasons.append(Remark("cause", explain_cause(solution, pairs, over), needed=True))
     return dataclasses.replace(found, collective=scenario.name, reasons=tuple(reasons))
 
 
@@ -188,11 +189,13 @@ def compare_files(
         If a file cannot be read, or the two have nothing in common.
     """
     found, notes = _measured(measured, operation, n_ranks, in_place)
-    rows = read_measured(predicted, operation=operation or "", n_ranks=n_ranks, notes=notes)
+    said: list[str] = []
+    rows = read_measured(predicted, operation=operation or "", n_ranks=n_ranks, notes=said)
+    notes += as_remarks(said, "read")
     chosen = of_one_algorithm(rows, collective)
     ours = one_per_size(chosen)
     if len(ours) < sum(row.in_place == ours[0].in_place for row in chosen):
-        notes.append(f"{predicted}: has several predictions of a size; their median is taken")
+        notes.append(Remark("medians", f"{predicted}: has several predictions of a size; their median is taken"))
     pairs, alone = pair_up(found, predictions_of(ours, found))
     if not pairs:
         raise InputError(f"{predicted} has none of the {len(alone)} sizes of {measured}")
@@ -202,23 +205,32 @@ def compare_files(
 
 def _measured(
     path: str, operation: str | None, n_ranks: int | None, in_place: bool
-) -> tuple[tuple[Measured, ...], list[str]]:
+) -> tuple[tuple[Measured, ...], list[Remark]]:
     """Read measurements, one of each size, and what was left out or merged."""
-    notes: list[str] = []
-    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=notes)
+    said: list[str] = []
+    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=said)
+    notes = as_remarks(said, "read")
     for named, names in several_algorithms(rows).items():
         every = ", ".join(name or "unnamed" for name in names)
-        notes.append(f"measured times of {named} are medians over several algorithms: {every}")
+        notes.append(Remark("medians", f"measured times of {named} are medians over several algorithms: {every}"))
     return one_per_size(rows, True if in_place else None), notes
 
 
 def _compared(
-    pairs: tuple[Pair, ...], alone: tuple[Measured, ...], predictor: str, notes: Sequence[str], line: Line | None
+    pairs: tuple[Pair, ...], alone: tuple[Measured, ...], predictor: str, notes: Sequence[Remark], line: Line | None
 ) -> Comparison:
     """Return a comparison, with what explains slow sizes, and the largest busbw if that is above the line."""
     fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
     reasons = () if line is None else explain_above(fastest.measured, line)
-    return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), (*_longer(pairs), *reasons))
+    return Comparison(
+        pairs,
+        summarise(pairs),
+        predictor,
+        "",
+        alone,
+        tuple(notes),
+        tuple(Remark("explained", text, needed=True) for text in (*_longer(pairs), *reasons)),
+    )
 
 
 def _longer(pairs: Sequence[Pair]) -> list[str]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time, parse_size
 from commsim.routing.routing import read_routing
 from commsim.scenario.given import NetworkLike
@@ -62,7 +63,7 @@ class Emulation:
         Every call, where that was asked for.
     link_bytes : float64[n_links], bytes
         What each link carried.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What was assumed.
     n_simulated : int
         Simulations that were made.
@@ -77,7 +78,7 @@ class Emulation:
     rows: tuple[SiteRow, ...]
     records: tuple[CallRecord, ...]
     link_bytes: NDArray[np.float64]
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
     n_simulated: int
 
     @property
@@ -200,10 +201,8 @@ def emulate(
         threads = ThreadRanks(coordinator, None if factor is None else time.thread_time, factor or 1.0)
         run_in_threads(threads, program, moves_data=data == "real", clock=clock)
         if not callable(program) and ranks_as == "auto":
-            remarks.append(
-                f"{ranks} ranks are threads of one process: modules that the program imports are shared, such as "
-                "NumPy's random state; --ranks-as processes gives each its own"
-            )
+            told = f"{ranks} ranks are threads of one process and share modules; --ranks-as processes"
+            remarks.append(Remark("ranks-are-threads", told, details="such as NumPy's random state"))
     else:
         assert not callable(program)
         with no_empty_folder(), tempfile.TemporaryDirectory(prefix="commsim-") as name:
@@ -214,7 +213,7 @@ def emulate(
     return _told(coordinator, ledger, remarks)
 
 
-def _told(coordinator: Coordinator, ledger: Ledger, remarks: Sequence[str]) -> Emulation:
+def _told(coordinator: Coordinator, ledger: Ledger, remarks: Sequence[Remark]) -> Emulation:
     traffic, clocks = coordinator.traffic, coordinator.clocks
     ends = np.array([seconds_of(clock.now) for clock in clocks])
     computed = np.array([seconds_of(clock.computed) for clock in clocks])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.engine.packet.finished_run import PacketRun
 from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.study import Study
@@ -22,7 +23,7 @@ def study_of_traffic(
     run: PacketRun,
     slowdown: NDArray[np.float64],
     provenance: Mapping[str, str],
-    remarks: Sequence[str] = (),
+    remarks: Sequence[Remark] = (),
 ) -> Study:
     """Gather what a page shows.
 
@@ -38,7 +39,7 @@ def study_of_traffic(
         Slowdown of its messages.
     provenance : mapping of str to str
         Version and command.
-    remarks : sequence of str
+    remarks : sequence of Remark
         What the command said of its results.
     """
     samples = run.samples(network)

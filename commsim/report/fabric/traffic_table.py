@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import format_size, microseconds
 from commsim.report.answer import Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
@@ -87,7 +88,7 @@ def parts_of_traffic(solution: Solution, title: str) -> list[Part]:
     return [*remarks(solution.derived), table, *remarks((*said_of_traffic(solution), *solution.remarks))]
 
 
-def said_of_traffic(solution: Solution) -> list[str]:
+def said_of_traffic(solution: Solution) -> list[Remark]:
     """Describe slowdowns, rules that were used, the bound, and what a flap costs."""
     from commsim.engine.traffic.slowdown import cumulative
     from commsim.scenario.packet_options import told_queues
@@ -95,32 +96,32 @@ def said_of_traffic(solution: Solution) -> list[str]:
     carried, wish = solution.details, solution.scenario.wish
     limit = limit_of(solution.plan, solution.results[0])
     points = cumulative(carried.slowdown)
-    said = [
-        f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
-        f"most {points['1']:.3f}"
-    ]
-    said += [] if limit is None else [f"limited by: {limit}"]
+    slow = f"median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, most {points['1']:.3f}"
+    said = [Remark("slowdown", f"slowdown against a message by itself: {slow}", points["1"] - 1, needed=True)]
+    said += [] if limit is None else [Remark("limited-by", f"limited by: {limit}", needed=True)]
     completion = "the last byte at the receiver"
     if carried.run is not None:
         queues = told_queues(wish.transport, solution.plan.network, marked=carried.run.counters["n_marked"] > 0)
-        said += [line.removeprefix("# ") for line in met_by_packets(solution.results[0], "all messages")]
-        said += [_rules(carried.run.rules, has_marks=not queues), *queues]
+        met = [line.removeprefix("# ") for line in met_by_packets(solution.results[0], "all messages")]
+        said += as_remarks(met, "packets-met")
+        said += as_remarks([_rules(carried.run.rules, has_marks=not queues), *queues], "rules")
         completion = "the last acknowledgement at the sender"
     busiest, even = "host", ""
     if carried.even > 0:
         busiest = "port that routes choose"
         even = f" ({microseconds(carried.even)} us if a host's or a machine's ports had equal parts)"
-    said.append(f"bound: bytes of the busiest {busiest}, with headers, over its rate{even}; completion is {completion}")
+    bound = f"bound: bytes of the busiest {busiest}, with headers, over its rate{even}"
+    said.append(Remark("bound", bound, details=f"completion is {completion}"))
     if carried.messages.start.any():
         end = float((carried.messages.start + carried.finished).max())
-        said.append(f"times are from the start of each message; all are complete after {microseconds(end)} us")
+        told = f"times are from the start of each message; all are complete after {microseconds(end)} us"
+        said.append(Remark("own-starts", told, needed=True))
     if carried.lost:
         counters = {} if carried.run is None else carried.run.counters
-        met = f"; packets that were lost: {counters['n_dropped']}, timeouts: {counters['n_timeouts']}"
-        said.append(
-            f"the flap costs {microseconds(carried.lost['last_s'])} us of the last message, "
-            f"{microseconds(carried.lost['mean_s'])} us in the mean{met if counters else ''}"
-        )
+        lost = f"; {counters['n_dropped']} packets lost, {counters['n_timeouts']} timeouts"
+        told = f"the flap costs the last message {microseconds(carried.lost['last_s'])} us"
+        told += f", {microseconds(carried.lost['mean_s'])} us in the mean{lost if counters else ''}"
+        said.append(Remark("flap-cost", told, needed=True))
     return said
 
 

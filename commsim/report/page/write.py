@@ -219,7 +219,7 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
     failed = sorted(study.failed.items(), key=lambda item: -item[1])
     data |= {"themes": themes(), "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
     data |= {"provenance": dict(study.provenance), "left_out": left_out}
-    data["remarks"] = list(study.remarks)
+    data["remarks"] = [str(one) for one in study.remarks]
     script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
     drawing = f"(() => {{\n{library()}\n}})();"
     style = _file("page.css")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError, printable
+from commsim.core.remark import Remark, read_remarks
 from commsim.files.fields import Fields
 from commsim.files.result_file import read_result
 from commsim.files.whole_files import read_tree
@@ -22,7 +23,7 @@ from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, made_by, 
 
 # What each message of ``commsim traffic`` has.
 MESSAGE = {"received_s", "finished_s", "slowdown"}
-_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method"}
+_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method", "limited_by"}
 
 
 def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, dict[str, Any]]:
@@ -57,8 +58,7 @@ def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, di
     if tree.get("kind") == "result":
         return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, choice), {}
     config, rows = results_of(tree, path)
-    said = tree.get("remarks")
-    remarks = [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+    remarks = read_remarks(tree.get("remarks"), str(path))
     if all(row.keys() >= MESSAGE for row in rows):
         return _of_messages(path, rows, config, choice), {}
     return study_of_rows(path.name, rows, config, choice, remarks), config
@@ -82,15 +82,14 @@ def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
     names = [printable(Path(path).stem) for path in paths]
     if len(set(names)) < len(names):
         names = [printable(path) for path in paths]
-    of_file, remarks = list[list[dict[str, Any]]](), dict[str, None]()
+    of_file, remarks = list[list[dict[str, Any]]](), dict[Remark, None]()
     for path, name in zip(paths, names, strict=True):
         if Path(path).suffix != ".json":
             raise InputError(f"{path}: several results are .json files that `commsim run --json` wrote")
         tree = read_tree(path)
         config, read = results_of(tree, Path(path))
         of_file.append([{**row, "result": name} for row in with_specs(read, config)])
-        said = tree.get("remarks")
-        remarks |= {one: None for one in said if isinstance(one, str)} if isinstance(said, list) else {}
+        remarks |= dict.fromkeys(read_remarks(tree.get("remarks"), path))
     if any(len({str(row.get("collective")) for row in read}) > 1 for read in of_file):
         for row in itertools.chain.from_iterable(of_file):  # a curve for each algorithm, not the median over them
             row["result"] = f"{row['result']} {row.get('collective', '')}".rstrip()
@@ -165,7 +164,7 @@ def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
     }
 
 
-def _said_of(path: Path) -> tuple[str, ...]:
+def _said_of(path: Path) -> tuple[Remark, ...]:
     from commsim.sweep.remarks import remarks_of
 
     return remarks_of(path)

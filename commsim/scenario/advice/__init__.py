@@ -9,6 +9,7 @@ from typing import Any
 
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import counted, format_size, format_time
 from commsim.core.value import Shown
@@ -29,16 +30,12 @@ from commsim.scenario.ranking import rank_algorithms
 from commsim.scenario.read import changed_network
 
 from .bottleneck import Bound, find_bound
-from .candidates import ASSUME, Candidate, candidates
+from .candidates import NOT_PROGRAMMABLE, Candidate, candidates
 from .crossovers import Found, about_data, density_of_crossover, gains_of_servers
 from .question import Question, question_of
 
-IN_RUNS = (
-    "non-zero elements are assumed to come in runs of {0} (--block): where they are scattered (--block 1), nearly "
-    "every block holds some, and what sends blocks pays up to far smaller densities only"
-)
-REDUCED = "has fewer servers or partitions than it might, so that the answer comes in seconds: with more it is faster"
-NOT_PROGRAMMABLE = "systems that aggregate in switches are left out: --programmable assumes such switches"
+IN_RUNS = "non-zero elements are assumed in runs of {0} (--block); scattered ones make blocks pay far less"
+REDUCED = "has fewer servers or partitions than it might: with more it is faster"
 __all__ = ["Advice", "Found", "Question", "Ranked", "advise", "advise_for"]
 
 
@@ -97,7 +94,7 @@ class Advice(Shown):
         Simulated collectives by spec, to ask more of them.
     left_out : mapping of str to str
         Reason for each spec or name that was not.
-    notes : tuple of str
+    notes : tuple of Remark
         What was derived or assumed, and should be printed.
     partitioned : mapping of (str, str) to tuple of str
         Specs that were tried, by group: one with several numbers of partitions, the fastest of them ranked.
@@ -105,7 +102,7 @@ class Advice(Shown):
         Question, with the number of servers that the network has places for.
     network : Network
         Network with its faults and costs.
-    assumed : tuple of str
+    assumed : tuple of Remark
         What the times assume.
     whole : mapping of str to float, s, optional
         Time of each way by its label on the network without its faults, where it has some.
@@ -114,11 +111,11 @@ class Advice(Shown):
     ranked: tuple[Ranked, ...]
     ready: Mapping[str, Plan]
     left_out: Mapping[str, str]
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
     partitioned: Mapping[tuple[str, str], tuple[str, ...]]
     question: Question
     network: Network
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[Remark, ...] = ()
     whole: Mapping[str, float] | None = None
 
     @property
@@ -133,7 +130,7 @@ class Advice(Shown):
         return [ranked.row() | {"whole_s": self.whole.get(ranked.candidate.label)} for ranked in self.ranked]
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """What was derived or assumed, and what was left out."""
         return (*self.notes, *skipped(self.left_out), *self.assumed)
 
@@ -258,18 +255,19 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
             untraced = dataclasses.replace(result, trace=None)
             found = find_bound(sized.hashed_by(wish.hash_seed), traced)
             best[candidate.group] = Ranked(candidate, untraced, found, _block(ready[spec]), limit_of(sized, untraced))
-    said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
-    small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
+    said = (note for prepared in ready.values() for note in prepared.notes if note.code != "data")
+    small = (Remark("reduced", f"{c.label} {REDUCED}", needed=True) for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
     assumed = about_assumed(ranked) if costly is not network else about_given(ranked, network, [question.size])
-    if any(reason.endswith(ASSUME) for reason in left_out.values()):
-        assumed = [*assumed, NOT_PROGRAMMABLE]
+    if any(getattr(reason, "code", "") == NOT_PROGRAMMABLE for reason in left_out.values()):
+        told = "systems that aggregate in switches are left out: --programmable assumes such switches"
+        assumed = [*assumed, Remark(NOT_PROGRAMMABLE, told)]
     assumed += priced_apart(ranked, question.size)
     names = dict.fromkeys(plan.schedule.name for plan in ranked.values() if plan.data is not None)
-    assumed += [f"{name}: {line}" for name in names for line in links_only(name, costly)]
+    assumed += [one.of(name) for name in names for one in links_only(name, costly)]
     if question.densities and question.gradients is None and question.block is None:
-        assumed.append(IN_RUNS.format(question.run))
+        assumed.append(Remark("data-in-runs", IN_RUNS.format(question.run), needed=True))
     return Advice(
         tuple(best.values()), ready, left_out | refused, notes, tried, question, costly, assumed=tuple(assumed)
     )
@@ -277,8 +275,3 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
 
 def _block(prepared: Plan) -> int:
     return 0 if prepared.data is None else prepared.data.block
-
-
-def _is_about_data(prepared: Plan, note: str) -> bool:
-    """Whether a note says what the data is, which is the same for all and in the question."""
-    return prepared.data is not None and note.endswith(prepared.data.note)

@@ -9,7 +9,7 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from commsim.core.dependencies import connections
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, Reason
 from commsim.core.network import SWITCH, Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
@@ -35,7 +35,7 @@ COARSER: tuple[int, ...] = (8, 1)
 # Partitions that builders make by default, and what is tried where these make a schedule too large. A
 # pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers.
 USUAL, FEWER = 64, (32, 16, 8, 4, 2)
-ASSUME = "programmable assumes it"
+NOT_PROGRAMMABLE = "not-programmable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +235,12 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; lossy ranks it too"
         elif entry.metadata["systems"] and not question.programmable and able_switches(network)[1]:
-            left_out[name] = f"{network.name} has no aggregating switch; {ASSUME}"
+            told = f"{network.name} has no aggregating switch; programmable assumes it"
+            left_out[name] = Reason(told, NOT_PROGRAMMABLE)
         elif entry.metadata["systems"] and usual_system(entry).at().in_machines and not _adds_in_machines(network):
             left_out[name] = f"needs switches inside machines that add, and {network.name} has none"
         elif form is not None and costs is not None and costs.systems and name not in costs.systems:
-            left_out[name] = f"software {costs.name} has no costs of {name}"
+            left_out[name] = Reason(f"software {costs.name} has no costs of {name}", "no-costs")
         else:
             way, exact = _kind(entry)
             for fitted, reduced in variants(entry, question, network, left_out):

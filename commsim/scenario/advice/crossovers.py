@@ -9,6 +9,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, first_of
 from commsim.limits import EXPECTED
 from commsim.scenario.plans.sparse_data import FLOAT
@@ -31,12 +32,12 @@ class Found:
     ----------
     row : dict, optional
         Values, as the JSON has them; None where there is nothing to find.
-    remarks : tuple of str
+    remarks : tuple of Remark
         The same in sentences.
     """
 
     row: dict[str, Any] | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
 
 def density_of_crossover(question: Question, advice: Advice, against: str = "") -> Found:
@@ -69,9 +70,10 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     specs = [spec for group in reversed(first.values()) for spec in advice.partitioned[group]]
     tried = [spec for spec in specs if can_search(advice.ready[spec], question)]
     untried = sorted({spec.partition(":")[0] for spec in specs if spec not in tried})
-    said = []
+    said: list[Remark] = []
     if untried:
-        said.append(f"crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
+        told = f"crossover without {', '.join(untried)}: data at many densities would take minutes to draw"
+        said.append(Remark("crossover-partial", told))
     if not tried:
         return Found(None, tuple(said))
     each: dict[str, SparsePays] = {}
@@ -85,16 +87,15 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     more = 0
     if crossover.sparse:
         more = _n_machines(advice.ready[crossover.sparse]) - _n_machines(advice.ready[dense.candidate.spec])
-    said.append(_density_sentence(crossover, longest, dense.candidate.label, more))
+    said.append(Remark("crossover", _density_sentence(crossover, longest, dense.candidate.label, more), needed=True))
     if others := [f"{label} {_until(pays)}" for label, pays in each.items() if label != longest]:
-        said.append(f"other sparse ways against {dense.candidate.label}, faster: {', '.join(others)}")
+        told = f"other sparse ways against {dense.candidate.label}, faster: {', '.join(others)}"
+        said.append(Remark("crossover-others", told))
     blocks = [data.block for spec in tried if (data := advice.ready[spec].data) is not None]
     drawn = min((n for block in blocks if (n := n_drawn(question, block, 1.0)) is not None), default=None)
     if drawn is not None:
-        said.append(
-            f"crossovers: densities that are not ranked are drawn with as few as {drawn} elements of a worker in place "
-            f"of {question.size / FLOAT:.0f}, in larger messages: another draw may move a crossover by some per cent"
-        )
+        told = f"crossovers are of {drawn} drawn elements of a worker in place of {question.size / FLOAT:.0f}"
+        said.append(Remark("crossover-drawn", told, details="another draw may move a crossover by some per cent"))
     row = _ends(crossover) | {
         "before": crossover.sparse or None,
         "after": crossover.dense,
@@ -153,7 +154,7 @@ def gains_of_servers(question: Question, network: Network) -> Found:
         "enough": servers.enough,
         "enough_in_theory": servers.enough_in_theory,
     }
-    return Found(row, (servers_sentence(servers),))
+    return Found(row, (Remark("servers", servers_sentence(servers), needed=True),))
 
 
 def servers_sentence(servers: Servers) -> str:
@@ -169,10 +170,10 @@ def servers_sentence(servers: Servers) -> str:
     return f"BytePS gains by CPU servers up to {servers.enough} of {most} tried ({gain:.2f}x of none{more}); {theory}"
 
 
-def about_data(question: Question, advice: Advice) -> list[str]:
+def about_data(question: Question, advice: Advice) -> list[Remark]:
     """Describe the data, and how much denser the sum is."""
     if not question.is_sparse:
-        return ["all data is assumed dense; a density or gradients change that"]
+        return [Remark("dense-data", "all data is assumed dense; a density or gradients change that")]
     drawn = f"runs of {question.run} non-zero elements, pattern {question.pattern}, seed {question.seed}"
     lines = [f"data: {drawn}" if question.gradients is None else f"data: {question.gradients}"]
     seen: dict[str, str] = {}
@@ -182,4 +183,4 @@ def about_data(question: Question, advice: Advice) -> list[str]:
             of = "elements" if row.block == 1 else f"blocks of {row.block} elements"
             shares = f"a worker has {density:.4g}, all together {union:.4g}: densification {ratio:.4g}"
             seen.setdefault(shares, f"of the {of} {shares}")
-    return lines + list(seen.values())
+    return as_remarks([*lines, *seen.values()], "data")

@@ -8,6 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.spec import split_spec
 from commsim.core.units import format_time
 from commsim.scenario.read import scenario_of
@@ -30,13 +31,13 @@ class ExchangeAdvice:
         Tokens, time of dispatch and combine together of each mode, and the faster one.
     normal_from : int, optional
         Fewest tokens from which normal mode is faster; None if it is not up to the last number tried.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What was found, assumed and derived.
     """
 
     rows: tuple[dict[str, Any], ...]
     normal_from: int | None
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
 
 def advise_expert_exchange(network: Network, exchange: str = "", **options: Any) -> ExchangeAdvice:
@@ -59,11 +60,11 @@ def advise_expert_exchange(network: Network, exchange: str = "", **options: Any)
     _, given = split_spec(f"ep_dispatch:{exchange}") if exchange else ("", {})
     if taken := given.keys() & {"tokens", "mode"}:
         raise InputError(f"expert_exchange tries every {min(taken)}, leave out {min(taken)}={given[min(taken)]}")
-    said = dict[str, None]()
+    said = dict[Remark, None]()
     if "library" not in given:
         given = {**given, "library": "deepep" if gpu_of(network) else "none"}
         costs = "DeepEP's kernels" if gpu_of(network) else "links only, since its GPUs are not known"
-        said[f"costs of {costs}; another library can be named"] = None
+        said[Remark("exchange-costs", f"costs of {costs}; another library can be named")] = None
 
     def time(tokens: int, mode: str) -> float:
         total = 0.0
@@ -72,13 +73,13 @@ def advise_expert_exchange(network: Network, exchange: str = "", **options: Any)
             text = ",".join(f"{key}={value}" for key, value in {**mine, "tokens": tokens, "mode": mode}.items())
             found = solve(scenario_of(f"{operation}:{text}", network, **options), [1.0])
             total += found.results[0].time
-            said.update(dict.fromkeys(note for note in found.derived if not note.startswith("sizes have")))
+            said.update(dict.fromkeys(note for note in found.derived if note.code != SIZE_UNUSED))
         return total
 
     return _compared(time, said)
 
 
-def _compared(time: Callable[[int, str], float], said: dict[str, None]) -> ExchangeAdvice:
+def _compared(time: Callable[[int, str], float], said: dict[Remark, None]) -> ExchangeAdvice:
     rows, before, crossover = list[dict[str, Any]](), 0, None
     tokens = FIRST
     while tokens <= LAST:
@@ -98,9 +99,9 @@ def _compared(time: Callable[[int, str], float], said: dict[str, None]) -> Excha
         told = f"normal mode pays from {crossover} tokens of a rank, low latency below"
     last = rows[-1]
     far = format_time(last["low_latency_s"]), format_time(last["normal_s"])
-    return ExchangeAdvice(
-        tuple(rows), crossover, (told, f"at {LAST} tokens low latency takes {far[0]} and normal {far[1]}", *said)
-    )
+    most = f"at {LAST} tokens low latency takes {far[0]} and normal {far[1]}"
+    own = Remark("best-mode", told, needed=True), Remark("times-of-modes", most)
+    return ExchangeAdvice(tuple(rows), crossover, (*own, *said))
 
 
 def _between(time: Callable[[int, str], float], low: int, high: int) -> int:

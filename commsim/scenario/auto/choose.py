@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_size
 from commsim.scenario.auto.case import Case
 from commsim.scenario.auto.estimated_seconds import estimated_seconds
@@ -90,6 +91,12 @@ class Choice:
         return next(option for option in self.options if option.engine == self.engine)
 
     @property
+    def remark(self) -> Remark:
+        """Say what was chosen and why, in one line, with the others as details."""
+        first, *others = self.lines
+        return Remark("engine-chosen", first, self.chosen.error, True, "; ".join(line.strip() for line in others))
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """Describe what was chosen and why, and what the known error is a statistic of."""
         one = self.chosen
@@ -170,7 +177,7 @@ def choose(prepared: Plan, size: float, tolerance: float, transport: str = "wind
     raise InputError(f"no engine is known to be within {tolerance:.3g} of {what}; {closest}; {BY_HAND}")
 
 
-def engine_for(plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
+def engine_for(plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[Remark, ...]]:
     """Return a wish for the engine ``auto`` with the engine that is chosen, and why it is.
 
     Raises
@@ -186,7 +193,7 @@ def engine_for(plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[str, ..
     name = name_of(wish.transport)
     choice = choose(plan, size, wish.tolerance or 0.0, name)
     transport = (wish.transport or over_path(name)) if choice.engine == "packet" else None
-    return dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport), choice.lines
+    return dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport), (choice.remark,)
 
 
 def _option(

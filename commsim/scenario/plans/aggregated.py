@@ -11,6 +11,7 @@ import numpy as np
 from collectives import BLOCKING
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.routing.aggregator_placement import AggregatorPlacement
 from commsim.scenario.helper_placement import Seated, seat_aggregators
@@ -91,16 +92,20 @@ class AggregatedPlan(Plan):
         found = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
         return found if len(runs) == 1 else dataclasses.replace(found, samples=np.array([r.time for r in runs]))
 
-    def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
+    def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[Remark]:  # noqa: ARG002
         """Describe what packets of the system leave out; of other engines, when verbose, where these differ."""
         lines = of_shared_machines(self.schedule.name, self.network, self.ranks)
-        lines += [NO_OVERHEAD] if self.had_overheads else []
+        lines += [Remark("overhead-unused", NO_OVERHEAD)] if self.had_overheads else []
         if results[0].engine == "packet":
-            lines.append("packets, windows and retransmissions are those of the system; transport flags have no effect")
+            told = "packets, windows and retransmissions are those of the system; transport flags have no effect"
+            lines.append(Remark("system-packets", told))
         elif verbose:
             views = {r.size: self.view(r.size) for r in results}
             gaps = {size: view.differences for size, view in views.items() if view is not None}
-            lines += [f"{size:.0f} B: against engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
+            lines += [
+                Remark("against-packets", f"{size:.0f} B: against engine packet: {'; '.join(gap)}")
+                for size, gap in gaps.items() if gap
+            ]  # fmt: skip
         return of_switches(self.schedule, self.network, results, lines)
 
     def _slots(self, size: float, wish: Wish, starts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Result:
@@ -133,7 +138,7 @@ def plan_aggregated(asked: Asked) -> Plan:
     given = parameters.copy()
     parameters["tree"] = None if where is None else where.tree
     if spec is not None and where is not None:
-        notes = (*notes, f"{entry.name}: as {describe_packets(spec)}")
+        notes = (*notes, Remark("switch-system", f"{entry.name}: as {describe_packets(spec)}"))
         notes += _beyond_a_pipe(entry.name, spec.at(), where, seated)
     made = Built(entry.build(seated.n_ranks, **parameters), parameters, seated.placement, notes)
     network, is_added = seated.network, spec is not None and where is not None
@@ -145,7 +150,7 @@ def plan_aggregated(asked: Asked) -> Plan:
     return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network)
 
 
-def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: Seated) -> tuple[str, ...]:
+def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: Seated) -> tuple[Remark, ...]:
     """Describe that a switch has more children than the switches take for which the system was written."""
     if system.name not in OF_TOFINO:
         return ()
@@ -159,9 +164,8 @@ def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated
         most = lay_out(system, tofino_1(), 1, widest, system.pool_size, rate).most_workers
     except InputError:  # ports are slower than these hosts
         return ()
-    return (f"{name}: {widest} workers at a switch, and a Tofino takes {most}: commsim switch budget",) * (
-        widest > most
-    )
+    told = f"{name}: {widest} workers at a switch, and a Tofino takes {most}: commsim switch budget"
+    return (Remark("switch-too-small", told, needed=True),) if widest > most else ()
 
 
 def without_overheads(network: Network) -> Network:

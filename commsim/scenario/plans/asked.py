@@ -12,6 +12,7 @@ from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
 from commsim.core.placement import Placement, count_places, helper_nodes, is_strategy, spare_nodes
 from commsim.core.registry import Entry
+from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
 from commsim.core.units import counted
@@ -93,14 +94,14 @@ class Built:
         Arguments with which it was built.
     placement : Placement
         Node of each participant.
-    notes : tuple of str
+    notes : tuple of Remark
         What was derived.
     """
 
     schedule: Schedule
     parameters: dict[str, Any]
     placement: Placement
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
 
 
 def plan_dense(asked: Asked) -> Plan:
@@ -125,12 +126,12 @@ def built(asked: Asked) -> Built:
     """Build and place a collective without aggregators, with the parameters that locality decides."""
     entry, network, placement, seed = asked.entry, asked.network, asked.placement, asked.seed
     name, needs = entry.name, entry.metadata["needs"]
-    parameters, n_ranks, notes = asked.parameters, asked.all_ranks, list[str]()
+    parameters, n_ranks, notes = asked.parameters, asked.all_ranks, list[Remark]()
     as_many_as_fit = asked.n_ranks is None
     if SERVING.intersection(needs) and (not as_many_as_fit or helpers_sit_beside(network, placement)):
         fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
-        notes += [f"{name}: {key}={n}, on hosts beside the ranks" for key, n in fitting.items()]
+        notes += [Remark("servers", f"{name}: {key}={n}, on hosts beside the ranks") for key, n in fitting.items()]
 
     def build(n_ranks: int) -> tuple[Schedule, dict[str, Any]]:
         machines = machines_of(entry, network, placement, n_ranks, seed) if "machines" in needs else {}
@@ -140,10 +141,13 @@ def built(asked: Asked) -> Built:
     if as_many_as_fit and schedule.n_helpers and not helpers_sit_beside(network, placement):
         n_ranks, why = ranks_left(schedule, network)
         beside = "colocated" in entry.parameters and not parameters.get("colocated")
-        notes.append(why + ("; colocated=true puts them beside the ranks" if beside else ""))
+        notes.append(Remark("fewer-ranks", why, details="colocated=true puts them beside the ranks" if beside else ""))
         schedule, machines = build(n_ranks)
     parameters |= machines
-    notes += [f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each" for groups in machines.values()]
+    notes += [
+        Remark("machines", f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each")
+        for groups in machines.values()
+    ]
     own = isinstance(placement, str)  # whether helpers go where it is usual
     if isinstance(placement, Placement) and schedule.n_helpers and len(placement.nodes) == n_ranks:
         placement, own = with_helpers(schedule, network, placement), True
@@ -160,18 +164,21 @@ def built(asked: Asked) -> Built:
             rails = count_rails(network, where, groups) if "rails" in needs else None
             if rails is not None and parameters.get(NEEDS["rails"]) is None:
                 parameters[NEEDS["rails"]] = rails
-                notes.append(f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine")
+                notes.append(Remark("rails", f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine"))
             schedule = entry.build(n_ranks, **parameters)
-            notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
+            told = f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each"
+            notes.append(Remark("groups", told))
     if "dims" in needs and "dims" not in asked.raw:
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims
             schedule = entry.build(n_ranks, **parameters)
-            notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
+            told = f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost"
+            notes.append(Remark("dims", told))
     usual = getattr(entry.parameters.get("n_servers"), "default", None)
     if usual is not None and "n_servers" not in asked.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
-        notes.append(f"{name}: n_servers={usual}, its default; {counted(free, 'host')} beside the ranks are free")
+        told = f"{name}: n_servers={usual}, its default; {counted(free, 'host')} beside the ranks are free"
+        notes.append(Remark("servers-default", told, needed=True))
     return Built(schedule, parameters, where, tuple(notes))
 
 

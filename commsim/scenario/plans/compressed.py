@@ -11,6 +11,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.scenario.build import plan_collective
@@ -89,15 +90,15 @@ class CompressedPlan:
         return self.prepared.schedules
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What was derived, and should be printed."""
         how = "messages are summed" if self._summed else "messages are gathered, and summed at every rank"
         return (
             *self.prepared.notes,
-            f"{self.name}: {how}; sizes are those of the gradient before; times to compress are not in it",
+            Remark("compressed", f"{self.name}: {how}; compressing takes no time", details="sizes are the gradient's"),
         )
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that are asked for: those of the gradient."""
         return self.prepared.sizes(asked)
 
@@ -113,7 +114,7 @@ class CompressedPlan:
         """Predict one size: the one result of :func:`commsim.scenario.plans.draws.over_hashes`."""
         return over_hashes(self, size, wish).results[0]
 
-    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what the results of the messages leave out."""
         return self.prepared.remarks(results, has_framing=has_framing, verbose=verbose)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.scenario.good_parameters import PARTITIONS, partitions_that_fit
 from commsim.scenario.plans.asked import Asked, built, laid_out
@@ -51,15 +52,15 @@ class CutBySize(Plan):
         """Return the plan with the pieces of a size."""
         return self.at(size)
 
-    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on, and the number of pieces that was chosen."""
         cut = [self.cut(result.size) for result in results]
         pieces = [parameters["n_chunks"] for parameters in cut if parameters.get("n_chunks") is not None]
-        told = list[str]()
+        told = list[Remark]()
         if pieces:
             low, high = min(pieces), max(pieces)
             n = str(low) if low == high else f"{low} to {high} by size"
-            told.append(f"{self.schedule.name}: n_chunks={n}")
+            told.append(Remark("pieces", f"{self.schedule.name}: n_chunks={n}"))
         return told + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
 
 
@@ -103,7 +104,7 @@ def with_partitions_that_fit(prepared: Plan) -> Plan:
     single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
     most = schedule.n_chunks // single.n_chunks
     cut = functools.partial(_in_partitions, prepared, most)
-    told = f"{name}: {PARTITIONS} by size, as suits the overhead of messages"
+    told = Remark("partitions", f"{name}: {PARTITIONS} by size, as suits the overhead of messages")
     return prepared.as_kind(CutBySize, notes=(*prepared.notes, told), cut=cut)
 
 

@@ -16,6 +16,7 @@ from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS, no_bytes
 from commsim.core.placement import Placement
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from commsim.scenario.plans.sparse_data import SparseData
 
 Starts = NDArray[np.float64]
-OTHER_SIZE = "{0}: messages have the sizes of the file that it was read from only with -b {1:.0f} -e {1:.0f}"
+OTHER_SIZE = "{0}: its file's messages have these sizes only with -b {1:.0f} -e {1:.0f}"
 Derived = TypeVar("Derived", bound="Plan")
 
 
@@ -52,7 +53,7 @@ class Plan:
         Node of each participant.
     paths : FlowPaths
         Tables of a simulation that do not depend on the size, for each way of computing.
-    notes : tuple of str
+    notes : tuple of Remark
         What was derived, and should be printed.
     framing : Framing, optional
         Packets that the software or the switch system makes of messages.
@@ -69,7 +70,7 @@ class Plan:
     network: Network
     placement: Placement
     paths: FlowPaths
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     framing: Framing | None = None
     sent: float | None = None
     before: float = 0.0
@@ -117,7 +118,7 @@ class Plan:
         """Whether a call costs what a preset of software says, which NCCL's costs and switch systems' hosts replace."""
         return not (self.has_own_costs or self.in_slots)
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that are asked for; a barrier has none, and gradients of a file have their own.
 
         Raises
@@ -127,10 +128,14 @@ class Plan:
         """
         operation = OPERATIONS.get(self.schedule.operation)
         if operation is not None and operation.signals:
-            return [0.0], [no_bytes(self.schedule.operation)] if any(asked) or len(asked) > 1 else []
+            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(asked) or len(
+                asked
+            ) > 1 else []
         if self.data is not None and self.data.size is not None:
             own = [float(self.data.size)]
-            return own, ["sizes have no effect, the size is that of the gradients"] if list(asked) not in (
+            return own, [Remark(SIZE_UNUSED, "sizes have no effect, the size is that of the gradients")] if list(
+                asked
+            ) not in (
                 [],
                 own,
             ) else []
@@ -199,7 +204,7 @@ class Plan:
 
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
-        said: tuple[str, ...] = ()
+        said: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
             wish, said = engine_for(self, size, wish)
         return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), said)
@@ -239,22 +244,27 @@ class Plan:
             found = dataclasses.replace(found, interval=self._interval(sent, wish, framing))
         return self.finished(found, size)
 
-    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
+    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[Remark]:
         """Return what to say of sizes with which messages have other bytes than in the file of the schedule."""
         if not self.own_size or all(size == self.own_size for size in sizes):
             return []
-        return [OTHER_SIZE.format(self.schedule.name, self.own_size)]
+        return [Remark("other-size", OTHER_SIZE.format(self.schedule.name, self.own_size), needed=True)]
 
-    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on."""
         own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
         own += of_paths(self.network, results)
         return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
 
-    def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
+    def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[Remark]:  # noqa: ARG002
         """Describe what the numbers of in-network aggregation mean."""
         has_headers = has_framing or results[0].engine == "packet"
-        return of_switches(self.schedule, self.network, results, [] if has_headers else ["headers are not counted"])
+        return of_switches(
+            self.schedule,
+            self.network,
+            results,
+            [] if has_headers else [Remark("no-headers", "headers are not counted")],
+        )
 
     def in_packets(self) -> Framing | None:
         """Return what the software adds to packets of a network."""

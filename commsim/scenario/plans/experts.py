@@ -11,6 +11,7 @@ from collectives.experts.copies import Copies, copies_for, numbers_of_experts
 from collectives.experts.exchange import token_bytes
 from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
@@ -41,11 +42,11 @@ class ExpertPlan(Plan):
     work: Work
     kernel: Kernel | None
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the size of the tokens' copies; others that are asked for have no effect."""
         own = [float(self.sent or 0.0)]
         told = f"sizes have no effect, the tokens have copies of {format_size(int(own[0]))} at the busiest rank"
-        return own, [told] if list(asked) not in ([], own) else []
+        return own, [Remark(SIZE_UNUSED, told)] if list(asked) not in ([], own) else []
 
     def finished(self, result: Result, size: float) -> Result:  # noqa: ARG002 - the tokens decide the size
         """Return the result with what the kernel takes beside its links; they run at the same time."""
@@ -98,8 +99,10 @@ def plan_experts(asked: Asked) -> ExpertPlan:
         return found
     name = name_of(given["library"], given["mode"], what, given["precision"])
     kernel, said = kernel_for(name, gpu_of(asked.network))
-    told = f"{entry.name}: costs of {name}, fitted on {kernel.fitted}"
+    told = Remark("exchange-costs", f"{entry.name}: costs of {name}, fitted on {kernel.fitted}")
     if given["zero_copy"]:
         kernel = dataclasses.replace(kernel, copy=0.0, copy_rate=float("inf"), fill=0.0)
     priced = found.with_kernel(kernel)
-    return dataclasses.replace(priced, notes=(*plan.notes, told, *([said] if said else [])))
+    return dataclasses.replace(
+        priced, notes=(*plan.notes, told, *([Remark("exchange-costs-of-other", said, needed=True)] if said else []))
+    )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.scenario.kind import WorkPlan
@@ -24,7 +25,7 @@ _H100 = re.compile(r"\b[dh]gx-h100\b")
 
 def of_packed_ranks(
     scenario: Scenario, plans: Mapping[str, WorkPlan], results: Mapping[str, Sequence[Result]]
-) -> list[str]:
+) -> list[Remark]:
     """Say that the default placement keeps most messages inside racks where the fabric between these is oversubscribed.
 
     Nothing is said where the order of ranks changes little: of an all-to-all and of sums in switches.
@@ -44,10 +45,8 @@ def of_packed_ranks(
     racks = next((level.group for level in locality_levels(network) if level.name == "rack"), np.zeros(1, np.int64))
     if not racks.max() or (np.diff(racks) < 0).any():
         return []
-    return [
-        "ranks are packed, rack by rack, and racks have less capacity upwards than their hosts: --placement spread "
-        "shows a fragmented job"
-    ]
+    told = "ranks are packed rack by rack; --placement spread is the time of a fragmented job"
+    return [Remark("ranks-packed", told)]
 
 
 def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
@@ -60,7 +59,7 @@ def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
     return n > 1 and is_packed and any(not one.operation.startswith("all_to_all") for one in seen)
 
 
-def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Result]) -> list[str]:
+def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Result]) -> list[Remark]:
     """Say which clusters the interval of the public tables of NCCL is not known to hold for.
 
     Parameters
@@ -75,8 +74,10 @@ def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Re
     machines = np.unique(network.machine[ranks])
     if not any(one.interval is not None for one in results) or len(machines) < 2 or machines[0] < 0:
         return []
-    missed = "two public logs of several machines of 8 H100 outside clouds lie outside of it (docs/limits.md)"
-    told = [missed] if _H100.search(network.name) else []
+    told = []
+    if _H100.search(network.name):
+        missed = "low to high: two public logs of machines of 8 H100 outside clouds lie outside (docs/limits.md)"
+        told.append(Remark("interval-missed", missed))
     if fabric_oversubscription(network) > 1 + 1e-9:
-        told.append("no public table is of an oversubscribed fabric")
-    return [f"low to high: {'; '.join(told)}"] if told else []
+        told.append(Remark("interval-unknown", "low to high: no public table is of an oversubscribed fabric"))
+    return told

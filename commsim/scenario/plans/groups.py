@@ -10,6 +10,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.scenario.build import prepare
@@ -34,7 +35,7 @@ class GroupsPlan(SharedPlan):
         """The collective of each group, as if it were the only one."""
         return self.run.plans
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that one group can have."""
         return self.groups[0].sizes(asked)
 
@@ -67,7 +68,7 @@ class GroupsPlan(SharedPlan):
         """Predict one size; options are fields of :class:`commsim.scenario.scenario.Wish`."""
         return self.outcome(size, Wish(seed=self.run.seed, **options)).results
 
-    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what the results of such a collective leave out, assume or depend on."""
         return self.groups[0].remarks(results, has_framing=has_framing, verbose=verbose)
 
@@ -116,8 +117,8 @@ def prepare_groups(
             placement=Placement(placement.nodes[list(group)]), routing=routing, seed=seed,
             assume_programmable=assume_programmable,
         )  # fmt: skip
-        title = f"group {','.join(map(str, group))}: "
-        plans.append(dataclasses.replace(plan, notes=tuple(title + note for note in plan.notes)))
+        title = f"group {','.join(map(str, group))}"
+        plans.append(dataclasses.replace(plan, notes=tuple(note.of(title) for note in plan.notes)))
         ranks, name = tuple(group), collective if isinstance(collective, str) else plan.schedule.name
         entries.append(JobEntry(f"group {k}", plan.schedule.name, ranks, 0.0, number=number_of_unnamed(name, ranks)))
     shared = shared_network(network, plans)

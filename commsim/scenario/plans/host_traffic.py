@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import PLURALS, Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
@@ -94,7 +95,7 @@ class TrafficPlan:
         return bool((n_links > 1).any() or (network.machine[hosts] >= 0).any())
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What a host of the pattern is, where that is not plain."""
         if not self.has_ports:
             return ()
@@ -102,10 +103,8 @@ class TrafficPlan:
         first, last = (network.nodes[i] for i in hosts[[0, -1]])
         inside = network.machine[hosts] >= 0
         port = "NIC, and inside machines over their links" if inside.any() else "link"
-        return (
-            f"hosts of the pattern are the {len(hosts)} {PLURALS[network.seat_kind]} {first} to {last}, numbered like "
-            f"ranks; a message goes by its route's {port}",
-        )
+        told = f"hosts of the pattern are the {len(hosts)} {PLURALS[network.seat_kind]} {first} to {last}"
+        return (Remark("pattern-hosts", told, details=f"numbered like ranks; a message goes by its route's {port}"),)
 
     @property
     def has_own_costs(self) -> bool:
@@ -117,7 +116,7 @@ class TrafficPlan:
         """Schedule of the messages."""
         return (self._plan(self.messages(1.0)).jobs[0].schedule,)
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes of a message that are asked for; messages of a file have their own.
 
         Raises
@@ -197,7 +196,7 @@ class TrafficPlan:
         *,
         has_framing: bool = False,  # noqa: ARG002
         verbose: bool = False,  # noqa: ARG002
-    ) -> list[str]:
+    ) -> list[Remark]:
         """Return nothing: what the times are is said beside the table."""
         return []
 

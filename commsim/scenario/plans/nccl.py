@@ -11,6 +11,7 @@ from collectives.nccl.launch import SIZE
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
@@ -96,13 +97,13 @@ class NcclPlan(Plan):
         """Whether messages have the costs of a library's primitives; they have none where these are not known."""
         return self.launch.rccl is not None if self.launch.setting is None else not self.links_only()
 
-    def links_only(self) -> list[str]:
+    def links_only(self) -> list[Remark]:
         """Describe that only links cost time, and why; nothing where they do not, or what is derived says it."""
         launch = self.launch
         if launch.setting is None or not (why := launch.why_links_only(SIZE, launch.parameters(SIZE))):
             return []
         name = self.schedule.name
-        return [f"{name}: only links cost time, since {why}; there is no interval from low to high either"]
+        return [Remark("links-only", f"{name}: only links cost time, since {why}", needed=True)]
 
     def chosen(self, sizes: Sequence[float]) -> str:
         """Say of which release the prediction is, and what it takes from which size on; empty if not known."""
@@ -118,23 +119,22 @@ class NcclPlan(Plan):
         cells = ", ".join(f"{how} from {size}" for size, how in said.items())
         return f"{self.schedule.name}: predicted for release {release} with {cells}; check first that the log has these"
 
-    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
+    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[Remark]:
         """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
         launch, site = self.launch, self.launch.known_site
         given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
-        if site is None or (given and given.get("algorithm") != "nvls_tree"):
+        if site is None or given:
             return self.links_only()
-        found = (faster_than_chosen(site, launch.operation, int(size), **given) for size in sizes)
-        return self.links_only() + [line for line in found if line]
+        return self.links_only() + faster_than_chosen(site, launch.operation, sizes)
 
-    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on."""
         sizes = [result.size for result in results]
         own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes)]
         own += Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
         return own + of_tables(self.network, self.ranks, results)
 
-    def _chosen(self, sizes: Sequence[float]) -> list[str]:
+    def _chosen(self, sizes: Sequence[float]) -> list[Remark]:
         """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""
         launch = self.launch
         if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
@@ -143,7 +143,7 @@ class NcclPlan(Plan):
             return []
         found = [(format_size(size), launch.parameters(size)) for size in sizes]
         told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
-        return [f"{self.schedule.name}: NCCL chooses {', '.join(told)}"]
+        return [Remark("library-choice", f"{self.schedule.name}: NCCL chooses {', '.join(told)}")]
 
     def in_packets(self) -> Framing | None:
         """Return the flags of the protocol as a share of packets."""

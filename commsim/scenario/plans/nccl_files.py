@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.services import service
+from commsim.core.registry import service
 from commsim.software.nccl.search import Channels
 from commsim.software.nccl.told import WORDS, read_words
 from commsim.software.nccl.tuner_rules import Rule, first_rule

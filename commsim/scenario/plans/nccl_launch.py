@@ -20,6 +20,7 @@ from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
+from commsim.core.remark import ASSUMED, Remark
 from commsim.core.schedule import Schedule
 from commsim.core.units import counted, format_size
 from commsim.engine.flow_plan import Job
@@ -72,7 +73,7 @@ class NcclLaunch:
         Ranks of each machine.
     setting : Setting or None
         What NCCL knows; None where it would choose nothing.
-    notes : tuple of str
+    notes : tuple of Remark
         What should be printed.
     decided : Decided
         What files say: rules of the tuner plugin count before NCCL's own estimate.
@@ -91,7 +92,7 @@ class NcclLaunch:
     placement: Placement
     machines: tuple[tuple[int, ...], ...]
     setting: Setting | None
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
     decided: Decided = field(default_factory=Decided)
     rings: Mapping[str, Any] = field(default_factory=dict)
     sharp: SharpPlacement | None = None
@@ -301,9 +302,8 @@ def nccl_launch(
     _, first, number = np.unique(unit, return_index=True, return_inverse=True)
     order = np.argsort(first)
     machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
-    version = release_of(given.get("version", VERSION))
-    name, setting, notes = build.__name__, None, [f"{build.__name__}: {_counted(machines)}"]
-    known = Given(version=version, **decided.given)
+    name, setting, notes = build.__name__, None, [Remark("machines", f"{build.__name__}: {_counted(machines)}")]
+    known = Given(version=release_of(given.get("version", VERSION)), **decided.given)
     if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not
         gpu = setting_of(network, placement, n_ranks, known).gpu
         known = replace(known, by_pattern=decided.channels(gpu))
@@ -311,25 +311,25 @@ def nccl_launch(
     if name.startswith("rccl"):
         if operation in ALLOWED:
             rings, note = rings_of_rccl(network, placement, machines)
-            notes.append(f"{name}: {note}")
+            notes.append(Remark("library-rings", f"{name}: {note}"))
     elif n_ranks > 1:
         machines = by_rails(network, placement, machines)
         rings["rails"] = count_rails(network, placement, machines) or 0
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
-            notes.append(f"{name}: rings with Simple on 2 channels, since NCCL's choice is not known ({error})")
+            notes.append(Remark("library-unknown", f"{name}: 2 channels of Simple", needed=True, details=str(error)))
     sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
     found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
-        notes.append(f"{name}: {_choice(setting, operation, given)}")
+        notes.append(Remark("library-choice", f"{name}: {_choice(setting, operation, given)}"))
     assumed = [one.what for one in setting.assumed] if setting is not None else []
     if setting is not None and sharp is not None and len(sharp.switches) > 1:
         assumed.insert(0, sharp.text(network))
     if assumed and setting is not None and "version" not in given:
         assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
-        notes.append(f"{name}: assumed: {'; '.join(assumed)}")
+        notes.append(Remark(ASSUMED, f"{name}: {counted(len(assumed), 'setting')} assumed", details="; ".join(assumed)))
     return dataclasses.replace(found, notes=tuple(notes))
 
 

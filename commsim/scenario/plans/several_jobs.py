@@ -13,6 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.placement import Placement
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.scenario.build import prepare
 from commsim.scenario.inputs import PACKED, load_placement
@@ -47,9 +48,9 @@ class JobsPlan(SharedPlan):
         """Jobs as they were named."""
         return self.run.entries
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return one size, which has no effect: each job has its own."""
-        return [0.0], ["sizes have no effect, each job has its own"] if any(asked) else []
+        return [0.0], [Remark(SIZE_UNUSED, "sizes have no effect, each job has its own")] if any(asked) else []
 
     def at(self, size: float) -> JobsPlan:  # noqa: ARG002
         """Return the plan of one size, the same for all."""
@@ -69,7 +70,7 @@ class JobsPlan(SharedPlan):
         transports = transports_of(self.entries, self.run.plans, self.network, wish)
         said = without_pauses(self.entries, self.network, wish)
         if wish.flaps is not None:
-            said.append("alone: each job without the others, and without the flap")
+            said.append(Remark("alone-unflapped", "alone: each job without the others, and without the flap"))
         details = Sharing(alone, took, ideal, transports if len(set(transports)) > 1 else ())
         return Outcome(self.run.checked(results), tuple(said), details)
 
@@ -79,13 +80,13 @@ class JobsPlan(SharedPlan):
         *,
         has_framing: bool = False,  # noqa: ARG002
         verbose: bool = False,  # noqa: ARG002
-    ) -> list[str]:
+    ) -> list[Remark]:
         """Return what the results leave out, assume or depend on."""
         runs = zip(self.run.plans, self.run.entries, strict=True)
         own = [remark for plan, entry in runs for remark in plan.remarks_of_sizes([entry.size])]
         if any("flap_lost_s" in result.counters for result in results):
             named = zip(self.entries, results, strict=True)
-            return own + [f"{entry.name}: {line}" for entry, one in named for line in remarks_of_results([one])]
+            return own + [said.of(entry.name) for entry, one in named for said in remarks_of_results([one])]
         return own + remarks_of_results(results)
 
     def predict(self, **options: Any) -> Shared:

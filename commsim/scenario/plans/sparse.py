@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.scenario.plans.asked import Asked, built, laid_out
 from commsim.scenario.plans.cut_by_size import with_partitions_that_fit
@@ -45,12 +46,12 @@ class SparsePlan(Plan):
         found = Plan.play(self, size, wish)
         return dataclasses.replace(found, counters={**found.counters, **self.sparse.counters(size)})
 
-    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on: busbw above that of links, and costs of the software."""
-        own = above_line_rate(self.network, results, "blocks that are zero are not sent")
+        own = above_line_rate(self.network, results, "zeros are not sent")
         own += links_only(self.schedule.name, self.network)
         told = Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
-        return told + [f"{self.schedule.name}: {line}" for line in own]
+        return told + [one.of(self.schedule.name) for one in own]
 
     def with_data(self, data: SparseData) -> SparsePlan:
         """Return the same with other data; routes and dependencies do not change."""
@@ -60,15 +61,13 @@ class SparsePlan(Plan):
         raise NoClosedFormError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
 
 
-def links_only(name: str, network: Network) -> list[str]:
+def links_only(name: str, network: Network) -> list[Remark]:
     """Describe that times are without the measured costs of the collective's software, where some are known."""
     known = [key for key, one in known_software().items() if name in one.systems]
     if not known or network.software in known:
         return []
-    return [
-        f"what its software takes is not in it: --software {known[0]} has that, and commsim reproduce {name} compares "
-        "both with published times"
-    ]
+    told = f"without what its software takes, which --software {known[0]} adds"
+    return [Remark("software-left-out", told, details=f"commsim reproduce {name} compares both with published times")]
 
 
 def plan_sparse(asked: Asked) -> Plan:
@@ -78,9 +77,10 @@ def plan_sparse(asked: Asked) -> Plan:
     asked = dataclasses.replace(asked, raw=raw)
     made = built(asked)
     if given is None:
-        told = "without density=... or gradients=FILE all data is dense, and sent without indices"
-        dense = laid_out(dataclasses.replace(made, notes=(*made.notes, f"{entry.name}: {told}")), asked)
+        text = f"{entry.name}: all data is dense, since neither density= nor gradients= is given"
+        told = Remark("dense-data", text, needed=True, details="it is sent without indices")
+        dense = laid_out(dataclasses.replace(made, notes=(*made.notes, told)), asked)
         return with_partitions_that_fit(dense)
     data = SparseData(entry.metadata["sparse"], made.schedule, made.parameters, given)
-    made = dataclasses.replace(made, notes=(*made.notes, f"{entry.name}: {data.note}"))
+    made = dataclasses.replace(made, notes=(*made.notes, Remark("data", f"{entry.name}: {data.note}")))
     return laid_out(made, asked, messages=data.messages).as_kind(SparsePlan, sparse=data)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.engine.ways.closed_form_proof import carriers
 from commsim.routing.pinned import find_connection_routes
@@ -29,7 +30,7 @@ __all__ = ["of_unused_faults"]
 
 def of_unused_faults(
     scenario: Scenario, plans: Mapping[str, WorkPlan], results: Mapping[str, Sequence[Result]]
-) -> list[str]:
+) -> list[Remark]:
     """Name the collectives that a fault costs nothing, since none of their messages crosses what is slower or failed.
 
     Parameters
@@ -50,7 +51,8 @@ def of_unused_faults(
             name for name, some in results.items() if _misses_failed(scenario, name, plans[name], some)
         ],
     }  # fmt: skip
-    return [f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names]
+    said = {what: f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names}
+    return [Remark("fault-unused", text, needed=True) for text in said.values()]
 
 
 def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.core.units import format_size
 from commsim.scenario.packet_options import packets_of, told_briefly
 from commsim.scenario.plans.dense import Plan
@@ -63,14 +64,17 @@ def transports_of(entries: Sequence[JobEntry], plans: Sequence[Plan], network: N
     )  # fmt: skip
 
 
-def without_pauses(entries: Sequence[JobEntry], network: Network, wish: Wish) -> list[str]:
+def without_pauses(entries: Sequence[JobEntry], network: Network, wish: Wish) -> list[Remark]:
     """Describe jobs whose transport usually meets links that pause, in a run whose links do not."""
     if wish.engine != "packet" or (wish.transport is not None and wish.transport.pause_at):
         return []
     own = {entry.name: packets_of(entry.packets, network) for entry in entries if entry.packets}
     return [
-        f"{name}: pauses (PFC) are the fabric's, and this run has none; --pause {format_size(how.pause_at)} is usual "
-        f"for {told_briefly(how)}"
+        Remark(
+            "no-pauses",
+            f"{name}: no link pauses (PFC) here; --pause {format_size(how.pause_at)} is usual for {told_briefly(how)}",
+            needed=True,
+        )
         for name, how in own.items()
         if how.pause_at
     ]

@@ -15,6 +15,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size, format_time
@@ -104,7 +105,7 @@ class SharedRun:
         return tuple(plan.schedule for plan in self.plans)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What was derived for each job."""
         return tuple(dict.fromkeys(note for plan in self.plans for note in plan.notes))
 
@@ -322,7 +323,7 @@ class SharedPlan:
         return self.run.schedules
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What was derived for each collective."""
         return self.run.notes
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, NEWEST, Call, nvls_channels
 from commsim.core.errors import InputError
-from commsim.core.units import microseconds
+from commsim.core.remark import Remark
+from commsim.core.units import counted, microseconds
 
 from .choice import Cell, cells, fastest
 from .gpu_costs import Costs, Primitives, costs
@@ -17,8 +19,8 @@ from .search import LL_HOP_OF_SEVERAL, NVLS_EFFICIENCY, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
-# What is said of operation, bytes, algorithm and protocol, and microseconds where NCCL's choice is not the fastest.
-FASTER = "{} {} B: {} is predicted to take {} us, less than {}"
+# What is said of operation, bytes, the fastest choice with its time and upper bound in us, and of NCCL's choice.
+FASTER = "{} {} B: {} is predicted at {} us (at most {}), NCCL's choice {} at {} us"
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
 # channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
 FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
@@ -174,29 +176,42 @@ def predict(
     return Predicted(seconds, how, seconds * low, seconds * high)
 
 
-def faster_than_chosen(site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "") -> str:
-    """Say what is predicted to be faster than NCCL's choice with SHARP, or than NVLS trees; empty where nothing is.
-
-    NCCL's estimate with SHARP is of channels that are assumed, and that of NVLS trees between three machines or more is
-    below what is predicted here for large sizes.
+def faster_than_chosen(
+    site: Site, operation: str, sizes: Iterable[float], algorithm: str = "", protocol: str = ""
+) -> list[Remark]:
+    """Say once where what NCCL chooses is predicted to be slower than another choice by more than the error.
 
     Parameters
     ----------
-    site, operation, size, algorithm, protocol
-        Same as in :func:`chosen`; the algorithm where it is known, so that NVLS trees are compared.
+    site, operation, algorithm, protocol
+        Same as in :func:`chosen`.
+    sizes : iterable of float, bytes
+        Sizes that are asked for.
+
+    Returns
+    -------
+    list of Remark
+        One about the size at which the choice costs most, and how many others there are; nothing where every choice
+        lies within the interval of the fastest, or where no interval is known.
     """
-    is_nvls_tree = algorithm == "nvls_tree"
-    if not (site.setting.collnet or is_nvls_tree) or operation in EXCHANGES:
-        return ""
+    if operation in EXCHANGES:
+        return []
     usable = [cell for cell in cells(site.setting, operation) if cell.bandwidth]
-    best = min(
-        (predict(site, operation, size, cell.algorithm, cell.protocol) for cell in usable), key=lambda one: one.seconds
-    )
-    taken = predict(site, operation, size, algorithm, protocol)
-    if best.seconds >= taken.seconds:
-        return ""
-    other = f"the {microseconds(taken.seconds, 1)} us of {taken.how}" if is_nvls_tree else "NCCL's choice"
-    return FASTER.format(operation, size, best.how, microseconds(best.seconds, 1), other)
+    worst, others = (1.0, ""), -1
+    for size in map(int, sizes):
+        every = (predict(site, operation, size, cell.algorithm, cell.protocol) for cell in usable)
+        best = min(every, key=lambda one: one.seconds)
+        taken = predict(site, operation, size, algorithm, protocol)
+        if not best.seconds < best.high < taken.seconds:
+            continue
+        others += 1
+        line = FASTER.format(operation, size, best.how, microseconds(best.seconds, 1), microseconds(best.high, 1),
+                             taken.how, microseconds(taken.seconds, 1))  # fmt: skip
+        worst = max(worst, (taken.seconds / best.seconds, line))
+    if others < 0:
+        return []
+    also = f"also at {counted(others, 'other size')}" if others else ""
+    return [Remark("other-faster", worst[1], worst[0] - 1, details=also)]
 
 
 def over_releases(

@@ -10,6 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.scenario.given import NetworkLike, network_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.read import changed_network, scenario_of
@@ -32,7 +33,7 @@ def transfer_rows(
     scale: Sequence[str] = (),
     overhead: float | str | None = None,
     software: str | None = None,
-) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+) -> tuple[list[dict[str, Any]], tuple[Remark, ...]]:
     """Simulate a transfer in several ways.
 
     Parameters
@@ -50,7 +51,7 @@ def transfer_rows(
 
     Returns
     -------
-    list of dict, tuple of str
+    list of dict, tuple of Remark
         A row for each way, the fastest first, and remarks.
 
     Raises
@@ -105,7 +106,7 @@ def best_push(
 
 def _placed(
     network: NetworkLike, n_ranks: int, placement: str, seed: int, **costs: Any
-) -> tuple[Network, Placement, list[str]]:
+) -> tuple[Network, Placement, list[Remark]]:
     built, said = changed_network(network_of(network), seed=seed, **costs)
     if n_ranks > len(built.endpoints):
         raise InputError(f"senders and receivers are {n_ranks} ranks, the network has {len(built.endpoints)}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 from commsim.scenario.given import NetworkLike, network_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.read import changed_network
@@ -108,10 +109,10 @@ def training_step(
     """
     if network is None and ranks is None:
         raise InputError("a step needs a network (topology) or a number of ranks, got neither")
-    told: list[str] = []
+    told: list[Remark] = []
     if network is None:
         network = network_for(gpu_named(gpu), ranks or 0)
-        told.append(f"{network}: no topology is given")
+        told.append(Remark("network-assumed", f"{network}: no topology is given", needed=True))
     built, said = changed_network(
         network_of(network), fail=fail, scale=scale, seed=seed, overhead=overhead, software=software
     )
@@ -140,7 +141,7 @@ def setting_of(
     factor: float | None = None,
     sequence: int | None = None,
     **options: Any,
-) -> tuple[StepSetting, tuple[str, ...]]:
+) -> tuple[StepSetting, tuple[Remark, ...]]:
     """Read names and sizes, and find the calibration; parameters as of :func:`training_step`.
 
     Returns
@@ -169,12 +170,12 @@ def setting_of(
     layout = Layout(tp, pp, cp, ranks // (tp * pp * cp), ep, vp, replicas)
     used = found.factor if found else float(factor or 0.0)
     tokens = shape.sequence or SEQUENCE if sequence is None else sequence
-    told = (found.told,) if found else ()
+    told = (Remark("calibration", found.told),) if found else ()
     if precision is None:
-        told = (f"{chosen}: the default of {gpu} (--precision)", *told)
+        told = (Remark("precision", f"{chosen}: the default of {gpu} (--precision)"), *told)
     if sequence is None:
         whose = f"those of {model}'s pre-training" if shape.sequence else f"assumed, since those of {model} are unknown"
-        told = (*told, f"sequences of {tokens} tokens: {whose}")
+        told = (*told, Remark("sequence", f"sequences of {tokens} tokens: {whose}", needed=not shape.sequence))
     return StepSetting(shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, **options), told
 
 

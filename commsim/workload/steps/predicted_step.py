@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
 from commsim.core.units import parse_time
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -44,7 +45,7 @@ class Step:
         What the step would be shorter without a kind of traffic.
     hidden : dict of str to float, s
         Rest of each kind's exchanges, of the stage with most: behind computation, or behind other traffic.
-    notes : tuple of str
+    notes : tuple of Remark
         What was assumed.
     costs : StepCosts, optional
         What the step was predicted from, for :meth:`job`.
@@ -56,7 +57,7 @@ class Step:
     bubble: float
     exposed: dict[str, float]
     hidden: dict[str, float]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     costs: StepCosts | None = field(default=None, repr=False, compare=False)
 
     def job(self, name: str | None = None, *, gap: float | str = 0.0) -> PeriodicJob:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, replace
 
+from commsim.core.remark import Remark
 from commsim.workload.cost_of import SEND
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import interleaved, one_forward_one_backward
@@ -83,14 +84,15 @@ class StepCosts:
                 "data": lay.context * lay.data}  # fmt: skip
         return size[kind] > 1
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """Return what was assumed."""
         asked, lay = self.setting, self.setting.layout
-        said = [asked.gpu.told(asked.precision)]
+        said = [Remark("compute", asked.gpu.told(asked.precision))]
         if lay.chunks > 1 and asked.micro_batches % lay.pipeline:
-            said.append(
+            told = (
                 f"{asked.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: between those that are"
             )
+            said.append(Remark("interpolated", told))
         return (*said, *self.traffic.notes)
 
     def busiest(self) -> float:

@@ -6,7 +6,6 @@ collectives.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
@@ -15,6 +14,8 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import NIC, SWITCH, Network
 from commsim.core.placement import Placement
+from commsim.core.remark import ASSUMED, Remark
+from commsim.core.units import counted
 from commsim.scenario.collective_names import usual_collective
 from commsim.scenario.read import scenario_of
 from commsim.scenario.scenario import Scenario
@@ -25,8 +26,6 @@ from .parallel_sizes import Groups
 
 # Groups that are simulated together at most, of those that are alike.
 MAX_GROUPS = 64
-# How remarks of a group begin.
-GROUP = re.compile(r"group [\d,]+: ")
 
 
 class StepTraffic:
@@ -78,9 +77,12 @@ class StepTraffic:
         return self._found(operation, groups, size)[0]
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What was assumed, once for all groups of which it was."""
-        return tuple(note if n == 1 else f"{n} groups: {note}" for note, n in self._notes.items())
+        return tuple(
+            Remark(ASSUMED, f"settings of NCCL assumed for {counted(n, 'group')}", details=note)
+            for note, n in self._notes.items()
+        )
 
     def link_bytes(self, operation: str, groups: Groups, size: float) -> dict[int, float]:
         """Return the bytes of all groups together on each link that they use; of groups that are alike, of some.
@@ -133,7 +135,7 @@ class StepTraffic:
             self._plans[key] = scenario, plan_of(scenario)
         scenario, plan = self._plans[key]
         solution = solve(scenario, [size], plan=plan)
-        told = Counter(GROUP.sub("", note) for note in solution.said if "assumed" in note)
+        told = Counter(note.details for note in solution.said if note.code == ASSUMED)
         self._notes |= {note: max(n, self._notes[note]) for note, n in told.items()}
         n_bytes = np.sum([result.link_bytes for result in solution.results], axis=0)
         used = np.flatnonzero(n_bytes)

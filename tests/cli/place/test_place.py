@@ -106,7 +106,7 @@ def test_all_hosts_of_a_job_are_shown_as_ranges(commsim, tmp_path):
         jobs.append({"job": job, "iter_time_ms": 100, "phases": []} | placed)
     (tmp_path / "jobs.json").write_text(json.dumps(jobs))
     call = ("place", cluster, tmp_path / "jobs.json", "--generator", "packed", "--candidates", 1)
-    assert commsim(*call).code == 0
+    assert commsim(*call, "-v").code == 0
     rows = {line.split()[0]: line for line in commsim.out.splitlines() if line}
     assert rows["big"].endswith(" h0-7x8")
     assert rows["apart"].endswith(" h80 h82 ...")
@@ -461,7 +461,7 @@ def test_a_score_of_one_that_a_simulation_contradicts_says_what_was_rounded(comm
     path.write_text(json.dumps(rows))
     said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check")
     assert "agrees              False" in said
-    assert "rounded by up to 0.4 ms, in the first 0.1 s: use a shorter --quantum" in said
+    assert "rounded by up to 0.4 ms, over 0.1 s" in said
     said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check", "--quantum", "0.1ms")
     assert "agrees              True" in said
     assert "rounded by up to" not in said
@@ -472,7 +472,7 @@ def test_a_check_says_how_well_estimates_agree(commsim, tmp_path):
     from scipy.stats import spearmanr
 
     call = ("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--generator", "random", "--candidates", 6)
-    tree = commsim.results(*call, "--check")
+    tree = commsim.results(*call, "--check", "-v")
     rows = tree["candidates"]
     both = [[round(row[key], 4) for row in rows] for key in ("slowdown_estimated", "slowdown")]
     assert tree["rank_correlation"] == pytest.approx(spearmanr(*both).statistic)
@@ -480,8 +480,9 @@ def test_a_check_says_how_well_estimates_agree(commsim, tmp_path):
     assert tree["differing_candidates"] == apart
     (said,) = [note for note in tree["notes"] if "rank correlation" in note]
     assert f"rank correlation of {tree['rank_correlation']:.2f}" in said
-    assert ("differ by more than 1 % in candidate" in said) == bool(apart)
-    plain = commsim.results(*call)
+    (differ,) = [one for one in tree["remarks"] if one["code"] == "estimates-differ"]
+    assert ("differ by more than 1 % in candidate" in differ["text"]) == bool(apart)
+    plain = commsim.results(*call, "-v")
     assert (plain["rank_correlation"], plain["differing_candidates"]) == (None, [])
 
 

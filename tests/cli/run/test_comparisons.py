@@ -12,15 +12,15 @@ STAR = "star:n_hosts=8"
 
 
 def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
-    out = commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE).out
-    said = "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same, and omnireduce:colocated=true"
+    out = commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "-v").out
+    said = "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same; omnireduce:colocated=true"
     table = out[out.index("the fastest first") :].splitlines()
     ranks = {line.split()[2]: line.split()[table[1].split().index("ranks")] for line in table[2:4]}
     assert ranks == {"ring_all_reduce": "8", "omnireduce": "7"}
     assert said in table[4]
     assert (
         "different numbers"
-        not in commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7).out
+        not in commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7, "-v").out
     )
 
 
@@ -56,7 +56,7 @@ def test_collectives_of_one_size_are_drawn_against_the_one_parameter_that_varies
 
 def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim):
     two = ("run", "--topology", STAR, "ring_all_reduce", "recursive_doubling_all_reduce", "-b", "1K", "-f", "4")
-    tree = commsim.results(*two, "-e", "4M")
+    tree = commsim.results(*two, "-e", "4M", "-v")
     times = {name: {row["size_B"]: row["time_s"] for row in tree["results"] if row["collective"] == name}
              for name in two[3:5]}  # fmt: skip
     ring, doubling = times.values()
@@ -65,8 +65,8 @@ def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim)
     assert doubling[low] < ring[low]
     told = f"fastest at these sizes: {two[4]} up to {low // 1024} KiB, {two[3]} from {high // 1024} KiB; more sizes"
     assert f"# {told} (-f) say it" in commsim.out
-    assert "fastest at these sizes" not in commsim(*two, "-e", "4K").out
-    assert "more sizes (-i) say it" in commsim(*two[:-2], "-i", "1M", "-e", "4M").out
+    assert "fastest at these sizes" not in commsim(*two, "-e", "4K", "-v").out
+    assert "more sizes (-i) say it" in commsim(*two[:-2], "-i", "1M", "-e", "4M", "-v").out
 
 
 def test_collectives_of_one_operation_are_ranked_in_one_table(commsim):
@@ -102,13 +102,13 @@ def test_what_a_ranking_assumes_is_said_of_several_collectives(commsim):
     told = "# no time per message is assumed here; the ranking of --operation all_reduce assumes 1 us per message: add "
     small = ("-b", "1K", "-e", "1K")
     two = ("run", "ring_all_reduce", "halving_doubling_all_reduce", "--topology", "star:n_hosts=4", *small)
-    assert commsim(*two).code == 0
+    assert commsim(*two, "-v").code == 0
     assert told in commsim.out
     times = {row["collective"]: row["time_s"] for row in commsim.results(*two, "--overhead", "1us")["results"]}
     assert told not in commsim.out
     ranked = commsim.results("run", "--operation", "all_reduce", *two[3:])["results"]
     assert times.items() <= {row["collective"]: row["time_s"] for row in ranked}.items()
-    assert commsim(*two[:2], *two[3:]).code == 0
+    assert commsim(*two[:2], *two[3:], "-v").code == 0
     assert told not in commsim.out
-    assert commsim("run", "ring_all_reduce", "ring_all_gather", *two[3:]).code == 0
+    assert commsim("run", "ring_all_reduce", "ring_all_gather", *two[3:], "-v").code == 0
     assert told not in commsim.out

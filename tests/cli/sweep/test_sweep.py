@@ -45,19 +45,19 @@ def sweep(tmp_path):
 
 def test_a_sweep_is_run_looked_at_asked_and_exported(commsim, sweep, tmp_path):
     results = tmp_path / "results"
-    assert commsim("sweep", sweep, "-o", results, "--executor", "serial", "--limit", 1).code == 0
+    assert commsim("sweep", sweep, "-o", results, "--executor", "serial", "--limit", 1, "-v").code == 0
     assert commsim.out == f"{results}: 1 point\n# software costs: no overhead per message\n"
-    assert commsim("sweep", "run", sweep, "-o", results, "--executor", "serial").code == 0
+    assert commsim("sweep", "run", sweep, "-o", results, "--executor", "serial", "-v").code == 0
     assert commsim.out == f"{results}: 4 points, 1 of them from before\n# software costs: no overhead per message\n"
     assert commsim.err.splitlines()[-1] == "commsim sweep: 4 of 4 points, 1 of them from before"
-    row = commsim.results("sweep", "status", results)["results"][0]
+    row = commsim.results("sweep", "status", results, "-v")["results"][0]
     assert row == {"n_points": 4, "n_done": 4, "n_failed": 0, "errors": []}
     assert "4 of 4 done" in commsim.out
-    assert commsim("sweep", "sql", results, "select count(*) as n, max(n_ranks) as r from sweep").code == 0
+    assert commsim("sweep", "sql", results, "select count(*) as n, max(n_ranks) as r from sweep", "-v").code == 0
     assert commsim.out.split() == ["n", "r", "4", "8"]
-    assert commsim("sweep", "export", results, "-o", tmp_path / "x.json").code == 0
+    assert commsim("sweep", "export", results, "-o", tmp_path / "x.json", "-v").code == 0
     assert len(json.loads((tmp_path / "x.json").read_text())["results"]) == 4
-    assert commsim("sweep", "sql", results, "select 1 as one", "-o", tmp_path / "one.csv").code == 0
+    assert commsim("sweep", "sql", results, "select 1 as one", "-o", tmp_path / "one.csv", "-v").code == 0
     assert (tmp_path / "one.csv").read_text().split() == ['"one"', "1"]
 
 
@@ -85,7 +85,7 @@ def test_all_that_a_query_names_is_shown_with_integers_and_units(commsim, sweep,
     assert {"1048576", "12500000000", "1.5"} <= set(commsim.out.split())
     assert "# units of the table `sweep`: topology.bandwidth B/s, collective.size B" in commsim.out
     assert commsim("sweep", "sql", results, "select * from sweep").code == 0
-    assert "hidden to fit 80 columns" in commsim.out
+    assert "-v also shows " in commsim.out
 
 
 def test_the_directory_is_named_as_the_file_unless_said(commsim, sweep, tmp_path, monkeypatch):

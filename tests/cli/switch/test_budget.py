@@ -3,7 +3,7 @@ import pytest
 
 def test_the_table_says_what_is_used_and_what_it_costs(commsim):
     flags = "--system switchml_rdma --hardware tofino-1 --pool-size 512 --elements-per-packet 256 --jobs 1 --workers 8"
-    rows = commsim.results("switch", "budget", *flags.split())["results"]
+    rows = commsim.results("switch", "budget", *flags.split(), "-v")["results"]
     assert rows[0]["value_B"] == 2**20
     assert (rows[0]["recirculations_adding"], rows[0]["recirculations_reading"]) == (3, 7)
     assert (rows[0]["ports_looped_back"], rows[0]["ports_for_hosts"], rows[0]["max_workers"]) == (48, 16, 16)

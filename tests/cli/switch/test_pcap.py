@@ -73,7 +73,7 @@ def test_what_was_simulated_is_told_again(commsim, tmp_path, system):
 
 def test_the_headers_of_the_first_packets_are_printed(commsim, captured):
     pytest.importorskip("scapy")
-    assert commsim("switch", "pcap", captured, "--packets", 2).code == 0
+    assert commsim("switch", "pcap", captured, "--packets", 2, "-v").code == 0
     *_, first, second = commsim.out.splitlines()
     assert all("SwitchML msg_type=1 unused=0 size=3 job=3 tsi=0" in line for line in (first, second))
     assert "must not be negative" in commsim.refuses("switch", "pcap", captured, "--packets", -1)

@@ -18,15 +18,15 @@ def record(path, n=6, ms=2.0):
 def test_a_profile_becomes_a_job_and_a_graph(commsim, tmp_path):
     job, graph = tmp_path / "job.json", tmp_path / "graph.toml"
     path = record(tmp_path / "trace_rank1.json")
-    tree = commsim.results("workload", "calls", path, "--job", job, "--graph", graph, "--name", "model")
+    tree = commsim.results("workload", "calls", path, "--job", job, "--graph", graph, "--name", "model", "-v")
     assert "iteration: 2 calls in 100 ms, 6 in the profile" in commsim.out
     assert "1 of 4 ranks have a file; without one: 0, 2, 3" in commsim.out
     assert tree["period_s"] == pytest.approx(0.1)
     assert [row["size_B"] for row in tree["results"]] == [4000.0, 16000.0]
     assert json.loads(job.read_text())[0]["job"] == "model"
-    assert commsim("workload", "run", "--graph", graph, "--network", "star:n_hosts=4,bandwidth=10Gbps").code == 0, (
-        commsim.err
-    )
+    assert (
+        commsim("workload", "run", "--graph", graph, "--network", "star:n_hosts=4,bandwidth=10Gbps", "-v").code == 0
+    ), commsim.err
 
 
 def test_ranks_are_read_from_several_files_and_none_twice(commsim, tmp_path):
@@ -87,7 +87,7 @@ def test_a_profile_is_timed_again_on_another_network_with_more_ranks(commsim, tm
     network = ("--network", "star:n_hosts=16,bandwidth=100Gbps")
     phases, timeline = tmp_path / "phases.json", tmp_path / "timeline.json"
     tree = commsim.results(
-        "workload", "calls", *files, *network, "--ranks", 16, "--phases", phases, "--timeline", timeline
+        "workload", "calls", *files, *network, "--ranks", 16, "--phases", phases, "--timeline", timeline, "-v"
     )
     assert [(row["size_B"], row["n_ranks"], row["calls"]) for row in tree["results"]] == [(8e6, 16, 1), (4e6, 16, 1)]
     first, second = (row["time_s"] for row in tree["results"])
@@ -100,7 +100,9 @@ def test_a_profile_is_timed_again_on_another_network_with_more_ranks(commsim, tm
     assert (job["gpus"], job["iter_time_ms"]) == (16, pytest.approx(tree["step_s"] * 1e3))
     assert sum(p["dur_ms"] * p["rate_Gbps"] for p in job["phases"]) == pytest.approx(12e6 * 8e-6 * 2 * 15 / 16, 1e-6)
     assert {event["name"] for event in json.loads(timeline.read_text())["traceEvents"]} > {"all_reduce default_pg 0"}
-    assert commsim("workload", "share", "star:n_hosts=16", phases).code == 2  # it is read, and has no placement yet
+    assert (
+        commsim("workload", "share", "star:n_hosts=16", phases, "-v").code == 2
+    )  # it is read, and has no placement yet
     assert "needs a placement" in commsim.err
 
 
@@ -120,5 +122,5 @@ def test_what_changes_nothing_or_cannot_be_is_refused(commsim, tmp_path):
     assert "has 8 hosts), got 32" in commsim.refuses(
         "workload", "calls", trace, record, "--network", "star:n_hosts=8", "--ranks", 32
     )
-    commsim("workload", "calls", trace)
+    commsim("workload", "calls", trace, "-v")
     assert "the bytes of 8 calls are not recorded" in commsim.out

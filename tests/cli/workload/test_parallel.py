@@ -160,10 +160,10 @@ def test_what_belongs_to_phases_is_refused_without_them(commsim):
 @pytest.mark.parametrize("words", [[*MS_BACK, "--activation", "64MiB"], [*MOE, "--policy", "fifo"]])
 def test_faults_of_a_network_slow_an_iteration_and_are_told(commsim, words):
     network = ["--network", "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4"]
-    whole = commsim.results(*words, *network)["results"][0]["iteration_s"]
-    slow = commsim.results(*words, *network, "--scale", "links:80%=0.1", "--fail", "links:1", "--seed", 2)
+    whole = commsim.results(*words, *network, "-v")["results"][0]["iteration_s"]
+    slow = commsim.results(*words, *network, "--scale", "links:80%=0.1", "--fail", "links:1", "--seed", 2, "-v")
     assert slow["results"][0]["iteration_s"] > 1.05 * whole
-    assert any(said.startswith("fail links:1: 1 failed: ") for said in slow["remarks"])
+    assert any(said["text"].startswith("fail links:1: 1 failed: ") for said in slow["remarks"])
     assert "--scale goes with --network" in commsim.refuses(*words, "--bandwidth", "10Gbps", "--scale", "links:80%=0.1")
 
 

@@ -66,13 +66,13 @@ def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys)
     rows = [row(f"j{i}", f"h{i}", f"h{i + 4}") | {"start_ms": 0} for i in range(4)]
     jobs.write_text(json.dumps(rows))
     words = (str(cluster), str(jobs))
-    assert main(["place", *words, *flags, "--check", "--json", str(placed)]) == 0
+    assert main(["place", *words, *flags, "--check", "--json", str(placed), "-v"]) == 0
     (found,) = json.loads(placed.read_text())["candidates"]
     expected = [time / 1e3 for time in found["predicted_iteration_ms"].values()]
     assert iterations(tmp_path, *words, *flags) == pytest.approx(expected, rel=0.02)
     assert iterations(tmp_path, *words) != pytest.approx(expected, rel=0.02)
     capsys.readouterr()
-    assert iterations(tmp_path, *words, "--shifts", str(placed)) == pytest.approx(expected, rel=0.02)
+    assert iterations(tmp_path, *words, "--shifts", str(placed), "-v") == pytest.approx(expected, rel=0.02)
     assert f"placed.json: {' '.join(flags)}" in capsys.readouterr().out
     other = ["--fail", "link:leaf0:spine1", "--seed", "5", "--scale", "link:h0:*=0.5"]
     assert iterations(tmp_path, *words, "--shifts", str(placed), *other) == iterations(tmp_path, *words, *other)
@@ -119,7 +119,7 @@ def test_each_way_of_sharing_has_its_flags(jobs, tmp_path, capsys):
     assert max(slowdowns(tmp_path, NETWORK, jobs, *sliding)) < 1.01
     assert max(slowdowns(tmp_path, NETWORK, jobs, *sliding, "--mltcp", "slope=0,intercept=1")) > 1.4
     capsys.readouterr()
-    crux = slowdowns(tmp_path, NETWORK, jobs, "--sharing", "priority", "--priorities", "crux", *one)
+    crux = slowdowns(tmp_path, NETWORK, jobs, "--sharing", "priority", "--priorities", "crux", *one, "-v")
     assert crux == [1.0, 1.5]
     assert "priorities by Crux, on its paths: a=0, b=1" in capsys.readouterr().out
 

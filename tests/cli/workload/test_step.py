@@ -39,7 +39,7 @@ def test_the_rows_of_a_sweep_are_exported(commsim, tmp_path):
 
 
 def test_the_answer_names_the_calibrated_row_and_the_network_that_it_assumes(commsim):
-    assert commsim(*STEP, "--ranks", 16).code == 0, commsim.err
+    assert commsim(*STEP, "--ranks", 16, "-v").code == 0, commsim.err
     assert "# dgx-h100@star:machines=2: no topology is given" in commsim.out
     assert "# compute is" in commsim.out
     assert "LLAMA3_8B" in commsim.out
@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_one_line(commsim, words, message):
 
 
 def test_the_answer_begins_with_precision_and_length_and_sums_what_is_exposed(commsim):
-    (row,) = commsim.results(*STEP, "--ranks", 16)["results"]
+    (row,) = commsim.results(*STEP, "--ranks", 16, "-v")["results"]
     (first, *_), said = commsim.out.splitlines(), commsim.out
     assert first.startswith("step ")
     assert first.endswith("of llama3-8b on 16 GPUs, fp8, tp 2, pp 2, batch 16, sequences of 8192")
@@ -103,7 +103,7 @@ def test_the_answer_begins_with_precision_and_length_and_sums_what_is_exposed(co
     exposed = row["step_s"] - row["compute_s"] - row["bubble_s"]
     assert re.search(rf"^exposed, all +{format_time(exposed)}, ", said, re.MULTILINE)
     assert re.search(rf"^exposed, data +.*; hidden: {format_time(row['hidden_data_s'])}$", said, re.MULTILINE)
-    assert commsim(*STEP, "--ranks", 16, "--precision", "bf16").code == 0
+    assert commsim(*STEP, "--ranks", 16, "--precision", "bf16", "-v").code == 0
     assert "the default of h100" not in commsim.out
 
 
@@ -114,9 +114,9 @@ def test_the_answer_begins_with_precision_and_length_and_sums_what_is_exposed(co
 )  # fmt: skip
 def test_a_sequence_is_the_models_own_where_it_is_known(commsim, model, tokens, whose):
     asked = ["workload", "step", "--model", model, "--gpu", "h100", "--ranks", 8, "--global-batch", 8, "--factor", 1]
-    (own,) = commsim.results(*asked)["results"]
+    (own,) = commsim.results(*asked, "-v")["results"]
     assert f"# sequences of {tokens} tokens: {whose}" in commsim.out
-    (same,) = commsim.results(*asked, "--sequence", tokens)["results"]
+    (same,) = commsim.results(*asked, "--sequence", tokens, "-v")["results"]
     assert own == same
     assert "# sequences of" not in commsim.out
     point = {"topology.name": "dgx-h100", "workload.model": model, "workload.gpu": "h100", "workload.factor": 1.0}
@@ -126,11 +126,11 @@ def test_a_sequence_is_the_models_own_where_it_is_known(commsim, model, tokens, 
 
 def test_what_is_assumed_of_many_groups_is_one_remark(commsim):
     fabric = "dgx-h100@leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,bandwidth=400Gbps"
-    said = commsim.results(*STEP[:6], "--tp", 4, "--global-batch", 256, "--topology", fabric)["remarks"]
-    assumed = [line for line in said if "nccl_all_gather: assumed: NCCL takes a NIC" in line]
+    said = commsim.results(*STEP[:6], "--tp", 4, "--global-batch", 256, "--topology", fabric, "-v")["remarks"]
+    assumed = [one for one in said if one["code"] == "library-assumed" and "NCCL takes a NIC" in one["details"]]
     assert len(assumed) == 1
-    assert assumed[0].startswith("4 groups: ")
-    assert not any(line.startswith("group ") for line in said)
+    assert "4 groups" in assumed[0]["text"]
+    assert not any(one["text"].startswith("group ") for one in said)
 
 
 def test_the_help_says_how_many_ranks_are_data_parallel(commsim):

@@ -69,7 +69,7 @@ def test_all_workers_work_where_a_collective_has_helpers_and_each_sends_its_grad
 
 def test_an_algorithm_that_no_exchange_takes_is_told(run, commsim):
     network = ("--network", "star:n_hosts=4,bandwidth=10Gbps", "--algorithm", "all_reduce=double_tree_all_reduce")
-    run(*network, "--policy", "zero3")
+    run(*network, "--policy", "zero3", "-v")
     assert "all_reduce=double_tree_all_reduce: no effect in zero3, its exchanges are all_gather, reduce_" in commsim.out
     run(*network, "--policy", "ddp")
     assert "no effect" not in commsim.out
@@ -91,7 +91,7 @@ def test_on_a_network_collectives_are_simulated(run, commsim):
 
 
 def test_compression_addition_stragglers_and_jitter_change_what_they_should(run, commsim, tmp_path):
-    plain = run("--bandwidth", "10Gbps")["exposed_comm_s"]
+    plain = run("--bandwidth", "10Gbps", "-v")["exposed_comm_s"]
     assert "adding gradients is assumed to take no time" in commsim.out
     assert run("--bandwidth", "10Gbps", "--compression", 4)["exposed_comm_s"] < plain / 3
     added = run("--bandwidth", "10Gbps", "--add-rate", "10GB/s")["exposed_comm_s"]
@@ -178,10 +178,10 @@ def test_a_graph_is_played_packet_by_packet(commsim, tmp_path):
     star = "star:n_hosts=4,bandwidth=8Gbps,latency=1us"
     argv = ("workload", "run", "--graph", path, "--network", star)
     for how in ((), ("--preset", "uec"), ("--transport", "dctcp", "--balancing", "spray")):
-        iteration = commsim.results(*argv, "--engine", "packet", *how)["iteration_s"]
+        iteration = commsim.results(*argv, "--engine", "packet", *how, "-v")["iteration_s"]
         assert "engine packet, transport" in commsim.out
         options = ("--topology", star, "--engine", "packet", *how, "-b", "10MB", "-e", "10MB")
-        (alone,) = commsim.results("run", "ring_all_reduce", *options)["results"]
+        (alone,) = commsim.results("run", "ring_all_reduce", *options, "-v")["results"]
         assert iteration == pytest.approx(0.01 + alone["time_s"], rel=1e-3)
     refused = commsim.refuses(*argv, "--engine", "packet", "--preset", "fast")
     assert "fast" in refused

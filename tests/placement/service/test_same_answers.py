@@ -81,7 +81,7 @@ def test_drawn_clusters_have_one_answer_each(tmp_path, seeds):
         by_python = {
             "candidates": [one.row() for one in ranking.candidates],
             "discarded": [one.row() for one in ranking.discarded],
-            "notes": list(ranking.remarks),
+            "notes": [str(one) for one in ranking.remarks],
         }
         asked = {"jobs": jobs, "candidates": 6, "seed": seed, "rank_by": rank_by, "loops": loops, "check": check}
         with running(read_cluster(network)) as service:

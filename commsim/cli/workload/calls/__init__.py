@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 from commsim.cli.flags import flag, repeated
 from commsim.cli.flags.outputs import check_written
 from commsim.core.errors import InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import format_size, format_time, parse_time
-from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 from ..message_flags import Communication
 from .retime import retimed
@@ -84,14 +85,14 @@ def run(config: Config) -> Answer:
     said = (*notes, *_missing_ranks([listed.calls for listed in profiles]))
     calls, steps = profiles[0].calls, profiles[0].steps
     title = f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}"
-    parts: list[Part] = [*remarks(said), Table(COLUMNS, _rows(calls), title)]
+    parts: list[Part] = [*remarks(as_remarks(said, "read")), Table(COLUMNS, _rows(calls), title)]
     if not (config.job or config.graph or config.json or config.csv or config.period):
         return Answer(parts)
     profiles[0].require_times(config.files[0])
     iteration = last_iteration(calls, steps, period)
     name = config.name or Path(config.files[0]).name.split(".")[0]
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"
-    parts.append(Remarks([f"iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}"]))
+    parts += comments([f"iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}"])
     if config.job:
         from commsim.files.whole_files import write_json
 

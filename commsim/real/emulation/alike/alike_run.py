@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.core.remark import Remark
 
 from .compute import Spent
 from .queued_work import Exchange, Span
@@ -27,13 +28,13 @@ class RankReport:
         Ends of the steps of its optimiser.
     spent : Spent
         Time of its operators.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What was left out or not known.
     """
 
     steps: tuple[float, ...]
     spent: Spent
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class AlikeRun:
         One for each stage.
     n_simulated : int
         Collectives that were simulated.
-    remarks : tuple of str
+    remarks : tuple of Remark
         What was assumed.
     """
 
@@ -61,7 +62,7 @@ class AlikeRun:
     timeline: Timeline
     reports: tuple[RankReport, ...]
     n_simulated: int
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
     @property
     def time(self) -> float:

@@ -22,6 +22,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
+from commsim.core.remark import Remark
 from commsim.core.schedule import SCRATCH
 from commsim.engine.flow import play
 from commsim.engine.flow_plan import Job, plan_flows
@@ -90,7 +91,7 @@ class NetworkTimes:
         self._known: dict[tuple[str, float, tuple[tuple[int, ...], ...]], Exchanged] = {}
         self._plans: dict[tuple[str, tuple[Group, ...]], tuple[Any, Any]] = {}
         self._paces: dict[frozenset[tuple[Exchanged, int]], dict[Exchanged, float]] = {}
-        self.told: list[str] = []
+        self.told: list[Remark] = []
 
     @property
     def n_simulated(self) -> int:

@@ -10,6 +10,7 @@ from typing import Unpack
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark, as_remarks
 from commsim.real.torch_backend import load_torch
 from commsim.routing.routing import read_routing
 from commsim.scenario.given import NetworkLike
@@ -108,25 +109,25 @@ def run_alike(
                 lambda own: StageJob(script, ranks, n_local, compute, Stages(stages, size, own)), Path(folder)
             )
             timeline = runs.timeline
-    said = dict.fromkeys(text for one in reports for text in one.remarks)
-    remarks = (*scenario.remarks, *_assumed(ranks, stages), *compute.told(), *times.told, *said)
+    said = dict.fromkeys(said for one in reports for said in one.remarks)
+    of_times = as_remarks(compute.told(), "compute")
+    remarks = (*scenario.remarks, *_assumed(ranks, stages), *of_times, *times.told, *said)
     return AlikeRun(script.path.stem, times.network, timeline, tuple(reports), times.n_simulated, remarks)
 
 
-def _assumed(ranks: int, stages: int) -> list[str]:
+def _assumed(ranks: int, stages: int) -> list[Remark]:
     """Say what is assumed of the ranks that do not run."""
     if stages == 1:
         ran = f"rank 0 of {ranks} ran, the others are taken as alike"
     else:
         firsts = ", ".join(str(stage * (ranks // stages)) for stage in range(min(stages, 8)))
         ran = (
-            f"ranks {firsts}{', ...' if stages > 8 else ''} of {ranks} ran, the first of each of {stages} stages; the "
-            "others of a stage are taken as alike"
+            f"ranks {firsts}{', ...' if stages > 8 else ''} of {ranks} ran, the first of each of {stages} stages; "
+            "the others are alike"
         )
-    return [
-        f"{ran}: they call the same collectives at the same times; tensors have no data",
-        "the host launches kernels in no time; kernels of collectives take no multiprocessors from computation",
-    ]
+    alike = "they call the same collectives at the same times; tensors have no data"
+    free = "the host launches kernels in no time; collectives take no multiprocessors from computation"
+    return [Remark("ranks-alike", ran, needed=True, details=alike), Remark("host-free", free)]
 
 
 def _ranks_of_a_machine(network: Network, placement: Placement) -> int:

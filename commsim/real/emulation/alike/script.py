@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.remark import as_remarks
 
 from ..failures import ProgramError
 from ..start_process import raised_at
@@ -71,7 +72,7 @@ def run_script(script: Script, host: Host, n_local: int) -> RankReport:
         _execute(script, host.rank)
         host.gpu.synchronize()
     steps = tuple(moment.time for moment in host.steps if moment.time is not None)
-    return RankReport(steps, host.spent, tuple(host.remarks()))
+    return RankReport(steps, host.spent, tuple(as_remarks(host.remarks(), "emulated")))
 
 
 def _execute(script: Script, rank: int) -> None:
