@@ -115,12 +115,12 @@ class NcclLaunch:
         chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
         if self.setting is not None:
             channels = self.setting.channels["ring"].n
+            chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
             if self.operation in ALLOWED:
                 ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
                 cell = self._cell(size, {**ruled, **self.given})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 chosen |= {"slow": True} if self.setting.has_slow_rings else {}
-                chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
                 if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
                     chosen["heads"] = direct_heads(site, self.operation)
                 channels = ruled.get("channels", self._channels(cell.algorithm))
