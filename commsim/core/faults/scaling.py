@@ -49,7 +49,7 @@ def scale_links(
         raise InputError("links to scale are named by a pattern, or by how many there are; by one of the two")
     scaled = np.zeros(network.n_links, np.bool_)
     scaled[links] = scaled[partners(network)[links]] = True
-    n = np.count_nonzero(scaled & (np.arange(network.n_links) <= partners(network)))
+    n = int(np.count_nonzero(scaled & (np.arange(network.n_links) <= partners(network))))
     name = f"{network.name} with {cables_at_part({factor: n})}"
     rates = np.where(scaled, factor, 1.0) * network.bandwidth
     return dataclasses.replace(network, name=name, bandwidth=rates, family="")
