@@ -124,7 +124,8 @@ def _intervals(results: Sequence[Result]) -> list[Remark]:
     if not of_tables:
         return []
     wide = max(abs(end / one.time - 1) for one in of_tables for end in one.interval or () if one.time)
-    return [Remark("interval", "low to high: about 80 % of the times of operators left out of the fit lie between", wide)]
+    told = "low to high: about 80 % of the times of operators left out of the fit lie between"
+    return [Remark("interval", told, wide)]
 
 
 def _contention(results: Sequence[Result]) -> list[Remark]:

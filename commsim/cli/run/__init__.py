@@ -146,10 +146,11 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [Remark("skipped", f"skipped: {name}: {error}", needed=True) for name, error in left_out.items()]
-    ranked = _ranked(config, solutions)
-    said = remarks([*skipped, *(_free(solutions) if len(solutions) > 1 else ())])
-    answered = answered_by(config, solutions, said, brief=bool(ranked) and len(sizes) == 1)
-    answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked, *remarks(_unlike(solutions))])
+    ranked, unlike = list[Part](), list[Remark]()
+    if len(solutions) > 1:
+        skipped, unlike, ranked = [*skipped, *_free(solutions)], _unlike(solutions), _ranked(config, solutions)
+    answered = answered_by(config, solutions, remarks(skipped), brief=bool(ranked) and len(sizes) == 1)
+    answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked, *remarks(unlike)])
     names = tuple(one.scenario.name for one in solutions)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
