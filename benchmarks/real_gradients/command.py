@@ -1,4 +1,4 @@
-"""``make run``: real gradients, their all-reduce predicted on a datacenter network, then really done by 4 processes."""
+"""``make run``: real gradients, their all-reduce predicted on a datacenter network, then done by 2 to 4 processes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from commsim.core.units import format_size
 from commsim.files.npz import write_archive
 from commsim.real.mpi import find_mpiexec
 from commsim.report.terminal import print_table
+from commsim.sweep.executors import processors
 
 NETWORK = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=16,bandwidth=100Gbps,oversubscription=2"
 ALGORITHMS = (
@@ -33,7 +34,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def main(argv: Sequence[str] | None = None) -> int:
     """Train, predict, run and compare; 0 when every sum is right."""
     parser = argparse.ArgumentParser(prog="benchmarks.real_gradients", description=__doc__)
-    parser.add_argument("--ranks", type=int, default=4, metavar="N", help="processes that really run (4)")
+    parser.add_argument(
+        "--ranks", type=int, default=usual_ranks(), metavar="N",
+        help="processes that really run (as many as cores, from 2 to 4: ranks that share a core wait for each other)",
+    )  # fmt: skip
     parser.add_argument("--steps", type=int, default=6, metavar="N", help="optimiser steps (6)")
     args = parser.parse_args(argv)
     if args.ranks < 2 or args.steps < 1:
@@ -43,6 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommsimError as error:
         print(f"benchmarks.real_gradients: error: {error}", file=sys.stderr)
         return 2
+
+
+def usual_ranks() -> int:
+    """Return as many ranks as this process may use cores, from 2 to 4."""
+    return min(4, max(2, processors(None)))
 
 
 def torch_build() -> str:

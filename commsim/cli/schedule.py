@@ -19,9 +19,9 @@ from .flags.outputs import check_drawable, draw_transfers
 
 MAX_ROWS = 16
 SUFFIX = ".npz"
-# Where the closed form of a file's collective is compared with the flow engine, so that each of its terms counts.
+# Where the closed form of a file's collective is compared with LogGP's engine, so that each of its terms counts.
 COST_STAR, COST_SIZES = "bandwidth=100Gbps,latency=1us", ("1K", "64M")
-COST_OPTIONS: dict[str, Any] = {"overhead": "1us", "reduce_rate": "100Gbps"}
+COST_OPTIONS: tuple[dict[str, Any], ...] = ({"overhead": "0us"}, {"overhead": "1us", "reduce_rate": "100Gbps"})
 COST_TOLD = "1 us of overhead per message and adding at 100 Gb/s"
 SAME_COST, MAX_COST_RANKS = 1e-6, 256
 
@@ -236,7 +236,7 @@ def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
 
 
 def check_schedules(config: CheckConfig) -> Answer:
-    """Prove of each schedule that it does what its operation requires; the first that does not is named.
+    """Prove of each schedule that it does what its operation requires, and compare its stated cost with LogGP's.
 
     Raises
     ------
@@ -244,22 +244,23 @@ def check_schedules(config: CheckConfig) -> Answer:
         If a schedule cannot be read, or is wrong.
     """
     parts: list[Part] = []
-    rows = []
+    rows, code = [], 0
     for spec in (config.collective, *config.others):
         try:
-            line, row, said = _checked(spec, config.ranks)
+            line, row, said, same = _checked(spec, config.ranks)
         except CommsimError as error:
             if not config.others or spec in str(error):
                 raise
             raise type(error)(f"{spec}: {error}") from None
         rows.append(row)
         parts += [Lines([line]), *remarks(Remark("proof", one, needed=True) for one in said)]
+        code = code if same else 1
     specs = [config.collective, *config.others]
-    return Answer(parts, rows, {"collective": specs if config.others else config.collective})
+    return Answer(parts, rows, {"collective": specs if config.others else config.collective}, code=code)
 
 
-def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[str]]:
-    """Check one; return a line, the row, and remarks."""
+def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[str], bool]:
+    """Check one; return a line, the row, remarks, and whether a stated cost is LogGP's."""
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
     from commsim.scenario.collective_names import read_collective
@@ -281,38 +282,37 @@ def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[
         "method": method or report.method,
         "failure_probability": getattr(report, "failure_probability", None),
     }
-    return f"{name} on {counted(n_ranks, 'rank')}: {report}", row, [*read, *_about_cost(spec, n_ranks)]
+    told, same = _about_cost(spec, n_ranks)
+    return f"{name} on {counted(n_ranks, 'rank')}: {report}", row, [*read, *told], same
 
 
-def _about_cost(spec: str, n_ranks: int) -> list[str]:
-    """Compare the closed form of a file's collective with the flow engine on a star, as is tested for ours."""
+def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
+    """Compare the closed form of a file's collective with LogGP on a star; say whether it is that."""
     from commsim.core.spec import is_own_file
     from commsim.scenario.collective_names import collective_entry, load_schedule
 
     if n_ranks < 2 or not is_own_file(spec) or collective_entry(spec)[0].metadata["cost"] is None:
-        return []
+        return [], True
     if n_ranks > MAX_COST_RANKS:
-        return [f"cost= is compared with the flow engine on at most {MAX_COST_RANKS} ranks"]
+        return [f"cost= is compared with LogGP on at most {MAX_COST_RANKS} ranks"], True
     from commsim.engine.closed_form import closed_form
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
 
-    sizes = [parse_nccl_size(size, "size") for size in COST_SIZES]
     star = f"star:n_hosts={load_schedule(spec, n_ranks).n_participants},{COST_STAR}"
     ratios = []
-    for options in ({}, COST_OPTIONS):
-        scenario = scenario_of(spec, star, n_ranks=n_ranks, **options)
+    for options in COST_OPTIONS:
+        scenario = scenario_of(spec, star, n_ranks=n_ranks, engine="alpha-beta", **options)
         plan: Any = plan_of(scenario)
-        for result in solve(scenario, sizes).results:
+        for result in solve(scenario, [parse_nccl_size(size, "size") for size in COST_SIZES]).results:
             at = plan.at(result.size)
-            entry = collective_entry(spec)[0]
-            cost = closed_form(entry, at.network, at.paths.job, result.size, dict(at.parameters))
-            ratios.append(cost.time / result.time)
+            entry, job = collective_entry(spec)[0], at.paths.job
+            ratios.append(closed_form(entry, at.network, job, result.size, dict(at.parameters)).time / result.time)
     where = f"on {star}, {' and '.join(COST_SIZES)}, without and with {COST_TOLD}"
     if all(abs(ratio - 1) <= SAME_COST for ratio in ratios):
-        return [f"cost= is the time of the flow engine {where}"]
-    told = ", ".join(f"{ratio:.4g}" for ratio in ratios)
-    return [f"cost= DIFFERS from the flow engine: {told} times its time {where}; --engine closed-form gives cost="]
+        return [f"cost= is the time of LogGP (the alpha-beta engine) {where}"], True
+    told = f"{', '.join(f'{ratio:.4g}' for ratio in ratios)} times its time {where}"
+    return [f"cost= DIFFERS from LogGP (the alpha-beta engine): {told}; --engine closed-form gives cost="], False
 
 
 def save_schedule(config: SaveConfig) -> Answer:

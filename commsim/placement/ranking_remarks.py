@@ -261,8 +261,8 @@ def estimated(ranked: Sequence[Candidate]) -> list[Remark]:
     shared = [[link.score for link in one.links if len(link.jobs) > 1] for one in ranked]
     if all(not scores or min(scores) > 1 - 1e-9 for scores in shared):
         return []
-    told = "slowdowns are estimates, 0.9 to 1.3 times a simulation's in 80 of 100 clusters; --check simulates"
-    more = "jobs that lose different parts drift past each other, and the mean over all positions counts"
+    told = "slowdowns are estimates, mostly 0.9 to 1.3 times a simulation's (--check)"
+    more = "in 80 of 100 clusters; the mean over all positions counts, since jobs drift past each other"
     return [Remark("estimated", told, 0.3, details=more)]
 
 

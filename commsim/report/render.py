@@ -106,6 +106,7 @@ def _print_all(parts: Sequence[Part], verbose: bool) -> int:
             case Facts():
                 print_facts(part.values)
             case Lines():
+                taken += 0 if part.is_file else sum(line.startswith("# ") for line in part.texts)
                 for line in part.texts:
                     print_line(line, is_broken=not part.is_file)
             case Remarks() if verbose:

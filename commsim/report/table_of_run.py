@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS, meaning_of_size
-from commsim.core.remark import as_remarks
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
-from commsim.report.title_of_network import costs_in_title, software_costs
+from commsim.report.title_of_network import costs_in_title, software_costs, spreading_in_title
 from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ def parts_of(
         engines = f"{engines}, {told_transport(wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
+    costs += spreading_in_title(plan.network, solution.scenario.routing)
     costs += hashes_in_title(results)
     if not groups:
         costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
@@ -198,7 +199,8 @@ def parts_of(
 
             marked = any(result.counters.get("marks", 0) for result in results)
             queues = told_queues(wish.transport, plan.network, marked=marked)
-            parts.append(Lines([f"# {line}" for line in (*queues, *unmet(results, wish.transport))]))
+            said += as_remarks(queues, "queues")
+            said += [Remark("transport-unmet", line, needed=True) for line in unmet(results, wish.transport)]
         if verbose:
             from commsim.engine.ways.catalog import named
 
@@ -210,8 +212,9 @@ def parts_of(
 
 
 def met_by_packets(result: Result, whose: str = "") -> tuple[str, ...]:
-    """Return a line of what packets met with; `whose` they are, where the size does not say it."""
-    known = [f"{result.counters[name]:.0f} {words}" for name, words in PACKETS.items() if name in result.counters]
+    """Return a line of what packets met with, where some did; `whose` they are, where the size does not say it."""
+    met = {name: words for name, words in PACKETS.items() if result.counters.get(name, 0) or name == "packets"}
+    known = [f"{result.counters[name]:.0f} {words}" for name, words in met.items() if name in result.counters]
     queue = result.counters.get("peak_queue_bytes")
     known += [] if queue is None else [f"longest queue {queue:.0f} B"]
     return (f"# packets of {whose or f'{result.size:.0f} B'} : {', '.join(known)}",) if known else ()

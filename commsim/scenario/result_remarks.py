@@ -191,7 +191,7 @@ def of_switches(
     name = schedule.name
     if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
         return []
-    above = above_line_rate(network, results, "switches add, so each byte is sent once")
+    above = above_line_rate(network, results, "switches add")
     return [one.of(name) for one in (*above, *more)]
 
 

@@ -57,9 +57,9 @@ def test_spraying_goes_by_the_name_that_routing_has_for_it(commsim):
 
 def test_queues_of_a_fabric_that_pauses_have_no_limit(commsim):
     fabric = ("--topology", "star:n_hosts=4", "--size", "64KiB")
-    assert commsim("traffic", *fabric, "--preset", "roce").code == 0
+    assert commsim("traffic", *fabric, "--preset", "roce", "-v").code == 0
     assert "no window, queues without limit, round trip" in commsim.out
-    assert commsim("traffic", *fabric, "--queue", "1MiB").code == 0
+    assert commsim("traffic", *fabric, "--queue", "1MiB", "-v").code == 0
     assert "queue 1 MiB, marks from" in commsim.out
 
 

@@ -48,7 +48,7 @@ class SparsePlan(Plan):
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on: busbw above that of links, and costs of the software."""
-        own = above_line_rate(self.network, results, "blocks that are zero are not sent")
+        own = above_line_rate(self.network, results, "zeros are not sent")
         own += links_only(self.schedule.name, self.network)
         told = Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
         return told + [one.of(self.schedule.name) for one in own]

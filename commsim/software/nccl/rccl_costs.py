@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from commsim.core.machines.hardware import maker_of, read_hardware
+from commsim.core.machines.hardware import maker_of, read_hardware, transport_of
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import Network
 from commsim.core.network_queries import units
@@ -179,4 +179,4 @@ def _closed(pairs: Sequence[tuple[int, int]], path: tuple[int, ...], n: int) -> 
 
 def _plugin(network: Network) -> Plugin | None:
     """Return what the network below costs, measured with NCCL; None where it is not named."""
-    return costs().plugins.get(read_hardware(network.hardware).get("net", ""))
+    return costs().plugins.get(transport_of(network.hardware))

@@ -100,9 +100,9 @@ def test_what_a_library_runs_for_an_operation_is_one_collective(commsim, folder)
 
 def test_the_bounds_of_several_collectives_have_their_names(commsim):
     several = ("ring_all_reduce", "double_tree_all_reduce")
-    lines = [line for line in commsim(*STAR, *several, "--bound").out.splitlines() if "times the bound" in line]
+    lines = [line for line in commsim(*STAR, *several, "--bound", "-v").out.splitlines() if "times the bound" in line]
     assert [line.split(": ")[1] for line in lines] == list(several)
-    every = commsim(*STAR, "--operation", "all_gather", "--algorithm", "all", "--bound").out
+    every = commsim(*STAR, "--operation", "all_gather", "--algorithm", "all", "--bound", "-v").out
     assert "# bound: ring_all_gather: 64 KiB: at least" in every
     assert "# bound: 64 KiB: at least" in commsim(*STAR, "ring_all_reduce", "--bound").out
 
