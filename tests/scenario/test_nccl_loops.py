@@ -30,7 +30,7 @@ class Slow(ClosedFormPaths):
 
     def _looped(self, network, size, starts, framing):
         loops = self.known.loops
-        jobs = dict(zip(loops.n_loops, loops.jobs, strict=True))
+        jobs = {n: loops.build(n) for n in loops.n_loops}
 
         def time(where, n_loops, part):
             paths = FlowPaths(where, jobs[n_loops], self.routing, self.seed)
@@ -54,7 +54,7 @@ def nothing_is_known(monkeypatch):
 
 @pytest.mark.parametrize(("machines", "collective"), CALLS)
 def test_other_sizes_and_draws_have_the_times_of_simulations_that_share_nothing(machines, collective):
-    plan = prepare(collective, load_network(FABRIC.format(machines)))
+    plan = prepare(collective, load_network(FABRIC.format(machines)), routing="ecmp")
     for number in SIZES:
         size = int(number * unit_of(collective))
         at = plan.at(size)
@@ -71,18 +71,19 @@ def test_other_sizes_and_draws_have_the_times_of_simulations_that_share_nothing(
 
 @pytest.mark.parametrize(("machines", "collective"), CALLS)
 def test_loops_have_the_connections_of_the_whole_call(machines, collective):
-    plan = prepare(collective, load_network(FABRIC.format(machines))).at(16 * unit_of(collective))
+    plan = prepare(collective, load_network(FABRIC.format(machines)), routing="ecmp").at(16 * unit_of(collective))
     carriers = plan.paths.proof.carriers
     whole = set(zip(map(tuple, carriers.ends.tolist()), carriers.channel.tolist(), strict=True))
-    for job in plan.paths.known.loops.jobs:
-        transfers = job.schedule.expand()
-        lead = transfers[connections(job.schedule, transfers)[1]]
+    for n_loops in plan.paths.known.loops.n_loops:
+        schedule = plan.paths.known.loops.build(n_loops).schedule
+        transfers = schedule.expand()
+        lead = transfers[connections(schedule, transfers)[1]]
         ends = zip(lead["src"].tolist(), lead["dst"].tolist(), strict=True)
         assert set(zip(ends, lead["channel"].tolist(), strict=True)) <= whole
 
 
 def test_a_size_with_the_same_loops_and_a_draw_with_the_same_routes_are_not_simulated_again(monkeypatch):
-    plan = prepare("nccl_all_reduce:algorithm=nvls_tree", load_network(FABRIC.format(4)))
+    plan = prepare("nccl_all_reduce:algorithm=nvls_tree", load_network(FABRIC.format(4)), routing="ecmp")
     plan.at(2**29).paths.simulate(2**29, method="loops")
     assert len(TIMES) == 4  # of few loops and of more, on the network and on the reference
     monkeypatch.setattr(FlowPaths, "simulate", lambda *_, **__: pytest.fail("simulated again"))

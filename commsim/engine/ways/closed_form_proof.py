@@ -58,12 +58,6 @@ class Loops:
     n_loops: tuple[int, int]
     total: float
 
-    @property
-    def jobs(self) -> tuple[Job, Job]:
-        """The shorter jobs, built anew."""
-        few, more = self.n_loops
-        return self.build(few), self.build(more)
-
     def whole(self, few: float, more: float) -> float:
         """Return the time of all loops, from those of few and of more."""
         least, less = self.n_loops
