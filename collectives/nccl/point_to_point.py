@@ -16,7 +16,7 @@ NET_CHUNK, NVLINK_CHUNK, LL_LARGEST = 128 * KIB, 512 * KIB, 16 * KIB
 NET_CHANNEL_GBS = 14
 # Peers that a rank exchanges with at once; the others follow.
 BATCH = 8
-# Warps of a channel (640 threads), which are shared among these; and those of a share up to which as many send as receive.
+# Warps of a channel (640 threads), which are shared among these; up to how many of a share as many send as receive.
 WARPS, EVEN_WARPS = 20, 4
 # Steps of a connection's buffer, of which each holds a chunk.
 STEPS = 8

@@ -18,8 +18,8 @@ GPU_MAKERS = {
     "volta": "nvidia", "turing": "nvidia", "ampere": "nvidia", "ada": "nvidia", "hopper": "nvidia",
     "blackwell": "nvidia", "vega": "amd", "cdna1": "amd", "cdna2": "amd", "cdna3": "amd", "cdna4": "amd",
 }  # fmt: skip
-# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's; with a year,
-# its software up to then, else that of today; "ena" is TCP over the virtual NIC of AWS. "sharp" is
+# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's; with a
+# year, its software up to then, else today's; "ena" is TCP over the virtual NIC of AWS. "sharp" is
 # whether the fabric's switches reduce, and the library's plugin for that is enabled. "guessed" names facts and rates
 # that a file of a machine leaves open.
 FACTS: dict[str, tuple[str, ...]] = {
