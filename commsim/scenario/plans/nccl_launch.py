@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
 from collectives.nccl.launch import VERSION, Asked, launch
 from collectives.nccl.pieces import EQUAL
-from collectives.nccl.rules import cut, loops_of
+from collectives.nccl.rules import cut, first_loops, loops_of
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of
@@ -206,15 +206,17 @@ class NcclLaunch:
         total = min(map(loops_of, parts))
         if total < 2 * FEW_LOOPS[1] or total < (1 - EQUAL) * max(map(loops_of, parts)):
             return None
-        few, more = (
-            dataclasses.replace(
-                launch(dataclasses.replace(asked, loops=n), schedule.root),
-                name=schedule.name, operation=schedule.operation, root=schedule.root,
-            )
-            for n in FEW_LOOPS
-        )  # fmt: skip
-        jobs = dataclasses.replace(job, schedule=few), dataclasses.replace(job, schedule=more)
-        return Loops(jobs, FEW_LOOPS, max(map(loops_of, parts)))
+        every = dataclasses.replace(asked, n_bytes=0)  # of the size a schedule has its parts only
+
+        def build(n_loops: int) -> Job:
+            made = launch(dataclasses.replace(asked, loops=n_loops), schedule.root)
+            made = dataclasses.replace(made, name=schedule.name, operation=schedule.operation, root=schedule.root)
+            return dataclasses.replace(job, schedule=made)
+
+        def key(n_loops: int) -> Hashable:
+            return every, tuple(first_loops(part, n_loops) for part in parts), schedule.root
+
+        return Loops(build, key, FEW_LOOPS, max(map(loops_of, parts)))
 
     @property
     def site(self) -> Site:
