@@ -257,4 +257,4 @@ def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str
         close = difflib.get_close_matches(key, (*own, *DATA), n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(f"{entry.name} has no parameter {key!r}; {hint}known: {', '.join((*own, *DATA))}")
-    return rest, data(**read_arguments(data, of_data)) if of_data else None
+    return rest, data(**read_arguments(data, of_data, name=entry.name)) if of_data else None
