@@ -53,7 +53,7 @@ def test_a_group_of_one_costs_nothing(operation):
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send_recv", "send"])
 def test_without_contention_the_network_costs_what_the_closed_form_says(operation):
     group = (0, 2) if operation == "send" else (0, 1, 2, 4)
-    simulated = network_costs(STAR)(task(operation, group))
+    simulated = network_costs(STAR, overhead=0.0)(task(operation, group))
     # a message of the star crosses two links, of 1 us each
     assert simulated == pytest.approx(closed_form_costs(alpha=2e-6, bandwidth=12.5e9)(task(operation, group)))
 
@@ -64,7 +64,7 @@ def test_overheads_and_headers_cost_the_same_on_the_network_and_in_the_closed_fo
     packets = Framing(1000.0, 82.0)
     simulated = network_costs(STAR, overhead=5e-6, framing=packets)(one)
     assert simulated == pytest.approx(closed_form_costs(7e-6, 12.5e9, framing=packets)(one))
-    assert simulated > network_costs(STAR, overhead=5e-6)(one) > network_costs(STAR)(one)
+    assert simulated > network_costs(STAR, overhead=5e-6)(one) > network_costs(STAR, overhead=0.0)(one)
 
 
 def test_each_message_of_a_ring_has_packets_of_its_own():
@@ -79,9 +79,7 @@ def test_the_network_costs_are_those_of_a_run_of_the_group_alone():
     cost = network_costs(
         "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", algorithms={"all_reduce": "double_tree_all_reduce"}
     )
-    alone = predict(
-        "double_tree_all_reduce", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", 4e6, overhead="0us"
-    ).time
+    alone = predict("double_tree_all_reduce", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", 4e6).time
     assert cost(task("all_reduce")) == alone
     assert cost(task("all_reduce")) == alone
     assert 0 < cost(task("all_reduce", (0, 1), 0.0)) < alone
@@ -132,7 +130,7 @@ def test_a_density_is_said_once():
 def test_an_exchange_is_by_default_what_run_takes_for_it(network, operation):
     size = 0.0 if operation == "barrier" else 4e6
     cost = network_costs(network)
-    asked = scenario_of(None, network, operation=operation, overhead="0us")
+    asked = scenario_of(None, network, operation=operation)
     (found,) = solve(asked, [size]).results
     assert cost(task(operation, tuple(range(found.n_ranks)), size)) == found.time
     usual = {said for said in asked.remarks if said.code in ("usual", "gpus-unknown")}
