@@ -238,8 +238,6 @@ def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
 def check_schedules(config: CheckConfig) -> Answer:
     """Prove of each schedule that it does what its operation requires, and compare its stated cost with LogGP's.
 
-    The exit code is 1 where a file states another cost than LogGP's.
-
     Raises
     ------
     InputError
