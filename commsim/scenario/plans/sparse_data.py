@@ -189,6 +189,17 @@ class SparseData:
         """Return the ranks' mean density, that of their union, and the ratio of the two."""
         return self._at(size)[2]
 
+    def zeros(self, size: float) -> float:
+        """Return the part of all bytes that is zeros, sent before it is known what is not zero."""
+        if not self.form.only_data:
+            return 0.0
+        value_bytes = FLOAT if self._rows is None else self._rows[0].itemsize
+        parameters = {**self.parameters, **self.form.only_data}
+        least = self.form.transfer_bytes(self.schedule, self.occupancy(size), parameters, value_bytes).sum()
+        if self.n_drawn is not None:
+            least *= size / FLOAT / self._n_elements(size)
+        return float(max(0.0, 1 - least / self.messages(size).sum()))
+
     def _at(self, size: float) -> tuple[float, NDArray[np.float64], dict[str, float]]:
         if self._last is None or self._last[0] != size:
             occupancy_found = self.occupancy(size)
