@@ -164,9 +164,7 @@ def test_random_gpus_have_their_ranks_in_order_and_shuffled_ones_do_not(replay, 
 
 def test_contended_links_that_lose_part_of_their_rate_slow_jobs_more(replay, cluster_of):
     fluid = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1, 1.5)), seed=3)[0]
-    lossy = replay(
-        "fifo", pair(replay), replay.machines(cluster_of(3, 2, 1, 1.5), contended=0.5), seed=3
-    )[0]
+    lossy = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1, 1.5), contended=0.5), seed=3)[0]
     assert all(lossy[name].slowdown > fluid[name].slowdown for name in "ab")
 
 
