@@ -35,12 +35,12 @@ def test_exchanges_that_overlap_are_the_jobs_of_a_file_with_their_starts():
     ]  # fmt: skip
     jobs = prepare_jobs(Composition(tuple(entries), ()), load_network(NETWORK)).predict()[0]
     assert found.end[[0, 2, 3]] == pytest.approx([e.start + r.time for e, r in zip(entries, jobs, strict=True)], 1e-12)
-    assert found.end[0] > predict("ring_all_reduce", NETWORK, 1e8, n_ranks=8, overhead="0us").time * 1.4
+    assert found.end[0] > predict("ring_all_reduce", NETWORK, 1e8, n_ranks=8).time * 1.4
     assert links.n_shared == 2 + (found.start[3] < found.end[2])
 
 
 def test_what_shares_no_link_or_no_time_takes_what_it_takes_alone():
-    alone = predict("ring_all_reduce", NETWORK, 1e7, n_ranks=4, overhead="0us").time
+    alone = predict("ring_all_reduce", NETWORK, 1e7, n_ranks=4).time
     halves, links = run(exchange("a", "all_reduce", 1e7, ALL[:4]), exchange("b", "all_reduce", 1e7, ALL[4:]))
     assert halves.end == pytest.approx([alone, alone], 1e-9)
     in_turn, links = run(exchange("a", "all_reduce", 1e7, ALL[:4], duration=1e-3),

@@ -33,7 +33,7 @@ def test_a_step_of_8_ranks_takes_with_32_what_the_program_takes(tmp_path, launch
     ]
     network = f"star:n_hosts=32,bandwidth={rate}"
     whole, timeline, waits = retimed(files, network, factor=4)
-    first, second = (predict("ring_all_reduce", network, size, n_ranks=32, overhead="0us").time for size in (8e6, 4e6))
+    first, second = (predict("ring_all_reduce", network, size, n_ranks=32).time for size in (8e6, 4e6))
     begins = max(c[0] for c in computes)
     ends = begins + first
     ends = max(ends, max(c[0] + c[1] for c in computes)) + second
@@ -63,9 +63,8 @@ def test_a_profile_of_one_rank_stands_for_all_and_other_groups_are_repeated(tmp_
     assert [t.group for t in tasks if t.operation == "reduce_scatter"] == [
         tuple(range(0, 16, 2)), tuple(range(1, 16, 2))
     ]  # fmt: skip
-    alone = [predict("ring_all_reduce", "star:n_hosts=16,bandwidth=10Gbps", 2e6, n_ranks=2, overhead="0us").time,
-             predict("ring_reduce_scatter", "star:n_hosts=16,bandwidth=10Gbps", 8e6, n_ranks=8,
-                 overhead="0us").time]  # fmt: skip
+    alone = [predict("ring_all_reduce", "star:n_hosts=16,bandwidth=10Gbps", 2e6, n_ranks=2).time,
+             predict("ring_reduce_scatter", "star:n_hosts=16,bandwidth=10Gbps", 8e6, n_ranks=8).time]  # fmt: skip
     assert waits.exposed == pytest.approx(sum(alone), 1e-6)
     assert timeline.iteration_time == pytest.approx(0.006 + sum(alone), 1e-6)
 
@@ -128,10 +127,8 @@ def test_exchanges_of_deepep_are_known_by_name_and_overlap_computation(tmp_path)
         whole, timeline, waits = retimed([file], network, sizes=("dispatch=8MB", "combine=16MB"))
         members = {t.name: t.group for t in whole.graph.tasks if t.operation and 0 in t.group}
         assert set(members.values()) == {tuple(range(8))}
-        dispatch, combine = (
-            predict("pairwise_all_to_all", network, size, n_ranks=8, overhead="0us").time for size in (8e6, 16e6)
-        )
-        notify = predict("dissemination_barrier", network, 0, n_ranks=8, overhead="0us").time
+        dispatch, combine = (predict("pairwise_all_to_all", network, size, n_ranks=8).time for size in (8e6, 16e6))
+        notify = predict("dissemination_barrier", network, 0, n_ranks=8).time
         assert (dispatch + notify < 0.004) is hidden
         waited = max(0.0, dispatch + notify - 0.004) + combine
         assert waits.exposed == pytest.approx(waited, 1e-6)

@@ -36,6 +36,6 @@ def test_what_is_printed_is_what_run_predicts(tmp_path, capfd, n_ranks, network,
     rows = {row["size_B"]: row for row in found if row["operation"] == OPERATIONS[name]}
     for size, time in printed:
         whole = float(size) * (1 if name == "Bcast" else n_ranks)
-        predicted = cs.predict(rows[whole]["algorithm"], network, whole, n_ranks=n_ranks, overhead="0us").time
+        predicted = cs.predict(rows[whole]["algorithm"], network, whole, n_ranks=n_ranks).time
         assert float(time) == pytest.approx(predicted, rel=1e-9)
         assert rows[whole]["time_s"] == pytest.approx(predicted, rel=1e-9)

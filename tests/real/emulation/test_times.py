@@ -49,7 +49,7 @@ def calls(*made, late=()):
 def test_a_collective_by_itself_takes_what_is_predicted(collective, network, size):
     operation = cs.COLLECTIVES[collective.partition(":")[0]].metadata["operation"]
     found = cs.emulate(calls((operation, tuple(range(8)), collective, size)), network, 8)
-    predicted = cs.predict(collective, network, size, n_ranks=8, overhead="0us")
+    predicted = cs.predict(collective, network, size, n_ranks=8)
     assert found.time == pytest.approx(predicted.time, rel=1e-9)
     assert found.link_bytes == pytest.approx(predicted.link_bytes, rel=1e-9)
 
@@ -76,7 +76,7 @@ def test_collectives_that_overlap_take_what_jobs_of_a_file_take(made, leave):
         ),
         (),
     )
-    together = cs.solve(cs.scenario_of(None, THIN, jobs=jobs, overhead="0us"))
+    together = cs.solve(cs.scenario_of(None, THIN, jobs=jobs))
     for (_, members, _, _), result, start in zip(made, together.results, starts, strict=True):
         end = max(record.end for record in found.records if record.rank in members)
         assert end - start == pytest.approx(result.time, rel=1e-9)
@@ -101,7 +101,7 @@ def test_a_message_beside_a_collective_takes_what_it_takes_as_a_job():
     jobs = Composition(
         (JobEntry("a", "ring_all_reduce", ring, 1e6), JobEntry("b", "binomial_broadcast", (2, 6), 5e5, 20e-6)), ()
     )
-    reduced, message = cs.solve(cs.scenario_of(None, THIN, jobs=jobs, overhead="0us")).results
+    reduced, message = cs.solve(cs.scenario_of(None, THIN, jobs=jobs)).results
     end = {record.operation: record.end for record in found.records}
     assert end["all_reduce"] == pytest.approx(reduced.time, rel=1e-9)
     assert end["receive"] == pytest.approx(20e-6 + message.time, rel=1e-9)
@@ -127,7 +127,7 @@ def test_ranks_that_leave_when_their_part_is_over_let_the_next_collective_begin_
         for _ in range(3):
             rank.wait([rank.post(Collective("broadcast", members, 0, 1e5, algorithm="chain_broadcast:n_chunks=4"))])
 
-    one = cs.predict("chain_broadcast:n_chunks=4", STAR, 1e5, overhead="0us").time
+    one = cs.predict("chain_broadcast:n_chunks=4", STAR, 1e5).time
     assert cs.emulate(program, STAR, 8).time == pytest.approx(3 * one, rel=1e-9)
     own = cs.emulate(program, STAR, 8, leave="own")
     assert one < own.time < 2 * one
