@@ -14,9 +14,8 @@ from commsim.core.frames import frame_of
 from commsim.core.own_files import Code
 
 from .config import Config
-from .goal import Goal, read_goal
 from .points import points
-from .price import Line, Prices, total
+from .price import Goal, Line, Prices, read_goal, total
 from .specs import network_spec
 
 if TYPE_CHECKING:

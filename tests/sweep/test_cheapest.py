@@ -11,9 +11,8 @@ from commsim.report.render import print_parts
 from commsim.sweep import run_sweep
 from commsim.sweep.cheapest import Offer, rank_offers, read_bills
 from commsim.sweep.config import read_config
-from commsim.sweep.goal import Goal, read_goal
 from commsim.sweep.points import points
-from commsim.sweep.price import Line, Prices, read_prices, total
+from commsim.sweep.price import Goal, Line, Prices, read_goal, read_prices, total
 from commsim.sweep.table import read_table
 
 RATES, SIZES = ("100Gbps", "200Gbps", "400Gbps"), ("1KiB", "1MiB")

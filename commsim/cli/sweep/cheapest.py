@@ -12,8 +12,7 @@ from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.sweep.cheapest import Offer
-    from commsim.sweep.goal import Goal
-    from commsim.sweep.price import Prices
+    from commsim.sweep.price import Goal, Prices
 
 MAX_ROWS = 40
 _COUNTED = (("nic", "port"), ("cable",), ("switch",))
