@@ -78,6 +78,11 @@ def _register(build: Callable[P, Network], **metadata: Any) -> Callable[P, Netwo
     return named
 
 
+def largest() -> tuple[int, int]:
+    """Return the most nodes and links of a network that are built here: see :func:`at_most`."""
+    return _LARGEST.get()
+
+
 def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
     """Refuse a network that no memory holds, before it is allocated.
 
@@ -94,7 +99,7 @@ def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
         If there would be more than ``MAX_NODES`` nodes or ``MAX_LINKS`` directed links, or more than
         :func:`at_most` allows.
     """
-    most_nodes, most_links = _LARGEST.get()
+    most_nodes, most_links = largest()
     if n_nodes > most_nodes or n_links > most_links:
         raise InputError(
             f"{name} would have {n_nodes} nodes and {n_links} links; at most {most_nodes} and {most_links} are built"
