@@ -77,9 +77,13 @@ def is_out(table: str, site: Site) -> bool:
         Where it was measured.
     """
     sections = {f"{'pcie' if site.pcie else 'primitives'}.{site.setting.gpu}", f"primitives.{site.setting.gpu}"}
-    if site.network:
-        sections.add(f"plugin.{site.network}")
+    if site.network:  # software of another year has constants of the same tables
+        sections |= {section for section in TABLES if _without_year(section) == f"plugin.{_without_year(site.network)}"}
     return operator_of(table) not in {operator_of(name) for section in sections for name in TABLES.get(section, ())}
+
+
+def _without_year(name: str) -> str:
+    return name.partition("-")[0]
 
 
 def classes_of(site: Site) -> list[str]:

@@ -18,13 +18,26 @@ GPU_MAKERS = {
     "volta": "nvidia", "turing": "nvidia", "ampere": "nvidia", "ada": "nvidia", "hopper": "nvidia",
     "blackwell": "nvidia", "vega": "amd", "cdna1": "amd", "cdna2": "amd", "cdna3": "amd", "cdna4": "amd",
 }  # fmt: skip
-# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's. "sharp" is
+# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's; with a
+# year, its software up to then, else today's; "ena" is TCP over the virtual NIC of AWS. "sharp" is
 # whether the fabric's switches reduce, and the library's plugin for that is enabled. "guessed" names facts and rates
 # that a file of a machine leaves open.
 FACTS: dict[str, tuple[str, ...]] = {
     "gpu": tuple(GPU_MAKERS),
     "cpu": ("intel", "amd", "arm", "other"),
-    "net": ("infiniband", "roce", "spectrum-x", "uec", "efa", "slingshot", "tcpx", "tcpxo", "sockets"),
+    "net": (
+        "infiniband",
+        "roce",
+        "spectrum-x",
+        "uec",
+        "efa",
+        "slingshot",
+        "slingshot-2025",
+        "tcpx",
+        "tcpxo",
+        "ena",
+        "sockets",
+    ),
     "gpudirect": ("yes", "no"),
     "sharp": ("on", "off"),
     "guessed": ("gpu", "nic", "gpu+nic"),
@@ -36,7 +49,7 @@ SPREADING: Mapping[str, str] = {
     "spectrum-x": "adaptive routing of each packet, reordered by the NIC: NVIDIA, Spectrum-X",
     "uec": "packet spraying: Ultra Ethernet Specification 1.0",
     "efa": "SRD sprays packets: Shalev, Ayoub, Bshara and Sabbag, IEEE Micro 2020",
-    "slingshot": "adaptive routing of each packet: De Sensi et al., SC 2020",
+    **dict.fromkeys(("slingshot", "slingshot-2025"), "adaptive routing of each packet: De Sensi et al., SC 2020"),
 }
 # What software takes a network for that it has no name of its own for.
 TRANSPORTS: Mapping[str, str] = {"spectrum-x": "roce", "uec": "roce"}
