@@ -99,7 +99,7 @@ def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
         If there would be more than ``MAX_NODES`` nodes or ``MAX_LINKS`` directed links, or more than
         :func:`at_most` allows.
     """
-    most_nodes, most_links = largest()
+    most_nodes, most_links = _LARGEST.get()
     if n_nodes > most_nodes or n_links > most_links:
         raise InputError(
             f"{name} would have {n_nodes} nodes and {n_links} links; at most {most_nodes} and {most_links} are built"

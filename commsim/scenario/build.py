@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.core.kept import Kept
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, Placement
 from commsim.core.registry import service
@@ -16,6 +16,7 @@ from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import split_spec
 from commsim.core.units import counted
+from commsim.kept import Kept
 from commsim.scenario.collective_names import collective_entry, load_schedule
 from commsim.scenario.good_parameters import PARTITIONS
 from commsim.scenario.inputs import PACKED, load_network
@@ -122,18 +123,16 @@ def _with_software(collective: str | Schedule, network: Network) -> tuple[Networ
 
 def plan_collective(scenario: Scenario) -> Plan:
     """Return the plan of a scenario's collective; that of a call of NCCL is kept for the same question again."""
-    key = _as_named(scenario)
-    if key is None:
-        return _planned(scenario)
-    _, plan = PLANS.get(key, lambda: (scenario.network, _planned(scenario)))
-    return dataclasses.replace(plan, _at={}, _bounds={})  # what is found at sizes takes memory, and is not kept
-
-
-def _planned(scenario: Scenario) -> Plan:
-    return prepare(
-        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
+    make = functools.partial(
+        prepare, scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
         assume_programmable=scenario.assume_programmable, **scenario.placing,
     )  # fmt: skip
+    is_named = isinstance(scenario.collective, str) and "ccl" in scenario.collective
+    key = _as_named(scenario) if is_named else None
+    if key is None:
+        return make()
+    _, plan = PLANS.get(key, lambda: (scenario.network, make()))
+    return dataclasses.replace(plan, _at={}, _bounds={})  # what is found at sizes takes memory, and is not kept
 
 
 def _as_named(scenario: Scenario) -> Hashable:

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError, cut, located
-from commsim.core.kept import Kept
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.own_files import own_entry
@@ -18,6 +17,7 @@ from commsim.core.units import counted
 from commsim.files.fields import Fields
 from commsim.files.network_file import read_network
 from commsim.files.whole_files import SUFFIXES
+from commsim.kept import Kept
 from commsim.limits import may_open_files
 from topologies import TOPOLOGIES, largest
 

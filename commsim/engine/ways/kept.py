@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.kept import Kept
 from commsim.core.network import Network
+from commsim.kept import Kept
 from commsim.routing.routing import Routes
 
 # Times, 100 bytes each; proofs, a few megabytes each for a thousand GPUs; and digests of networks.
