@@ -32,7 +32,9 @@ class KeptPasses:
         self._about = {"steps": calibration.mark_of_steps, "machine": machine_name(calibration.transport)}
 
     def go_on(self) -> int:
-        """Take over the passes that are kept, on all ranks; return their number, 0 where they are of another machine or of other steps.
+        """Take over the passes that are kept, on all ranks; return their number.
+
+        It is 0 where they are of another machine or of other steps.
 
         Raises
         ------
