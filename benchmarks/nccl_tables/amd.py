@@ -75,7 +75,8 @@ def _lines(path: Path) -> Iterator[dict[str, str]]:
 def network(gpu: str, n_ranks: int) -> str:
     """Return the topology of a table's machines."""
     if n_ranks > 8:
-        return f"{gpu}@star:machines={n_ranks // 8}"
+        year = ":net=slingshot-2025" * (gpu == "mi250x")  # its table is of January 2025
+        return f"{gpu}{year}@star:machines={n_ranks // 8}"
     if n_ranks == 8:
         return gpu
     links = f"{LINK_GBS[gpu] * (n_ranks - 1):g}GB/s"

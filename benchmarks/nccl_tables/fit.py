@@ -37,21 +37,21 @@ TABLES = {
     ),
     "primitives.blackwell": (
         "aic_b200_1x8_ar_2275", "aic_b200_1x8_ag_2275", "aic_gb200_1x4_rs_2292", "aic_gb200_1x4_a2a_2292",
-        "gb300_1x4_ar_nvls",
+        "aic_b300_1x8_a2a_2292", "gb300_1x4_ar_nvls",
     ),
-    "pcie.blackwell": ("aic_rtx_pro_6000_1x8_ar_2292",),
+    "pcie.blackwell": ("aic_rtx_pro_6000_1x8_ar_2292", "aic_rtx_pro_6000_1x8_a2a_2292"),
     "plugin.infiniband": ("mn5_h100_4x4_ar_ring", "mn5_h100_4x4_ar_tree", "mn5_h100_16x4_ar_tree"),
     "plugin.roce": ("rtx6000d_2x8_a2a_c1",),
-    "plugin.slingshot": ("alps_gh200_8x4_ar", "alps_gh200_32x4_ar"),
+    "plugin.slingshot-2025": ("alps_gh200_8x4_ar", "alps_gh200_32x4_ar"),
     "plugin.efa": ("aws_p4de_2x8_ar",),
     "plugin.efa2": ("aws_p5_2x8_ar",),
     "plugin.efa_staged": ("aws_t4_2x1_efa_ar", "aws_p3dn_2x8_ar_ring"),
-    "plugin.sockets": ("aws_t4_2x1_tcp_ar",),
+    "plugin.ena": ("aws_t4_2x1_tcp_ar",),
     "plugin.tcpx": ("gcp_a3_2x8_ar_tcpx",),
     "plugin.tcpxo": ("gcp_a3mega_2x8_ar",),
 }  # fmt: skip
 # What is fitted of a network besides latencies and efficiencies.
-MORE = {"slingshot": ("announce",), "roce": ("post", "exchange"), "efa_staged": ("copy",), "sockets": ("copy",)}
+MORE = {"slingshot-2025": ("announce",), "roce": ("post", "exchange"), "efa_staged": ("copy",), "ena": ("copy",)}
 # What is not: of Simple over InfiniBand only rows of 512 MiB depend, so that NCCL's own 14 us stay (tuning.cc). Over
 # sockets the CPU's copies bound a rank, long before the NIC; what TCP leaves of slow ports is measured (nccl_real.md).
 # P5's large calls wait for NVLink SHARP and not for EFA, so that its NICs are taken whole. What the headers of
@@ -59,7 +59,7 @@ MORE = {"slingshot": ("announce",), "roce": ("post", "exchange"), "efa_staged": 
 # Blackwell: no table of Hopper has fewer than eight heads.
 LESS = {
     "infiniband": ("hop_simple", "efficiency"), "roce": ("efficiency",), "efa2": ("efficiency",),
-    "slingshot": ("efficiency",), "sockets": ("efficiency",), "hopper": ("nvls_loop",),
+    "slingshot-2025": ("efficiency",), "ena": ("efficiency",), "hopper": ("nvls_loop",),
 }  # fmt: skip
 # Smallest size that a section is fitted on of a table: with NVLink SHARP every call of two P5 from there on. Calls of
 # one machine have chunks of 64 KiB up to 512 MiB, which do not tell what a head costs from what a byte costs.

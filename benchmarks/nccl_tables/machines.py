@@ -49,8 +49,9 @@ PCIE_GBS = {"PCIe3": 12.0, "PCIe4": 24.0, "PCIe5": 48.0}
 # NICs in GB/s where the words give none: what the generation's machines have.
 USUAL_NIC_GBPS = {"volta": 100.0, "ampere": 200.0, "hopper": 400.0, "blackwell": 400.0}
 NETWORKS = (
-    ("fastrak", "tcpxo"), ("tcpxo", "tcpxo"), ("tcpx", "tcpx"), ("tcp socket", "sockets"), ("efa", "efa"),
-    ("slingshot", "slingshot"), ("roce", "roce"), ("infiniband", "infiniband"), ("rdma", "roce"),
+    ("fastrak", "tcpxo"), ("tcpxo", "tcpxo"), ("tcpx", "tcpx"), ("(ena)", "ena"), ("tcp socket", "sockets"),
+    ("efa", "efa"),
+    ("slingshot", "slingshot-2025"), ("roce", "roce"), ("infiniband", "infiniband"), ("rdma", "roce"),
 )  # fmt: skip
 TRAYS_OF_A_RACK = 18
 # NICs of a host and Gb/s of each where the index does not say it and the operator does: CoreWeave's A100 hosts have

@@ -27,9 +27,9 @@ SEVERAL = "of these on several machines"
 ONE = "one machine, or one rack of NVLink"
 CLOUD = "several machines, transports of clouds (EFA, TCPX, TCPXO, sockets)"
 BETWEEN = {
-    **dict.fromkeys(("efa", "efa2", "efa3", "efa_staged", "tcpx", "tcpxo", "sockets"), CLOUD),
+    **dict.fromkeys(("efa", "efa2", "efa3", "efa_staged", "tcpx", "tcpxo", "ena", "sockets"), CLOUD),
     "infiniband": "several machines, InfiniBand", "roce": "several machines, RoCE",
-    "slingshot": "several machines, Slingshot",
+    **dict.fromkeys(("slingshot", "slingshot-2025"), "several machines, Slingshot"),
 }  # fmt: skip
 MEDIAN_LARGE, MEDIAN_SMALL, NINETIETH = 0.10, 0.20, 0.30
 

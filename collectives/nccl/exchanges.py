@@ -18,20 +18,22 @@ CHANNELS = 16
 NIC = 50e9
 
 
-def cut_message(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None) -> tuple[Message, int]:
+def cut_message(
+    n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0
+) -> tuple[Message, int]:
     """Return how a message of so many bytes is sent, and how many peers are served at once."""
     many, n = machines is not None and len(machines) > 1, CHANNELS if channels is None else channels
     least, most = peer_channels(n, n_ranks, NIC if many else None)
-    sent = message(n_bytes, least, most, network=many, many_nodes=many)
+    sent = message(n_bytes, least, most, network=many, many_nodes=many, buffer=buffer)
     return sent, max(1, BATCH * n // sent.n_channels)
 
 
 def all_to_all_cost(
     n_ranks: int, size: float, link: LogGP, channels: int | None = None, version: str = VERSION,  # noqa: ARG001
-    n_bytes: int = SIZE, machines: Machines | None = None,
+    n_bytes: int = SIZE, machines: Machines | None = None, buffer: int = 0,
 ) -> float:  # fmt: skip
     """Cost of batches one after the other, each of some peers that are served together."""
-    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines)
+    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines, buffer)
     batches = [min(at_once, n_ranks - first) for first in range(0, n_ranks, at_once)]
     part = link.o + size / (n_ranks * sent.n_channels * link.B)
     peers = [n - (i == 0) for i, n in enumerate(batches)]  # the first one has the rank itself
@@ -41,7 +43,7 @@ def all_to_all_cost(
 @collective("all_to_all", cost=all_to_all_cost, needs=("nccl",))
 def nccl_all_to_all(
     n_ranks: int, channels: int | None = None, version: str = VERSION, n_bytes: int = SIZE,  # noqa: ARG001
-    machines: Machines | None = None,
+    machines: Machines | None = None, buffer: int = 0,
 ) -> Schedule:  # fmt: skip
     """All-to-all of NCCL, C parts of each message, all peers at once: (p-1)(C o + S/(pB)) + L seconds.
 
@@ -57,6 +59,8 @@ def nccl_all_to_all(
         Size of the array; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
         Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
+    buffer : int, bytes
+        Buffer of a connection with Simple (``NCCL_BUFFSIZE``), which holds eight chunks; 0 for NCCL's own.
 
     Returns
     -------
@@ -68,12 +72,14 @@ def nccl_all_to_all(
     ----------
     NCCL 2.30.7, ``src/enqueue.cc``; the rules are in :mod:`collectives.nccl.point_to_point`.
     """
-    return exchange_all(n_ranks, channels, n_bytes, machines)
+    return exchange_all(n_ranks, channels, n_bytes, machines, buffer)
 
 
-def exchange_all(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None) -> Schedule:
+def exchange_all(
+    n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0
+) -> Schedule:
     """Build an all-to-all; parameters are those of :func:`nccl_all_to_all`."""
-    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines)
+    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines, buffer)
     parts = sent.n_channels
     p = Program(n_ranks, n_chunks=n_ranks * parts)
     rank, part = (axis.ravel() for axis in np.meshgrid(np.arange(n_ranks), np.arange(parts), indexing="ij"))
@@ -88,17 +94,17 @@ def exchange_all(n_ranks: int, channels: int | None, n_bytes: int, machines: Mac
 
 def send_recv_cost(
     n_ranks: int, size: float, link: LogGP, channels: int | None = None, version: str = VERSION,  # noqa: ARG001
-    n_bytes: int = SIZE, machines: Machines | None = None,
+    n_bytes: int = SIZE, machines: Machines | None = None, buffer: int = 0,
 ) -> float:  # fmt: skip
     """Cost of the parts of one message, side by side."""
-    parts = cut_message(n_ranks, channels, n_bytes, machines)[0].n_channels
+    parts = cut_message(n_ranks, channels, n_bytes, machines, buffer)[0].n_channels
     return parts * link.o + size / link.B + link.L if n_ranks > 1 else 0.0
 
 
 @collective("send_recv", cost=send_recv_cost, needs=("nccl",))
 def nccl_send_recv(
     n_ranks: int, channels: int | None = None, version: str = VERSION, n_bytes: int = SIZE,  # noqa: ARG001
-    machines: Machines | None = None,
+    machines: Machines | None = None, buffer: int = 0,
 ) -> Schedule:  # fmt: skip
     """Send to the next rank and receive from the previous one by NCCL, in C parts: C o + L + S/B seconds.
 
@@ -114,6 +120,8 @@ def nccl_send_recv(
         Size of the message; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
         Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
+    buffer : int, bytes
+        Buffer of a connection with Simple (``NCCL_BUFFSIZE``), which holds eight chunks; 0 for NCCL's own.
 
     Returns
     -------
@@ -124,12 +132,12 @@ def nccl_send_recv(
     ----------
     NCCL 2.30.7, ``src/enqueue.cc``; the rules are in :mod:`collectives.nccl.point_to_point`.
     """
-    return send_next(n_ranks, channels, n_bytes, machines)
+    return send_next(n_ranks, channels, n_bytes, machines, buffer)
 
 
-def send_next(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None) -> Schedule:
+def send_next(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0) -> Schedule:
     """Build a send-receive; parameters are those of :func:`nccl_send_recv`."""
-    parts = cut_message(n_ranks, channels, n_bytes, machines)[0].n_channels
+    parts = cut_message(n_ranks, channels, n_bytes, machines, buffer)[0].n_channels
     p = Program(n_ranks, n_chunks=parts)
     rank, part = (axis.ravel() for axis in np.meshgrid(np.arange(n_ranks), np.arange(parts), indexing="ij"))
     p.copy(part, src=rank, dst=(rank + 1) % n_ranks, channel=part, dst_buffer=OUTPUT)

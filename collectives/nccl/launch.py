@@ -238,6 +238,10 @@ def _trees(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
         both = node_trees(len(units))
         for channel in range(len(parts)):
             nodes = both[int(channel >= (call.n_channels + 1) // 2)]
+            if asked.rings == "mesh":  # the chain through a machine is that of the channel's ring
+                chains = [mesh_order((unit,), channel, asked.cycles).tolist() for unit in units]
+                trees.append(Tree(over_machines(chains, nodes, 0, n), channel))
+                continue
             place = leaving(len(units[0]), channel, asked.rails)
             trees.append(Tree(over_machines(units, nodes, place, n), channel))
     # A head returns sums by the connections on which it gives to other heads: NCCL has other warps for it.

@@ -16,6 +16,10 @@ NET_CHUNK, NVLINK_CHUNK, LL_LARGEST = 128 * KIB, 512 * KIB, 16 * KIB
 NET_CHANNEL_GBS = 14
 # Peers that a rank exchanges with at once; the others follow.
 BATCH = 8
+# Warps of a channel (640 threads), which are shared among these; up to how many of a share as many send as receive.
+WARPS, EVEN_WARPS = 20, 4
+# Steps of a connection's buffer, of which each holds a chunk.
+STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,23 @@ def peer_channels(n_channels: int, n_ranks: int, nic: float | None = None) -> tu
     return least, most
 
 
-def message(n_bytes: int, least: int, most: int, *, network: bool, many_nodes: bool, nvlink: bool = True) -> Message:
+def receiving_warps(n_peers: int) -> int:
+    """Return the warps of a channel that receive: those of a peer's share, for each that is served at once but itself.
+
+    Parameters
+    ----------
+    n_peers : int
+        Peers that a rank has messages for, itself among them; a single one is not itself.
+    """
+    served = min(n_peers, BATCH)
+    share = WARPS // served
+    each = share // 2 if share <= EVEN_WARPS else (share - 1) // 2
+    return each * (served - 1 if 1 < n_peers <= BATCH else served)
+
+
+def message(
+    n_bytes: int, least: int, most: int, *, network: bool, many_nodes: bool, nvlink: bool = True, buffer: int = 0
+) -> Message:  # fmt: skip
     """Cut one message.
 
     A part has at least half a chunk (on one node an eighth), and at most one chunk (32) unless all channels are used.
@@ -88,8 +108,11 @@ def message(n_bytes: int, least: int, most: int, *, network: bool, many_nodes: b
         Whether the communicator has several nodes.
     nvlink : bool
         Whether all GPUs of a node are joined by NVLink.
+    buffer : int, bytes
+        Buffer of a connection with Simple, which holds eight chunks; 0 for NCCL's own, which is large enough.
     """
     step = NVLINK_CHUNK if nvlink and not many_nodes else NET_CHUNK
+    step = min(step, buffer // STEPS) if buffer else step
     if n_bytes == 0:
         return Message(0, 1, "ll", LL_LARGEST)
     smallest, largest = (step // 2, step) if many_nodes else (step // 8, step * 32)

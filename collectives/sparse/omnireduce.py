@@ -100,8 +100,9 @@ def streamed(schedule: Schedule, occupancy: AnyOccupancy, parameters: Mapping[st
 
 
 @collective(
-    "all_reduce", needs=("aggregators",), cost=omnireduce_cost, sparse=SparseForm(blocks, block=BLOCK, sends=streamed)
-)
+    "all_reduce", needs=("aggregators",), cost=omnireduce_cost,
+    sparse=SparseForm(blocks, block=BLOCK, sends=streamed, only_data={"slots": 0}),
+)  # fmt: skip
 def omnireduce(
     n_ranks: int,
     n_aggregators: int | None = None,

@@ -49,7 +49,11 @@ class Config(WithJson):
     """All flags of ``commsim calibrate``."""
 
     backend: str = flag(choices=BACKENDS, default="mpi", help="library that carries the messages")
-    output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
+    output: str | None = flag(
+        "-o",
+        metavar="FILE",
+        help="network file to write: .toml, .json or .npz; goes on from FILE.passes.json",
+    )
     passes: int = flag(
         metavar="N", default=10, help="number of timings of each step; more are made if other programs disturb them"
     )
@@ -71,18 +75,24 @@ def _calibrate(config: Config) -> Answer:
     with session(config.backend, min_ranks=2) as transport:
         from commsim.files.store import save
         from commsim.real.calibrate import Calibration
+        from commsim.real.kept_passes import KeptPasses
 
         before = disturbances(transport)
         calibration = Calibration(transport)
-        progress = _progress(transport, "calibrate", config.passes, " or more")
-        calibration.run(config.passes, lambda: progress(0.0), progress)
+        kept = KeptPasses(calibration, config.output) if config.output else None
+        n_kept = kept.go_on() if kept else 0
+        progress = _progress(transport, "calibrate", max(1, config.passes - n_kept), " or more")
+        calibration.run(config.passes, lambda: progress(0.0), progress, kept.write if kept else lambda: None)
         network = calibration.network()
         if transport.rank:
             return Answer()
         assert network.curves is not None
         said, written = _quality(calibration, network.curves), list[str]()
-        if config.output:
+        if n_kept:
+            said.insert(0, f"{n_kept} of these passes were kept by a calibration that was cut off")
+        if config.output and kept:
             save(network, config.output)
+            kept.remove()
             written = [f"written to {config.output}"]
         title = f"{network.name}, time of single steps (us), each rank's memory just written"
         disturbed = [Remark("disturbed", one, needed=True) for one in before]

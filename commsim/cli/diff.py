@@ -113,7 +113,7 @@ def _schedules(config: Config) -> Answer:
     said, differs = compare_schedules(read_schedule(config.a), read_schedule(config.b))
     cells = [[name, _word(x), _word(y)] for name, (x, y) in [*differs.items()][:MAX_LISTED]]
     title = "sent: parts of the size, by sender and receiver"
-    parts: list[Part] = [*comments([f"A: {config.a}", f"B: {config.b}", said])]
+    parts: list[Part] = [*comments([f"A: {config.a}, B: {config.b}", said])]
     parts += [Table(["what", "A", "B"], cells, title)] if cells else []
     if len(differs) > MAX_LISTED:
         parts += comments([f"{len(differs) - MAX_LISTED} more differences; --json has all"])
@@ -134,7 +134,7 @@ def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:
 
 def _pairs(found: Difference, a: str, b: str) -> list[Part]:
     """Return what the two are, the pairs of equal configuration, and the rows that only one has."""
-    files = [f"A: {a}", f"B: {b}"]
+    files = [f"A: {a}, B: {b}"]
     files += [f"{name}: A {_flag(of[0])}, B {_flag(of[1])}" for name, of in found.differs.items()]
     keys = [name for name in found.pairs[0] if name not in ("a", "b", "time_ratio")]
     every = dict.fromkeys(keys, found.pairs) | {"asked": (*found.pairs, *found.only_a, *found.only_b)}
@@ -181,7 +181,9 @@ def _of_steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Table:
 
 
 def _changed(found: Difference) -> list[str]:
-    """Say which collectives are faster, slower or as fast in B, over all their sizes."""
+    """Say which collectives are faster, slower or as fast in B, over all their sizes; a single row says it itself."""
+    if len(found.pairs) < 2:
+        return []
     ratios: dict[str, list[float]] = {}
     for one in found.pairs:
         if one.get("collective") and one["time_ratio"]:

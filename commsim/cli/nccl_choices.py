@@ -230,6 +230,7 @@ class Config(Hashes, Faults, Placing, WithJson):
     min_ctas: str | None = flag(metavar="N", help="least number of channels of a call (NCCL_MIN_CTAS)")
     max_ctas: str | None = flag(metavar="N", help="largest number of channels of a call (NCCL_MAX_CTAS)")
     buffer: str | None = flag(metavar="SIZE", help="buffer of a connection with Simple (NCCL_BUFFSIZE)")
+    socket_threads: str | None = flag(metavar="N", help="threads of a rank over sockets (NCCL_SOCKET_NTHREADS)")
     collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
     rows: str | None = flag(
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"

@@ -259,8 +259,10 @@ def microseconds(seconds: float, digits: int = 2) -> str:
     --------
     >>> microseconds(1.2345e-5)
     '12.35'
+    >>> microseconds(-1e-15)  # what rounding leaves has no sign
+    '0.00'
     """
-    return f"{seconds * 1e6:.{digits}f}"
+    return f"{seconds * 1e6:z.{digits}f}"
 
 
 def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:

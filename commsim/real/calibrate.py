@@ -90,21 +90,49 @@ class Calibration:
         self._passes.append(times)
         self.busy.append(meter.share())
 
+    @property
+    def n_timed(self) -> int:
+        """Times of a pass."""
+        return sum(SHORT_TIMES if step.is_short else 1 for step in self._steps)
+
+    def timed(self) -> Floats:
+        """Return the times of all passes, float64[n_passes, n_timed], s."""
+        rows = [[t for step in self._steps for t in times[step]] for times in self._passes]
+        return np.array(rows, np.float64).reshape(len(rows), self.n_timed)
+
+    def take_passes(self, timed: Floats, busy: Sequence[float]) -> None:
+        """Take over passes that were made before.
+
+        Parameters
+        ----------
+        timed : float64[n_passes, n_timed], s
+            What :meth:`timed` returned.
+        busy : sequence of float
+            Part of the cores that others used in each.
+        """
+        ends = np.cumsum([SHORT_TIMES if step.is_short else 1 for step in self._steps])
+        for row, share in zip(timed, busy, strict=True):
+            parts = np.split(row, ends[:-1])
+            self._passes.append({step: part.tolist() for step, part in zip(self._steps, parts, strict=True)})
+            self.busy.append(float(share))
+
     def run(
         self,
         passes: int = PASSES,
         before_pass: Callable[[], None] = lambda: None,
         done: Callable[[float], None] = lambda _: None,
+        after_pass: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make passes, and as many again as were disturbed, at most twice as many.
+        """Make passes, and as many again as were disturbed, at most twice as many; those taken over count.
 
-        All ranks call `before_pass`, and `done` as :meth:`run_pass` does.
+        All ranks call `before_pass` and `after_pass`, and `done` as :meth:`run_pass` does.
         """
         while len(self.busy) < 2 * passes and sum(share <= QUIET for share in self.busy) < passes:
             if len(self.busy) >= passes and not any(share <= QUIET for share in self.busy):
                 return  # a machine that is never quiet will not become so
             before_pass()
             self.run_pass(done)
+            after_pass()
 
     def network(self) -> Network:
         """Describe the machine by what was timed in the quiet passes; marked where most were not."""

@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 # Columns that say what came out; the others say what was asked.
 PREDICTED = (
     "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
-    "p5_s", "p95_s", "n_samples", "low_s", "high_s", "method",
+    "p5_s", "p95_s", "n_samples", "low_s", "high_s", "fastest_s", "slowest_s", "n_hashes", "whole_s", "faults_cost",
+    "alone_s", "slowdown", "limit_busy", "limited_by", "method",
 )  # fmt: skip
+# Those of them that are names.
+NAMES_PREDICTED = ("limited_by", "method")
 # Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
 ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps", "costs", "remarks", "asked", CURVE)

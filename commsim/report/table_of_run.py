@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
-from commsim.report.title_of_network import costs_in_title, software_costs
+from commsim.report.title_of_network import costs_in_title, software_costs, spreading_in_title
 from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 
 if TYPE_CHECKING:
@@ -166,32 +167,62 @@ def table_of(rows: Sequence[Row], title: str) -> Table:
     return Table([column.name for column in columns], cells, title, [column.name for column in least])
 
 
-def parts_of(
-    solution: Solution, datatype: str = "float", groups: Sequence[str] = (), verbose: bool = False
-) -> list[Part]:
-    """Return what people see of a solution: what was derived, the table, its mean, and remarks."""
+def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
+    """Return the title of a solution's table in phrases: collective, network, ranks, engine, and what times include."""
     results, plan = solution.results, solution.plan
-    rows = rows_of(solution, datatype, groups)
     engines = "/".join(dict.fromkeys(r.engine for r in results))
-    wish = solution.scenario.wish
     if engines == "packet":
         from commsim.scenario.packet_options import told_transport
 
-        engines = f"{engines}, {told_transport(wish.transport)}"
+        engines = f"{engines}, {told_transport(solution.scenario.wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
+    costs += spreading_in_title(plan.network, solution.scenario.routing)
     costs += hashes_in_title(results)
     if not groups:
         costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
-    parts = [
-        *remarks(solution.derived),
-        table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}, {costs}"),
-    ]
+    return [solution.scenario.name, plan.network.name, *f"{what}, engine {engines}, {costs}".split(", ")]
+
+
+def titles_beside(solutions: Sequence[Solution]) -> tuple[str, list[str]]:
+    """Return the title of several solutions on one network, and what the title of each says beside it.
+
+    Where networks have different names there is no common title.
+    """
+    phrases = [title_of(one) for one in solutions]
+    if len({network for _, network, *_ in phrases}) > 1:
+        return "", [f"{name} on {network}, {', '.join(rest)}" for name, network, *rest in phrases]
+    common = [phrase for phrase in phrases[0][2:] if all(phrase in rest for _, _, *rest in phrases)]
+    own = [", ".join((name, *(one for one in rest if one not in common))) for name, _, *rest in phrases]
+    return f"{counted(len(solutions), 'collective')} on {phrases[0][1]}, {', '.join(common)}", own
+
+
+def parts_of(
+    solution: Solution,
+    datatype: str = "float",
+    groups: Sequence[str] = (),
+    verbose: bool = False,
+    title: str = "",
+    brief: bool = False,
+) -> list[Part]:
+    """Return what people see of a solution: what was derived, the table, its mean, and remarks.
+
+    A `title` is given where several solutions have a common one. If `brief`, only ``-v`` shows the table and its mean:
+    another table has all of them.
+    """
+    results, plan, wish = solution.results, solution.plan, solution.scenario.wish
+    rows = rows_of(solution, datatype, groups)
+    engines = "/".join(dict.fromkeys(r.engine for r in results))
+    limits = "" if groups else told_limits([row.limit for row in rows], [row.result.size for row in rows])
+    if not title:
+        name, network, *rest = title_of(solution, groups)
+        title = f"{name} on {network}, {', '.join(rest)}"
+    parts = [*remarks(solution.derived), dataclasses.replace(table_of(rows, title), only_verbose=brief)]
     said = list(solution.remarks)
     if not groups:
-        parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
-        if told := told_limits([row.limit for row in rows], [row.result.size for row in rows]):
-            parts.append(Lines((f"# {told}",)))
+        if verbose or not brief:
+            parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
+            parts += [Lines((f"# {limits}",))] if limits else []
         parts += [Lines(met_by_packets(result)) for result in results if result.engine == "packet"]
         if engines.startswith("packet"):
             from commsim.scenario.packet_options import told_queues

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.core.machines.hardware import guesses_of
+from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.units import format_time
@@ -41,6 +41,21 @@ def remark_on_costs(texts: Iterable[str]) -> tuple[Remark, ...]:
     costs = tuple(dict.fromkeys(text for text in texts if text))
     more = ("...",) if len(costs) > _MAX_COSTS else ()
     return (Remark("costs", f"software costs: {'; '.join((*costs[:_MAX_COSTS], *more))}"),) if costs else ()
+
+
+def spreading_in_title(network: Network, routing: str | None = None) -> str:
+    """Return what a title says, after a comma, where the network of the machines spreads packets; else nothing.
+
+    Parameters
+    ----------
+    network : Network
+        Network with machines, or without.
+    routing : str, optional
+        Routing in place of the network's own.
+    """
+    net = net_of(network.hardware)
+    spreads = (routing or network.routing) == "spray" and net in SPREADING and network.machine.max(initial=0) > 0
+    return f", {net} spreads packets" if spreads else ""
 
 
 def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_costs: bool = False) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.faults.scaling import cables_at_part, scale_links
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.remark import Remark
@@ -110,9 +111,10 @@ def _has_fewer_beside(whole: Network, left: Network) -> bool:
 
 def _name_of_scaled(whole: Network, scaled: Network) -> str:
     """Name a network after all that makes links slower: one phrase, with each rate once."""
-    factors, counts = np.unique(np.round(scaled.bandwidth / whole.bandwidth, 9), return_counts=True)
-    said = [f"{n} links at {factor:g}" for factor, n in zip(factors, counts, strict=True) if factor != 1]
-    return f"{whole.name} with {' and '.join(said)} of their rate" if said else whole.name
+    first = np.arange(whole.n_links) <= partners(whole)  # of each cable
+    factors, counts = np.unique(np.round((scaled.bandwidth / whole.bandwidth)[first], 9), return_counts=True)
+    slower = {float(factor): int(n) for factor, n in zip(factors, counts, strict=True) if factor != 1}
+    return f"{whole.name} with {cables_at_part(slower)}" if slower else whole.name
 
 
 def _drawn_cables(before: Network, after: Network, text: str) -> Remark:
@@ -188,8 +190,6 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
 
 
 def _scale(network: Network, text: str, seed: int) -> Network:
-    from commsim.core.faults.scaling import scale_links
-
     chosen, _, factor = text.rpartition("=")
     what, _, name = chosen.partition(":")
     if what not in ("link", "links") or not name or not re.fullmatch(r"\d{1,9}(\.\d+)?", factor, re.ASCII):

@@ -50,7 +50,7 @@ def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
     if any(result.engine == "closed-form" for result in results):
         worst = fabric_oversubscription(network)
         told = f"the closed form does not see the fabric, {worst:.4g}:1 oversubscribed; --engine flow does"
-        return [Remark("fabric-unseen", told, needed=True)] if worst > 1 + 1e-9 else []
+        return [Remark("fabric-unseen", told, worst - 1, needed=True)] if worst > 1 + 1e-9 else []
     if (network.kind == CPU).any() and (of_sockets := _between_sockets(network, results)):
         return [of_sockets]
     return _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
@@ -124,7 +124,8 @@ def _intervals(results: Sequence[Result]) -> list[Remark]:
     if not of_tables:
         return []
     wide = max(abs(end / one.time - 1) for one in of_tables for end in one.interval or () if one.time)
-    return [Remark("interval", "low to high: 80 % of NCCL's published times lie so far from their prediction", wide)]
+    told = "low to high: about 80 % of the times of operators left out of the fit lie between"
+    return [Remark("interval", told, wide)]
 
 
 def _contention(results: Sequence[Result]) -> list[Remark]:

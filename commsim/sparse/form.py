@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,6 +49,8 @@ class SparseForm:
     sends : callable, optional
         Function that says which blocks are sent though they are zero, and another order of the blocks than that of the
         tensor.
+    only_data : mapping of str to value
+        Parameters with which `sends` sends nothing that is zero; empty where it never does.
     always_dense : callable, optional
         Function that says which messages carry every value whatever the data is, since their part of the tensor or
         their way is dense.
@@ -61,6 +63,7 @@ class SparseForm:
     balanced: bool = False
     truncate: Truncation | None = None
     sends: Sending | None = None
+    only_data: Mapping[str, Any] = field(default_factory=dict)
     always_dense: Choice | None = None
 
     @property

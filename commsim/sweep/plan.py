@@ -14,6 +14,7 @@ What points take: measured one after the other in this process, with kernels tha
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import time
@@ -33,7 +34,7 @@ from .worker import import_all, one_line
 OTHERS = 3
 # At most; fewer where groups are so slow that measuring these would take longer than ``SECONDS``.
 STRATA = 64
-SECONDS = 20.0
+SECONDS = 3.0
 # How many standard errors hold 95 %, by degrees of freedom from 1; about 1.96 + 2.6 / n beyond.
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
@@ -142,6 +143,8 @@ class Plan:
         Most that this process needed; each worker needs about as much.
     failed : tuple of str
         Why measured points failed.
+    load : float
+        Other programs that want a core: the load of the last minute, before anything was measured.
     """
 
     n_candidates: int
@@ -156,10 +159,15 @@ class Plan:
     uncertain: float
     memory: float
     failed: tuple[str, ...]
+    load: float = 0.0
 
-    def time(self, jobs: int) -> float:
-        """Return the seconds that a sweep takes with so many workers."""
-        return self.start + self.work / jobs
+    def share(self, jobs: int, cores: int) -> float:
+        """Return the part of a core that each worker has: less than 1 where they and other programs want more cores."""
+        return min(1.0, cores / (jobs + self.load))
+
+    def time(self, jobs: int, cores: int) -> float:
+        """Return the seconds that a sweep takes with so many workers, beside what else runs on the cores."""
+        return (self.start + self.work / jobs) / self.share(jobs, cores)
 
 
 def plan_sweep(
@@ -183,6 +191,7 @@ def plan_sweep(
     InputError
         If the sweep is wrong.
     """
+    load = load_of_others()
     check_specs(config)
     n_points = count_points(config, max_points)
     draw = random.Random(seed)
@@ -209,7 +218,16 @@ def plan_sweep(
         uncertain=_uncertain(sizes, samples),
         memory=_peak(),
         failed=tuple(dict.fromkeys(watch.failed)),
+        load=load,
     )
+
+
+def load_of_others() -> float:
+    """Return how many processes wanted a core in the last minute; 0 where nobody counts them."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):  # not on every system
+        return 0.0
 
 
 def _most_strata(largest: Group, watch: Stopwatch, draw: random.Random) -> int:

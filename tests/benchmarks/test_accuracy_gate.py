@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.accuracy.gate import command
 from benchmarks.accuracy.gate.errors import Errors, compare, merged, read_errors, sum_up
-from benchmarks.accuracy.gate.page import page
+from benchmarks.accuracy.gate.page import BEGINS, ENDS, in_readme, page
 from benchmarks.accuracy.gate.sources import SOURCES
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_tree
@@ -85,7 +85,7 @@ def test_a_planted_error_of_ten_percent_fails_and_no_change_passes_twice(tmp_pat
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (["--only", "nothing"], "--only takes names of NCCL"),
+        (["--only", "nothing"], "--only takes names of operators left out, questions, NCCL"),
         (["--data", "/nowhere"], "--data /nowhere: not a directory"),
     ],
 )
@@ -131,3 +131,29 @@ def test_rows_of_amd_are_classes_by_whether_a_constant_was_chosen_on_them(tmp_pa
         f"{chosen}, below": (1, 0.1), f"{chosen}, every size": (2, 0.1), f"{chosen}, from 1 MiB": (1, 0.1),
     }  # fmt: skip
     assert source.classes(None) is None
+
+
+def test_the_sentence_of_the_readme_is_that_of_operators_left_out() -> None:
+    """By the kind of cluster, and nothing else of the text changes; without its marks or classes nothing does."""
+    name = "operators left out: several machines of 8 H100 or H200, InfiniBand or RoCE, from 1 MiB"
+    classes = {name: Errors(10, 0.084, 0.213, 0.5), "NCCL: all healthy, every size": Errors(10, 0.01, 0.02, 0.5)}
+    text = f"before\n{BEGINS}\nold\n{ENDS}\nafter"
+    made = in_readme(text, classes)
+    assert made.startswith(f"before\n{BEGINS}\n**Accuracy.** ")
+    assert made.endswith(f"{ENDS}\nafter")
+    assert "8% (21%) on several machines of 8 H100 or H200" in made
+    assert in_readme(made, classes) == made
+    assert in_readme("no marks", classes) == "no marks"
+    assert in_readme(text, {}) == text
+
+
+def test_the_page_tells_the_world_from_ourselves() -> None:
+    classes = {
+        "operators left out: one machine, from 1 MiB": Errors(10, 0.05, 0.1, 0.2),
+        "matrix: one engine against another: flow, event": Errors(7, 0.0, 0.0, 0.0),
+        "matrix: published numbers: flow, measured": Errors(3, 0.06, 0.4, 0.9),
+    }
+    made = page(classes)
+    world, ours, rest = (made.index(part) for part in ("agrees with the world", "agrees with itself", "## Matrix"))
+    assert world < made.index("| NCCL, one machine, from 1 MiB | 10 | 5.00% |") < ours
+    assert ours < made.index("one engine against another") < rest < made.index("published numbers")

@@ -39,7 +39,7 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
         (("--ecn", "1kB:2kB:a"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
         (("--ecn", "1kB:2kB:nan"), "ecn_probability must be a number"),
         (("--transport", "hpcc"), "balancing ecmp, flowlet or path"),
-        (("--transport", "dcqcn:cnp=1us"), "Dcqcn has no parameter 'cnp'"),
+        (("--transport", "dcqcn:cnp=1us"), "dcqcn has no parameter 'cnp'"),
         (("--size", "0B"), "--size"),
         (("--topology", "dgx-h100"), "need switches between hosts, and dgx-h100 has none"),
         (("--report", "page.pdf"), "a report is a file that ends with .html"),

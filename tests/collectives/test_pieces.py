@@ -94,7 +94,7 @@ def test_the_number_of_pieces_is_told_unless_it_is_given(name):
     plan = prepare(name, NETWORK)
     few, many = (sized_parameters(COLLECTIVES[name], 8, size, {})["n_chunks"] for size in sizes)
     assert few < many
-    assert plan.remarks([plan.predict(size) for size in sizes])[0] == f"{name}: n_chunks={few} to {many} by size"
-    assert plan.remarks([plan.predict(sizes[0])])[0] == f"{name}: n_chunks={few}"
+    assert str(plan.remarks([plan.predict(size) for size in sizes])[0]) == f"{name}: n_chunks={few} to {many} by size"
+    assert str(plan.remarks([plan.predict(sizes[0])])[0]) == f"{name}: n_chunks={few}"
     given = prepare(f"{name}:n_chunks=4", NETWORK)
     assert not any("n_chunks" in remark for remark in map(str, given.remarks([given.predict(sizes[0])])))

@@ -210,7 +210,7 @@ def test_links_of_a_pattern_are_scaled_in_both_directions():
     scaled = scale_links(network, 0.5, pattern="leaf0:spine*")
     assert slowed(network, scaled) == {"leaf0:spine0", "leaf0:spine1", "spine0:leaf0", "spine1:leaf0"}
     assert set(scaled.bandwidth / network.bandwidth) == {0.5, 1.0}
-    assert scaled.name == f"{network.name} with 4 links at 0.5 of their rate"
+    assert scaled.name == f"{network.name} with 2 cables at 0.5 of their rate, both ways"
 
 
 @settings(max_examples=30)

@@ -5,7 +5,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.own_files import own_entry
 from commsim.core.registry import Registry
-from commsim.core.spec import is_own_file
+from commsim.core.spec import OwnFile, is_own_file
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def numbers(tmp_path, monkeypatch):
 def write(tmp_path):
     def write(text, name="mine.py"):
         (tmp_path / name).write_text(text.replace("{registry}", "numbers_of_test"))
-        return str(tmp_path / name)
+        return OwnFile(tmp_path / name)
 
     return write
 
@@ -138,7 +138,7 @@ def test_a_folder_with_an_at_sign_is_a_folder(tmp_path):
 
 @pytest.mark.parametrize("rest", ["", ":double", ":times=3", ":double:times=3"])
 def test_the_function_and_its_arguments_are_found(numbers, write, rest):
-    entry, raw = own_entry(numbers, write(GOOD) + rest)
+    entry, raw = own_entry(numbers, OwnFile(write(GOOD) + rest))
     assert (entry.name, entry.summary, list(entry.parameters)) == ("double", "Double.", ["n", "times"])
     assert raw == ({"times": "3"} if "3" in rest else {})
     assert entry.build(5, **{key: int(value) for key, value in raw.items()}) == (15 if raw else 10)
@@ -180,16 +180,16 @@ def test_nothing_is_written_beside_the_file(numbers, write, tmp_path):
 )
 def test_whatever_is_wrong_with_a_file_is_one_line_that_names_it(numbers, write, text, rest, message):
     with pytest.raises(InputError, match=message) as caught:
-        own_entry(numbers, write(text) + rest)
+        own_entry(numbers, OwnFile(write(text) + rest))
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text_are_refused(numbers, tmp_path):
     with pytest.raises(InputError, match=r"gone\.py: No such file"):
-        own_entry(numbers, str(tmp_path / "gone.py"))
+        own_entry(numbers, OwnFile(tmp_path / "gone.py"))
     (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"binary\.py"):
-        own_entry(numbers, str(tmp_path / "binary.py"))
+        own_entry(numbers, OwnFile(tmp_path / "binary.py"))
 
 
 def test_what_a_function_raises_later_names_the_file_and_the_line_too(numbers, write):

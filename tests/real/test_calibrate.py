@@ -1,5 +1,7 @@
 import itertools
+import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -7,10 +9,11 @@ from numeric_run import run_reference
 from one_run import run_once
 from thread_transport import ThreadTransport, World
 
-from commsim.core.errors import BackendError
+from commsim.core.errors import BackendError, InputError
 from commsim.real import calibrate as calibration
 from commsim.real.busy import QUIET, quiet_ones
 from commsim.real.calibrate import Calibration, rising
+from commsim.real.kept_passes import KeptPasses
 from commsim.real.steps import Step, exchange, schedule_of, start_sets, time_step, train, usual_steps
 from commsim.scenario import prepare
 
@@ -218,3 +221,52 @@ def test_a_calibration_for_small_runs_times_fewer_steps_and_predicts_them_as_a_w
 def test_one_rank_alone_cannot_be_calibrated() -> None:
     with pytest.raises(BackendError, match="at least 2 ranks: start it with mpirun -n 2"):
         Calibration(ThreadTransport(World(1), 0))
+
+
+def gone_on(path) -> list:
+    """Return the calibrations of two ranks that take over what is kept, or what they raise."""
+    world = World(2)
+
+    def one(rank: int):
+        fresh = Calibration(ThreadTransport(world, rank))
+        try:
+            KeptPasses(fresh, path).go_on()
+        except InputError as error:
+            return error
+        return fresh
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(one, range(2)))
+
+
+def test_a_calibration_that_was_cut_off_goes_on_from_its_passes(monkeypatch, tmp_path) -> None:
+    """It announced 823 s, and kept nothing."""
+    path = tmp_path / "here.toml"
+    cut = calibrated(monkeypatch, noise=0.1, passes=3, busy=lambda i: 0.01 * i)
+    kept = KeptPasses(cut, path)
+    kept.write()
+    for later in gone_on(path):
+        assert later.busy == cut.busy == [0.0, 0.01, 0.02]
+        np.testing.assert_array_equal(later.timed(), cut.timed())
+        later.run(3)  # which are there
+        assert len(later.busy) == 3
+        later.run(5)
+        assert len(later.busy) == 5
+    assert gone_on(path)[0].network().curves == cut.network().curves
+    kept.remove()
+    assert list(tmp_path.iterdir()) == []
+    assert [len(one.busy) for one in gone_on(path)] == [0, 0]
+
+
+def test_passes_of_another_machine_are_measured_anew_and_damaged_ones_refused_by_all_ranks(monkeypatch, tmp_path):
+    path = tmp_path / "here.toml"
+    kept = KeptPasses(calibrated(monkeypatch, passes=2), path)
+    kept.write()
+    tree = json.loads(kept.path.read_text())
+    kept.path.write_text(json.dumps({**tree, "machine": "another"}))
+    assert [len(one.busy) for one in gone_on(path)] == [0, 0]
+    tree["passes"][1]["times_s"][0] = -1.0
+    for wrong in (tree, {**tree, "passes": [{"busy": 0.0}]}, {**tree, "passes": [{"busy": 0.0, "times_s": [1.0]}]}):
+        kept.path.write_text(json.dumps(wrong))
+        for error in gone_on(path):
+            assert re.search(r"here\.toml\.passes\.json: passes must have \d+ times above 0", str(error))

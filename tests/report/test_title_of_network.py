@@ -46,7 +46,7 @@ def test_sweeps_pages_plots_and_python_name_the_software_costs_that_the_title_of
         "topology": {"name": "star", "n_hosts": 4}, "engine": {"overhead": ["0us", "1us"]},
         "collective": {"name": "ring_all_reduce", "size": ["1KiB", "1MiB"]},
     }))  # fmt: skip
-    assert main(["sweep", str(sweep), "-o", str(out), "--executor", "serial"]) == 0
+    assert main(["sweep", str(sweep), "-o", str(out), "--executor", "serial", "-v"]) == 0
     assert "# software costs: no overhead per message; 1 us of overhead per message\n" in capsys.readouterr().out
     assert main(["sweep", "export", str(out), "-o", str(tmp_path / "x.json")]) == 0
     rows = json.loads((tmp_path / "x.json").read_text())["results"]
@@ -54,7 +54,7 @@ def test_sweeps_pages_plots_and_python_name_the_software_costs_that_the_title_of
     run = ["run", "--topology", "dgx-h100", "nccl_all_reduce", "--size", "1K,1M", "--json", str(tmp_path / "r.json")]
     assert main(run) == 0
     for source in (out, tmp_path / "r.json"):
-        assert main(["plot", "busbw", str(source), "-o", str(tmp_path / "p.svg")]) == 0
+        assert main(["plot", "busbw", str(source), "-o", str(tmp_path / "p.svg"), "-v"]) == 0
         assert main(["report", str(source), "-o", str(tmp_path / "p.html")]) == 0
         costs = "1 us of overhead per message" if source == out else "the library's own costs of messages"
         assert costs in capsys.readouterr().out

@@ -98,7 +98,7 @@ def test_both_doors_say_the_same_of_the_bound_and_of_what_faults_cost(tmp_path):
 def test_both_doors_give_the_same_advice_of_sparse_data_faults_and_servers(tmp_path):
     network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
     words = ("--density", "0.01,0.1", "--pattern", "disjoint", "--workers", "6", "--routing", "dmodk", "--seed", "2",
-             "--scale", "link:leaf0:*=0.5", "--reduce-rate", "10GB/s", "--overhead", "2us")  # fmt: skip
+             "--scale", "link:leaf0:*=0.5", "--reduce-rate", "10GB/s", "--overhead", "2us", "--crossovers")  # fmt: skip
     answer = asked_for(tmp_path, "advise", "--topology", network, "--size", "1MiB", *words)
     advice = cs.advise_for(
         "1MiB", network, density=[0.01, 0.1], pattern="disjoint", n_workers=6, routing="dmodk", seed=2,

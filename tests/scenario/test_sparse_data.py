@@ -168,3 +168,15 @@ def test_an_empty_bitmap_takes_latencies_and_what_is_sent_whatever_is_in_it(name
     assert empty.counters["density"] == (1e-5 if lossy else 0)  # what is lossy keeps an element
     assert 0 < empty.time <= some.time
     assert empty.bytes_on_wire < some.bytes_on_wire
+
+
+def test_zeros_that_are_sent_before_it_is_known_what_is_zero_are_told_with_their_part_of_the_bytes():
+    """Eight threads send 8 messages to each of 4 aggregators before any answer: 256 blocks, of 10 that are not zero."""
+    (plan, many) = (prepare(f"omnireduce:density={d}", "star:n_hosts=8", n_ranks=4) for d in (0.01, 1))
+    result = plan.predict(2**20)
+    (said,) = [one for one in plan.remarks([result]) if one.code == "first-messages"]
+    less = prepare("omnireduce:density=0.01,slots=1", "star:n_hosts=8", n_ranks=4).predict(2**20)
+    assert 1 - less.bytes_on_wire / result.bytes_on_wire < -said.effect < 1
+    assert not [one for one in many.remarks([many.predict(2**20)]) if one.code == "first-messages"]
+    other = prepare("zen:density=0.01", "star:n_hosts=8", n_ranks=4)
+    assert not [one for one in other.remarks([other.predict(2**20)]) if one.code == "first-messages"]

@@ -146,7 +146,7 @@ def test_packets_of_a_switch_system_go_first_or_last(tmp_path, other):
     assert at_priorities(tmp_path, ("switchml", mine, 0), (other, others, 0))[0] == equal
 
 
-DGX = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=8"
+DGX = "dgx-h100:net=roce@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=8"
 
 
 def nccl_beside(tmp_path, other, mine="0-15", others="16-31"):

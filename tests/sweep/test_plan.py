@@ -97,7 +97,7 @@ def test_the_interval_holds_what_the_sweep_takes_95_times_in_100(many, monkeypat
 def test_what_is_slow_is_measured_less(many, monkeypatch, slow):
     clock = Clock(monkeypatch, lambda given, _: slow * given["collective.ranks"] / 200)
     plan = plan_sweep(read_config(many), clock=clock)
-    assert clock.now <= 2 * 20.0 + 15 * slow
+    assert clock.now <= 2 * 3.0 + 15 * slow
     assert abs(plan.work - truth(many, lambda given, _: slow * given["collective.ranks"] / 200)[0]) <= plan.uncertain
 
 
@@ -131,3 +131,16 @@ def test_nothing_to_measure_is_refused(small):
     small["sweep"] = {"filters": ["ranks > 100"]}
     with pytest.raises(InputError, match="the filters leave none of 24 points"):
         plan_sweep(read_config(small))
+
+
+def test_time_is_that_beside_what_else_runs(small, monkeypatch):
+    """48 s were predicted, of processor time on idle cores, and 235 taken."""
+    monkeypatch.setattr("commsim.sweep.plan.os.getloadavg", lambda: (6.0, 0.0, 0.0))
+    busy = plan_sweep(read_config(small), clock=Clock(monkeypatch, lambda _, new: 2.0 if new else 1.0))
+    monkeypatch.setattr("commsim.sweep.plan.os.getloadavg", lambda: (0.5, 0.0, 0.0))
+    quiet = plan_sweep(read_config(small), clock=Clock(monkeypatch, lambda _, new: 2.0 if new else 1.0))
+    assert busy.work == quiet.work  # which is processor time
+    assert quiet.time(1, 2) == quiet.start + quiet.work
+    assert busy.time(1, 2) == pytest.approx((7 / 2) * quiet.time(1, 2))
+    assert busy.time(2, 2) == pytest.approx((8 / 2) * (busy.start + busy.work / 2))
+    assert quiet.time(2, 2) == pytest.approx((2.5 / 2) * (quiet.start + quiet.work / 2))

@@ -58,7 +58,7 @@ def with_unused_switches(network):
     of_nodes = {
         name: np.append(getattr(network, name), [value] * 2)
         for name, value in (("kind", SWITCH), ("forwards", True), ("aggregates", False), ("overhead", 0.0),
-                            ("recv_overhead", 0.0), ("gamma", 0.0), ("machine", -1))
+                            ("recv_overhead", 0.0), ("gamma", 0.0), ("machine", -1), ("message_engines", 1))
     }  # fmt: skip
     dims = network.coordinates.shape[1]
     return dataclasses.replace(

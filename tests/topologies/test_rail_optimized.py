@@ -13,7 +13,7 @@ from topologies.rail_optimized import rail_optimized
 def leaves_on(network, src, dst, **options):
     """Names of the switches outside of machines on the path between two GPUs."""
     a, b = network.nodes.index(src), network.nodes.index(dst)
-    nodes = network.dst[find_routes(network, a, b, **options).link]
+    nodes = network.dst[find_routes(network, a, b, **{"routing": "ecmp", **options}).link]
     return [network.nodes[node] for node in nodes if network.machine[node] < 0]
 
 

@@ -79,7 +79,7 @@ def load_machine(text: str) -> Network:
     if Path(name).suffix in MACHINE_FILES:
         gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
         raw, told = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
-        raw, used = _split_counts(raw)
+        raw, used = _split_counts(raw, name)
         machine = fewer_devices(_read(name, raw | gpu), **used) if used else _read(name, raw | gpu)
         facts = read_hardware(machine.hardware) | read_hardware(told)
         return dataclasses.replace(machine, name=text, hardware=write_hardware(facts))
@@ -97,10 +97,12 @@ def load_machine(text: str) -> Network:
     return dataclasses.replace(machine, name=text, hardware=hardware) if hardware else machine
 
 
-def _split_counts(raw: Mapping[str, str]) -> tuple[dict[str, str], dict[str, int]]:
+def _split_counts(raw: Mapping[str, str], name: str) -> tuple[dict[str, str], dict[str, int]]:
     """Split how many GPUs and NICs of a whole machine are used from the other arguments."""
     used = {
-        key: read_arguments(fewer_devices, {key: raw[key]}, given=("machine",))[key] for key in COUNTS if key in raw
+        key: read_arguments(fewer_devices, {key: raw[key]}, given=("machine",), name=name)[key]
+        for key in COUNTS
+        if key in raw
     }
     return {key: value for key, value in raw.items() if key not in COUNTS}, used
 
@@ -157,9 +159,9 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
         given, hardware = _split_hardware({**preset.hardware, **given})
     used: dict[str, int] = {}
     if _asks_for_fewer(preset.arguments, given) and preset.builder in HOST_TYPES:
-        given, used = _split_counts(given)
+        given, used = _split_counts(given, name)
     values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **given}
-    network = build(**read_arguments(build, values))
+    network = build(**read_arguments(build, values, name=name))
     if used:
         network = fewer_devices(dataclasses.replace(network, name=name), **used)
     if host is not None:

@@ -2,8 +2,9 @@
 
 python -m benchmarks.accuracy [--data DIR] [--only NAME[,NAME...]] [--testbed [FILE]] [--check | --accept] [--json FILE]
 
-DIR has the folders ``measured``, ``experts``, ``training`` and ``uec``; a class whose data are absent is left as it is
-in the file, and said. Without a flag, figures that are better are written into the file and the page docs/accuracy.md.
+DIR has the folders ``measured``, ``measured2``, ``experts``, ``training`` and ``uec``; a class whose data are absent is
+left as it is in the file, and said. Without a flag, figures that are better are written into the file, the page
+docs/accuracy.md and README's sentence.
 Exit code 1: a figure is worse by more than its noise; 2: wrong input.
 """
 
@@ -17,19 +18,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.accuracy.gate.errors import Errors, compare, merged, read_errors
-from benchmarks.accuracy.gate.page import page
+from benchmarks.accuracy.gate.page import in_readme, page
 from benchmarks.accuracy.gate.sources import SOURCES, Source
 from commsim.core.errors import CommsimError, InputError
 from commsim.files.whole_files import read_tree, replacing
 
 FILE = Path(__file__).with_name("errors.json")
 PAGE = Path(__file__).parents[3] / "docs" / "accuracy.md"
+README = Path(__file__).parents[3] / "README.md"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the classes, compare them with the file, and write what is better."""
     parser = argparse.ArgumentParser(prog="benchmarks.accuracy", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with measured, experts, training and uec")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder with measured, measured2, experts, training and uec"
+    )
     parser.add_argument("--only", metavar="NAME[,NAME...]", help=f"of {', '.join(source.name for source in SOURCES)}")
     parser.add_argument(
         "--testbed", nargs="?", const=Path(), type=Path, metavar="FILE",
@@ -104,3 +108,6 @@ def _write(path: Path, classes: dict[str, Errors]) -> None:
     if path == FILE:
         with replacing(PAGE) as out:
             out.write(page(classes).encode())
+        made = in_readme(README.read_text(encoding="utf-8"), classes)
+        with replacing(README) as out:
+            out.write(made.encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from benchmarks.accuracy.gate.errors import Errors
 from benchmarks.accuracy.gate.sources import SOURCES
@@ -19,24 +19,42 @@ worse by more than its noise. Only figures that are measured on this machine dur
 of the interval that contains 80 % of the medians of resampled rows. A change that makes figures better updates the
 file and this page.
 """
-# Classes of the first lines of the page, and what each is in words.
-SHORT = {
-    "testbed: testbed": "Collectives from 256 KiB in network namespaces, measured here",
-    "NCCL: healthy, version and NICs known, every size": "NCCL, machines whose NCCL version and NICs are known",
-    "NCCL: of these not fitted on, every size": "The same without tables to which a constant was fitted",
-    "NCCL: all healthy, every size": "NCCL, all healthy machines",
+HEADER = ("| class | rows | median | p90 | largest |", "|---|---|---|---|---|")
+PARTS = ("from 1 MiB", "below")
+LEFT_OUT = "operators left out: "
+# Classes of the first table, and what each is in words; all references were measured by others, or are papers'.
+WORLD = {
+    f"{LEFT_OUT}several machines of 8 H100 or H200, InfiniBand or RoCE": "NCCL, several machines of 8 H100 or H200",
+    f"{LEFT_OUT}one machine": "NCCL, one machine",
+    f"{LEFT_OUT}one NVLink domain": "NCCL, one NVLink domain of several trays",
+    f"{LEFT_OUT}several machines, InfiniBand": "NCCL, several machines, InfiniBand",
+    f"{LEFT_OUT}several machines, RoCE": "NCCL, several machines, RoCE",
+    "RCCL: other tables": "RCCL, tables that no constant was chosen on",
+    "MPI": "MPI's named algorithms",
     "experts: other tables": "Exchanges of experts, tables to which nothing was fitted",
     "training steps: another scale than the calibrated one": "Training steps on more or fewer GPUs than calibrated",
-    "sprayed fabrics: permutations over NSCC": "Permutations on a sprayed fabric, NSCC",
     "papers: numbers whose set-up is known": "Figures of papers whose set-up is known",
+    "testbed: testbed": "Collectives from 256 KiB in network namespaces, measured here",
 }
+# Kinds of classes of the matrix that compare our own parts, and one that another simulator's tables are.
+SELF = ("matrix: closed forms against the engines", "matrix: one engine against another")
+OTHERS = "sprayed fabrics: "
+SENTENCE = (
+    (f"{LEFT_OUT}several machines of 8 H100 or H200, InfiniBand or RoCE", "on several machines of 8 H100 or H200"),
+    (f"{LEFT_OUT}one machine", "on one machine"),
+    (f"{LEFT_OUT}one NVLink domain", "in one NVLink domain of several trays"),
+)
+BEGINS, ENDS = "<!-- accuracy: python -m benchmarks.accuracy -->", "<!-- end of accuracy -->"
 
 
 def page(classes: Mapping[str, Errors]) -> str:
     """Return the page."""
-    lines = [HEAD, *_short(classes)]
+    lines = [HEAD, *_world(classes), *_self(classes)]
     for source in SOURCES:
-        some = {name: errors for name, errors in classes.items() if name.startswith(f"{source.name}: ")}
+        some = {
+            name: errors for name, errors in classes.items()
+            if name.startswith(f"{source.name}: ") and not name.startswith(SELF)
+        }  # fmt: skip
         if not some:
             continue
         lines += [f"## {source.name[0].upper()}{source.name[1:]}", "", f"Against {source.about}; every row:"
@@ -46,25 +64,65 @@ def page(classes: Mapping[str, Errors]) -> str:
         lines += ["|---|---|---|---|---|" + ("---|" if peers else "")]
         for name, errors in some.items():
             told = "; ".join(f"{peer} {a:.1%} ({b:.1%})" for peer, (a, b) in errors.peers.items())
-            cells = [
-                name.partition(": ")[2],
-                f"{errors.rows}",
-                *map(_percent, (errors.median, errors.p90, errors.largest)),
-            ]
-            lines.append(f"| {' | '.join(cells + ([told] if peers else []))} |")
+            lines.append(_line(name.partition(": ")[2], errors, [told] if peers else []))
         lines.append("")
     return "\n".join(lines)
 
 
-def _short(classes: Mapping[str, Errors]) -> list[str]:
-    """Return the classes that people ask for first, as a list."""
-    lines = []
-    for name, text in SHORT.items():
-        if (errors := classes.get(name)) is not None:
-            theirs = errors.peers.get("NCCL's estimate")
-            beside = f"; NCCL's own estimate {theirs[0]:.1%} on the rows that it predicts" if theirs else ""
-            lines.append(f"- {text}: median {errors.median:.1%}, 90 % of rows within {errors.p90:.0%}{beside}.")
-    return [*lines, ""] if lines else []
+def _world(classes: Mapping[str, Errors]) -> list[str]:
+    """Return the table of what measurements and papers of others say."""
+    rows = []
+    for name, text in WORLD.items():
+        parts = [(name, "")] + [(f"{name}{join}{part}", f", {part}") for join in (", ", ": ") for part in PARTS]
+        rows += [_line(text + told, errors) for key, told in parts if (errors := classes.get(key)) is not None]
+    if not rows:
+        return []
+    about = "NCCL's lines are of operators that none of the constants was fitted on: what a new cluster can expect."
+    return ["## Code agrees with the world", "", about, "", *HEADER, *rows, ""]
+
+
+def _self(classes: Mapping[str, Errors]) -> list[str]:
+    """Return the table of our own parts against each other and against another simulator."""
+    some = {name: errors for name, errors in classes.items() if name.startswith((*SELF, OTHERS))}
+    if not some:
+        return []
+    rows = [_line(name.removeprefix("matrix: "), errors) for name, errors in some.items()]
+    return ["## Code agrees with itself", "", "And with the tables of another simulator.", "", *HEADER, *rows, ""]
+
+
+def sentence(classes: Mapping[str, Errors]) -> str:
+    """Return README's sentence on accuracy; empty where the classes are not there."""
+    parts = []
+    for name, where in SENTENCE:
+        if (errors := classes.get(f"{name}, from 1 MiB")) is not None:
+            parts.append(f"{errors.median:.0%} ({errors.p90:.0%}) {where}")
+    if not parts:
+        return ""
+    return (
+        "**Accuracy.** NCCL's times from 1 MiB, on public logs of operators that no constant was fitted on: the\n"
+        f"median error (90th percentile) is {', '.join(parts)}; [more classes](docs/accuracy.md)."
+    )
+
+
+def in_readme(text: str, classes: Mapping[str, Errors]) -> str:
+    """Return README's text with its sentence on accuracy made anew.
+
+    Parameters
+    ----------
+    text : str
+        README.md.
+    classes : mapping of str to Errors
+        Classes by name.
+    """
+    begin, end = text.find(BEGINS), text.find(ENDS)
+    if begin < 0 or end < begin or not (made := sentence(classes)):
+        return text
+    return f"{text[: begin + len(BEGINS)]}\n{made}\n{text[end:]}"
+
+
+def _line(name: str, errors: Errors, more: Sequence[str] = ()) -> str:
+    figures = map(_percent, (errors.median, errors.p90, errors.largest))
+    return f"| {' | '.join([name, str(errors.rows), *figures, *more])} |"
 
 
 def _percent(value: float) -> str:

@@ -96,6 +96,24 @@ def _nccl(folder: Path) -> Found:
         yield f"{name}, every size", sum_up((row.error() for row in some), peers=peers)
 
 
+def _left_out(folder: Path) -> Found:
+    from benchmarks.nccl_tables.unseen import by_size, unseen
+
+    for name, errors in by_size(unseen(folder.parent / "measured", folder)).items():
+        yield name, sum_up(errors)
+
+
+def _questions(folder: Path) -> Found:
+    from benchmarks.nccl_tables.asked import predicted_rows, read_asked
+    from benchmarks.nccl_tables.asked_summary import classes, error_of
+    from benchmarks.nccl_tables.peaks import read_peaks
+
+    tables = [*read_asked(folder), *read_peaks(folder)]
+    for name, rows in classes(predicted_rows(tables)[0], tables):
+        if rows:
+            yield name, sum_up(map(error_of, rows))
+
+
 def _rccl(folder: Path) -> Found:
     from benchmarks.nccl_tables.amd import errors, read
     from benchmarks.nccl_tables.rows import LARGE
@@ -190,6 +208,10 @@ def _testbed(recorded: Path) -> Found:
 
 
 SOURCES = (
+    Source("operators left out", "public logs of operators on whose tables nothing was fitted, default settings",
+           "nccl_accuracy.md", "measured2", 15, _left_out),
+    Source("questions", "public logs of 2026, each predicted as a user would ask", "nccl_accuracy.md", "measured2", 15,
+           _questions),
     Source("NCCL", "public logs of nccl-tests and NCCL's users, 118 tables", "nccl_accuracy.md", "measured", 30, _nccl),
     Source("RCCL", "public calls on AMD's GPUs, 11 tables", "nccl_accuracy.md", "measured", 5, _rccl),
     Source("experts", "measured dispatch and combine of DeepEP, NVLink and others", "experts.md", "experts", 10,

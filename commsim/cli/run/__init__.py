@@ -146,10 +146,11 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [Remark("skipped", f"skipped: {name}: {error}", needed=True) for name, error in left_out.items()]
-    answered = answered_by(config, solutions, remarks([*skipped, *(_free(solutions) if len(solutions) > 1 else ())]))
+    ranked, unlike = list[Part](), list[Remark]()
     if len(solutions) > 1:
-        ranked = [*_ranked(config, solutions), *remarks(_unlike(solutions))]
-        answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked])
+        skipped, unlike, ranked = [*skipped, *_free(solutions)], _unlike(solutions), _ranked(config, solutions)
+    answered = answered_by(config, solutions, remarks(skipped), brief=bool(ranked) and len(sizes) == 1)
+    answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked, *remarks(unlike)])
     names = tuple(one.scenario.name for one in solutions)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
@@ -194,6 +195,7 @@ def _free(solutions: Sequence[Solution]) -> list[Remark]:
 def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
     """Rank collectives of one operation in one table, and name the sizes where the fastest changes."""
     from commsim.report.tables_of_questions import table_of_ranking
+    from commsim.scenario.bounds.limited_by import limit_of
     from commsim.scenario.contenders import priced_apart
     from commsim.scenario.plans.dense import Plan
 
@@ -209,9 +211,14 @@ def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
     }
     dense = {name: one.plan for name, one in named.items() if isinstance(one.plan, Plan)}
     apart = priced_apart(dense, sizes[0]) if dense else []
-    title = f"{operations.pop()}: {len(found)} collectives, the fastest first"
+    table = table_of_ranking(by_size, f"{operations.pop()}: {len(found)} collectives, the fastest first")
+    limits = [limit_of(named[name].plan, result) for order in by_size.values() for name, result in order]
+    if any(limits):
+        rows = [[*row, str(limit or "-")] for row, limit in zip(table.rows, limits, strict=True)]
+        least = [*table.least, "limited_by"]
+        table = dataclasses.replace(table, columns=[*table.columns, "limited_by"], rows=rows, least=least)
     times = {name: {size: result.time for size, result in of.items()} for name, of in found.items()}
-    return [table_of_ranking(by_size, title), *remarks([*_changes(config, times, sizes), *apart])]
+    return [table, *remarks([*_changes(config, times, sizes), *apart])]
 
 
 def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[Remark]:

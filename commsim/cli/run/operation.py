@@ -34,7 +34,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
         If the operation is unknown, an algorithm is one of another operation, or none can run.
     """
     from commsim.report.tables_of_questions import parts_of_ranking
-    from commsim.report.title_of_network import costs_in_title
+    from commsim.report.title_of_network import costs_in_title, spreading_in_title
     from commsim.scenario.bounds.limited_by import limit_of
     from commsim.scenario.plans.aggregated import AggregatedPlan
     from commsim.scenario.ranking import rank
@@ -50,7 +50,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
     costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
     found = [one for order in ranking.by_size.values() for _, one in order]
-    title += f", {costs_in_title(costly.network, found)}"
+    title += f", {costs_in_title(costly.network, found)}{spreading_in_title(first.network, scenario.routing)}"
     title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
     parts = parts_of_ranking(ranking, title)
     rows = [

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from commsim.report.answer import Part
-from commsim.report.table_of_run import Row, json_row, parts_of, rows_of
+from commsim.report.answer import Lines, Part
+from commsim.report.table_of_run import Row, json_row, parts_of, rows_of, titles_beside
 
 from .config import Config
 
@@ -51,7 +51,9 @@ class Answered:
     chosen: dict[str, Any] = field(default_factory=dict)
 
 
-def answered_by(config: Config, solutions: Sequence[Solution], said: Sequence[Part] = ()) -> Answered:
+def answered_by(
+    config: Config, solutions: Sequence[Solution], said: Sequence[Part] = (), *, brief: bool = False
+) -> Answered:
     """Return the table of each solution, below what is said of all.
 
     Parameters
@@ -62,12 +64,16 @@ def answered_by(config: Config, solutions: Sequence[Solution], said: Sequence[Pa
         Solutions of single collectives, or of one that groups run.
     said : sequence of Part
         Remarks on all of them.
+    brief : bool
+        Whether only ``-v`` shows the table of each.
     """
     from commsim.scenario.packet_options import queues_of
 
     parts, rows = [*said], list[Row]()
-    for solution in solutions:
-        parts += parts_of(solution, config.datatype, config.group, config.verbose)
+    common, titles = titles_beside(solutions) if len(solutions) > 1 else ("", [""])
+    parts += [Lines((f"# {common}",))] if common else []
+    for solution, title in zip(solutions, titles, strict=True):
+        parts += parts_of(solution, config.datatype, config.group, config.verbose, title, brief)
         rows += rows_of(solution, config.datatype, config.group)
     queues = queues_of(solutions[0].scenario.wish.transport) if config.engine == "packet" else {}
     more = {"queues": queues} if queues else {}

@@ -147,18 +147,22 @@ def plan(config: PlanConfig) -> Answer:
     jobs = processors(config.jobs)
     estimate = plan_sweep(read_config(config.config, config.allow_code), config.max_points or MAX_POINTS)
     is_filtered = estimate.n_points != estimate.n_candidates
-    time, uncertain = estimate.time(jobs), estimate.uncertain / jobs
+    cores = processors(None)
+    share = estimate.share(jobs, cores)
+    time, uncertain = estimate.time(jobs, cores), estimate.uncertain / jobs / share
+    beside = f"; {duration(time * share)} if nothing else ran" if share < 1 else ""
     facts = {
         "points": f"{estimate.n_points}" + (f" of {estimate.n_candidates} before filters" if is_filtered else ""),
         "prepared": f"{estimate.n_groups} times; points that differ only in size and engine options share that",
         "measured": f"{counted(estimate.n_measured, 'point')}: {format_time(estimate.first)} with preparation, "
                     f"{format_time(estimate.other)} without",
         "work": f"{duration(estimate.work)} of processor time, +/- {duration(estimate.uncertain)}",
+        "load": f"{estimate.load:.1f} processes of others on {counted(cores, 'core')}",
         "time": f"{duration(time)} with {counted(jobs, 'worker')}, +/- {duration(uncertain)}, including "
-                f"{duration(estimate.start)} to start",
+                f"{duration(estimate.start / share)} to start{beside}",
         "memory": f"{format_size(jobs * estimate.memory)}: {format_size(estimate.memory)} for each worker",
     }  # fmt: skip
-    said = ["95 % of such estimates are within these margins, on processors as idle as now"]
+    said = ["95 % of such estimates are within these margins, on cores as busy as now"]
     if estimate.n_walked < estimate.n_points:
         said.append(f"only the first {estimate.n_walked} points were examined; the others are assumed to be similar")
     said += [f"a measured point fails: {why}" for why in estimate.failed]
@@ -166,7 +170,7 @@ def plan(config: PlanConfig) -> Answer:
         "n_candidates": estimate.n_candidates, "n_points": estimate.n_points, "n_prepared": estimate.n_groups,
         "n_measured": estimate.n_measured, "first_s": estimate.first, "other_s": estimate.other,
         "start_s": estimate.start, "work_s": estimate.work, "work_uncertain_s": estimate.uncertain,
-        "jobs": jobs, "time_s": time,
+        "jobs": jobs, "other_load": estimate.load, "time_s": time,
         "uncertain_s": uncertain, "memory_B": jobs * estimate.memory,
         "failed": list(estimate.failed),
     }  # fmt: skip

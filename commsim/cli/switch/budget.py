@@ -130,7 +130,7 @@ def hardware_of(text: str) -> Hardware:
 
     name, raw = split_spec(text)
     build = HARDWARE[name.replace("-", "_")].build
-    return build(**read_arguments(build, raw))
+    return build(**read_arguments(build, raw, name=name))
 
 
 def _system(config: Config) -> System:

@@ -344,5 +344,5 @@ def drawn_blocks(raw: dict[str, str], system: System, n_workers: int, n_elements
         return None
     if "density" not in raw:
         raise InputError(f"{system.name} needs density=... to know which blocks are not zero, got {', '.join(raw)}")
-    given = drawn(**read_arguments(drawn, raw))
+    given = drawn(**read_arguments(drawn, raw, name=system.name))
     return drawn_occupancy(n_workers, n_elements, block=system.elements, **given)

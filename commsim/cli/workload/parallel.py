@@ -71,7 +71,11 @@ def run_pipeline(config: PipelineConfig) -> Answer:
     title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
     said = [*notes_of(time_of)]
     said += [
-        Remark("formula", f"the formula of {row['schedule']} holds {HOLDS[row['schedule']]}", needed=True)
+        Remark(
+            "formula",
+            f"the formula of {row['schedule']} holds {HOLDS[row['schedule']]}",
+            row["bubble_formula"] / row["bubble"] - 1 if row["bubble"] else None,
+        )
         for row in rows
         if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4
     ]

@@ -197,7 +197,7 @@ def _mltcp(text: str | None) -> Mltcp | None:
     from commsim.core.spec import read_arguments, split_spec
     from commsim.workload.sharing.shared_links import Mltcp
 
-    return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1]))
+    return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1], name="--mltcp"))
 
 
 def _parts(outcome: SharedRun, config: Config) -> list[Part]:

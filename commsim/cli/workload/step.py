@@ -103,7 +103,7 @@ def _write_phases(config: StepConfig, step: Step) -> list[Part]:
     whose = "a step of which nothing leaves a machine" if link is None else f"{link}, the busiest link out of a machine"
     parts = config.write_job(step.setting.model.name, step.setting.layout.n_ranks, step.time, phases, whose)
     few = f"{len(phases)} phases: --phase-gap 1ms, or longer, makes one of those that are closer, for a faster search"
-    return [*parts, *(remarks([Remark("many-phases", few, needed=True)]) if len(phases) > MANY_PHASES else [])]
+    return [*parts, *(remarks([Remark("many-phases", few)]) if len(phases) > MANY_PHASES else [])]
 
 
 def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:

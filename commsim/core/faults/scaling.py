@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import fabric_cables, links_like, partners
+from commsim.core.units import counted
 
 from .failures import draw
 
@@ -47,6 +49,19 @@ def scale_links(
         raise InputError("links to scale are named by a pattern, or by how many there are; by one of the two")
     scaled = np.zeros(network.n_links, np.bool_)
     scaled[links] = scaled[partners(network)[links]] = True
-    name = f"{network.name} with {np.count_nonzero(scaled)} links at {factor:g} of their rate"
+    n = int(np.count_nonzero(scaled & (np.arange(network.n_links) <= partners(network))))
+    name = f"{network.name} with {cables_at_part({factor: n})}"
     rates = np.where(scaled, factor, 1.0) * network.bandwidth
     return dataclasses.replace(network, name=name, bandwidth=rates, family="")
+
+
+def cables_at_part(slower: Mapping[float, int]) -> str:
+    """Name how many cables have which part of their rate, such as ``1 cable at 0.5 of its rate, both ways``.
+
+    Parameters
+    ----------
+    slower : mapping of float to int
+        Cables by the part of their rate.
+    """
+    said = " and ".join(f"{counted(n, 'cable')} at {part:g}" for part, n in slower.items())
+    return f"{said} of {'its' if sum(slower.values()) == 1 else 'their'} rate, both ways"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.machines.hardware import read_hardware
+from commsim.core.machines.hardware import SPREADING, net_of, read_hardware
 from commsim.core.network import HOST, KINDS, NIC, Network
 
 # What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
@@ -93,9 +93,15 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
     owner = np.concatenate((np.repeat(np.arange(n), size), np.full(len(switches), -1)))[order]
     return Network(
         f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
-        **nodes, **links, machine=owner, coordinates=at, routing=fabric.routing,
+        **nodes, **links, machine=owner, coordinates=at, routing=_routing_of(fabric, machine),
         hardware=machine.hardware, left_out=fabric.left_out,
     )  # fmt: skip
+
+
+def _routing_of(fabric: Network, machine: Network) -> str:
+    """Return the routing of a fabric: where it would hash, packets are spread if the machines' network does that."""
+    spreads = net_of(machine.hardware) in SPREADING
+    return "spray" if fabric.routing == "ecmp" and spreads else fabric.routing
 
 
 def _woven(columns: list[NDArray[Any]]) -> NDArray[Any]:

@@ -6,25 +6,53 @@ They matter only to software that treats hardware by its make, such as NCCL. Tim
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
 
 # Generations of GPUs, by who makes them; NCCL and RCCL have constants for each.
 GPU_MAKERS = {
     "volta": "nvidia", "turing": "nvidia", "ampere": "nvidia", "ada": "nvidia", "hopper": "nvidia",
     "blackwell": "nvidia", "vega": "amd", "cdna1": "amd", "cdna2": "amd", "cdna3": "amd", "cdna4": "amd",
 }  # fmt: skip
-# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's. "sharp" is
+# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's; with a
+# year, its software up to then, else today's; "ena" is TCP over the virtual NIC of AWS. "sharp" is
 # whether the fabric's switches reduce, and the library's plugin for that is enabled. "guessed" names facts and rates
 # that a file of a machine leaves open.
 FACTS: dict[str, tuple[str, ...]] = {
     "gpu": tuple(GPU_MAKERS),
     "cpu": ("intel", "amd", "arm", "other"),
-    "net": ("infiniband", "roce", "efa", "slingshot", "tcpx", "tcpxo", "sockets"),
+    "net": (
+        "infiniband",
+        "roce",
+        "spectrum-x",
+        "uec",
+        "efa",
+        "slingshot",
+        "slingshot-2025",
+        "tcpx",
+        "tcpxo",
+        "ena",
+        "sockets",
+    ),
     "gpudirect": ("yes", "no"),
     "sharp": ("on", "off"),
     "guessed": ("gpu", "nic", "gpu+nic"),
 }
+# Networks that spread the packets of a message over all equal paths unless they are told otherwise, and who says so;
+# the others hash a connection to one path.
+SPREADING: Mapping[str, str] = {
+    "infiniband": "adaptive routing, on by default: NVIDIA, InfiniBand cluster bring-up procedure, opensm.conf",
+    "spectrum-x": "adaptive routing of each packet, reordered by the NIC: NVIDIA, Spectrum-X",
+    "uec": "packet spraying: Ultra Ethernet Specification 1.0",
+    "efa": "SRD sprays packets: Shalev, Ayoub, Bshara and Sabbag, IEEE Micro 2020",
+    **dict.fromkeys(("slingshot", "slingshot-2025"), "adaptive routing of each packet: De Sensi et al., SC 2020"),
+}
+# What software takes a network for that it has no name of its own for.
+TRANSPORTS: Mapping[str, str] = {"spectrum-x": "roce", "uec": "roce"}
 # The least compute capability of each generation of NVIDIA's: 90 for 9.0.
 _CAPABILITIES = ((100, "blackwell"), (90, "hopper"), (89, "ada"), (80, "ampere"), (75, "turing"), (70, "volta"))
 
@@ -53,6 +81,21 @@ def read_hardware(text: str, name: str = "hardware") -> dict[str, str]:
             raise InputError(f"{name}: {key} must be one of {', '.join(FACTS[key])}, got {value!r}")
         facts[key] = value
     return facts
+
+
+def net_of(hardware: str) -> str:
+    """Return the network that joins the machines of :attr:`Network.hardware`; empty where that is not known."""
+    return read_hardware(hardware).get("net", "")
+
+
+def transport_of(hardware: str) -> str:
+    """Return what software takes that network for: RoCE of an Ethernet that spreads packets."""
+    return TRANSPORTS.get(net_of(hardware), net_of(hardware))
+
+
+def spreads_by_itself(network: Network) -> bool:
+    """Whether a network's routing is that of machines whose network spreads packets."""
+    return network.routing == "spray" and net_of(network.hardware) in SPREADING
 
 
 def write_hardware(facts: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ simulation on the reference is added: software that no message shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_plan import Job
 from commsim.engine.results import not_negative, one_job_result
+from commsim.engine.ways.kept import PROOFS, digest_of
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
@@ -40,15 +41,20 @@ class Loops:
 
     Parameters
     ----------
-    jobs : (Job, Job)
-        Jobs with few loops and with more; after the first ones each loop takes as long as the one before it.
+    build : callable
+        Function from a number of loops to the job with so many; after the first ones each loop takes as long as the one
+        before it.
+    key : callable
+        Function from a number of loops to what decides the schedule of that job: two jobs of one key have one schedule,
+        whose connections are those of the whole job.
     n_loops : (int, int)
-        Loops of these.
+        Loops of the job with few and of the one with more.
     total : float
         Loops of the job, the last one counted by its bytes.
     """
 
-    jobs: tuple[Job, Job]
+    build: Callable[[int], Job]
+    key: Callable[[int], Hashable]
     n_loops: tuple[int, int]
     total: float
 
@@ -190,12 +196,36 @@ class Proof:
     full: int
 
 
-def prove(network: Network, job: Job, known: ClosedForm, routing: str | None, seed: int) -> Proof:
-    """Look for a link that may be in the way; the other parameters are those of a flow engine's plan."""
-    found = carriers(job.schedule)
+def prove(
+    network: Network, job: Job, known: ClosedForm, routing: str | None, seed: int, found: Carriers | None = None
+) -> Proof:
+    """Look for a link that may be in the way.
+
+    Parameters
+    ----------
+    network, job, routing, seed
+        Those of a flow engine's plan.
+    known : ClosedForm
+        Time on the reference network.
+    found : Carriers, optional
+        Connections of the job's schedule, where they are known.
+    """
+    found = carriers(job.schedule) if found is None else found
     job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
-    routes = find_connection_routes(network, job.placement, found.ends, found.channel, routing=routing, seed=seed)
-    return Proof(routes, found, full_link(network, known.reference, routes, job.rate_cap))
+
+    def examine() -> tuple[Routes, int]:
+        routes = find_connection_routes(network, job.placement, found.ends, found.channel, routing=routing, seed=seed)
+        return routes, full_link(network, known.reference, routes, job.rate_cap)
+
+    if job.placement.routes is not None:
+        routes, full = examine()
+        return Proof(routes, found, full)
+    key = (
+        digest_of(network), digest_of(known.reference), digest_of(job.placement.nodes, found.ends, found.channel),
+        job.rate_cap, routing, seed,
+    )  # fmt: skip
+    routes, full = PROOFS.get(key, examine)
+    return Proof(routes, found, full)
 
 
 def applies(network: Network, job: Job, known: ClosedForm, starts: ArrayLike, framing: Framing | None) -> bool:
@@ -226,7 +256,7 @@ def simulate_known(network: Network, job: Job, known: ClosedForm, proof: Proof, 
 
 def simulate_loops(
     network: Network, loops: Loops, whole: tuple[Job, Proof], size: float, starts: ArrayLike, framing: Framing | None,
-    time: Callable[[Network, Job, float], float],
+    time: Callable[[Network, int, float], float],
 ) -> Result:  # fmt: skip
     """Return the result of a job of many loops, from simulations of some.
 
@@ -243,9 +273,9 @@ def simulate_loops(
     starts, framing
         Same as in :func:`commsim.engine.flow.simulate_flows`.
     time : callable
-        Function from a network, one of the jobs and its size to the last finish.
+        Function from a network, a number of loops and the size of that job to the last finish.
     """
-    few, more = (time(network, job, size * n / loops.total) for job, n in zip(loops.jobs, loops.n_loops, strict=True))
+    few, more = (time(network, n, size * n / loops.total) for n in loops.n_loops)
     entered = np.broadcast_to(not_negative("start", starts), whole[0].schedule.n_participants)
     on_links = carried(network, *whole, size, framing)
     busiest = float((on_links[0] / network.bandwidth).max(initial=0.0))  # which loops that differ a little may be below

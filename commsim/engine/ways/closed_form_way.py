@@ -18,6 +18,10 @@ from commsim.engine.ways.closed_form_proof import ClosedForm, Proof, applies, pr
 from commsim.routing.flaps import Flaps
 
 from .catalog import CLOSED_FORM, LOOPS
+from .kept import TIMES, digest_of, digest_of_routes
+
+# Transfers of some loops of a job up to which what they wait for is kept for other draws of routes, 0.2 GB.
+MAX_SHARED = 2**21
 
 __all__ = ["ClosedFormPaths"]
 
@@ -66,7 +70,9 @@ class ClosedFormPaths(FlowPaths):
     def proof(self) -> Proof:
         """Whether a link may be in the way."""
         if "proof" not in self._plans:
-            self._plans["proof"] = prove(self.network, self.job, self.known, self.routing, self.seed)
+            self._plans["proof"] = prove(
+                self.network, self.job, self.known, self.routing, self.seed, self._plans.get("carriers")
+            )
         found: Proof = self._plans["proof"]
         return found
 
@@ -74,12 +80,35 @@ class ClosedFormPaths(FlowPaths):
         """Simulate the job on the reference network, and return what its messages take."""
         return self._on(self.known.reference, self.job).simulate(size, framing=self.known.framing).time
 
+    def hashed_by(self, seed: int | None) -> FlowPaths:
+        """Return the same with routes that another seed draws; what the schedules alone decide is found once for all.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of the hash of routes. Default: the same.
+        """
+        is_new = seed is not None and seed != self.seed and seed not in self._hashed
+        paths = super().hashed_by(seed)
+        if is_new and seed is not None:
+            for key, found in self._plans.items():
+                if isinstance(found, JobConnections):
+                    paths._plans[key] = found.hashed_by(seed)
+            if "proof" in self._plans:
+                paths._plans["carriers"] = self.proof.carriers
+        return paths
+
     def _on(self, network: Network, job: Job) -> FlowPaths:
         """Return a job on one of the two networks; what its schedule alone decides is found once for both."""
         paths = FlowPaths(network, job, self.routing, self.seed)
         if job is self.job and "ring_phases" in vars(self):
             vars(paths)["ring_phases"] = self.ring_phases
-        begun: JobConnections | None = self._plans.setdefault(job, self.shared if job is self.job else paths.shared)
+        key = f"connections of {job.schedule.n_transfers} transfers"
+        if key not in self._plans:
+            few = job.schedule.n_transfers <= MAX_SHARED
+            made = JobConnections(network, job, self.routing, self.seed) if few else None
+            self._plans[key] = self.shared if job is self.job else made
+        begun: JobConnections | None = self._plans[key]
         if begun is not None:
             vars(paths)["shared"] = begun.on(network) if begun.network is not network else begun
         return paths
@@ -92,14 +121,38 @@ class ClosedFormPaths(FlowPaths):
         return None if found is None else dataclasses.replace(found, method=CLOSED_FORM.name)
 
     def _looped(self, network: Network, size: float, starts: ArrayLike, framing: Framing | None) -> Result:
-        """Simulate some loops of a job of many, on its network or the reference."""
-        assert self.known.loops is not None
+        """Simulate some loops of a job of many, on its network or the reference, unless their time is known."""
+        loops = self.known.loops
+        assert loops is not None
+        plain = network.curves is None and self.job.is_regular
+        plain = plain and self.job.messages is None and self.job.network is None
+        routes = digest_of_routes(self.proof.routes, network) if plain else b""
 
-        def time(where: Network, job: Job, part: float) -> float:
-            return self._on(where, job).simulate(part, starts=starts, framing=framing).time
+        def time(where: Network, n_loops: int, part: float) -> float:
+            def simulate() -> float:
+                job = self._job_of(n_loops)
+                return self._on(where, job).simulate(part, starts=starts, framing=framing).time
 
-        found = simulate_loops(network, self.known.loops, (self.job, self.proof), size, starts, framing, time)
+            if not plain:
+                return simulate()
+            job, entered = self.job, np.asarray(starts, np.float64)
+            key = (
+                digest_of(where, job.placement.nodes, entered), routes, loops.key(n_loops), part, framing,
+                job.weight, job.priority, job.rate_cap, self.routing or where.routing,
+            )  # fmt: skip
+            return TIMES.get(key, simulate)
+
+        found = simulate_loops(network, loops, (self.job, self.proof), size, starts, framing, time)
         return dataclasses.replace(found, method=LOOPS.name)
+
+    def _job_of(self, n_loops: int) -> Job:
+        """Return the job of so many loops, of which there is one for all networks and draws."""
+        assert self.known.loops is not None
+        key = f"job of {n_loops} loops"
+        if key not in self._plans:
+            self._plans[key] = self.known.loops.build(n_loops)
+        job: Job = self._plans[key]
+        return job
 
     def with_rest(self, found: Result, size: float, carried: NDArray[np.float64] | None = None) -> Result:
         """Add what the known time has beyond the messages, where nothing is in their way; never less than that time.

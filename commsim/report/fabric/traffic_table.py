@@ -12,6 +12,7 @@ from commsim.report.answer import Part, Table, remarks
 from commsim.report.rows.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import met_by_packets
 from commsim.scenario.bounds.limited_by import limit_of, row_of_limit
+from commsim.scenario.result_remarks import NOTHING_LOST
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
@@ -119,9 +120,13 @@ def said_of_traffic(solution: Solution) -> list[Remark]:
     if carried.lost:
         counters = {} if carried.run is None else carried.run.counters
         lost = f"; {counters['n_dropped']} packets lost, {counters['n_timeouts']} timeouts"
-        told = f"the flap costs the last message {microseconds(carried.lost['last_s'])} us"
-        told += f", {microseconds(carried.lost['mean_s'])} us in the mean{lost if counters else ''}"
-        said.append(Remark("flap-cost", told, needed=True))
+        last, mean = carried.lost["last_s"], carried.lost["mean_s"]
+        told = f"the flap costs the last message {microseconds(last)} us, {microseconds(mean)} us in the mean"
+        if max(abs(last), abs(mean)) <= NOTHING_LOST:
+            told = "the flap makes no message later"
+        complete = float((carried.messages.start + carried.finished).max())
+        effect = last / (complete - last) if complete > last else None
+        said.append(Remark("flap-cost", told + (lost if counters else ""), effect, needed=True))
     return said
 
 

@@ -19,11 +19,20 @@ from commsim.files.result_file import read_result
 from commsim.files.whole_files import read_tree
 from commsim.report.figure_tables import Table, table_of_arrow, table_of_rows
 from commsim.report.rows.algorithms import with_specs
-from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, made_by, make_study, study_of_rows
+from commsim.report.study import (
+    EVERYTHING,
+    NAMES_PREDICTED,
+    PREDICTED,
+    Choice,
+    Study,
+    made_by,
+    make_study,
+    study_of_rows,
+)
 
 # What each message of ``commsim traffic`` has.
 MESSAGE = {"received_s", "finished_s", "slowdown"}
-_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method"}
+_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {*NAMES_PREDICTED}
 
 
 def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, dict[str, Any]]:

@@ -119,23 +119,39 @@ def fitting(entry: Entry[Schedule], own: dict[str, Any], question: Question, net
     except InputError:
         return own
     effort = effort_of(one, uneven)
-    if effort.fits(USUAL):
+    if effort.fits(_partitions_of_plan(one, question, network) if uneven else USUAL):
         return own
     k = next((k for k in FEWER if effort.fits(k)), None)
     return None if k is None else own | {"n_partitions": k}
 
 
+def _partitions_of_plan(single: Schedule, question: Question, network: Network) -> int:
+    """Return the partitions at most that the plan of sparse data will choose by its size.
+
+    Twice those of the densest data, beside which are the messages before it is known what is zero.
+    """
+    p, s = single.n_ranks, single.n_helpers
+    if not s:
+        return USUAL
+    share = max(map(float, question.densities), default=1.0)
+    best = partitions_that_fit(share * question.size * s / max(p, s), s, network, network.endpoints)
+    return USUAL if 2 * best >= USUAL else max(1, round(2 * best))
+
+
 def coarser(entry: Entry[Schedule], own: dict[str, Any], network: Network, size: float) -> list[dict[str, Any]]:
     """List the parameters, and where messages cost something in themselves, the same with fewer partitions.
 
-    Of dense data on servers as many as suit the size, as in ``run --operation``; else some are tried.
+    On servers as many as suit the size, as in ``run``: of sparse data its plan knows how many; else some are tried.
     """
     costly = network.overhead.any() or network.recv_overhead.any()
     if not costly or "n_partitions" not in entry.parameters:
         return [own]
     key, tried = server_key(entry), COARSER
-    if key is not None and own.get(key) and entry.metadata["sparse"] is None:
-        tried = (max(1, round(partitions_that_fit(size, own[key], network, network.endpoints))),)
+    if key is not None and own.get(key):
+        if entry.metadata["sparse"] is None:
+            tried = (max(1, round(partitions_that_fit(size, own[key], network, network.endpoints))),)
+        elif "n_partitions" not in own:
+            return [own]
     return [own, *(own | {"n_partitions": k} for k in tried if k < own.get("n_partitions", USUAL))]
 
 

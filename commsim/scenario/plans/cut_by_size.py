@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
+from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
+from commsim.core.schedule import Schedule
 from commsim.scenario.good_parameters import PARTITIONS, partitions_that_fit
 from commsim.scenario.plans.asked import Asked, built, laid_out
 from commsim.scenario.plans.dense import Plan
 
-__all__ = ["CutBySize", "plan_partitions", "plan_pieces", "with_partitions_that_fit"]
+__all__ = [
+    "BY_SIZE",
+    "MAX_KEPT",
+    "CutBySize",
+    "most_partitions",
+    "plan_partitions",
+    "plan_pieces",
+    "with_partitions_that_fit",
+]
 
 # Plans of sizes that are kept, with their tables; those that were made first go first.
 MAX_KEPT = 2
+BY_SIZE = "{}: " + PARTITIONS + " by size, as suits the overhead of messages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +108,27 @@ def with_partitions_that_fit(prepared: Plan) -> Plan:
         Collective on dense data.
     """
     name, schedule, parameters = prepared.schedule.name, prepared.schedule, prepared.parameters
-    nodes = prepared.placement.nodes
-    if name not in COLLECTIVES or not schedule.n_helpers or parameters.get(PARTITIONS) is not None:
+    most = most_partitions(schedule, parameters, prepared.network, prepared.placement.nodes)
+    if not most:
         return prepared
-    if math.isinf(partitions_that_fit(1.0, schedule.n_helpers, prepared.network, nodes)):
-        return prepared
-    if PARTITIONS not in COLLECTIVES[name].parameters:
-        return prepared
-    single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
-    most = schedule.n_chunks // single.n_chunks
     cut = functools.partial(_in_partitions, prepared, most)
-    told = Remark("partitions", f"{name}: {PARTITIONS} by size, as suits the overhead of messages")
+    told = Remark("partitions", BY_SIZE.format(name))
     return prepared.as_kind(CutBySize, notes=(*prepared.notes, told), cut=cut)
+
+
+def most_partitions(
+    schedule: Schedule, parameters: Mapping[str, Any], network: Network, nodes: NDArray[np.integer[Any]]
+) -> int:
+    """Return the partitions that a builder makes where their number may suit the size instead; 0 where it may not."""
+    name = schedule.name
+    if name not in COLLECTIVES or not schedule.n_helpers or parameters.get(PARTITIONS) is not None:
+        return 0
+    if PARTITIONS not in COLLECTIVES[name].parameters:
+        return 0
+    if math.isinf(partitions_that_fit(1.0, schedule.n_helpers, network, nodes)):
+        return 0
+    single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
+    return schedule.n_chunks // single.n_chunks
 
 
 def _in_partitions(prepared: Plan, most: int, size: float) -> dict[str, Any]:

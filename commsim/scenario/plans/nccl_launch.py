@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
 from collectives.nccl.launch import VERSION, Asked, launch
 from collectives.nccl.pieces import EQUAL
-from collectives.nccl.rules import cut, loops_of
+from collectives.nccl.rules import cut, first_loops, loops_of
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of
@@ -28,7 +28,7 @@ from commsim.engine.ways.closed_form_proof import Loops
 from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.good_parameters import by_rails, count_rails
 from commsim.scenario.plans.nccl_files import Decided
-from commsim.scenario.plans.rccl_rings import rings_of_rccl
+from commsim.scenario.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.scenario.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
@@ -115,24 +115,21 @@ class NcclLaunch:
         chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
         if self.setting is not None:
             channels = self.setting.channels["ring"].n
+            chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
             if self.operation in ALLOWED:
                 ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
                 cell = self._cell(size, {**ruled, **self.given})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 chosen |= {"slow": True} if self.setting.has_slow_rings else {}
-                chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
                 if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
                     chosen["heads"] = direct_heads(site, self.operation)
                 channels = ruled.get("channels", self._channels(cell.algorithm))
             chosen["channels"] = min(channels, max_channels(self.setting.version))
         if self.rccl is not None and self.operation in ALLOWED:
-            is_eight = (
-                [*map(len, self.machines)] == [8] and self.rings.get("rings") == "mesh" and "cycles" not in self.rings
-            )
             free = not {"rings", "algorithm"} & self.given.keys()
-            if free and self.operation == "all_reduce":
-                chosen |= self.rccl.schedule(size, len(self.machines), is_mesh_of_eight=is_eight)
-            chosen["protocol"] = self.rccl.protocol(size)
+            chosen |= schedule_of_rccl(
+                self.network, self.placement, self.machines, self.operation, size, self.rings, free=free
+            )
         if self.sharp is not None and len(self.sharp.switches) > 1 and chosen.get("algorithm") in IN_NETWORK:
             chosen["sharp"] = self.sharp.trees
         known = inspect.signature(self.build).parameters
@@ -206,15 +203,17 @@ class NcclLaunch:
         total = min(map(loops_of, parts))
         if total < 2 * FEW_LOOPS[1] or total < (1 - EQUAL) * max(map(loops_of, parts)):
             return None
-        few, more = (
-            dataclasses.replace(
-                launch(dataclasses.replace(asked, loops=n), schedule.root),
-                name=schedule.name, operation=schedule.operation, root=schedule.root,
-            )
-            for n in FEW_LOOPS
-        )  # fmt: skip
-        jobs = dataclasses.replace(job, schedule=few), dataclasses.replace(job, schedule=more)
-        return Loops(jobs, FEW_LOOPS, max(map(loops_of, parts)))
+        every = dataclasses.replace(asked, n_bytes=0)  # of the size a schedule has its parts only
+
+        def build(n_loops: int) -> Job:
+            made = launch(dataclasses.replace(asked, loops=n_loops), schedule.root)
+            made = dataclasses.replace(made, name=schedule.name, operation=schedule.operation, root=schedule.root)
+            return dataclasses.replace(job, schedule=made)
+
+        def key(n_loops: int) -> Hashable:
+            return every, tuple(first_loops(part, n_loops) for part in parts), schedule.root
+
+        return Loops(build, key, FEW_LOOPS, max(map(loops_of, parts)))
 
     @property
     def site(self) -> Site:

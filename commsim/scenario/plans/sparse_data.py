@@ -189,6 +189,17 @@ class SparseData:
         """Return the ranks' mean density, that of their union, and the ratio of the two."""
         return self._at(size)[2]
 
+    def zeros(self, size: float) -> float:
+        """Return the part of all bytes that is zeros, sent before it is known what is not zero."""
+        if not self.form.only_data:
+            return 0.0
+        value_bytes = FLOAT if self._rows is None else self._rows[0].itemsize
+        parameters = {**self.parameters, **self.form.only_data}
+        least = self.form.transfer_bytes(self.schedule, self.occupancy(size), parameters, value_bytes).sum()
+        if self.n_drawn is not None:
+            least *= size / FLOAT / self._n_elements(size)
+        return float(max(0.0, 1 - least / self.messages(size).sum()))
+
     def _at(self, size: float) -> tuple[float, NDArray[np.float64], dict[str, float]]:
         if self._last is None or self._last[0] != size:
             occupancy_found = self.occupancy(size)
@@ -246,4 +257,4 @@ def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str
         close = difflib.get_close_matches(key, (*own, *DATA), n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(f"{entry.name} has no parameter {key!r}; {hint}known: {', '.join((*own, *DATA))}")
-    return rest, data(**read_arguments(data, of_data)) if of_data else None
+    return rest, data(**read_arguments(data, of_data, name=entry.name)) if of_data else None

@@ -41,6 +41,8 @@ class Primitives:
         Time of every chunk of a message, for the first two.
     p2p_efficiency : float
         Share of the NVLinks' rate that messages reach.
+    p2p_warp : float, bytes/s
+        Rate at which a warp receives messages; infinite where only the links are known to hold them.
     """
 
     launch: float
@@ -58,6 +60,7 @@ class Primitives:
     p2p_simple: float
     p2p_chunk: float
     p2p_efficiency: float
+    p2p_warp: float = float("inf")
 
     def hop(self, protocol: str) -> float:
         """Return the latency of a hop inside a machine."""
@@ -88,6 +91,8 @@ class Plugin:
         Time of each message: of the next peer in an exchange, of the next channel in a ring or tree.
     copy : float, bytes/s
         Rate at which the CPU copies for each rank, where the NIC cannot write to the receiver's buffer by itself.
+    threads : int
+        Threads that copy for a rank together.
     exchange : float
         Part of the rate of Simple that the messages of exchanges reach, which are of 128 KiB.
     protocols : tuple of str
@@ -103,6 +108,7 @@ class Plugin:
     announce: float = 0.0
     post: float = 1e-6
     copy: float = float("inf")
+    threads: int = 1
     exchange: float = 1.0
     protocols: tuple[str, ...] = ("ll", "ll128", "simple")
 
@@ -147,6 +153,8 @@ class Costs:
         Plugin of each network.
     pcie : mapping of str to (float, float)
         Efficiency of PCIe for rings, and with LL as a part of that, by generation, where GPUs have no NVLink.
+    pcie_exchange : mapping of str to float
+        Part of the first that messages of an all-to-all reach.
     fitted_on : tuple of str
         Tables that any of them was fitted on.
     """
@@ -154,6 +162,7 @@ class Costs:
     primitives: Mapping[str, Primitives]
     plugins: Mapping[str, Plugin]
     pcie: Mapping[str, tuple[float, float]]
+    pcie_exchange: Mapping[str, float]
     fitted_on: tuple[str, ...]
 
     def of_gpu(self, generation: str) -> Primitives:
@@ -212,11 +221,14 @@ def read_costs(text: str) -> Costs:
         TOML, as ``gpu_costs.toml``.
     """
     tree = tomllib.loads(text)
+    for name, table in tree["plugin"].items():
+        tree["plugin"][name] = tree["plugin"].get(table.get("like"), {}) | table
     tables = [*tree["primitives"].values(), *tree["plugin"].values(), *tree["pcie"].values()]
     return Costs(
         {name: Primitives(**_scaled(table, Primitives)) for name, table in tree["primitives"].items()},
         {name: Plugin(**_scaled(table, Plugin)) for name, table in tree["plugin"].items()},
         {name: (table["efficiency"], table["ll_efficiency"]) for name, table in tree["pcie"].items()},
+        {name: table.get("exchange", 1.0) for name, table in tree["pcie"].items()},
         tuple(dict.fromkeys(name for table in tables for name in table["fitted_on"])),
     )
 

@@ -25,7 +25,7 @@ import math
 from typing import NamedTuple
 
 from collectives.nccl.call import BY_RANK, Call
-from collectives.nccl.point_to_point import message, peer_channels
+from collectives.nccl.point_to_point import message, peer_channels, receiving_warps
 from collectives.nccl.rules import cut
 from collectives.nccl.trees import busiest_share, tree_depth
 
@@ -212,8 +212,9 @@ class Exchange(NamedTuple):
 
 
 def exchange_of(
-    ways: Ways, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1
-) -> Exchange:
+    ways: Ways, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1,
+    buffer: int = 0, works: int = 0,
+) -> Exchange:  # fmt: skip
     """Return the time of an all-to-all; of one send to one peer for two ranks that exchange the whole.
 
     Parameters
@@ -230,6 +231,10 @@ def exchange_of(
         Rate of a GPU's links.
     together : int
         Ranks that share a machine's NICs.
+    buffer : int, bytes
+        Buffer of a connection with Simple; 0 for NCCL's own.
+    works : int
+        Peers that a rank has messages for, itself among them; 0 for all ranks.
 
     Notes
     -----
@@ -237,13 +242,15 @@ def exchange_of(
     """
     p, many = ways.primitives, ways.plugin is not None
     least, most = peer_channels(_power_below(n_channels), n_ranks, ways.nics / ways.n_nics if many else None)
-    sent = message(each, least, most, network=many, many_nodes=many)
+    sent = message(each, least, most, network=many, many_nodes=many, buffer=buffer)
     out = float(each * (n_ranks - 1))
     if ways.plugin is None:
         if sent.protocol == "ll":
             return Exchange(p.launch + p.p2p_ll, out, out / both(sent.part / p.rate_ll, out / ways.inside("ll")))
         chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
         rate = bare_link * (p.p2p_efficiency if n_ranks > 2 else 1.0)  # one peer meets nobody else's messages
+        used = min(_power_below(n_channels), sent.n_channels * (works or n_ranks))  # peers have channels of their own
+        rate = min(rate, used * receiving_warps(works or n_ranks) * p.p2p_warp)
         return Exchange(p.launch + p.p2p_simple + chunks * p.p2p_chunk, out, rate)
     peers = n_ranks - near
     hop = ways.plugin.hop("simple")

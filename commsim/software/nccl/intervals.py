@@ -20,8 +20,9 @@ NODE, DOMAIN, RCCL = "machine", "nvlink_domain", "rccl"
 # Networks that share a kind, since each has tables of one operator only.
 CLOUD = "cloud"
 KINDS = {
-    **dict.fromkeys(("efa", "efa2", "efa3", "efa_staged", "tcpx", "tcpxo", "sockets"), CLOUD),
+    **dict.fromkeys(("efa", "efa2", "efa3", "efa_staged", "tcpx", "tcpxo", "ena", "sockets"), CLOUD),
     "infiniband": "infiniband", "roce": "roce", "slingshot": "slingshot",
+    "slingshot-2025": "slingshot",
 }  # fmt: skip
 Intervals = Mapping[tuple[str, str], tuple[float, float]]
 

@@ -40,7 +40,7 @@ from .site import efa_of
 
 # NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
 _ROW_OF = {"turing": "volta", "ada": "ampere"}
-_CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
+CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class Given:
         Bounds of the channels of a call (``NCCL_MIN_CTAS``, ``NCCL_MAX_CTAS``); 0 for none.
     buffer : int, bytes
         Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own.
+    socket_threads : int
+        Threads of a rank that copy over sockets (``NCCL_SOCKET_NTHREADS``); 0 for NCCL's own.
     """
 
     gpu: str | None = None
@@ -86,6 +88,7 @@ class Given:
     min_ctas: int = 0
     max_ctas: int = 0
     buffer: int = 0
+    socket_threads: int = 0
 
 
 def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
@@ -116,7 +119,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     if not gpu:
         gpu = "hopper"
         assumed.append(Assumption("GPUs are Hopper", "--gpu"))
-    cpu = given.cpu or _CPU_OF.get(hardware.get("cpu", ""), "")
+    cpu = given.cpu or CPU_OF.get(hardware.get("cpu", ""), "")
     if not cpu:
         cpu = "intel"
         assumed.append(Assumption("CPUs are Intel's", "--cpu"))
@@ -132,7 +135,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         whose = "machine's NIC and PCIe links; a higher bandwidth changes nothing" if is_own else "network"
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))
     many, net = len(machines) > 1, hardware.get("net", "")
-    if many and (net == "sockets" or hardware.get("gpudirect") == "no"):
+    if many and (net in ("ena", "sockets") or hardware.get("gpudirect") == "no"):
         near, staged = "PHB", through_host(network, unit, node, near)
         if staged < outside:
             outside = staged
@@ -172,7 +175,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
     one_nic = n_nics == 1 or bool(is_alone)
     return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), given.version,
-                   given.min_ctas, given.max_ctas, given.buffer)  # fmt: skip
+                   given.min_ctas, given.max_ctas, given.buffer, given.socket_threads)  # fmt: skip
 
 
 def _channels(

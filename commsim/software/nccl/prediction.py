@@ -19,6 +19,8 @@ from .search import LL_HOP_OF_SEVERAL, NVLS_EFFICIENCY, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
+# Networks over which threads of the CPU copy, as many as NCCL is told.
+SOCKETS = ("ena", "sockets")
 # What is said of operation, bytes, the fastest choice with its time and upper bound in us, and of NCCL's choice.
 FASTER = "{} {} B: {} is predicted at {} us (at most {}), NCCL's choice {} at {} us"
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
@@ -258,13 +260,17 @@ def ways_of(site: Site, known: Costs) -> Ways:
     gpu = site.setting.gpu
     primitives: Primitives = known.of_gpu(gpu)
     share, ll_share = known.pcie.get(gpu, (1.0, 1.0)) if site.pcie else (1.0, 1.0)
+    among = known.pcie_exchange.get(gpu, 1.0)
     link = site.link * share
     if site.setting.n_nodes == 1 and site.p2p:
-        return Ways(link, primitives, ll_link=ll_share)
+        return Ways(link, primitives, ll_link=ll_share, exchange=among)
     per_node = site.setting.n_ranks // site.setting.n_nodes
+    plugin = known.of_network(site.network)
+    if site.setting.socket_threads and site.network in SOCKETS:
+        plugin = replace(plugin, copy=plugin.copy * site.setting.socket_threads / plugin.threads)
     return Ways(
-        link, primitives, known.of_network(site.network), site.nics, ll_share, max(1, site.n_nics), per_node,
-        LL_HOP_OF_SEVERAL.get(gpu, 1.0),
+        link, primitives, plugin, site.nics, ll_share, max(1, site.n_nics), per_node,
+        LL_HOP_OF_SEVERAL.get(gpu, 1.0), among,
     )  # fmt: skip
 
 
@@ -330,12 +336,12 @@ def direct_heads(site: Site, operation: str) -> int:
 def exchange_at(site: Site, ways: Ways, operation: str, size: int) -> Exchange:
     """Return the time of an exchange of messages at a place."""
     n = site.setting.n_ranks
-    bare = ways.link if site.pcie else site.link
+    bare = ways.link * ways.exchange if site.pcie else site.link
     if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
         alone = replace(ways, nics=ways.nics / min(ways.n_nics, ways.per_node), n_nics=1)
         if site.one_way and ways.plugin is None:
             return send_of(alone, size, bare)
-        return exchange_of(alone, size, 2, 1, site.max_channels, bare)
+        return exchange_of(alone, size, 2, 1, site.max_channels, bare, buffer=site.setting.buffer, works=1)
     per_node = n // site.setting.n_nodes if site.p2p else 1
     together = n // site.setting.n_nodes
-    return exchange_of(ways, -(-size // n), n, per_node, site.max_channels, bare, together)
+    return exchange_of(ways, -(-size // n), n, per_node, site.max_channels, bare, together, buffer=site.setting.buffer)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from commsim.core.machines.hardware import maker_of, read_hardware
+from commsim.core.machines.hardware import maker_of, read_hardware, transport_of
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import Network
 from commsim.core.network_queries import units
@@ -41,9 +41,9 @@ class RcclCosts:
         Share of the xGMI links' rate that messages reach.
     channel : float, bytes/s
         Rate at which one channel moves data, if no link is in its way.
-    ll_below, pairs_below, tree_below : int, bytes
-        Sizes up to which a call takes LL, an all-reduce on a full mesh of eight GPUs sends between all pairs at once,
-        and an all-reduce on several machines takes trees.
+    ll_below, pairs_below : int, bytes
+        Sizes up to which a call on one machine takes LL, and an all-reduce on a full mesh of eight GPUs sends between
+        all pairs at once. Over several machines :mod:`commsim.software.nccl.rccl_choice` chooses.
     fitted_on : tuple of str
         Tables that any of them was fitted on.
     """
@@ -55,7 +55,6 @@ class RcclCosts:
     channel: float
     ll_below: int
     pairs_below: int
-    tree_below: int
     fitted_on: tuple[str, ...]
 
     def hop(self, protocol: str) -> float:
@@ -70,21 +69,12 @@ class RcclCosts:
         """Return the protocol that a call of so many bytes takes."""
         return "ll" if size <= self.ll_below else "simple"
 
-    def schedule(self, size: float, n_machines: int, *, is_mesh_of_eight: bool) -> dict[str, str]:
-        """Return the parameters of an all-reduce that is no ring; empty for a ring.
+    def schedule(self, size: float) -> dict[str, str]:
+        """Return the parameters of an all-reduce on one full mesh of eight GPUs; empty for rings.
 
-        Parameters
-        ----------
-        size : float, bytes
-            Size of the array.
-        n_machines : int
-            Machines of the call.
-        is_mesh_of_eight : bool
-            Whether it is on one full mesh of eight GPUs, for which RCCL has schedules of MSCCL.
+        RCCL has schedules of MSCCL for it.
         """
-        if is_mesh_of_eight and size <= self.pairs_below:
-            return {"rings": "pairs"}
-        return {"algorithm": "tree"} if n_machines > 1 and size <= self.tree_below else {}
+        return {"rings": "pairs"} if size <= self.pairs_below else {}
 
 
 @functools.cache
@@ -94,7 +84,7 @@ def rccl_costs() -> dict[str, RcclCosts]:
     return {
         name: RcclCosts(
             table["launch_us"] * 1e-6, table["hop_ll_us"] * 1e-6, table["hop_simple_us"] * 1e-6, table["efficiency"],
-            table["channel_GBps"] * 1e9, table["ll_below"], table["pairs_below"], table["tree_below"],
+            table["channel_GBps"] * 1e9, table["ll_below"], table["pairs_below"],
             tuple(table["fitted_on"]),
         )
         for name, table in tree.items()
@@ -179,4 +169,4 @@ def _closed(pairs: Sequence[tuple[int, int]], path: tuple[int, ...], n: int) -> 
 
 def _plugin(network: Network) -> Plugin | None:
     """Return what the network below costs, measured with NCCL; None where it is not named."""
-    return costs().plugins.get(read_hardware(network.hardware).get("net", ""))
+    return costs().plugins.get(transport_of(network.hardware))

@@ -69,7 +69,7 @@ RAISED_HEADS = 16
 # does not: 4 GH200 with 4 NICs on Slingshot have 12 rings, doubled to 24 channels (log of NCCL 2.26.2 with aws-ofi-nccl
 # 1.13.0). The log does not say their rate; from 12 to 22 GB/s NCCL's choices are the same, and on two machines those
 # that the tables of Alps show.
-RINGS_PER_NIC = {"slingshot": (3, 20e9)}
+RINGS_PER_NIC = dict.fromkeys(("slingshot", "slingshot-2025"), (3, 20e9))
 # Times that a hop with LL inside a machine takes longer in calls over several machines, by generation: NCCL's factor up
 # to 2.17, whose newest GPUs were Ampere's. Tables of Hopper on several machines show none.
 LL_HOP_OF_SEVERAL = {"volta": 1.8, "ampere": 1.8}
@@ -273,6 +273,8 @@ class Setting:
         Bounds of the channels of a call; 0 for none.
     buffer : int, bytes
         Buffer of a connection with Simple; 0 for NCCL's own.
+    socket_threads : int
+        Threads of a rank that copy over sockets; 0 for NCCL's own.
     """
 
     n_ranks: int
@@ -287,6 +289,7 @@ class Setting:
     min_ctas: int = 0
     max_ctas: int = 0
     buffer: int = 0
+    socket_threads: int = 0
 
     def __post_init__(self) -> None:
         if self.n_ranks < 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.errors import InputError
-from commsim.core.machines.hardware import read_hardware
+from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
@@ -35,7 +35,7 @@ def site_of(network: Network, placement: Placement, setting: Setting) -> Site:
         return Site(setting, link, path != "NVL", version=setting.version)
     rate, n_nics, *_ = links_outside(network, unit, int(nodes[0]))
     facts = read_hardware(network.hardware)
-    name = facts.get("net", "")
+    name = transport_of(network.hardware)
     if not name:
         raise InputError(
             f"{network.name} does not say which network joins its machines (hardware: net=infiniband, ...)"

@@ -72,6 +72,8 @@ class Ways:
         NICs of a machine, and its ranks.
     ll_hop : float
         Times that a hop inside a machine takes longer with LL than in a call on one machine.
+    exchange : float
+        Part of `link` that messages of an all-to-all reach over PCIe.
     """
 
     link: float
@@ -82,6 +84,7 @@ class Ways:
     n_nics: int = 1
     per_node: int = 1
     ll_hop: float = 1.0
+    exchange: float = 1.0
 
     def hop(self, protocol: str, algorithm: str = "ring") -> float:
         """Return the latency of a hop inside a machine: of a tree, or of a ring."""

@@ -15,6 +15,8 @@ from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
 from .search import CPUS, GENERATIONS, MAX_CHANNELS
 
+# Most threads of a rank that send and receive over sockets (src/transport/net_socket.cc).
+MAX_THREADS = 16
 NET_TYPES = ("PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
 
 
@@ -56,6 +58,12 @@ def _buffer(text: str, name: str) -> int:
     return int(size)
 
 
+def _threads(text: str, name: str) -> int:
+    if not text.isdecimal() or len(text) > 2 or not 1 <= int(text) <= MAX_THREADS:
+        raise InputError(f"{name} must be 1..{MAX_THREADS}, got {text!r}")
+    return int(text)
+
+
 # By word: the field of Given, and how its text is read.
 WORDS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "gpu": ("gpu", _one_of(GENERATIONS)),
@@ -69,6 +77,7 @@ WORDS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "min_ctas": ("min_ctas", _ctas),
     "max_ctas": ("max_ctas", _ctas),
     "buffer": ("buffer", _buffer),
+    "socket_threads": ("socket_threads", _threads),
 }
 
 

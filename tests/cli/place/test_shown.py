@@ -102,7 +102,7 @@ def test_moves_show_what_the_others_gain_on_a_terminal(files, monkeypatch):
     wide = [job(f"j{i}", gpus=6, placement=[f"h{2 * k + i}" for k in range(6)]) for i in range(2)]
     shown = on_terminal(monkeypatch, "place", "moves", *files(*wide), "--candidates", 2)
     assert "others now others after to" in shown
-    assert "-v also shows from" in shown
+    assert "-v also shows " in shown
 
 
 @pytest.mark.parametrize(

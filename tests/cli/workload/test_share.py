@@ -141,7 +141,7 @@ def test_jobs_that_do_not_meet_are_said_to(tmp_path, capsys):
         (["--sharing", "priority"], "priority sharing needs --priorities"),
         (["--sharing", "weighted", "--weights", "a=x"], "--weights of a must be a number, got 'x'"),
         (["--weights", "a=2"], "weights go with weighted sharing, got fair"),
-        (["--sharing", "mltcp", "--mltcp", "step=1"], "Mltcp has no parameter 'step'"),
+        (["--sharing", "mltcp", "--mltcp", "step=1"], "--mltcp has no parameter 'step'"),
         (["--iterations", "0"], "iterations must be 1..1000000"),
         (["--seed", "-1"], "--seed must be 0 or more"),
     ],

@@ -52,11 +52,11 @@ def test_the_checker_proves_them_over_meshes_and_rails(operation):
 
 
 def test_eight_mi300x_send_over_all_seven_links_at_once():
-    """2 (p - 1) S / p over seven links of 48 GB/s; one ring uses a single one. 1 GiB: 5990.7 us by rccl-tests."""
+    """2 (p - 1) S / p over 0.94 of seven links of 48 GB/s; one ring uses a single one. 1 GiB: 5990.7 us measured."""
     ready = prepare("rccl_all_reduce", "mi300x")
-    assert ready.predict(2**30).time == pytest.approx(2 * 7 / 8 * 2**30 / 336e9, rel=0.01)
-    assert ready.predict(2**30).time == pytest.approx(5990.7e-6, rel=0.1)
-    assert prepare("ring_all_reduce", "mi300x").predict(2**30).time > 6.9 * ready.predict(2**30).time
+    assert ready.predict(2**30).time == pytest.approx(2 * 7 / 8 * 2**30 / (0.94 * 336e9), rel=0.01)
+    assert ready.predict(2**30).time == pytest.approx(5990.7e-6, rel=0.01)
+    assert prepare("ring_all_reduce", "mi300x").predict(2**30).time > 6.5 * ready.predict(2**30).time
 
 
 def test_without_a_mesh_rings_go_through_each_machine_in_order():
@@ -77,3 +77,19 @@ def test_rings_without_a_rule_are_written_out_up_to_a_number_of_messages(monkeyp
 def test_rings_that_are_unknown_are_refused():
     with pytest.raises(InputError, match="rings must be one of mesh, rails"):
         COLLECTIVES["rccl_all_reduce"].build(8, rings="star")
+
+
+def test_a_tree_goes_through_a_machine_as_the_ring_of_its_channel():
+    """With one order for all channels a chain's links carry all bytes; over a mesh each has its part."""
+    machines = (tuple(range(8)), tuple(range(8, 16)))
+    links: Counter[tuple[int, int]] = Counter()
+    built = COLLECTIVES["rccl_all_reduce"].build(
+        16, algorithm="tree", rings="mesh", channels=56, n_bytes=2**26, machines=machines
+    )
+    check(built)
+    every = built.expand()
+    for a, b, count in zip(*(every[name].tolist() for name in ("src", "dst", "count")), strict=True):
+        links[a, b] += count if a // 8 == b // 8 else 0
+    links = +links
+    assert len(links) == 2 * 8 * 7
+    assert max(links.values()) < 1.5 * min(links.values())

@@ -218,7 +218,7 @@ def test_samples_are_the_links_own_counts():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("hpcc:eta=1", "Hpcc has no parameter 'eta'"),
+        ("hpcc:eta=1", "hpcc has no parameter 'eta'"),
         ("hpcc:load=1.5", "load is a share above 0 and at most 1, got 1.5"),
         ("timely:low=50us,high=20us", "low is less than high"),
         ("dcqcn:notify_delay=200us", "at most twice notify_every"),

@@ -62,3 +62,14 @@ def test_links_and_critical_paths_are_compared():
     terms = {one["cause"]: one for one in path}
     assert terms["bandwidth"]["a_s"] == pytest.approx(slow.result.time) == pytest.approx(2 * terms["bandwidth"]["b_s"])
     assert all(one["a_s"] == pytest.approx(2 * one["b_s"]) for one in links)
+
+
+def test_what_came_out_is_no_configuration_by_which_rows_are_matched():
+    """Times of several hashes, and what limits them, were asked for: no row of one result had its like in the other."""
+    spread = {"fastest_s": 1.0, "slowest_s": 3.0, "n_hashes": 8, "whole_s": 1.5, "faults_cost": 4 / 3}
+    limit = {"limited_by": "the NICs", "limit_busy": 0.5, "alone_s": 2.0, "slowdown": 1.0}
+    rows = [{"collective": "ring", "size_B": size, "time_s": 2.0, **spread, **limit} for size in (1, 2)]
+    others = [{**row, **dict.fromkeys(spread, 9.0), **dict.fromkeys(limit, 7.0)} for row in rows]
+    found = difference(rows, others)
+    assert (len(found.pairs), found.only_a, found.only_b, found.differs) == (2, (), (), {})
+    assert set(found.pairs[0]) == {"collective", "size_B", "a", "b", "time_ratio"}

@@ -84,7 +84,9 @@ def test_oversubscription_and_a_dead_uplink_slow_a_dispatch_down_by_what_they_ta
     fabric = "dgx-h100@leaf_spine:machines=4,n_spines=2,hosts_per_leaf=16,uplinks_per_spine=8"
 
     def time(text="", **more):
-        asked = scenario_of("ep_dispatch:tokens=64,library=deepep,max_machines=2", fabric + text, **more)
+        asked = scenario_of(
+            "ep_dispatch:tokens=64,library=deepep,max_machines=2", fabric + text, routing="ecmp", hashes=1, **more
+        )
         return solve(asked, [1.0]).results[0].time
 
     whole, half, dead = time(), time(",oversubscription=2"), time(fail=["link:leaf0:spine0"])

@@ -48,8 +48,9 @@ def test_shaped_links_decide_its_time(operation, how):
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
 def test_on_loopback_a_rank_copies_about_as_fast_as_on_another_machine_over_sockets(ranks, operation):
-    """Nothing but copies bounds it there: 2.5 GB/s each way; the costs of sockets were fitted on a rented T4."""
+    """Nothing but copies bounds it there, 2.5 GB/s each way, the receiver's protocol among them."""
     name, size = f"loopback {ranks}", 2**26
     (seconds,) = {row[6] for row in NCCL["times"] if row[:3] == [name, operation, "ring/simple"] and row[5] == size}
     rate = size * (ranks - 1) / ranks / seconds
-    assert costs().of_network("sockets").copy == pytest.approx(rate, rel=0.25)
+    assert costs().of_network("ena").copy == pytest.approx(rate, rel=0.25)
+    assert rate < costs().of_network("sockets").copy

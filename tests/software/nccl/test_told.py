@@ -30,7 +30,7 @@ def test_every_word_is_a_flag_of_the_verb_and_a_field_of_what_is_given():
     [
         ("channels", "4:20GB/s"), ("nvls", "none"), ("nvls", "16:20GB/s"), ("nic", "25GB/s"), ("net_type", "SYS"),
         ("net_latency", "20us"), ("gpu", "ampere"), ("cpu", "amd"), ("min_ctas", "32"), ("max_ctas", "4"),
-        ("buffer", "8MiB"),
+        ("buffer", "8MiB"), ("socket_threads", "4"),
     ],
 )  # fmt: skip
 def test_a_word_of_the_collective_is_what_nccl_s_model_is_given(word, text):
@@ -97,6 +97,7 @@ def test_a_small_buffer_takes_more_hops():
             "nvlss=none",
             "has no parameter 'nvlss'; .*, graph, tuner, gpu, cpu, nvls, nic, net_type, net_latency, collnet, min",
         ),
+        ("socket_threads=17", "socket_threads= must be 1..16, got '17'"),
         ("max_ctas=0", "max_ctas= must be 1..64, got '0'"),
         ("min_ctas=9,max_ctas=3", r"min_ctas= must be up to max_ctas= \(3\), got 9"),
         ("graph=g.xml,channels=4:20GB/s", "graph= and channels= both give the channels"),

@@ -233,14 +233,13 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     build = TRANSPORTS[name].constants
     if build is Fixed and raw:
         raise InputError(f"{name} takes no constants, got {', '.join(raw)}")
-    constants = build(**read_arguments(build, raw))
-    _check(constants)
+    constants = build(**read_arguments(build, raw, name=name))
+    _check(constants, name)
     return TRANSPORTS[name], constants
 
 
-def _check(constants: Constants) -> None:
+def _check(constants: Constants, name: str) -> None:
     """Refuse constants with which a rule has no meaning."""
-    name = type(constants).__name__
     for key in constants.__dataclass_fields__:
         value = getattr(constants, key)
         if value is None:
@@ -250,6 +249,6 @@ def _check(constants: Constants) -> None:
         if value < 0 or (value == 0 and key not in _MAY_BE_ZERO):
             raise InputError(f"{name}: {key} is {'at least 0' if key in _MAY_BE_ZERO else 'above 0'}, got {value:g}")
     if isinstance(constants, Timely) and constants.low and constants.high and constants.low >= constants.high:
-        raise InputError(f"Timely: low is less than high, got {constants.low:g} and {constants.high:g} s")
+        raise InputError(f"{name}: low is less than high, got {constants.low:g} and {constants.high:g} s")
     if isinstance(constants, Dcqcn) and constants.notify_delay > constants.notify_every * 2:
-        raise InputError(f"Dcqcn: notify_delay is at most twice notify_every, got {constants.notify_delay:g} s")
+        raise InputError(f"{name}: notify_delay is at most twice notify_every, got {constants.notify_delay:g} s")
