@@ -35,8 +35,8 @@ hidden data parallel exchange still costs, is from one MLPerf row. The published
 BLIND = """
 Every row predicted with all calibrations of its own model left out: what an answer for a model that nobody calibrated
 is worth. `before` is the same of the version before. The rule of thumb takes 45 % of the peak for the model's
-operations. The rows of `steps.csv` (MPT of llm-foundry, Llama 2 of fms-fsdp) were looked at after the roofline was written, and
-nothing is fitted to them.
+operations. The rows of `steps.csv` (MPT of llm-foundry, Llama 2 of fms-fsdp) were looked at after the roofline
+was written, and nothing is fitted to them.
 """
 LINE = """
 The line is `a + b x micro-batches`, fitted to all other rows of the setup, so it uses more rows than the prediction,

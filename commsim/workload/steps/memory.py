@@ -8,8 +8,8 @@ pipeline keeps those of as many micro-batches as there are stages from it to the
 References
 ----------
 Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys 2023, sections 4 and 5 (34
-bytes for each token and number of the width, less the masks of dropout); Rajbhandari et al., "ZeRO", SC 2020, section 3.1
-(16 bytes for each parameter).
+bytes for each token and number of the width, less the masks of dropout); Rajbhandari et al., "ZeRO", SC 2020,
+section 3.1 (16 bytes for each parameter).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import interleaved, one_forward_one_backward
 from commsim.workload.task_graph import Timeline, simulate_graph
 
-from .exchange import Exchange, copies_of_token
+from .exchange_of_step import Exchange, copies_of_token
 from .parallel_sizes import layers_of_chunks
 from .roofline import head_time, layer_times, optimizer_time
 from .step_graph import with_exchanges

@@ -20,7 +20,7 @@ from commsim.workload.timeline import link_phases
 if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
 
-    from .exchange import Exchange
+    from .exchange_of_step import Exchange
     from .predicted_step import Step
     from .step_costs import StepCosts
 

@@ -45,9 +45,7 @@ def test_the_first_stage_keeps_a_micro_batch_for_each_stage():
 
 
 def test_what_fits_in_no_way_is_refused_with_the_amounts_unless_asked_for():
-    with pytest.raises(
-        InputError, match=r"llama3-70b with tp 1, pp 1, .*: a rank needs .*\(weights 131.4 GiB"
-    ):
+    with pytest.raises(InputError, match=r"llama3-70b with tp 1, pp 1, .*: a rank needs .*\(weights 131.4 GiB"):
         cs.training_step("llama3-70b", "h100", **ASKED)
     assert cs.training_step("llama3-70b", "h100", **ASKED, ignore_memory=True).time > 0
 

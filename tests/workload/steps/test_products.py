@@ -10,9 +10,7 @@ from commsim.workload.steps.transformer import transformer
 H100 = gpu("h100")
 
 
-@pytest.mark.parametrize(
-    "name", ["llama3-8b", "gpt3-175b", "deepseek-v3", "qwen3-30b-a3b", "mpt-7b"]
-)
+@pytest.mark.parametrize("name", ["llama3-8b", "gpt3-175b", "deepseek-v3", "qwen3-30b-a3b", "mpt-7b"])
 def test_products_have_the_operations_of_the_parameters_that_a_token_passes(name):
     model = transformer(name)
     wanted = 2 * 4096 * (model.dense_active + model.expert_active)
