@@ -39,7 +39,7 @@ PACKAGES = {
     "duckdb": "sweep sql (extra data)",
     "distributed": "sweep --executor dask (extra dask)",
     "ray": "sweep --executor ray (extra ray)",
-    "networkx": "topo import, export: GraphML (extra graph)",
+    "networkx": "topo show: bisection; topo import, export: GraphML (extra graph or opt)",
     "protobuf": "convert: Chakra traces (extra chakra)",
     "perfetto": "trace FILE.pftrace (extra perfetto)",
     "pandas": "data frames in Python (extra frames)",

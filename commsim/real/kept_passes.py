@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim import __version__
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_tree, write_json
 
@@ -30,10 +29,12 @@ class KeptPasses:
     def __init__(self, calibration: Calibration, path: str | Path) -> None:
         self.path = Path(f"{path}{SUFFIX}")
         self._calibration = calibration
-        self._about = {"commsim": __version__, "machine": machine_name(calibration.transport)}
+        self._about = {"steps": calibration.mark_of_steps, "machine": machine_name(calibration.transport)}
 
     def go_on(self) -> int:
-        """Take over the passes that are kept, on all ranks; return their number, 0 where they are of another machine.
+        """Take over the passes that are kept, on all ranks; return their number.
+
+        It is 0 where they are of another machine or of other steps.
 
         Raises
         ------

@@ -34,7 +34,7 @@ def test_every_topology_has_one_row_with_its_parameters_and_what_is_built():
             assert (f"**{key}**" in row[2]) == (parameter.default is inspect.Parameter.empty)
         assert len(row[3]) > 20
     fat_tree = next(row for row in rows if row[0] == "`fat_tree`")
-    assert fat_tree[2] == "**k**, bandwidth=100Gbps, latency=500ns"
+    assert fat_tree[2].startswith("**k**, bandwidth=100Gbps, latency=500ns, oversubscription")
     assert "`3k^3/2` links" in fat_tree[3]
 
 

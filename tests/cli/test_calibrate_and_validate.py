@@ -18,7 +18,7 @@ from commsim.files.network_file import read_own
 from commsim.files.store import read_network, save
 from commsim.limits import EXPECTED
 from commsim.real.validate import Row, about_sums, summary_of
-from commsim.report.answer import Remarks, Table
+from commsim.report.answer import Lines, Table
 
 
 @pytest.mark.mpi
@@ -229,7 +229,7 @@ def test_rows_of_ranks_that_share_cores_count_neither_in_errors_nor_in_intervals
     table, told = calibrate._parts(shared, None, SimpleNamespace(size=2, name="mpi"), verbose=False)
     assert isinstance(table, Table)
     assert table.rows[0][table.columns.index("error")] != "-"
-    assert isinstance(told, Remarks)
+    assert isinstance(told, Lines)
     assert "the errors of such rows are shown, and no median" in told.texts[-1]
     assert not any(line.startswith("error of") for line in told.texts)
 

@@ -79,8 +79,8 @@ def test_a_terminal_shows_in_what_two_results_differ(monkeypatch, tmp_path):
     shown(f"{line} a.json", monkeypatch, tmp_path)
     shown(f"{line} b.json --engine packet --transport dcqcn", monkeypatch, tmp_path)
     lines, *_ = shown("diff a.json b.json", monkeypatch, tmp_path)
-    assert lines[:3] == ["# A: a.json", "# B: b.json", "# engine: A flow, B packet"]
-    assert lines[3:5] == ["# transport: A not given, B dcqcn", "# 1 row of both, alike but for what is named above"]
+    assert lines[:2] == ["# A: a.json, B: b.json", "# engine: A flow, B packet"]
+    assert lines[2:4] == ["# transport: A not given, B dcqcn", "# 1 row of both, alike but for what is named above"]
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 
 
 def test_rows_are_printed_and_written_with_their_errors(commsim):
-    found = commsim.results("reproduce", "crux")["results"]
+    found = commsim.results("reproduce", "crux", "-v")["results"]
     assert [row["case"] for row in found] == ["first=J1", "first=J2", ""]
     assert {"paper", "figure", "theirs", "ours", "error", "setup", "fitted"} <= set(found[0])
     assert "example 1, over 12 s" in commsim.out

@@ -114,7 +114,7 @@ def test_kernels_are_listed_with_their_own_times_and_what_was_compiled_again():
     ]
     table, said = warmup._kernels(parts)
     assert table.rows == [["inner", "6.5", "3"], ["outer", "2.0", "1"]]
-    assert said.texts == ("8.5 s of CPU in all; 1 compiled again by another part: 1.5 s",)
+    assert said.texts == ["# 8.5 s of CPU in all; 1 compiled again by another part: 1.5 s"]
 
 
 def test_the_time_of_a_kernel_is_without_those_that_it_calls():

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from remark_codes import codes
 
 from commsim.core.errors import InputError
 from commsim.core.network import NIC
@@ -47,7 +48,7 @@ def test_the_release_decides_what_is_launched():
 
 def test_without_costs_only_links_cost_time_and_it_is_said_why():
     unnamed = prepare("nccl_all_reduce", "nvswitch_host:gpu=hopper@star:machines=2")
-    (why,) = [said for said in (*map(str, unnamed.remarks_of_sizes([2**20])),) if "only links cost time" in said]
+    (why,) = [str(one) for one in unnamed.remarks_of_sizes([2**20]) if one.code == "links-only"]
     assert not unnamed.has_own_costs
     assert "does not say which network joins its machines" in why
     assert unnamed.at(2**20).before == 0
@@ -55,7 +56,7 @@ def test_without_costs_only_links_cost_time_and_it_is_said_why():
         unnamed.predict(2**20, engine="closed-form")
     known = prepare("nccl_all_reduce", "dgx-h100")
     assert known.has_own_costs
-    assert not [said for said in (*map(str, known.remarks_of_sizes([2**20])),) if "only links" in said]
+    assert "links-only" not in codes(known.remarks_of_sizes([2**20]))
 
 
 def test_a_choice_that_is_slower_than_another_by_more_than_the_error_is_said_once(monkeypatch):

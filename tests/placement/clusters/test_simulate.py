@@ -122,7 +122,7 @@ def pair(replay):
 
 
 def test_cassini_keeps_two_jobs_that_fit_out_of_each_others_way(replay, cluster_of):
-    machines = replay.machines(cluster_of(3, 2, 1))
+    machines = replay.machines(cluster_of(3, 2, 1, 1.5))
     with_cassini, outcome = replay("fifo", pair(replay), machines, placing="cassini")
     assert max(job.jct_s for job in with_cassini.values()) < 1020.0
     assert outcome.link_excess < 0.02
@@ -135,7 +135,7 @@ def test_cassini_keeps_two_jobs_that_fit_out_of_each_others_way(replay, cluster_
 
 
 def test_jobs_on_links_of_their_own_are_never_slowed(replay, cluster_of):
-    machines = replay.machines(cluster_of(3, 2, 1))
+    machines = replay.machines(cluster_of(3, 2, 1, 1.5))
     jobs, outcome = replay("fifo", pair(replay), machines, placing="ideal")
     assert {job.slowdown for job in jobs.values()} == {1.0}
     assert outcome.iteration_times == ((0.2, pytest.approx(10_000.0)),)
@@ -163,8 +163,8 @@ def test_random_gpus_have_their_ranks_in_order_and_shuffled_ones_do_not(replay, 
 
 
 def test_contended_links_that_lose_part_of_their_rate_slow_jobs_more(replay, cluster_of):
-    fluid = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1)), seed=3)[0]
-    lossy = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1), contended=0.5), seed=3)[0]
+    fluid = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1, 1.5)), seed=3)[0]
+    lossy = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1, 1.5), contended=0.5), seed=3)[0]
     assert all(lossy[name].slowdown > fluid[name].slowdown for name in "ab")
 
 
