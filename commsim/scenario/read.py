@@ -155,7 +155,8 @@ def scenario_of(
     costs: dict[str, Any] = {name: options.get(name) for name in COSTS}
     where, notes = changed_network(whole, fail=fail, scale=scale, seed=seed or 0, **costs)
     wish, about_packets = _wish_of(options, where)
-    routing = wish.routing_on(where) if routing is None else routing
+    if routing is None and wish.engine != "flow":
+        routing = wish.routing_on(where)
     each = _ranks_of_each(groups) if callable(collective) else 0
     spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
