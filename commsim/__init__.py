@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .core.result import Result as Result
     from .core.result import mean_busbw as mean_busbw
     from .core.schedule import Schedule as Schedule
+    from .core.spec import OwnFile as OwnFile
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
     from .core.units import parse_time as parse_time

@@ -78,6 +78,11 @@ def _register(build: Callable[P, Network], **metadata: Any) -> Callable[P, Netwo
     return named
 
 
+def largest() -> tuple[int, int]:
+    """Return the most nodes and links of a network that are built here: see :func:`at_most`."""
+    return _LARGEST.get()
+
+
 def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
     """Refuse a network that no memory holds, before it is allocated.
 

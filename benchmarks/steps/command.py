@@ -1,8 +1,9 @@
 """Published training steps beside our prediction, row by row.
 
-python -m benchmarks.steps --data DIR [--json FILE] [--page FILE.md] [--rows]
+python -m benchmarks.steps --data DIR [--data DIR2] [--json FILE] [--page FILE.md] [--before FILE.json] [--rows]
 
-DIR has ``megatron_bridge.csv``, ``mlperf_steps.csv``, ``published.csv``, or some of them. Each row is a configuration
+DIR has ``megatron_bridge.csv``, ``mlperf_steps.csv``, ``published.csv``, ``steps.csv`` (own rows: flags of the command
+as columns, and ``tokens_per_s_per_gpu``), or some of them. Each row is a configuration
 that `commsim workload step` predicts on the GPU's machines behind one switch, with the calibrations of the package.
 Rows on which something was calibrated are marked `fitted`; a row that cannot be predicted says why.
 """
@@ -17,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.steps.page import write_page
-from benchmarks.steps.predictions import Predicted, line_errors, predictions
+from benchmarks.steps.page import blind_groups, read_before, summary, write_page
+from benchmarks.steps.predictions import NAIVE, Predicted, line_errors, predictions, with_blind
 from benchmarks.steps.pushes import Push, push_rows
 from benchmarks.steps.setups import read_setups
 from benchmarks.steps.slices import Slices, slice_rows
@@ -30,20 +31,22 @@ from commsim.report.terminal import print_table
 def main(arguments: Iterable[str] | None = None) -> int:
     """Predict the rows of a folder; 2 where it cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, metavar="DIR", help="folder of the files")
+    parser.add_argument("--data", required=True, action="append", metavar="DIR", help="folder of the files")
+    parser.add_argument("--before", metavar="FILE.json", help="rows that an earlier version wrote, for the page")
     parser.add_argument("--json", metavar="FILE", help="write all rows")
     parser.add_argument("--page", metavar="FILE.md", help="write the page of the documentation")
     parser.add_argument("--rows", action="store_true", help="print every row")
     asked = parser.parse_args(None if arguments is None else list(arguments))
     try:
-        rows = predictions(read_setups(asked.data))
-        slices, left = slice_rows(asked.data)
-        pushes = push_rows(asked.data)
+        rows = with_blind(predictions([one for folder in asked.data for one in read_setups(folder)]))
+        slices, left = slice_rows(asked.data[0])
+        pushes, unread = push_rows(asked.data[0])
+        left += unread
         _print(rows, slices, pushes, left, every=asked.rows)
         if asked.json:
             write_json(asked.json, {"rows": _json(rows, slices, pushes)})
         if asked.page:
-            write_page(asked.page, rows, slices, pushes)
+            write_page(asked.page, rows, slices, pushes, read_before(asked.before))
     except InputError as error:
         print(f"benchmarks.steps: error: {error}", file=sys.stderr)
         return 2
@@ -67,6 +70,15 @@ def _print(rows: list[Predicted], slices: list[Slices], pushes: list[Push], left
         numbers = [f"{np.median(errors):.1%}", f"{max(errors):.1%}", f"{np.median(line):.1%}" if line else "-"]
         cells.append([file, kind, str(len(members)), *(numbers if kind != "left out" else ["-", "-", "-"])])
     print_table(["file", "what differs from the calibrated row", "rows", "median", "worst", "line"], cells)
+    left += [
+        f"{one.setup.file}: {one.setup.text[:60]}: {one.setup.left_out}"
+        for one in rows
+        if one.setup.left_out and "MaxText" not in one.setup.left_out
+    ]
+    for name, some in blind_groups(rows).items():
+        errors = [abs(one.blind_error) for one in some]
+        rule = [abs(one.naive_error) for one in some]
+        print(f"without any row of the model, {name}: {summary(errors)}; {NAIVE:.0%} of the peak: {summary(rule)}")
     for one in rows if every else ():
         why = one.setup.left_out or f"{one.error:+.1%}"
         print(f"{one.kind:12} {one.setup.model:18} {one.setup.gpu:6} {why:10} {one.setup.text[:110]}")

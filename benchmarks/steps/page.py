@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.steps.predictions import Predicted, line_errors, other_gpus, step_of
+from benchmarks.steps.predictions import Predicted, line_errors, step_of
 from benchmarks.steps.pushes import Push
 from benchmarks.steps.slices import Slices
 from commsim.workload.steps.ask import training_step
@@ -18,15 +20,25 @@ from commsim.workload.steps.step_setting import KINDS
 HEAD = """# Training steps: predictions against published ones
 
 Written by `python -m benchmarks.steps --data DIR --page docs/steps.md`. `commsim workload step` predicts a step from
-its configuration: compute by a roofline (matrix products at the share of the peak that large ones reach on that GPU,
-attention, bytes of element-wise work) times one factor, and traffic of tensor, context, expert, pipeline and data
-parallelism on the network, less the part that hides behind computation. The factor is calibrated on one published step
-for each model, GPU and precision, and for MLPerf and torchtitan also for each release
-(`commsim/workload/calibrations.toml` names each row); one further constant, what a hidden data parallel exchange still
-costs, is from one MLPerf row for all models. Where a setup has no calibration, that of the nearest stands in: another
-release, precision, GPU (peaks and shares of `commsim/software/gpus.toml`) or model. The published files are not part
-of this repository.
+its configuration. Compute is a roofline of every operator: a matrix product takes what the curve of the GPU says for
+its size and precision (`reached` and `matmul` of `commsim/software/gpus.toml`: measured on one H100 and one H200, see
+[gpus](gpus.md); of other GPUs the best product that others published, with the H100's ratio of usual ones to the best),
+attention the share of the peak that its kernels reach, element-wise work its bytes. What a program loses beside this is
+one factor. Traffic of tensor, context, expert, pipeline and data parallelism is that of the network, less the part that
+hides behind computation; parameters that are sharded are gathered layer by layer in every pass.
 
+The factor is calibrated on one published step for each model, GPU and precision, and for MLPerf and torchtitan also for
+each release (`commsim/workload/calibrations.toml` names each row). A model without a calibration takes what programs
+lose in the median of all other models with, or without, experts: no other model's factor. One further constant, what a
+hidden data parallel exchange still costs, is from one MLPerf row. The published files are not part of this repository.
+"""
+BLIND = """
+Every row predicted with all calibrations of its own model left out: what an answer for a model that nobody calibrated
+is worth. `before` is the same of the version before. The rule of thumb takes 45 % of the peak for the model's
+operations. The rows of `steps.csv` (MPT of llm-foundry, Llama 2 of fms-fsdp) were looked at after the roofline
+was written, and nothing is fitted to them.
+"""
+LINE = """
 The line is `a + b x micro-batches`, fitted to all other rows of the setup, so it uses more rows than the prediction,
 which uses one; where a setup has a single other row, a is 0. It cannot predict another parallelism or model.
 """
@@ -36,22 +48,19 @@ NOTES = {
     "release": "the same setup with another release of the software: what a prediction cannot know",
     "unseen": "the calibrated row is in no file of the folder",
     "adapters": "weights frozen: from the calibration of full training",
-    "model": "no row of the model is calibrated: the factor is another model's",
-    "gpu": "the factor is another GPU's, with this one's kernels",
+    "model": "no row of the model is calibrated on that GPU: what programs lose in the median of all other models",
     "precision": "the factor is another precision's",
     "calibrated": "the row of the calibration itself",
 }
 ASKED = """
-The targets: 3 % (median) and 8 % (worst) for scales that were not calibrated, 10 % (median) for a parallelism or a GPU
-that was not calibrated. What misses them and why: steps of mixtures of experts change by a third and more between
-releases of the same setup (fused dispatch, overlap), which counts as scale or parallelism where the setup changed too;
-experts are exchanged here as a plain all-to-all with one copy per machine, not by DeepEP's kernels; MLPerf's Llama 3.1
-8B with two sequences per micro-batch on two machines (17 %) is slower than with one, which no term of the model
-describes; on 72 GB200 ranks span racks (25 %); with contexts of 131,072 tokens and more, attention takes most of the
-time, and its kernels have the same share of the peak on all GPUs.
+The aims: 3 % (median) and 8 % (worst) for scales that were not calibrated, 10 % (median) for a parallelism that was not
+calibrated, 10 % and 25 % (p90) for a model that was not calibrated. What misses them and why: steps of mixtures of
+experts change by a third and more between releases of the same setup (fused dispatch, overlap); experts are exchanged
+here as a plain all-to-all with one copy per machine, not by DeepEP's kernels; MLPerf's Llama 3.1 8B with two sequences
+per micro-batch on two machines is slower than with one, which no term of the model describes.
 """
-ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "predicted s", "error",
-       "line")  # fmt: skip
+ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "error", "before",
+       "model left out", "before", "45 %")  # fmt: skip
 # Models with experts.
 EXPERTS = ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "nemotron")
 FAULTS = (
@@ -62,19 +71,75 @@ FAULTS = (
 FABRIC = "rail_optimized:n_hosts=64,preset=dgx-h100,hosts_per_group=4"
 
 
-def write_page(path: str, rows: Sequence[Predicted], slices: Sequence[Slices], pushes: Sequence[Push]) -> None:
+Before = dict[tuple[str, ...], list[dict[str, Any]]]
+
+
+def read_before(path: str | None) -> Before:
+    """Read the rows that an earlier version wrote with ``--json``, by what their files say; none without a path."""
+    if path is None:
+        return {}
+    found: Before = defaultdict(list)
+    for row in json.loads(Path(path).read_text("utf-8"))["rows"]:
+        found[_said(row)].append(row)
+    return found
+
+
+def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
+    keys = ("system", "setup", "source", "metric", "value", "step_s", "model", "gpu", "ranks", "sequence", "recompute")
+    return tuple(str(row.get(key) or "") for key in keys if not (key in ("model", "gpu") and "setup" in row))
+
+
+def blind_groups(rows: Sequence[Predicted]) -> dict[str, list[Predicted]]:
+    """Return the rows of models without and with experts by file."""
+    found: dict[str, list[Predicted]] = {}
+    for experts in (False, True):
+        for one in rows:
+            if one.blind and one.setup.model.startswith(EXPERTS) == experts:
+                name = f"{'mixtures of experts' if experts else 'dense'}, {one.setup.file}"
+                found.setdefault(name, []).append(one)
+                found.setdefault("mixtures of experts" if experts else "dense", []).append(one)
+    return found
+
+
+def summary(errors: Sequence[float]) -> str:
+    """Return median, p90 and worst of magnitudes."""
+    if not errors:
+        return "-"
+    return f"{np.median(errors):.1%}, {np.quantile(errors, 0.9):.1%}, {max(errors):.1%}"
+
+
+def _of_before(one: Predicted, before: Before, key: str) -> float | None:
+    row = next((r for r in before.get(_said(one.row()), ()) if r.get(key) and r.get("measured_s")), None)
+    return row[key] / row["measured_s"] - 1 if row else None
+
+
+def _blind(rows: Sequence[Predicted], before: Before) -> list[str]:
+    cells = []
+    for name, members in blind_groups(rows).items():
+        old = [abs(e) for one in members if (e := _of_before(one, before, "blind_s")) is not None]
+        cells.append([name, str(len(members)), summary([abs(one.blind_error) for one in members]), summary(old),
+                      summary([abs(one.naive_error) for one in members])])  # fmt: skip
+    head = ["rows of", "rows", "median, p90, worst", "before", "45 % of the peak"]
+    return [BLIND, *_table(head, cells)]
+
+
+def write_page(
+    path: str, rows: Sequence[Predicted], slices: Sequence[Slices], pushes: Sequence[Push], before: Before
+) -> None:
     """Write the page."""
     lines = line_errors(list(rows))
     parts = [
         HEAD,
-        "## Errors",
+        "## A model that nobody calibrated",
+        *_blind(rows, before),
+        "## Errors by what differs from the calibrated row",
         *_groups(rows, lines),
+        LINE,
         ASKED,
         "## Without mixtures of experts",
         *_groups(_dense(rows), None),
     ]
-    parts += ["## A GPU without a calibration", *_gpus(rows)]
-    parts += ["## Rows other than the calibrated ones", *_rows(rows, lines)]
+    parts += ["## Every row", *_rows(rows, before)]
     parts += [
         "## Where the network decides",
         *_exposed(rows),
@@ -113,33 +178,21 @@ def _groups(rows: Sequence[Predicted], lines: dict[int, float] | None) -> list[s
     return _table(["what differs from the calibrated row", "file", "rows", "median", "worst", "line, median"], cells)
 
 
-def _gpus(rows: Sequence[Predicted]) -> list[str]:
-    found = other_gpus(list(rows))
-    dense = [abs(error) for one, error in found if not one.model.startswith(EXPERTS)]
-    every = [abs(error) for _, error in found]
-    megatron = [abs(e) for one, e in found if not one.model.startswith(EXPERTS) and "torchtitan" not in one.software]
-    text = (
-        "Each calibrated row predicted with the factor of other GPUs for its model, and with the peaks and shares of "
-        f"its own: median {np.median(dense):.1%}, worst {max(dense):.1%} of {len(dense)} rows without experts; median "
-        f"{np.median(every):.1%}, worst {max(every):.1%} of all {len(every)}. For the rows without experts and "
-        f"without torchtitan, whose releases differ by more than GPUs do: {np.median(megatron):.1%} and "
-        f"{max(megatron):.1%}."
-    )
-    cells = [[one.model, one.gpu, one.variant or one.precision, one.software, f"{error:+.1%}"] for one, error in found]
-    return [text, *_table(["model", "GPU", "precision", "release", "error"], cells)]
+def _rows(rows: Sequence[Predicted], before: Before) -> list[str]:
+    def shown(error: float | None) -> str:
+        return "-" if error is None else f"{error:+.1%}"
 
-
-def _rows(rows: Sequence[Predicted], lines: dict[int, float]) -> list[str]:
     cells = []
-    for i, one in enumerate(rows):
+    for one in rows:
         lay = one.setup.layout
-        if one.kind in ("calibrated", "left out", "release") or lay is None:
+        if one.kind == "left out" or lay is None:
             continue
         sizes = f"{lay.tensor} {lay.pipeline} {lay.context} {lay.chunks} {lay.expert}"
         cells.append([one.kind, one.setup.model, one.setup.gpu, one.setup.variant or one.setup.precision,
                       str(lay.n_ranks), sizes, f"{one.setup.micro_batch}/{one.setup.global_batch}",
-                      f"{one.setup.measured:.4g}", f"{one.time:.4g}",
-                      f"{one.error:+.1%}", f"{lines[i]:+.1%}" if i in lines else "-"])  # fmt: skip
+                      f"{one.setup.measured:.4g}", shown(one.error), shown(_of_before(one, before, "predicted_s")),
+                      shown(one.blind_error), shown(_of_before(one, before, "blind_s")),
+                      shown(one.naive_error)])  # fmt: skip
     return _table(ROW, cells)
 
 

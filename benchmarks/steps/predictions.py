@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.steps.setups import Setup
+from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
 from commsim.scenario.given import network_of
 from commsim.software.gpus import gpu
@@ -25,6 +25,8 @@ from commsim.workload.steps.transformer import transformer
 # Row that the one constant beside the calibrations is from.
 INTERFERENCE_ROW = "eos-dfw_n512_ngc23.09_nemo/gpt3"
 
+# Share of the peak in the rule of thumb beside the predictions: "40 to 50 %".
+NAIVE = 0.45
 # Models of SC 2021 but one: they show what one calibration of a GPU and a release is worth for other shapes.
 NOT_CALIBRATED = tuple(
     f"megatron-{n}b" for n in ("1.7", "3.6", "7.5", "18.4", "39.1", "76.1", "310.1", "529.6", "1008")
@@ -48,6 +50,8 @@ class Predicted:
         the files do not have that row.
     told : tuple of str
         What was assumed.
+    blind : float, s
+        Predicted step when no row of the model is calibrated, nor of the model anything known but its shape.
     """
 
     setup: Setup
@@ -56,11 +60,26 @@ class Predicted:
     kind: str
     told: tuple[str, ...]
     step: Step | None = None
+    blind: float = 0.0
 
     @property
     def error(self) -> float:
         """Relative error of the time."""
         return self.time / self.setup.measured - 1 if self.time and self.setup.measured else 0.0
+
+    @property
+    def blind_error(self) -> float:
+        """Relative error of what is predicted without any row of the model."""
+        return self.blind / self.setup.measured - 1 if self.blind and self.setup.measured else 0.0
+
+    @property
+    def naive_error(self) -> float:
+        """Relative error of a step that takes the model's operations at :data:`NAIVE` of the peak, and no traffic."""
+        if self.step is None:
+            return 0.0
+        of = self.step.setting
+        work = of.model.flops(of.sequence) * of.global_batch * of.sequence / of.layout.n_ranks
+        return work / (NAIVE * of.gpu.peak(of.precision)) / self.setup.measured - 1
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row, with the columns of the file."""
@@ -68,7 +87,8 @@ class Predicted:
         return {
             **one.given, "file": one.file, "model": one.model, "gpu_name": one.gpu,
             "precision": one.variant or one.precision,
-            "measured_s": one.measured or None, "predicted_s": self.time or None, "fitted": self.fitted,
+            "measured_s": one.measured or None, "predicted_s": self.time or None,
+            "blind_s": self.blind or None, "fitted": self.fitted,
             "bridges": self.kind, "assumed": "; ".join(self.told), "left_out": one.left_out,
         }  # fmt: skip
 
@@ -157,6 +177,29 @@ def predictions(
     return [_predicted(one, setups, known, done, by_kind) for one in setups]
 
 
+def with_blind(rows: list[Predicted]) -> list[Predicted]:
+    """Add what each row is predicted as without any calibration of its model: leave one model out."""
+    done: dict[Any, float] = {}
+    found = []
+    for one in rows:
+        if one.step is None:
+            found.append(one)
+            continue
+        others = tuple(c for c in calibrations() if c.model != one.setup.model)
+        question = _question(one.setup)
+        if question not in done:
+            factor = calibration_for(*one.setup.key, others).factor
+            done[question] = step_of(one.setup, factor).time
+        found.append(replace(one, blind=done[question]))
+    return found
+
+
+def _question(one: Setup) -> tuple[Any, ...]:
+    """Return all that a prediction depends on."""
+    sizes = (one.micro_batch, one.global_batch, one.sequence)
+    return (one.key, one.layout, *sizes, one.sharding, one.recompute, one.frozen)
+
+
 def _predicted(
     one: Setup, setups: list[Setup], known: tuple[Calibration, ...] | None, done: dict[Any, Step], by_kind: bool
 ) -> Predicted:
@@ -164,16 +207,7 @@ def _predicted(
         return Predicted(one, 0.0, False, "left out", one.assumed)
     model, name, precision, software = one.key
     found = calibration_for(model, name, precision, software, known)
-    question = (
-        one.key,
-        one.layout,
-        one.micro_batch,
-        one.global_batch,
-        one.sequence,
-        one.sharding,
-        one.recompute,
-        one.frozen,
-    )
+    question = _question(one)
     try:
         step = done.get(question) or step_of(one, found.factor, by_kind=by_kind)
     except CommsimError as error:
@@ -194,7 +228,7 @@ def _predicted(
 def _bridged(one: Setup, of: str, row: str, setups: list[Setup]) -> str:
     """Say what differs between a row and the one that it was calibrated on."""
     if of != "setup":
-        return {"software": "release", "precision": "precision", "gpu": "gpu"}.get(of, "model")
+        return {"software": "release", "precision": "precision"}.get(of, "model")
     base = next((other for other in setups if _named(other) == row), None)
     if base is None or base.layout is None or one.layout is None:
         return "unseen"
@@ -204,26 +238,6 @@ def _bridged(one: Setup, of: str, row: str, setups: list[Setup]) -> str:
         return "parallelism"
     same = (base.layout.data, base.global_batch, base.sequence) == (one.layout.data, one.global_batch, one.sequence)
     return "release" if same else "scale"
-
-
-def other_gpus(rows: list[Predicted]) -> list[tuple[Setup, float]]:
-    """Predict each calibrated row as if its GPU had no calibration: with the factors of other GPUs for the model.
-
-    Returns
-    -------
-    list of (Setup, float)
-        Rows of models with calibrations of several GPUs, and the relative error of the time.
-    """
-    found = []
-    for one in rows:
-        if one.kind != "calibrated":
-            continue
-        model, name, precision, software = one.setup.key
-        others = tuple(c for c in calibrations() if c.gpu != name and c.model == model)
-        if others:
-            factor = calibration_for(model, name, precision, software, others).factor
-            found.append((one.setup, step_of(one.setup, factor).time / one.setup.measured - 1))
-    return found
 
 
 def _parallelism(one: Setup) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.steps.setups import model_of
+from commsim.core.errors import CommsimError
 from commsim.workload.parallel.transfer_times import transfer_rows
 from commsim.workload.parallel.transfers import kv_side
 from commsim.workload.steps.transformer import transformer
@@ -48,22 +49,28 @@ class Push:
                 "measured": self.measured, "predicted": self.predicted, "fitted": self.fitted}  # fmt: skip
 
 
-def push_rows(folder: str) -> list[Push]:
-    """Predict the rows of ``point_to_point.csv`` in a folder, or in its neighbour ``experts``; none without it."""
+def push_rows(folder: str) -> tuple[list[Push], list[str]]:
+    """Predict ``point_to_point.csv`` of a folder, or of its neighbour ``experts``, and say what is left out."""
     paths = (Path(folder) / "point_to_point.csv", Path(folder).parent / "experts" / "point_to_point.csv")
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
-        return []
+        return [], []
     with path.open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    found = [one for row in rows if (one := _kv(row))]
+    found: list[Push] = []
+    left: list[str] = []
     lines: dict[str, list[tuple[float, float, dict[str, str]]]] = defaultdict(list)
     for row in rows:
-        if point := _of_line(row):
-            lines[point[0]].append((point[1], point[2], row))
+        try:
+            if one := _kv(row):
+                found.append(one)
+            if point := _of_line(row):
+                lines[point[0]].append((point[1], point[2], row))
+        except (CommsimError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+            left.append(f"{path.name}: {row.get('setup')}: {error}")
     for what, points in lines.items():
         found += _on_line(what, points)
-    return found
+    return found, left
 
 
 def _kv(row: dict[str, str]) -> Push | None:

@@ -6,15 +6,16 @@ import csv
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from benchmarks.steps.own_steps import of_own_row
+from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
 from commsim.workload.steps.parallel_sizes import Layout
 from commsim.workload.steps.transformer import known_transformers, transformer
 
-FILES = ("megatron_bridge.csv", "mlperf_steps.csv", "published.csv")
+FILES = ("megatron_bridge.csv", "mlperf_steps.csv", "published.csv", "steps.csv")
 # What is looked for in the name of a system, the longest first.
 GPUS = ("GB300", "GB200", "B300", "B200", "H200", "H100", "H800", "H20", "A100", "MI300X", "V100", "TPU v4", "TPU v5e",
         "TPU v5p", "TPU v6e", "TPU-v4", "TPU-v5e", "TPU-v5p", "TPU-v6e")  # fmt: skip
@@ -28,62 +29,10 @@ MODELS = {
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-cs": "fp8", "mxfp8": "fp8", "fp8-mx": "fp8", "nvfp4": "fp4"}
 # GPUs whose submissions to MLPerf 5.1 are taken as FP4; on B200 only those of Llama 3.1 8B.
 FP4 = ("gb200", "gb300")
+# Share of the forward pass that torchtitan's selective recomputation repeats: every second layer, or product.
+SELECTIVE = 0.5
 # Chunks of a stage where a row of a pipeline does not say them.
 CHUNKS = {"gpt3-175b": 6, "llama3-405b": 8}
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """One published step.
-
-    Parameters
-    ----------
-    file, system, text, software, source : str
-        File, and what it says; `software` is the release that a calibration is for, empty where releases share one.
-    model, gpu, precision : str
-        In our names; empty where they are not known. `variant` is the kind of the precision (MX and others).
-    layout : Layout, optional
-        Parallelism.
-    micro_batch, global_batch, sequence : int
-        Batch.
-    measured : float, s
-        Time of a step.
-    sharding, recompute, frozen
-        As in :class:`commsim.workload.steps.step_setting.StepSetting`.
-    slices : int
-        Slices of TPUs, over which data parallelism goes.
-    assumed : tuple of str
-        What the row does not say.
-    left_out : str
-        Why it is not predicted, or empty.
-    """
-
-    file: str
-    system: str
-    text: str
-    source: str
-    model: str = ""
-    gpu: str = ""
-    precision: str = "bf16"
-    variant: str = ""
-    software: str = ""
-    layout: Layout | None = None
-    micro_batch: int = 1
-    global_batch: int = 0
-    sequence: int = 0
-    measured: float = 0.0
-    sharding: str = "optimizer"
-    recompute: bool = False
-    frozen: bool = False
-    slices: int = 1
-    assumed: tuple[str, ...] = ()
-    left_out: str = ""
-    given: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What one calibration is for."""
-        return self.model, self.gpu, self.variant or self.precision, self.software
 
 
 def read_setups(folder: str) -> list[Setup]:
@@ -106,6 +55,15 @@ def read_setups(folder: str) -> list[Setup]:
             except (OSError, UnicodeDecodeError, csv.Error) as error:
                 raise InputError(f"{path}: cannot be read: {error}") from None
             found += _READERS[path.name](rows)
+    return found
+
+
+def _own(rows: list[dict[str, str]]) -> list[Setup]:
+    found = []
+    for row in rows:
+        text = f"{row.get('system') or ''} {row.get('model')} on {row.get('ranks')}".strip()
+        one = Setup("steps.csv", row.get("system") or "", text, row.get("source") or "", given=dict(row))
+        found.append(_guarded(one, row, of_own_row))
     return found
 
 
@@ -280,7 +238,7 @@ def _of_published(one: Setup, row: dict[str, str]) -> Setup:
         assumed.append(f"vp {chunks}")
     precision = "fp8" if "fp8" in text.lower() else "bf16"
     model = transformer(name)
-    recompute = bool(re.search(r"\bfull AC|AC full", text)) or megatron
+    recompute = 1.0 if megatron or re.search(r"\bfull AC|AC full", text) else SELECTIVE * ("elective" in text)
     if row["metric"] == "tokens_per_s_per_gpu":
         measured = batch * sequence / (value * ranks)
     else:  # Megatron counts what it computes again
@@ -323,4 +281,5 @@ def _first(text: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-_READERS = {"megatron_bridge.csv": _bridge, "mlperf_steps.csv": _mlperf, "published.csv": _published}
+_READERS = {"megatron_bridge.csv": _bridge, "mlperf_steps.csv": _mlperf, "published.csv": _published,
+            "steps.csv": _own}  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import CommsimError, InputError
 from commsim.scenario.given import network_of
 from commsim.software.gpus import gpu
 from commsim.workload.steps.ask import traffic_on
@@ -81,7 +81,10 @@ def slice_rows(folder: str) -> tuple[list[Slices], list[str]]:
         if members[0][0] != 1:
             left.append(f"{chip} {size}: without a row of one slice")
             continue
-        found += _predicted(size, chip, chips, members)
+        try:
+            found += _predicted(size, chip, chips, members)
+        except CommsimError as error:
+            left.append(f"{chip} {size}: {error}")
     return found, left
 
 

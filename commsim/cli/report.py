@@ -168,6 +168,7 @@ def plot(config: PlotConfig) -> Answer:
     check_plot(output)
     width = read_width(config.width)
     from commsim.report.all_figures import OF_ROWS, RUN_FIGURES, with_names
+    from commsim.report.fabric.traffic_report import figure_of_messages
     from commsim.report.figure import NothingToDraw
 
     if config.more and config.kind in RUN_FIGURES:
@@ -175,7 +176,12 @@ def plot(config: PlotConfig) -> Answer:
     study, notes = read_data(config, detail=config.kind in RUN_FIGURES or config.kind == "busbw", more=config.more)
     try:
         of_rows = OF_ROWS.get(config.kind)
-        figure = of_rows(study) if of_rows is not None else RUN_FIGURES[config.kind](_chosen(study, config.run))
+        if of_rows is not None:
+            figure = of_rows(study)
+        elif study.figures:
+            figure = figure_of_messages(study, config.kind)
+        else:
+            figure = RUN_FIGURES[config.kind](_chosen(study, config.run))
     except NothingToDraw as why:
         raise InputError(f"{config.input}: nothing to draw as {config.kind}: {why}") from None
     figure = _labelled(with_names(study, [figure])[1][0], config.label)
@@ -265,6 +271,12 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
         runs, left_out = replay(config_of(run_flags, config.input), rows)
         study = with_runs(study, runs, left_out)
         study = dataclasses.replace(study, remarks=(*study.remarks, *_failed(run_flags, runs)))
+    if detail and study.figures and not run_flags:  # the messages of commsim traffic
+        from commsim.files.whole_files import read_tree
+
+        from .traffic import traffic_again
+
+        study = traffic_again(study, read_tree(config.input)["config"], config.input)
     if config.show_ranks is not None:
         study = dataclasses.replace(study, runs=_showing(study.runs, config.show_ranks))
     return _with_measured(study, config)

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import parse_size, parse_time
@@ -17,13 +19,18 @@ from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, FaultsInTime, Hashes
 from .flags.packets import PACKET_FLAGS, Packets, packet_values
 from .report import write_report
+from .run.config import read_flags
 from .run.tables import resolved_network
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transports.spraying import Spraying
+    from commsim.report.study import Study
     from commsim.scenario.scenario import Scenario
+    from commsim.scenario.solve import Solution
 
 LOOKS = 200
+# Relative difference of times up to which a run is the same: a look at the queues may swap packets of one instant.
+ALIKE = 0.01
 # Hosts spray packets unless something else is said; what else a transport means is the same in all verbs.
 USUAL = {"transport": "nscc"}
 # Flags that have the name of what they give to a scenario.
@@ -108,8 +115,6 @@ class Config(Outputs, Packets, FaultsInTime, Hashes, Faults, Sent):
 def run(config: Config) -> Answer:
     """Simulate, and compare with the bound and with each message by itself."""
     from commsim.engine.traffic.patterns import is_file
-    from commsim.scenario.plans.host_traffic import TrafficPlan
-    from commsim.scenario.solve import plan_of, solve
 
     size = parse_size(config.size, "--size")
     if size < 1 or size != int(size):
@@ -117,15 +122,8 @@ def run(config: Config) -> Answer:
     of_file = is_file(config.pattern)
     if of_file and config.given("size"):
         raise InputError(f"--size changes nothing in messages of a file, got {config.pattern}")
-    looks = _looks(config)
-    scenario = config.scenario()
-    plan = plan_of(scenario)
-    if looks is not None and scenario.wish.transport is not None and isinstance(plan, TrafficPlan):
-        # a run takes at least the bound, so that a page has 200 looks or more; the kernel counts whole picoseconds
-        every = looks or max(plan.bound(size, scenario.wish) / LOOKS, 1e-9)
-        sampled = dataclasses.replace(scenario.wish.transport, sample=every)
-        scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, transport=sampled))
-    solution = solve(scenario, [size], plan=plan)
+    solution = _solved(config, size, _looks(config))
+    scenario, plan = solution.scenario, solution.plan
     carried, network, transport = solution.details, plan.network, scenario.wish.transport
     title = title_of_traffic(solution, config.pattern if of_file else f"{config.pattern} of {config.size}")
     parts = parts_of_traffic(solution, title)
@@ -152,6 +150,52 @@ def run(config: Config) -> Answer:
         parts += comments(write_report(study, config.report))
     more = more_of_traffic(solution) | {"network": resolved_network(network)}
     return Answer(parts, rows_of_traffic(solution), config.resolved(transport), more)
+
+
+def _solved(config: Config, size: float, looks: float | None) -> Solution:
+    """Simulate, with as many seconds between two looks at the queues as :func:`_looks` says."""
+    from commsim.scenario.plans.host_traffic import TrafficPlan
+    from commsim.scenario.solve import plan_of, solve
+
+    scenario = config.scenario()
+    plan = plan_of(scenario)
+    if looks is not None and scenario.wish.transport is not None and isinstance(plan, TrafficPlan):
+        # a run takes at least the bound, so that a page has 200 looks or more; the kernel counts whole picoseconds
+        every = looks or max(plan.bound(size, scenario.wish) / LOOKS, 1e-9)
+        sampled = dataclasses.replace(scenario.wish.transport, sample=every)
+        scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, transport=sampled))
+    return solve(scenario, [size], plan=plan)
+
+
+def traffic_again(study: Study, flags: Mapping[str, Any], source: str) -> Study:
+    """Simulate the messages of a file of ``commsim traffic --json`` again, for figures of their queues.
+
+    Parameters
+    ----------
+    study : Study
+        Study of the file's messages.
+    flags : mapping
+        Configuration in the file, whose texts execute no code.
+    source : str
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        If a flag is wrong, or the times are others than those of the file.
+    """
+    from commsim.report.fabric.traffic_report import study_of_traffic
+
+    config = read_flags(Config, {**flags, "timeline": None, "report": None, "json": None}, source, "traffic")
+    if config.engine != "packet":
+        return study  # which has no queues
+    every = 0.0 if config.sample is None else parse_time(config.sample, "--sample")
+    solution = _solved(config, parse_size(config.size, "--size"), every)
+    run, slowdown = solution.details.run, solution.details.slowdown
+    again = study_of_traffic(study.title, solution.plan.network, run, slowdown, study.provenance, study.remarks)
+    if any(not np.allclose(again.rows[name].values, study.rows[name].values, ALIKE, 0) for name in study.rows):
+        raise InputError(f"{source}: simulated again it has other times: another version or other files made it")
+    return again
 
 
 def _looks(config: Config) -> float | None:

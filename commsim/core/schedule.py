@@ -327,6 +327,22 @@ def _aligned(schedule: Schedule, block: Block) -> bool:
 
 
 def _check_every_repetition(schedule: Schedule, block: Block) -> None:
+    if not block.xor and not _may_leave(schedule, block):
+        return
     for i in range(block.times):
         moved = schedule.repetition(block, i)
         _check_block(schedule, Block(moved, block.n_hops, block.n_fences))
+
+
+def _may_leave(schedule: Schedule, block: Block) -> bool:
+    """Whether messages of some repetition would wrap around the end of a buffer: each different place is looked at."""
+    turns, count = (np.arange(block.times) + block.first)[:, np.newaxis], block.body["count"].astype(np.int64)
+    for chunk, step in zip(STEPPED[2:], block.step[2:], strict=True):
+        size = np.broadcast_to(schedule._modulus(chunk, block.body), len(count))
+        _, lead = np.unique(
+            block.body[chunk] * (2 * count.max() + 2) + 2 * count + (size == size[0]), return_index=True
+        )
+        ends = (block.body[chunk][lead].astype(np.int64) + turns * step) % size[lead] + count[lead]
+        if (ends > size[lead]).any():
+            return True
+    return False

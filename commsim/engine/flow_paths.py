@@ -254,7 +254,8 @@ class FlowPaths:
                     expect(long, f"simulating {self.n_transfers} messages of {self.job.schedule.name}", LESS)
                 found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
             if found is not None:
-                self._answered.setdefault(bool(trace), {way: seconds})
+                if method == "auto":
+                    self._answered.setdefault(bool(trace), {way: seconds})
                 return dataclasses.replace(found, method=way.name)
         raise self._refusal(method)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
 from commsim.core.units import counted, format_size, microseconds
+from commsim.scenario.bounds.limited_by import short_limit
 from commsim.scenario.contenders import skipped
 from commsim.synthesis.bound import SIZES
 
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
 RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
 LEAST_OF_RANKING = ["rank", "times_best", "algbw(GB/s)"]
 ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "MB/worker", "wire(B)", "max_link(B)",
-          "bound_by"]  # fmt: skip
-LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "bound_by", "exact"]
+          "limited_by"]  # fmt: skip
+LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "limited_by", "exact"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "least(us)", "most(us)", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
 # What stands behind the prediction where it has an interval.
 OF_INTERVAL = ["low(us)", "high(us)", "inside"]
 LEAST_OF_COMPARISON = ["", "predicted(GB/s)", "operation", "most(us)", "least(us)"]
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
-RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
-LEAST_OF_RATIOS = ["sums_and_copies_at", "whole(us)", "bound(us)"]
+RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at", "limited_by"]
+LEAST_OF_RATIOS = ["sums_and_copies_at", "limited_by", "whole(us)", "bound(us)"]
 # Where the schedules of a bound sum and copy.
 RANKS, ANYWHERE = "ranks", "servers or switches"
 SYNTHESIS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
@@ -127,7 +128,7 @@ def table_of_advice(advice: Advice, title: str, density: float | None = None) ->
             f"{row.result.bytes_on_wire / row.result.n_ranks / 1e6:.4g}",
             f"{row.result.bytes_on_wire:.0f}",
             f"{row.result.link_bytes.max(initial=0):.0f}",
-            row.bound.phrase,
+            short_limit(row.limit),
             *_cost_of_faults(row.result.time, before, row.candidate.label),
         ]
         for i, row in enumerate(ways, 1)
@@ -324,7 +325,7 @@ def table_of_ratios(found: OverBound, title: str = "") -> Table:
 
 def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:
     times = microseconds(one.time), microseconds(one.bound), f"{one.times_bound:.3f}x"
-    cells = [f"{one.size}", one.algorithm, *times, where(one.anywhere)]
+    cells = [f"{one.size}", one.algorithm, *times, where(one.anywhere), short_limit(one.limit)]
     if not faults:
         return cells
     if one.whole is None:  # an algorithm may be possible with the faults only

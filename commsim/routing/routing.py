@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS, Network
+from commsim.core.pinned_routes import gathered
 
 from .dmodk import require_tiers
 from .link_rows import flow_hash
@@ -73,10 +74,29 @@ def find_routes(
         return sprayed(network, src, dst, channel, seed, entropies, trims=trims)
     if routing == "valiant":
         return find_valiant_routes(network, src, dst, channel, seed)
+    alike = _equal_pairs(network, src, dst) if routing == "spray" else None
+    if alike is not None:  # all paths, whatever the channel: pairs that several channels join are looked at once
+        src, dst, channel = src[alike[0]], dst[alike[0]], channel[alike[0]]
     routes, lost = walk(network, src, dst, flow_hash(src, dst, channel, seed), routing)
     if lost >= 0:
         raise no_path(network, int(src[lost]), int(dst[lost]), routing)
-    return routes
+    if alike is None:
+        return routes
+    first, at = gathered(routes.first, np.arange(len(routes.link), dtype=np.int32), alike[1])
+    return Routes(first, routes.link[at], routes.share[at], routes.latency[alike[1]])
+
+
+def _equal_pairs(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Return the first route of each pair, and the pair of each route; None where most pairs are different."""
+    pair, lead, row = np.unique(src * network.n_nodes + dst, return_index=True, return_inverse=True)
+    if 2 * len(pair) > len(src):
+        return None
+    order = np.argsort(lead)
+    place = np.empty(len(order), np.intp)
+    place[order] = np.arange(len(order))
+    return lead[order], place[row]
 
 
 def read_routing(text: str) -> tuple[str, int, bool]:

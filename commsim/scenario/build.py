@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import RANK_ORDERS, Placement
 from commsim.core.registry import service
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
+from commsim.core.spec import split_spec
 from commsim.core.units import counted
+from commsim.kept import Kept
 from commsim.scenario.collective_names import collective_entry, load_schedule
 from commsim.scenario.good_parameters import PARTITIONS
 from commsim.scenario.inputs import PACKED, load_network
@@ -29,6 +33,8 @@ from commsim.software.presets import software
 SYNTHESIZED = "synthesized_"
 # Parameter of exchanges of experts, whose library costs time.
 LIBRARY = "library"
+# Plans of what was asked for last, with their networks, which so keep their id.
+PLANS: Kept[tuple[Network, Plan]] = Kept(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
 __all__ = ["COLLECTIVE", "plan_collective", "prepare"]
 
 
@@ -116,10 +122,33 @@ def _with_software(collective: str | Schedule, network: Network) -> tuple[Networ
 
 
 def plan_collective(scenario: Scenario) -> Plan:
-    """Return the plan of a scenario's collective."""
-    return prepare(
-        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
+    """Return the plan of a scenario's collective; that of a call of NCCL is kept for the same question again."""
+    make = functools.partial(
+        prepare, scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
         assume_programmable=scenario.assume_programmable, **scenario.placing,
+    )  # fmt: skip
+    is_named = isinstance(scenario.collective, str) and "ccl" in scenario.collective
+    key = _as_named(scenario) if is_named else None
+    if key is None:
+        return make()
+    _, plan = PLANS.get(key, lambda: (scenario.network, make()))
+    return dataclasses.replace(plan, _at={}, _bounds={})  # what is found at sizes takes memory, and is not kept
+
+
+def _as_named(scenario: Scenario) -> Hashable:
+    """Return what decides a plan that is kept: of a call of NCCL by name, placed by name, where no file is read."""
+    name, where = scenario.collective, scenario.placement
+    if not isinstance(name, str) or name.partition(":")[0] not in COLLECTIVES:
+        return None
+    if "nccl" not in COLLECTIVES[name.partition(":")[0]].metadata["needs"] or where not in (None, *RANK_ORDERS):
+        return None
+    from commsim.scenario.plans.nccl_files import READERS
+
+    if READERS.keys() & split_spec(name)[1].keys():
+        return None
+    return (
+        id(scenario.network), name, scenario.n_ranks, where, scenario.routing, scenario.seed,
+        scenario.assume_programmable,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError, cut, located
@@ -17,13 +17,18 @@ from commsim.core.units import counted
 from commsim.files.fields import Fields
 from commsim.files.network_file import read_network
 from commsim.files.whole_files import SUFFIXES
+from commsim.kept import Kept
 from commsim.limits import may_open_files
-from topologies import TOPOLOGIES
+from topologies import TOPOLOGIES, largest
 
 PACKED = "packed"  # the placement where none is given
 
 SPEC_OF_TABLE = 'spec = "star:n_hosts=8"'
 ASTRA_SUFFIXES = (".yml", ".yaml")
+# Suffixes of what is read anew each time, since a file may have changed.
+FILES = (*SUFFIXES, *ASTRA_SUFFIXES, ".xml", ".txt", ".py")
+# Machines on fabrics that were asked for last, of up to 2^18 links each (20 MB).
+NETWORKS: Kept[Network] = Kept(8, lambda network: network.n_links <= 2**18)
 
 
 def load_network(text: str) -> Network:
@@ -63,21 +68,16 @@ def load_network(text: str) -> Network:
         except InputError:
             _refuse_of_machines(name, raw)
             raise
-    from topologies.hosts.load import build_preset, is_machine, is_saved, load_machine, load_saved, on_fabric
+    from topologies.hosts.load import build_preset, is_machine, is_saved, load_machine, load_saved
     from topologies.presets import PRESETS
 
     if "@" not in text and is_saved(text):
         return load_saved(text)
-    machine, at, fabric = text.partition("@")
-    if at:
-        from topologies.machine_count import fabric_of
-
-        inside = load_machine(machine)
-        name, _, rest = fabric.partition(":")
-        if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"] and "," not in machine:
-            raise InputError(f"{name} has machines of its own: {name}:{rest}{',' * bool(rest)}preset={machine}")
-        joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
-        return dataclasses.replace(joined, name=text)
+    if "@" in text:
+        key = _as_registered(text)
+        if key is not None:
+            return NETWORKS.get(key, lambda: _joined(text))
+        return _joined(text)
     if is_machine(text):
         return load_machine(text)
     name, raw = split_spec(text)
@@ -89,6 +89,33 @@ def load_network(text: str) -> Network:
         )
     build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))
+
+
+def _as_registered(text: str) -> Hashable:
+    """Return what decides the network of ``MACHINE@FABRIC`` where both are registered; None where one is a file."""
+    from topologies.hosts import HOST_TYPES
+    from topologies.presets import PRESETS
+
+    words = [word for part in text.split("@") for word in part.replace("=", ":").replace(",", ":").split(":")]
+    machine, fabric = (part.partition(":")[0].strip() for part in text.partition("@")[::2])
+    if fabric not in TOPOLOGIES or "/" in text or any(Path(word.strip()).suffix in FILES for word in words):
+        return None
+    builder = PRESETS[machine].builder if machine in PRESETS else machine
+    return (text, largest(), TOPOLOGIES[fabric].build, HOST_TYPES[builder].build) if builder in HOST_TYPES else None
+
+
+def _joined(text: str) -> Network:
+    """Build ``MACHINE@FABRIC``."""
+    from topologies.hosts.load import load_machine, on_fabric
+    from topologies.machine_count import fabric_of
+
+    machine, _, fabric = text.partition("@")
+    inside = load_machine(machine)
+    name, _, rest = fabric.partition(":")
+    if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"] and "," not in machine:
+        raise InputError(f"{name} has machines of its own: {name}:{rest}{',' * bool(rest)}preset={machine}")
+    joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
+    return dataclasses.replace(joined, name=text)
 
 
 def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.machines.hardware import spreads_by_itself
 from commsim.core.network import SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
@@ -177,8 +176,8 @@ def scenario_of(
     costs: dict[str, Any] = {name: options.get(name) for name in COSTS}
     where, notes = changed_network(whole, fail=fail, scale=scale, seed=seed or 0, **costs)
     wish, about_packets = _wish_of(options, where)
-    if routing is None and wish.engine in ("packet", AUTO) and not wish.sprays and spreads_by_itself(where):
-        routing = "ecmp"  # these transports keep to a path each
+    if routing is None and wish.engine != "flow":
+        routing = wish.routing_on(where)
     each = _ranks_of_each(groups) if callable(collective) else 0
     spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import spreads_by_itself
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
@@ -108,6 +109,14 @@ class Wish:
     def sprays(self) -> bool:
         """Whether messages go over many paths."""
         return self.transport is not None and not self.transport.on_path
+
+    def routing_on(self, network: Network) -> str | None:
+        """Return the routing in place of a network's own: a path each, where only its machines spread packets.
+
+        Transports of the packet engine that do not spray keep to one path; other engines spread as the network does.
+        """
+        kept = self.engine in ("packet", AUTO) and not self.sprays
+        return "ecmp" if kept and spreads_by_itself(network) else None
 
     def with_engine(self, engine: str) -> Wish:
         """Return the wish with the engine that was chosen for ``auto``; one with an engine stays as it is."""

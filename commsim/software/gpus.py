@@ -17,6 +17,12 @@ PRECISIONS = ("fp4", "fp8", "bf16", "tf32", "fp32")
 ASSUMED_MATMUL = 0.75
 # Shares of operators that are no products where nobody measured them on that accelerator: those of an H100.
 LIKE = "h100"
+# Attention kernels where flash attention 2 was not measured: those of cuDNN, which Blackwell's libraries take too.
+FUSED = {"attention": "attention_fused", "attention_backward": "attention_fused_backward"}
+# Seconds of a matrix product beside its operations and bytes: launch, first and last tiles. With the shares of
+# `reached` it is the curve through the products of 128 rows and more of docs/gpus.md, one H100 and one H200: mean
+# error 6 %.
+PRODUCT_START = 4e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,41 @@ class Gpu:
         if what in self.reached:
             return self.reached[what]
         return self.efficiency(what) if what in PRECISIONS else gpu(LIKE).reached[what]
+
+    def product_time(self, operations: float, n_bytes: float, precision: str) -> float:
+        """Seconds of one matrix product: the accelerator's curve over its size and precision.
+
+        Small products take the bytes of memory, or the time in which a kernel starts and ends; large ones reach the
+        share of the peak that usual sizes have.
+
+        Parameters
+        ----------
+        operations, n_bytes : float
+            Operations of the product, and bytes of its three matrices.
+        precision : str
+            Precision of the factors.
+        """
+        busy = max(operations / (self.peak(precision) * self.reach(precision)), n_bytes / self.memory_rate)
+        return busy + PRODUCT_START
+
+    def reach(self, what: str) -> float:
+        """Share of the peak that usual sizes of an operator reach: of products by precision, or of attention kernels.
+
+        Where only the best product of the accelerator was measured, usual ones are taken to reach what they reach of
+        the best on an H100.
+        """
+        if what in self.reached:
+            return self.reached[what]
+        like = gpu(LIKE)
+        if what not in PRECISIONS:
+            return like.reached[FUSED.get(what, what)]
+        found, best = self._measured(what)
+        return best * like.reached["bf16"] / like.matmul["bf16"] if found else best
+
+    @property
+    def memory_rate(self) -> float:
+        """Bytes per second that kernels reach."""
+        return self.memory * self.usual("memory")
 
     def told_usual(self) -> str:
         """One line on where the shares of operators are from."""

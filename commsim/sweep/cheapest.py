@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.own_files import Code
-from commsim.core.units import parse_bandwidth, parse_time
-from commsim.files.fields import Fields
 
 from .config import Config
 from .points import points
-from .price import Line, Prices, total
+from .price import Goal, Line, Prices, read_goal, total
 from .specs import network_spec
 
 if TYPE_CHECKING:
@@ -28,49 +26,28 @@ CHOICES = ("topology.routing", "placement.strategy", "workload.policy")
 # Parameters of collectives that are asked for, not chosen.
 QUESTIONS = ("collective.ranks", "collective.size")
 
-# What can be kept: its column, how its bound is read, and whether more is better.
-KEPT: dict[str, tuple[str, Callable[[str, str], float] | None, bool]] = {
-    "time": ("time_s", parse_time, False),
-    "iteration": ("iteration_s", parse_time, False),
-    "exposed": ("exposed_comm_s", parse_time, False),
-    "algbw": ("algbw_Bps", parse_bandwidth, True),
-    "busbw": ("busbw_Bps", parse_bandwidth, True),
-    "scaling": ("scaling", None, True),
-}
+# Columns that a median over hashes has beside it, and those that are such medians.
+_SPREAD = ("fastest_s", "slowest_s")
+_OVER_HASHES = ("time_s", "algbw_Bps", "busbw_Bps")
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """The table ``[goal]`` of a file.
+class Found:
+    """The answer to one question: the median over hashes of routes, where they matter.
 
     Parameters
     ----------
-    keep : str
-        Member of ``KEPT``.
-    bound : float
-        Bound in SI units: largest value, or smallest if more is better.
+    value : float
+        What the goal is about.
+    spread : tuple of two float, or None
+        That with the fastest and with the slowest hash; None where the hash does not matter.
+    n_hashes : int
+        Number of hashes that were drawn; 1 where they do not matter.
     """
 
-    keep: str
-    bound: float
-
-    @property
-    def column(self) -> str:
-        """Of the results."""
-        return KEPT[self.keep][0]
-
-    @property
-    def more_is_better(self) -> bool:
-        """Whether the bound is a lower one."""
-        return KEPT[self.keep][2]
-
-    def better(self, a: float, b: float) -> float:
-        """Return the better of two values."""
-        return max(a, b) if self.more_is_better else min(a, b)
-
-    def is_kept(self, value: float | None) -> bool:
-        """Whether a value is within the bound."""
-        return value is not None and self.better(value, self.bound) == value
+    value: float
+    spread: tuple[float, float] | None = None
+    n_hashes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +61,8 @@ class Offer:
     bill : tuple of Line
         What it is made of.
     value : float or None
-        The worst answer over all questions, each with what is best for it; None if one has no answer.
+        The worst answer over all questions, each with what is best for it; None if one has no answer. Over hashes of
+        routes it is the median.
     chosen : str
         What was best for that question.
     problem : str
@@ -95,6 +73,10 @@ class Offer:
         Places of its network beyond the most ranks that are asked for; they are paid for, too.
     is_on_front : bool
         Whether no other topology is better and as cheap, or cheaper and as good.
+    spread : tuple of two float, or None
+        The answer with the fastest and with the slowest hash of routes; None where the hash does not matter.
+    n_hashes : int
+        Number of hashes that were drawn for it.
     """
 
     topology: str
@@ -105,6 +87,8 @@ class Offer:
     keeps: bool
     spare: int = 0
     is_on_front: bool = False
+    spread: tuple[float, float] | None = None
+    n_hashes: int = 1
 
     @property
     def cost(self) -> float:
@@ -114,10 +98,16 @@ class Offer:
     def row(self) -> dict[str, Any]:
         """Return the JSON row."""
         names = ("topology", "cost", "value", "keeps", "is_on_front", "chosen", "problem")
-        return {name: getattr(self, name) for name in names} | {
-            "spare_hosts": self.spare,
-            "bill": [dataclasses.asdict(line) for line in self.bill],
-        }
+        over = {} if self.spread is None else dict(zip(("fastest", "slowest"), self.spread, strict=True))
+        return (
+            {name: getattr(self, name) for name in names}
+            | over
+            | ({"n_hashes": self.n_hashes} if over else {})
+            | {
+                "spare_hosts": self.spare,
+                "bill": [dataclasses.asdict(line) for line in self.bill],
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,25 +183,6 @@ def cheapest_topologies(
         return Offers(offers, goal, prices, sweep.hash)
 
 
-def read_goal(tree: Mapping[str, Any], path: str | Path) -> Goal:
-    """Read the table ``[goal]`` of a file.
-
-    Raises
-    ------
-    InputError
-        If it is missing or wrong.
-    """
-    if "goal" not in tree:
-        raise InputError(f'{path}: [goal] is missing, such as: keep = "time", within = "5ms"')
-    fields = Fields(tree, path).table("goal")
-    keep = fields.one_of("keep", tuple(KEPT))
-    _, parse, more = KEPT[keep]
-    key = "at_least" if more else "within"
-    bound = fields.number(key) if parse is None else fields.quantity(key, parse)
-    fields.finish()
-    return Goal(keep, bound)
-
-
 def read_bills(config: Config, prices: Prices) -> tuple[dict[str, tuple[Line, ...]], dict[str, int]]:
     """Price every topology of a sweep, before anything runs; count its places beyond the most ranks of its points.
 
@@ -265,8 +236,9 @@ def rank_offers(
     """
     if goal.column not in table.column_names:
         raise InputError(f"{config.path}: goal.keep = {goal.keep!r}, but no point has a result in {goal.column}")
-    answers: dict[str, dict[Any, dict[str, float | str]]] = {}
-    for row in table.select([*config.kinds, "seed", "error", goal.column]).to_pylist():
+    answers: dict[str, dict[Any, dict[str, Found | str]]] = {}
+    hashed = [name for name in ("time_s", *_SPREAD, "n_hashes") if name in table.column_names and name != goal.column]
+    for row in table.select([*config.kinds, "seed", "error", goal.column, *hashed]).to_pylist():
         given = {name: row[name] for name in config.kinds if row[name] is not None}
         choice = {k: v for k, v in given.items() if _is_chosen(k)}
         asked_for = ((k, v) for k, v in given.items() if not k.startswith("topology.") and k not in choice)
@@ -275,7 +247,7 @@ def rank_offers(
         value = row[goal.column]
         problem = row["error"] or f"no {goal.keep}"
         label = " ".join(str(v) for v in choice.values())
-        of_topology.setdefault(question, {})[label] = problem if value is None else value
+        of_topology.setdefault(question, {})[label] = problem if value is None else _found(row, goal)
     asked = {question for of_topology in answers.values() for question in of_topology}
     offers = [_offer(spec, of_topology, asked, bills[spec], goal) for spec, of_topology in answers.items()]
     return tuple(sorted(_with_front(offers, goal), key=lambda offer: _order(offer, goal)))
@@ -290,20 +262,32 @@ def _is_chosen(name: str) -> bool:
     return name in CHOICES or (name.startswith("collective.") and name not in QUESTIONS)
 
 
+def _found(row: Mapping[str, Any], goal: Goal) -> Found:
+    """Return the answer of a point; rates are in inverse proportion to times."""
+    value, fastest, slowest = row[goal.column], *(row.get(name) for name in _SPREAD)
+    if fastest is None or slowest is None or goal.column not in _OVER_HASHES:
+        return Found(value)
+    if goal.more_is_better:
+        fastest, slowest = (value * row["time_s"] / end for end in (fastest, slowest))
+    return Found(value, (fastest, slowest), row["n_hashes"])
+
+
 def _offer(
-    spec: str, answers: Mapping[Any, Mapping[str, float | str]], asked: set[Any], bill: tuple[Line, ...], goal: Goal
+    spec: str, answers: Mapping[Any, Mapping[str, Found | str]], asked: set[Any], bill: tuple[Line, ...], goal: Goal
 ) -> Offer:
-    worst: tuple[float, str] | None = None
+    worst: tuple[Found, str] | None = None
     for question in asked:
-        values = {label: v for label, v in answers.get(question, {}).items() if isinstance(v, float)}
-        if not values:
+        found = {label: v for label, v in answers.get(question, {}).items() if isinstance(v, Found)}
+        if not found:
             reasons = [v for v in answers.get(question, {}).values() if isinstance(v, str)]
             return Offer(spec, bill, None, "", reasons[0] if reasons else "a question is left out by filters", False)
+        values = {label: one.value for label, one in found.items()}
         label = (max if goal.more_is_better else min)(values, key=lambda one: (values[one], one))
-        if worst is None or goal.better(values[label], worst[0]) == worst[0]:
-            worst = (values[label], label)
+        if worst is None or goal.better(values[label], worst[0].value) == worst[0].value:
+            worst = (found[label], label)
     assert worst is not None  # a topology is here because something was asked of it
-    return Offer(spec, bill, worst[0], worst[1], "", goal.is_kept(worst[0]))
+    of, label = worst
+    return Offer(spec, bill, of.value, label, "", goal.is_kept(of.value), spread=of.spread, n_hashes=of.n_hashes)
 
 
 def _with_front(offers: list[Offer], goal: Goal) -> list[Offer]:

@@ -67,7 +67,10 @@ def costs_of(directory: str | Path) -> tuple[Remark, ...]:
 
 def _said(line: str, path: Path) -> tuple[int, tuple[Remark, ...]]:
     """Return the order of a row's point, and its remarks; a point that failed has none."""
-    row = json.loads(line)
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{path}: no rows of a sweep: {error}") from None
     order, said = (row.get("order"), row.get("remarks")) if isinstance(row, dict) else (None, None)
     if not isinstance(order, int):
         raise InputError(f"{path}: no rows of a sweep: a row without order")

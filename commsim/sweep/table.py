@@ -108,7 +108,7 @@ def _table_of_lines(pa: Any, lines: list[str], schema: pyarrow.Schema, path: Pat
             data = "\n".join(_with_values(line, path) for line in lines).encode()
             reader = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
             table = pa.json.read_json(pa.BufferReader(data), reader, parsing)
-    except (TypeError, UnicodeError, pa.ArrowException) as error:
+    except (TypeError, UnicodeError, json.JSONDecodeError, pa.ArrowException) as error:
         raise InputError(f"{path}: no rows of a sweep: {str(error).splitlines()[0]}") from None
     if table.num_rows != len(lines) or any(table.column(name).null_count for name in FIRST):
         raise InputError(f"{path}: no rows of a sweep: a row without point, order or seed")
@@ -117,7 +117,10 @@ def _table_of_lines(pa: Any, lines: list[str], schema: pyarrow.Schema, path: Pat
 
 def _with_values(line: str, path: Path) -> str:
     """Return a row with remarks as values, also where it was written with sentences."""
-    row = json.loads(line)
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{path}: no rows of a sweep: {error}") from None
     if isinstance(row, dict) and REMARKS in row:
         row[REMARKS] = [one.tree() for one in read_remarks(row[REMARKS], f"{path}: no rows of a sweep")]
     return json.dumps(row)

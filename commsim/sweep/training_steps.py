@@ -18,7 +18,8 @@ KINDS = {
     f"workload.{key}": kind
     for key, kind in {
         "model": "text", "gpu": "text", "ranks": "whole", **dict.fromkeys(SIZES, "whole"), "precision": "text",
-        "factor": "number", "sharding": "text", "recompute": "truth", "frozen": "truth", "expose": "text",
+        "factor": "number", "sharding": "text", "recompute": "truth", "frozen": "truth",
+        "ignore_memory": "truth", "expose": "text",
     }.items()
 }  # fmt: skip
 

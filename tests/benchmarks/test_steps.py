@@ -33,7 +33,7 @@ def test_rows_are_predicted_or_say_why_not(tmp_path, capsys):
     assert rows[0]["measured_s"] == 128 * 8192 / (14000 * 8)
     assert not any(row["fitted"] for row in rows)
     assert "no accelerator of the table in 'DGX-X900'" in rows[2]["left_out"]
-    assert "another gpu" in rows[5]["assumed"]
+    assert "as in the median of" in rows[5]["assumed"]
     assert "unseen" in capsys.readouterr().out
 
 
@@ -46,3 +46,21 @@ def test_a_step_that_trains_adapters_only_is_known_by_its_operations(tmp_path):
     flops = BRIDGE.splitlines()[2].replace("tokens_per_s_per_gpu,12000", "model_tflops_per_gpu,400")
     (tmp_path / "megatron_bridge.csv").write_text("\n".join([*BRIDGE.splitlines()[:3], flops]))
     assert [one.frozen for one in read_setups(str(tmp_path))] == [False, True]
+
+
+def test_own_rows_are_read_and_one_that_cannot_be_predicted_ends_nothing(tmp_path, capsys):
+    (tmp_path / "steps.csv").write_text(
+        "model,gpu,ranks,micro_batch,global_batch,sequence,sharding,recompute,tokens_per_s_per_gpu,source\n"
+        "mpt-7b,h100,8,6,48,2048,full,0,10643,a page\nno-such,h100,8,6,48,2048,full,0,10643,a page\n"
+    )
+    (tmp_path / "published.csv").write_text(
+        "system,setup,operation,ranks,size,metric,value,unit,source\n"
+        'TPU v5e-128 x 1 pods,"16B, MaxText",train step,128,,tflops_per_chip,120,TFLOP/s/chip,a page\n'
+    )
+    assert main(["--data", str(tmp_path), "--json", str(tmp_path / "out.json")]) == 0
+    told = capsys.readouterr().out
+    assert "the sides of a slice of 128 chips are not known" in told
+    assert "unknown model 'no-such'" in told
+    rows = [row for row in json.loads((tmp_path / "out.json").read_text())["rows"] if row["file"] == "steps.csv"]
+    assert [bool(row["predicted_s"]) for row in rows] == [True, False]
+    assert rows[0]["predicted_s"] == rows[0]["blind_s"]

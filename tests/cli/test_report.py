@@ -361,6 +361,8 @@ def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):
         commsim("traffic", "--overhead", "0us", "--topology", network, "--size", "100kB", "--json", result).code == 0
     ), commsim.err
     assert commsim("report", result, "-o", page).code == 0, commsim.err
+    assert names(page) == ["times", "slowdown", "queues", "packets", "fullest", "ways"]
+    assert commsim("report", result, "--no-detail", "-o", page).code == 0, commsim.err
     assert names(page) == ["times", "slowdown"]
     assert "use commsim traffic --report" in commsim.out
     assert "commsim traffic --topology" in page.read_text()

@@ -1,3 +1,4 @@
+import csv
 import json
 
 import pytest
@@ -312,3 +313,27 @@ def test_a_threshold_of_pauses_above_the_queue_is_said_to_have_no_effect(commsim
     assert "cannot begin" not in commsim.out
     assert commsim(*words, "--pause", "1MB", "-v").code == 0
     assert "pauses (PFC) cannot begin before the queue is full: the threshold of 1000 kB (--pause)" in commsim.out
+
+
+@pytest.mark.parametrize("kind", ["queues", "fullest", "ways", "packets", "slowdown", "messages"])
+def test_figures_of_queues_are_drawn_from_the_json(commsim, tmp_path, kind):
+    """`plot queues` said that the file has no times of queues."""
+    saved = tmp_path / "t.json"
+    assert commsim("traffic", "--topology", NETWORK, "--pattern", "incast", "--peers", 5, "--json", saved).code == 0
+    assert commsim("plot", kind, saved, "-o", tmp_path / "f.svg").code == 0, commsim.err
+    drawn = list(csv.DictReader((tmp_path / "f.csv").read_text().splitlines()))
+    assert len(drawn) > 1
+    if kind == "queues":
+        assert max(float(row["queue_B [B]"]) for row in drawn) > 5 * 1500  # five senders fill the receiver's queue
+
+
+def test_figures_of_other_messages_than_those_of_the_file_are_refused(commsim, tmp_path):
+    saved = tmp_path / "t.json"
+    assert commsim("traffic", "--topology", NETWORK, "--size", "300kB", "--json", saved).code == 0
+    tree = json.loads(saved.read_text())
+    tree["config"]["topology"] += ",latency=3us"
+    saved.write_text(json.dumps(tree))
+    assert "other times" in commsim.refuses("plot", "queues", saved, "-o", tmp_path / "f.svg")
+    flow = ("traffic", "--topology", NETWORK, "--size", "300kB", "--engine", "flow", "--json", saved)
+    assert commsim(*flow).code == 0
+    assert "nothing to draw as queues" in commsim.refuses("plot", "queues", saved, "-o", tmp_path / "f.svg")

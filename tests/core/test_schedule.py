@@ -1,3 +1,4 @@
+import contextlib
 import copy
 import dataclasses
 
@@ -201,3 +202,25 @@ def test_volumes_are_those_of_a_ring_and_leave_local_copies_out():
     program.copy(0, src=0, dst=0, dst_buffer=SCRATCH)
     sent, received, messages = program.build("exchange", "all_gather").volumes()
     assert (sent.tolist(), received.tolist(), messages.tolist()) == ([1, 1], [1, 1], [1, 1])
+
+
+def test_a_repetition_that_wraps_is_found_as_by_looking_at_each_one():
+    draw, refused = np.random.default_rng(3), 0
+    for _ in range(300):
+        n_chunks, times, first = (int(n) for n in draw.integers((6, 1, 0), (14, 6, 3)))
+        body = np.zeros(3, TRANSFER)
+        body["dst"], body["count"] = 1, draw.integers(1, 4, 3)
+        for chunk in ("src_chunk", "dst_chunk"):
+            body[chunk] = draw.integers(0, n_chunks - 3, 3)
+        step = (0, 0, *(int(n) for n in draw.integers(-4, 5, 2)))
+        block = Block(body, 1, 0, times, first, step)
+        wraps = any(
+            (body[chunk].astype(int) + turn * by) % n_chunks + count > n_chunks
+            for chunk, by in (("src_chunk", step[2]), ("dst_chunk", step[3]))
+            for turn in range(first, first + times)
+            for body, count in zip(block.body, block.body["count"], strict=True)
+        )
+        refused += wraps
+        with pytest.raises(ScheduleError, match="outside") if wraps else contextlib.nullcontext():
+            Schedule("moved", "custom", 2, 0, n_chunks, 0, (block,))
+    assert 20 < refused < 280

@@ -11,6 +11,7 @@ from commsim.core.units import (
     format_bandwidth,
     format_size,
     format_time,
+    microseconds,
     parse_bandwidth,
     parse_cost,
     parse_nccl_size,
@@ -246,3 +247,9 @@ def test_what_is_no_ratio_of_positive_numbers_is_refused(text):
 def test_a_ratio_reads_back_exactly_as_it_was_written(value):
     assert parse_ratio(write_ratio(value)) == value
     assert write_ratio(2.0) == "2"
+
+
+def test_what_rounding_leaves_of_a_time_has_no_sign():
+    """A flap that no message met cost -0.00 us."""
+    assert microseconds(-1e-12) == "0.00"
+    assert microseconds(-1e-6) == "-1.00"

@@ -31,7 +31,9 @@ def test_a_ring_over_machines_is_limited_by_one_nic():
 def test_the_hierarchy_uses_all_rails_and_obeys_the_bound():
     network = load_network("rail_optimized:n_hosts=4,preset=dgx-h100")
     ready = prepare("hierarchical_all_reduce", network)
-    assert ready.notes == ("hierarchical_all_reduce: groups are the 4 machines, of 8 ranks each",)
+    assert [note.text for note in ready.notes] == [
+        "hierarchical_all_reduce: groups are the 4 machines, of 8 ranks each"
+    ]
     size = 16 * 2**30
     inside, across = 2 * 7 / 8 * size / 370.8e9, 2 * 3 / 4 * size / 8 / 48e9
     result = ready.predict(size)
@@ -41,7 +43,7 @@ def test_the_hierarchy_uses_all_rails_and_obeys_the_bound():
 
 def test_groups_of_plain_hosts_are_still_the_racks():
     ready = prepare("hierarchical_all_reduce", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4")
-    assert ready.notes == ("hierarchical_all_reduce: groups are the 2 racks, of 4 ranks each",)
+    assert [note.text for note in ready.notes] == ["hierarchical_all_reduce: groups are the 2 racks, of 4 ranks each"]
     assert ready.parameters["groups"] == ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
@@ -85,8 +87,8 @@ def test_unequal_machines_make_unequal_groups():
     network = load_network("dgx-h100@star:machines=2")
     ready = prepare(hierarchical_all_reduce(12), network, n_ranks=12)
     assert ready.schedule.n_ranks == 12
-    noted = prepare("hierarchical_all_reduce", network, n_ranks=12).notes
-    assert noted == ("hierarchical_all_reduce: groups are the 2 machines, of 4 or 8 ranks each",)
+    (noted,) = prepare("hierarchical_all_reduce", network, n_ranks=12).notes
+    assert noted.text == "hierarchical_all_reduce: groups are the 2 machines, of 4 or 8 ranks each"
 
 
 def test_a_schedule_without_groups_is_placed_on_gpus_too():

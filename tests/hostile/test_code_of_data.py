@@ -15,11 +15,13 @@ from fuzzing import attempt
 from place_service import pod, row, running
 
 import commsim
+from collectives import COLLECTIVES
 from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.core.own_files import own_entry
 from commsim.core.spec import OwnFile, derived
 from commsim.sweep.config import read_config
+from topologies import TOPOLOGIES
 
 ROOT = Path(__file__).parents[2]
 INPUTS = ROOT / "tests" / "answers" / "inputs"
@@ -139,6 +141,9 @@ def put(tree, path, value):
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for registry in (COLLECTIVES, TOPOLOGIES):  # what a test registers is forgotten afterwards
+        len(registry)
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     Path("own.py").write_text(CODE)
     Path("job.json").write_text(json.dumps([row("a", 2)]))
     yield "./own.py"

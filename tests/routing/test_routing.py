@@ -304,3 +304,15 @@ def test_searches_that_end_nearby_are_estimated_as_short(monkeypatch):
         find_routes(network, here, np.roll(here, far), routing="ecmp")
     assert said[1] < said[20] / 20
     assert said[20] <= walk.PER_LOOK * 2 * len(here) * network.n_links
+
+
+def test_pairs_that_several_channels_join_have_the_routes_that_each_has_alone():
+    network = leaf_spine(n_leaves=3, n_spines=3, hosts_per_leaf=2, uplinks_per_spine=2)
+    draw = np.random.default_rng(1)
+    src, dst = draw.choice(network.hosts, (2, 200))
+    found = find_routes(network, src, dst, np.arange(200), routing="spray")
+    for row in range(0, 200, 7):
+        (alone, at) = find_routes(network, src[row], dst[row], row, routing="spray"), slice(*found.first[row : row + 2])
+        assert alone.link.tolist() == found.link[at].tolist()
+        assert alone.share.tolist() == found.share[at].tolist()
+        assert alone.latency[0] == found.latency[row]

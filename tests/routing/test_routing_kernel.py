@@ -194,7 +194,7 @@ def test_a_torus_goes_the_long_way_round_a_cut_line_and_a_mesh_cannot():
 
 
 @pytest.mark.parametrize(
-    ("routing", "what"), [("dimension_order", "a grid"), ("minimal", "groups"), ("valiant", "groups")]
+    ("routing", "what"), [("dimension_order", "a grid"), ("minimal", "groups")]
 )
 def test_routings_that_need_coordinates_say_so(routing, what):
     with pytest.raises(InputError, match=f"{routing} routing needs {what}, but the nodes have no coordinates"):

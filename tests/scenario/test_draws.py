@@ -62,6 +62,17 @@ def test_nothing_is_drawn_where_the_hash_does_not_matter(collective, network, op
     assert cs.predict(collective, network, size, **({"overhead": "0us"} | options)).hashes is None
 
 
+@pytest.mark.parametrize("collective", ["nccl_all_reduce", "hierarchical_all_reduce"])
+def test_transports_that_keep_to_a_path_do_so_through_every_door(collective):
+    """A prepared plan was refused with packets where the machines' network spreads them."""
+    network = "dgx-h100:net=infiniband@leaf_spine:machines=2,n_leaves=2,n_spines=2"
+    asked = {"engine": "packet", "hashes": 1}
+    ready = cs.prepare(collective, network)
+    found = cs.predict(collective, network, 2**20, **asked)
+    assert ready.predict(2**20, **asked).time == pytest.approx(found.time)
+    assert ready.predict(2**20).time == cs.predict(collective, network, 2**20).time
+
+
 def test_unique_paths_take_two_draws_and_no_more(monkeypatch):
     scenario = scenario_of("ring_all_reduce", "fully_connected:n_hosts=8", overhead="0us")
     plan, drawn = plan_of(scenario), []

@@ -9,10 +9,10 @@ from commsim.cli.sweep.cheapest import _about_spare, _parts_of_offers
 from commsim.core.errors import InputError
 from commsim.report.render import print_parts
 from commsim.sweep import run_sweep
-from commsim.sweep.cheapest import Goal, Offer, rank_offers, read_bills, read_goal
+from commsim.sweep.cheapest import Offer, rank_offers, read_bills
 from commsim.sweep.config import read_config
 from commsim.sweep.points import points
-from commsim.sweep.price import Line, Prices, read_prices, total
+from commsim.sweep.price import Goal, Line, Prices, read_goal, read_prices, total
 from commsim.sweep.table import read_table
 
 RATES, SIZES = ("100Gbps", "200Gbps", "400Gbps"), ("1KiB", "1MiB")
@@ -61,6 +61,34 @@ def test_a_rate_is_kept_from_below(tree, tmp_path):
                  for size in SIZES]  # fmt: skip
         assert offer.value == min(busbw)
         assert offer.keeps is (min(busbw) >= 125e6)
+
+
+@pytest.mark.parametrize("keep", ["time", "busbw"])
+def test_the_median_over_hashes_is_what_keeps_the_goal_and_the_spread_stands_beside_it(tree, tmp_path, capsys, keep):
+    """With one hash a fabric was refused that keeps the time with most."""
+    tree["topology"] = {"name": "leaf_spine", "n_leaves": 4, "hosts_per_leaf": 4, "n_spines": [2, 4]}
+    tree["collective"] = {"name": "halving_doubling_all_reduce", "size": "64MiB"}
+    tree["engine"] = {"name": "flow"}
+    found = {}
+    for n in (2, 4):
+        spec = f"leaf_spine:n_leaves=4,hosts_per_leaf=4,n_spines={n}"
+        found[spec] = predict("halving_doubling_all_reduce", spec, "64MiB")
+    result = found["leaf_spine:n_leaves=4,hosts_per_leaf=4,n_spines=4"]
+    assert result.hashes.fastest < result.time < result.hashes.slowest
+    bound = {"within": f"{result.time * 1.001e6}us"} if keep == "time" else {"at_least": f"{result.busbw * 7.99}bps"}
+    tree["goal"] = {"keep": keep, **bound}
+    ranked = offers(tree, tmp_path)
+    kept = {one.topology: one.keeps for one in ranked}
+    assert kept == {spec: spec.endswith("=4") for spec in found}
+    for one in ranked:
+        of = found[one.topology]
+        ends = (of.hashes.fastest, of.hashes.slowest)
+        assert one.n_hashes == of.hashes.n
+        assert one.value == (of.time if keep == "time" else of.busbw)
+        assert one.spread == pytest.approx(ends if keep == "time" else [of.busbw * of.time / end for end in ends])
+    print_parts(_parts_of_offers(ranked, Prices("f", "EUR", {}), read_goal(tree, "f")))
+    (names,) = (line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("rank"))
+    assert names[3:7] == [f"median_{keep}", "fastest", "slowest", "keeps"]
 
 
 def test_a_topology_that_cannot_answer_a_question_is_last_and_says_why(tree, tmp_path):

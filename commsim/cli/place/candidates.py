@@ -261,7 +261,7 @@ def score(config: ScoreConfig) -> Answer:
         slower = sum(times[job.name] >= job.period * 1.001 for job in jobs)
         tree["agrees"] = (scored.score > 1 - 1e-9) == (slower == 0)
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
-    values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, (dict, bool))}
+    values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict) and key != "agrees"}
     if config.check:
         values["simulation"] = f"{slower or 'no'} of {counted(len(jobs), 'job')} slower" + (
             ", as the score says" if tree["agrees"] else f", while a score of {rounded['score']} says otherwise"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
@@ -20,6 +20,8 @@ from ..flags.packets import PACKET_FLAGS, Packets, packet_values
 if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.scenario.scenario import Scenario
+
+Read = TypeVar("Read", bound=Flags)
 
 AUTO = "auto"
 COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
@@ -200,7 +202,12 @@ def without_effect(config: PlayConfig) -> list[Remark]:
 
 
 def config_of(values: Mapping[str, Any], source: str) -> Config:
-    """Read flags of ``commsim run`` as a file of results has them; other keys are left out.
+    """Read flags of ``commsim run`` as a file of results has them; see :func:`read_flags`."""
+    return read_flags(Config, values, source, "run")
+
+
+def read_flags(kind: type[Read], values: Mapping[str, Any], source: str, verb: str) -> Read:
+    """Read flags of a verb as a file of results has them; other keys are left out.
 
     Raises
     ------
@@ -208,14 +215,14 @@ def config_of(values: Mapping[str, Any], source: str) -> Config:
         If a flag has a value that the command line cannot give it.
     """
     known: dict[str, Any] = {"topology": ""}
-    for name, field in Config.__dataclass_fields__.items():
+    for name, field in kind.__dataclass_fields__.items():
         value = values.get(name)
         if value is None:
             continue
-        kind = str(field.type).partition(" ")[0]
-        wanted = {"int": int, "float": float, "bool": bool}.get(kind, str)
-        listed = kind.startswith("tuple")
+        typed = str(field.type).partition(" ")[0]
+        wanted = {"int": int, "float": float, "bool": bool}.get(typed, str)
+        listed = typed.startswith("tuple")
         if listed != isinstance(value, list) or not all(type(one) is wanted for one in (value if listed else [value])):
-            raise InputError(f"{source}: config.{name} is no value of commsim run's flag, got {value!r}")
+            raise InputError(f"{source}: config.{name} is no value of commsim {verb}'s flag, got {value!r}")
         known[name] = tuple(value) if listed else value
-    return Config(**known)
+    return kind(**known)

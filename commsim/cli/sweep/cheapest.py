@@ -11,8 +11,8 @@ from commsim.core.units import counted, first_of, format_bandwidth, format_time
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
-    from commsim.sweep.cheapest import Goal, Offer
-    from commsim.sweep.price import Prices
+    from commsim.sweep.cheapest import Offer
+    from commsim.sweep.price import Goal, Prices
 
 MAX_ROWS = 40
 _COUNTED = (("nic", "port"), ("cable",), ("switch",))
@@ -48,12 +48,14 @@ def run(config: Config) -> Answer:
 
 
 def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> list[Part]:
-    columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", goal.keep, "keeps",
-               "ports", "cables", "switches", "with"]  # fmt: skip
     told = [(i, offer) for i, offer in enumerate(offers, 1) if offer.keeps or offer.is_on_front]
+    n_hashes = {offer.n_hashes for _, offer in told[:MAX_ROWS] if offer.spread is not None}
+    value = [f"median_{goal.keep}", "fastest", "slowest"] if n_hashes else [goal.keep]
+    columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", *value, "keeps",
+               "ports", "cables", "switches", "with"]  # fmt: skip
     rows = [
         [
-            f"{i}", offer.topology, f"{offer.cost:.10g}", _shown(offer, goal),
+            f"{i}", offer.topology, f"{offer.cost:.10g}", *_shown(offer, goal)[: len(value)],
             ("yes" if offer.keeps else "no") + " *" * offer.is_on_front,
             *(str(_count(offer, *items)) for items in _COUNTED), offer.chosen or offer.problem,
         ]
@@ -64,9 +66,11 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
         f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
         "with what is best for it; * no other is cheaper and as good"
     )
+    if n_hashes:
+        title += f"; the median of {'/'.join(map(str, sorted(n_hashes)))} hashes of ECMP decides"
     left = len(offers) - len(rows)
     told_less = f"{left} more are in the JSON: of those that miss the goal, only * are here"
-    more = [Remark("shortened", told_less)] if left else []
+    more = [Remark("shortened", told_less, needed=True)] if left else []
     more += as_remarks(_about_spare(offers, prices), "spare")
     table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"])
     answer, *bill = _about_best(offers, prices, f"{goal.keep} {side}", goal)
@@ -115,8 +119,11 @@ def _count(offer: Offer, *items: str) -> int:
     return sum(line.count for line in offer.bill if line.item in items)
 
 
-def _shown(offer: Offer, goal: Goal) -> str:
-    return "-" if offer.value is None else _written(offer.value, goal)
+def _shown(offer: Offer, goal: Goal) -> list[str]:
+    """Return an offer's value, and that with the fastest and the slowest hash of routes."""
+    if offer.value is None:
+        return ["-"] * 3
+    return [_written(value, goal) for value in (offer.value, *(offer.spread or (offer.value,) * 2))]
 
 
 def _written(value: float, goal: Goal) -> str:

@@ -66,6 +66,7 @@ class StepConfig(OnNetwork, PhaseFlags):
     )
     recompute: bool = switched(help="recompute the forward pass in the backward pass")
     frozen: bool = switched(help="weights are frozen: only adapters are trained")
+    ignore_memory: bool = switched(help="predict a step that does not fit in the memory of the GPUs")
     expose: str | None = flag(
         metavar="KIND,...",
         help="kinds of traffic that do not overlap with computation: tensor, context, pipeline, data",

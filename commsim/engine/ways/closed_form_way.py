@@ -91,7 +91,7 @@ class ClosedFormPaths(FlowPaths):
         is_new = seed is not None and seed != self.seed and seed not in self._hashed
         paths = super().hashed_by(seed)
         if is_new and seed is not None:
-            for key, found in self._plans.items():
+            for key, found in [*self._plans.items()]:
                 if isinstance(found, JobConnections):
                     paths._plans[key] = found.hashed_by(seed)
             if "proof" in self._plans:

@@ -1,70 +1,27 @@
-"""What was found once and depends on nothing but its key: kept for another size, draw or question, within bounds.
+"""What simulations of loops found, and what their keys are made of: digests of the contents of networks and arrays.
 
-Keys are of contents, so that nothing that is kept can be of something else: networks and arrays by a digest of their
-bytes.
+Keys are of contents, so that nothing that is kept can be of something else.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from dataclasses import fields
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.kept import Kept
 from commsim.routing.routing import Routes
 
 # Times, 100 bytes each; proofs, a few megabytes each for a thousand GPUs; and digests of networks.
 MANY_TIMES, MANY_PROOFS, MANY_DIGESTS = 1024, 32, 16
 # Bytes of routes beyond which a proof is not kept.
 LONG = 2**24
-Kind = TypeVar("Kind")
-__all__ = ["PROOFS", "TIMES", "Kept", "digest_of", "digest_of_routes"]
-
-
-class Kept(Generic[Kind]):
-    """Values by key, of which the oldest go.
-
-    Parameters
-    ----------
-    most : int
-        How many are kept.
-    wanted : callable
-        Whether a value is worth its memory.
-    """
-
-    def __init__(self, most: int, wanted: Callable[[Kind], bool] = lambda _: True) -> None:
-        self.most, self.wanted = most, wanted
-        self._found: OrderedDict[Hashable, Kind] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def get(self, key: Hashable, find: Callable[[], Kind]) -> Kind:
-        """Return the value of a key; one that is not known is found."""
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
-        value = find()  # without the lock: two threads may find the same
-        if self.wanted(value):
-            with self._lock:
-                self._found[key] = value
-                while len(self._found) > self.most:
-                    self._found.popitem(last=False)
-        return value
-
-    def clear(self) -> None:
-        """Forget all."""
-        with self._lock:
-            self._found.clear()
+__all__ = ["PROOFS", "TIMES", "digest_of", "digest_of_routes"]
 
 
 def _is_short(proof: tuple[Routes, int]) -> bool:

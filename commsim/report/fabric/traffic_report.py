@@ -63,3 +63,17 @@ def study_of_traffic(
         title, rows, provenance=provenance, remarks=tuple(remarks), left_out=left_out, figures=tuple(figures),
         listed=tuple(rows),
     )  # fmt: skip
+
+
+def figure_of_messages(study: Study, kind: str) -> Figure:
+    """Return a figure of a study of messages; ``messages`` are their times.
+
+    Raises
+    ------
+    NothingToDraw
+        If it has no such figure.
+    """
+    known = {"messages" if one.name == "times" else one.name: one for one in study.figures}
+    if kind not in known:
+        raise NothingToDraw(study.left_out.get(kind, f"messages of commsim traffic have {', '.join(known)}"))
+    return known[kind]

@@ -26,7 +26,7 @@ BUSY = 0.5
 MESSAGES, SLOTS = "messages in turn", "the switch's slots"
 NICS, NVLINK, SOCKETS, HOST_MEMORY, PCIE = "the NICs", "NVLink", "the links between CPU sockets", "host memory", "PCIe"
 HOST_CABLES = "the cables between hosts"
-__all__ = ["Limit", "kind_of_link", "limit_of", "row_of_limit", "told_limits"]
+__all__ = ["Limit", "kind_of_link", "limit_of", "row_of_limit", "short_limit", "told_limits"]
 
 
 class Limit(NamedTuple):
@@ -132,6 +132,13 @@ def row_of_limit(limit: Limit | None) -> dict[str, str | float | None]:
     """Return the part of the JSON row on what limits a time."""
     what, busy = (None, None) if limit is None else limit
     return {"limited_by": what, "limit_busy": busy}
+
+
+def short_limit(limit: Limit | None) -> str:
+    """Return what limits a time, for a cell of a table: links with their share of the time, else what is waited for."""
+    if limit is None:
+        return "-"
+    return limit.what if limit.what in (MESSAGES, SLOTS) else f"{limit.what} {limit.busy:.0%}"
 
 
 def told_limits(limits: Sequence[Limit | None], sizes: Sequence[float]) -> str:

@@ -196,7 +196,14 @@ class Plan:
         InputError
             If an option is wrong, or the engine cannot predict this.
         """
-        return self.run(size, Wish(**options))
+        wish = Wish(**options)
+        routing = wish.routing_on(self.network) if self.paths.routing is None else None
+        return (self if routing is None else self.routed(routing)).run(size, wish)
+
+    def routed(self, routing: str) -> Self:
+        """Return the plan with another routing; all else is the same."""
+        paths = dataclasses.replace(self.paths, routing=routing, _plans={}, _chosen={}, _hashed={}, _answered={})
+        return dataclasses.replace(self, paths=paths, _at={}, _bounds={})
 
     def run(self, size: float, wish: Wish) -> Result:
         """Predict one size: the one result of :func:`commsim.scenario.plans.draws.over_hashes`."""

@@ -139,7 +139,9 @@ class NcclPlan(Plan):
         launch = self.launch
         if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
             return []
-        if not sizes or len(ranges(launch.setting, launch.operation)) <= MAX_NAMED:
+        if "ranges" not in self._at:
+            self._at["ranges"] = len(ranges(launch.setting, launch.operation))
+        if not sizes or self._at["ranges"] <= MAX_NAMED:
             return []
         found = [(format_size(size), launch.parameters(size)) for size in sizes]
         told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]

@@ -16,6 +16,7 @@ from commsim.software.gpus import Gpu
 from commsim.software.gpus import gpu as gpu_named
 
 from .calibration import calibration_for
+from .memory import check_memory
 from .parallel_sizes import MAX_RANKS, Layout
 from .predicted_step import Step, predict_step
 from .step_setting import HIDDEN, StepSetting
@@ -56,6 +57,7 @@ def training_step(
     scale: Sequence[str] = (),
     overhead: float | str | None = None,
     software: str | None = None,
+    ignore_memory: bool = False,
 ) -> Step:
     """Predict a step of training a transformer on a network, and what each kind of its traffic exposes.
 
@@ -89,6 +91,8 @@ def training_step(
         Placement of the ranks.
     seed, engine, fail, scale, overhead, software
         As in :func:`commsim.scenario.read.scenario_of`.
+    ignore_memory : bool
+        Whether a step is predicted that does not fit in the memory of the GPUs.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def training_step(
     Raises
     ------
     InputError
-        If something is unknown or wrong, or does not divide.
+        If something is unknown or wrong, does not divide, or does not fit in memory.
 
     Examples
     --------
@@ -120,6 +124,7 @@ def training_step(
         model, gpu, len(built.endpoints) if ranks is None else ranks, global_batch=global_batch, tp=tp, pp=pp, cp=cp,
         ep=ep, vp=vp, replicas=replicas, micro_batch=micro_batch, sequence=sequence, precision=precision,
         factor=factor, sharding=sharding, recompute=recompute, frozen=frozen, overlap=overlap,
+        ignore_memory=ignore_memory,
     )  # fmt: skip
     traffic = traffic_on(built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale))
     step = predict_step(setting, traffic)
@@ -140,6 +145,7 @@ def setting_of(
     precision: str | None = None,
     factor: float | None = None,
     sequence: int | None = None,
+    ignore_memory: bool = False,
     **options: Any,
 ) -> tuple[StepSetting, tuple[Remark, ...]]:
     """Read names and sizes, and find the calibration; parameters as of :func:`training_step`.
@@ -176,7 +182,11 @@ def setting_of(
     if sequence is None:
         whose = f"those of {model}'s pre-training" if shape.sequence else f"assumed, since those of {model} are unknown"
         told = (*told, Remark("sequence", f"sequences of {tokens} tokens: {whose}", needed=not shape.sequence))
-    return StepSetting(shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, **options), told
+    if tp > shape.kv_heads:
+        heads = f"tp {tp} is above the {shape.kv_heads} KV heads of {model}: each is on several ranks"
+        told = (*told, Remark("kv-heads", heads, needed=True))
+    setting = StepSetting(shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, **options)
+    return setting, (*told, *(() if ignore_memory else check_memory(setting)))
 
 
 def traffic_on(

@@ -1,7 +1,8 @@
 """Calibrations of training steps: how much longer compute takes than the roofline, by model, GPU and precision.
 
-Each factor of ``calibrations.toml`` is from one published step, which is named there. Where a setup has none, that of
-the nearest setup stands in, and the answer says which.
+Each factor of ``calibrations.toml`` is from one published step, which is named there. Where a setup has none, the model
+on that GPU with another release or precision stands in; else what programs lose in the median of all models. No other
+model's, and no other GPU's, factor stands in for one: what differs between GPUs and shapes is in the roofline.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import importlib.resources
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from .transformer import known_transformers, transformer
 
 # Where nothing is calibrated.
 NOTHING = 1.5
@@ -48,9 +51,9 @@ class Found:
     ----------
     factor : float
         Compute time over the roofline's.
-    of : {"setup", "software", "precision", "gpu", "model", "nothing"}
-        What the calibration has in another way than the setup: nothing, the software's release, the precision, the GPU,
-        the model, or everything.
+    of : {"setup", "software", "precision", "usual", "nothing"}
+        What the calibration has in another way than the setup: nothing, the software's release, the precision; or it
+        is what programs lose with all other models; or nothing is calibrated.
     told : str
         One line on it.
     """
@@ -85,13 +88,7 @@ def calibration_for(
     tries: tuple[tuple[str, Callable[[Calibration], bool]], ...] = (
         ("setup", lambda c: (c.model, c.gpu, c.precision, c.software) == (model, gpu, precision, software)),
         ("software", lambda c: (c.model, c.gpu, c.precision) == (model, gpu, precision)),
-        ("model", lambda c: bool(software) and (c.gpu, c.precision, c.software) == (gpu, precision, software)),
         ("precision", lambda c: (c.model, c.gpu) == (model, gpu)),
-        ("gpu", lambda c: (c.model, c.precision) == (model, precision)),
-        ("gpu", lambda c: c.model == model),
-        ("model", lambda c: (c.gpu, c.precision) == (gpu, precision)),
-        ("model", lambda c: c.gpu == gpu),
-        ("model", lambda c: c.precision == precision),
     )
     for of, fits in tries:
         if found := [c for c in every if fits(c)]:
@@ -101,6 +98,38 @@ def calibration_for(
             if of == "precision":
                 other += f" than {precision} ({', '.join(sorted({c.precision for c in found}))})"
             return Found(factor, of, f"compute is {factor:.3g} times the roofline's{other}: {rows}")
-    return Found(
-        NOTHING, "nothing", f"compute is assumed to be {NOTHING:g} times the roofline's: nothing is calibrated"
-    )
+    factor, n = usual_factor(model, every)
+    if not n:
+        return Found(
+            NOTHING, "nothing", f"compute is assumed to be {NOTHING:g} times the roofline's: nothing is calibrated"
+        )
+    kind = "with" if transformer(model).experts else "without"
+    told = f"compute is {factor:.3g} times the roofline's, as in the median of {n} models {kind} experts"
+    return Found(factor, "usual", told)
+
+
+def usual_factor(model: str, every: tuple[Calibration, ...]) -> tuple[float, int]:
+    """Return what programs usually lose beside the roofline: the median of all other models, of each its median.
+
+    Models with and without experts are apart: grouped products, permutations and idle experts are in no roofline.
+
+    Parameters
+    ----------
+    model : str
+        Model whose own calibrations are left out.
+    every : tuple of Calibration
+        Calibrations.
+
+    Returns
+    -------
+    float, int
+        Factor, and the number of models.
+    """
+    shapes = known_transformers()
+    experts = bool(shapes[model].experts)
+    by_model: dict[str, list[float]] = {}
+    for one in every:
+        if one.model != model and one.model in shapes and bool(shapes[one.model].experts) == experts:
+            by_model.setdefault(one.model, []).append(one.factor)
+    medians = [statistics.median(of) for of in by_model.values()]
+    return (statistics.median(medians) if medians else NOTHING), len(medians)

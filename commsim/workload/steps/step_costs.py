@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from commsim.core.remark import Remark
 from commsim.workload.cost_of import SEND
@@ -11,6 +11,7 @@ from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import interleaved, one_forward_one_backward
 from commsim.workload.task_graph import Timeline, simulate_graph
 
+from .exchange_of_step import Exchange, copies_of_token
 from .parallel_sizes import layers_of_chunks
 from .roofline import head_time, layer_times, optimizer_time
 from .step_graph import with_exchanges
@@ -23,39 +24,6 @@ BUCKETS = 8
 # Share of a data parallel exchange behind computation that the step takes longer for all that: both want the same
 # memory and processors. Fitted once for all models and GPUs, on MLPerf 3.1, GPT-3 on 4,096 H100 (eos-dfw_n512).
 INTERFERENCE = 0.4
-
-
-def copies_of_token(top_k: int, n_machines: int) -> float:
-    """Return the copies of a token for which an all-to-all has the bytes of one copy for each machine.
-
-    Experts are drawn uniformly: of n machines (n-1)(1 - (1-1/n)^k) others get a copy, where k (n-1)/n messages to
-    single ranks would leave. Inside of one machine all k are sent.
-    """
-    if n_machines < 2:
-        return float(top_k)
-    return n_machines * (1 - (1 - 1 / n_machines) ** top_k)
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """Collectives of all groups of a kind at once, or messages from a stage to another.
-
-    Parameters
-    ----------
-    operation : str
-        Operation of one of them, or ``send``.
-    kind : str
-        Kind of groups, as :meth:`Layout.groups` names it, or ``pipeline``.
-    size : float, bytes
-        Size of one, as nccl-tests counts it.
-    times : float
-        Number of them.
-    """
-
-    operation: str
-    kind: str
-    size: float
-    times: float = 1.0
 
 
 class StepCosts:
@@ -74,7 +42,9 @@ class StepCosts:
         lay, model = setting.layout, setting.model
         self._chunks = lay.chunks if lay.pipeline > 1 else max(lay.chunks, min(BUCKETS, model.layers))
         self._layers = layers_of_chunks(model.layers, lay.pipeline * self._chunks)
-        self._times = layer_times(model, setting.gpu, lay, setting.micro_batch, setting.sequence, setting.precision)
+        self._times = layer_times(
+            model, setting.gpu, lay, setting.micro_batch, setting.sequence, setting.precision, setting.attention
+        )
         self._tokens = setting.micro_batch * setting.sequence / lay.context  # of a tensor parallel group
 
     def has(self, kind: str) -> bool:
@@ -120,16 +90,48 @@ class StepCosts:
         if part == self.n_parts - 1:
             head = head_time(asked.model, asked.gpu, asked.layout, asked.micro_batch, asked.sequence)
             compute += head * (2 if backward else 1)
-        if backward and asked.recompute:
-            compute += times.forward * self._layers[part]
+        if backward:
+            compute += asked.recompute * times.forward * self._layers[part]
         exposed = self._layers[part] * sum(
             self._exposed(kind, backward) for kind in kinds & {"tensor", "context", "expert"}
         )
         seconds = compute * asked.factor + exposed
-        if asked.sharding == "full" and "data" in kinds:
-            gathered = self._gather(part) * (1 + backward)
-            seconds = max(seconds, gathered) if "data" in asked.overlap else seconds + gathered
-        return seconds
+        return self._sharded(part, seconds, backward=backward) if self._full and "data" in kinds else seconds
+
+    @property
+    def _full(self) -> bool:
+        """Whether parameters are divided too, so that every pass gathers them."""
+        return self.setting.sharding == "full" and self.has("data")
+
+    def _sharded(self, part: int, seconds: float, *, backward: bool) -> float:
+        """Seconds of a pass whose parameters are gathered, and whose gradients are reduced, layer by layer.
+
+        One layer is gathered while the one before it is computed. So the first gathering of a stage's pass is exposed,
+        and the last reduction, and of every layer what takes longer than its computation. What hides still costs the
+        computation some of its memory and processors.
+        """
+        n, gathered = self._layers[part], self._of_one_layer("all_gather", part)
+        reduced = self._of_one_layer("reduce_scatter", part) if backward and not self.setting.frozen else 0.0
+        if "data" not in self.setting.overlap or not n:
+            return seconds + max(n, 1) * (gathered + reduced)
+        each = seconds / n
+        hidden = min(each, gathered + reduced)
+        ends = self._ends(part, backward) * gathered + (part < self.setting.layout.pipeline) * reduced
+        return n * (max(each, gathered + reduced) + INTERFERENCE * hidden) + ends
+
+    def _ends(self, part: int, backward: bool) -> bool:
+        """Whether a part is the first of its stage's pass."""
+        p = self.setting.layout.pipeline
+        return part >= self.n_parts - p if backward else part < p
+
+    def _of_one_layer(self, operation: str, part: int) -> float:
+        """Seconds in which the parameters of a layer of a part are gathered, or its gradients reduced."""
+        return sum(map(self._time, self._of_layers(operation, part)))
+
+    def _of_layers(self, operation: str, part: int) -> list[Exchange]:
+        """Return what is exchanged of the layers of a part, one after the other."""
+        n = max(self._layers[part], 1)
+        return [replace(one, size=one.size / n, times=float(n)) for one in self._of_parameters(operation, part)]
 
     @functools.cache  # noqa: B019 - lives as long as one prediction
     def _exposed(self, kind: str, backward: bool) -> float:
@@ -143,7 +145,7 @@ class StepCosts:
         if kind == "tensor":
             piece = sent / lay.tensor
             return piece + max(0.0, sent - piece - products)
-        attention = asked.factor * self._times.attention * (2.5 if backward else 1)
+        attention = asked.factor * (self._times.attention_backward if backward else self._times.attention)
         return max(0.0, sent - (attention if kind == "context" else products))
 
     def _time(self, one: Exchange) -> float:
@@ -173,8 +175,9 @@ class StepCosts:
         for kind in sorted(self.kinds & {"tensor", "context", "expert"}):
             each, (many, of) = self._of_layer(kind, backward)
             found += [replace(one, times=self._layers[part] * many / of) for one in each]
-        if self.setting.sharding == "full" and "data" in self.kinds:
-            found += [replace(one, times=1.0 + backward) for one in self._of_parameters("all_gather", part)]
+        if self._full:
+            found += self._of_layers("all_gather", part)
+            found += self._of_layers("reduce_scatter", part) if backward and not self.setting.frozen else []
         return found
 
     def _weights(self, part: int) -> tuple[float, float]:
@@ -200,7 +203,7 @@ class StepCosts:
     def around(self, part: int, *, after: bool) -> list[Exchange]:
         """Return what is exchanged of a part before its first pass, parameters, or after its last one, gradients."""
         asked = self.setting
-        if "data" not in self.kinds or asked.frozen or (asked.sharding == "none" and not after):
+        if "data" not in self.kinds or asked.frozen or self._full or (asked.sharding == "none" and not after):
             return []
         return self._of_parameters(self._reduction if after else "all_gather", part)
 
@@ -215,6 +218,21 @@ class StepCosts:
             return []
         held = max(sum(sum(self._weights(i)) for i in range(w, self.n_parts, p)) for w in range(p))
         return [Exchange("all_reduce", "replica", held * self.setting.gradient_bytes / lay.shards)]
+
+    def _of_replicas(self, kinds: frozenset[str]) -> float:
+        """Seconds that the sum of replicas adds: all, or with full sharding what the last backward pass leaves."""
+        added = sum(map(self._time, self.of_replicas()))
+        if not self._full or "data" not in self.setting.overlap:
+            return added
+        p = self.setting.layout.pipeline
+        backward = sum(self._pass(i, kinds, backward=True) for i in range(0, self.n_parts, p))
+        sent = sum(
+            self._layers[i] * (self._of_one_layer("all_gather", i) + self._of_one_layer("reduce_scatter", i))
+            for i in range(0, self.n_parts, p)
+        )
+        room = max(0.0, backward - sent)
+        last = added / max(1, sum(self._layers[0::p]))
+        return max(last, added - room) + INTERFERENCE * min(added, room)
 
     def sent(self) -> dict[str, float]:
         """Return seconds of a step's exchanges of each kind, exposed or not, of the stage with most of them."""
@@ -301,11 +319,11 @@ class StepCosts:
             forward, backward = [f + send for f in forward], [b + send for b in backward]
             send = 0.0
         graph = pipeline_graph(order, StageCosts(forward, backward, activation=float(send > 0)))
-        data = "data" in kinds and not asked.frozen
+        data = "data" in kinds and not asked.frozen and not self._full
         gather = [self._gather(i) if data and asked.sharding != "none" else 0.0 for i in range(self.n_parts)]
         reduce = [self._exchanged(self._reduction, i) if data else 0.0 for i in range(self.n_parts)]
         whole = with_exchanges(graph, order, gather, reduce, self._update(), apart="data" not in asked.overlap)
-        added = sum(map(self._time, self.of_replicas())) if data else 0.0
+        added = self._of_replicas(kinds) if "data" in kinds else 0.0
         return simulate_graph(whole, lambda _: send), self._disturbed(gather, reduce), added
 
     def _disturbed(self, gather: list[float], reduce: list[float]) -> float:

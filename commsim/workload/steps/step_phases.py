@@ -20,8 +20,9 @@ from commsim.workload.timeline import link_phases
 if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
 
+    from .exchange_of_step import Exchange
     from .predicted_step import Step
-    from .step_costs import Exchange, StepCosts
+    from .step_costs import StepCosts
 
 # Passes of a step that is simulated as a whole.
 MAX_PASSES = 200_000

@@ -9,6 +9,7 @@ from commsim.core.errors import InputError
 from commsim.software.gpus import Gpu
 
 from .parallel_sizes import Layout, layers_of_chunks
+from .roofline import FLASH, FUSED
 from .transformer import ACTIVATION, Transformer
 
 KINDS = ("tensor", "context", "expert", "pipeline", "data")
@@ -52,8 +53,8 @@ class StepSetting:
         Compute time over the roofline's: the calibration.
     sharding : {"optimizer", "full", "none"}
         What data parallel ranks divide: the optimizer; parameters too, which are gathered for each pass; or nothing.
-    recompute : bool
-        Whether the backward pass computes the forward pass again.
+    recompute : float
+        Share of the forward pass that the backward pass computes again: 0 nothing, 1 (True) all of it.
     frozen : bool
         Whether weights are frozen and only adapters are trained.
     overlap : tuple of str
@@ -76,7 +77,7 @@ class StepSetting:
     precision: str = "bf16"
     factor: float = 1.0
     sharding: str = "optimizer"
-    recompute: bool = False
+    recompute: float = 0.0
     frozen: bool = False
     overlap: tuple[str, ...] = HIDDEN
     gradient_bytes: int = ACTIVATION
@@ -87,6 +88,8 @@ class StepSetting:
                 raise InputError(f"{name} must be 1 or more, got {getattr(self, name)}")
         if not 0 < self.factor < math.inf:
             raise InputError(f"factor must be above 0 and finite, got {self.factor}")
+        if not 0 <= self.recompute <= 1:
+            raise InputError(f"recompute must be 0 to 1, got {self.recompute}")
         if self.sharding not in ("optimizer", "full", "none"):
             raise InputError(f"sharding must be optimizer, full or none, got {self.sharding!r}")
         for kind in self.overlap:
@@ -106,6 +109,11 @@ class StepSetting:
                 f"expert must divide the {self.model.experts} experts of {self.model.name}, got {self.layout.expert}"
             )
         layers_of_chunks(self.model.layers, self.layout.pipeline * self.layout.chunks)
+
+    @property
+    def attention(self) -> str:
+        """Kernels of attention: PyTorch's own with its full sharding in BF16, else those of Transformer Engine."""
+        return FLASH if self.sharding == "full" and self.precision == "bf16" else FUSED
 
     @property
     def micro_batches(self) -> int:

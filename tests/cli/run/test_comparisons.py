@@ -97,6 +97,15 @@ def test_collectives_of_one_operation_are_ranked_in_one_table(commsim):
     )
 
 
+def test_collectives_beside_each_other_have_one_title_and_one_table(commsim):
+    """Each had a title of its own and the table of nccl-tests, above a third table that had all of it."""
+    words = ("run", "--topology", STAR, "ring_all_reduce", "double_tree_all_reduce", *ONE)
+    brief, whole = commsim(*words).out, commsim(*words, "-v").out
+    assert brief.count(", engine flow") == whole.count(", engine flow") == 1
+    assert (brief.count("#wrong"), whole.count("#wrong")) == (0, 2)
+    assert "limited_by" in brief
+
+
 def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_none(commsim):
     said = commsim.refuses("run", "--topology", STAR, "omnireduce", *ONE, "--ranks", 8)
     assert said.strip().endswith("omnireduce:colocated=true puts them on the ranks' own")

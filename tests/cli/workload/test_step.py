@@ -113,14 +113,17 @@ def test_the_answer_begins_with_precision_and_length_and_sums_what_is_exposed(co
      ("gpt-oss-20b", 8192, "assumed, since those of gpt-oss-20b are unknown")],
 )  # fmt: skip
 def test_a_sequence_is_the_models_own_where_it_is_known(commsim, model, tokens, whose):
-    asked = ["workload", "step", "--model", model, "--gpu", "h100", "--ranks", 8, "--global-batch", 8, "--factor", 1]
+    asked = ["workload", "step", "--model", model, "--gpu", "h100", "--ranks", 8, "--global-batch", 8, "--factor", 1,
+             "--ignore-memory"]  # fmt: skip
     (own,) = commsim.results(*asked, "-v")["results"]
     assert f"# sequences of {tokens} tokens: {whose}" in commsim.out
     (same,) = commsim.results(*asked, "--sequence", tokens, "-v")["results"]
     assert own == same
     assert "# sequences of" not in commsim.out
     point = {"topology.name": "dgx-h100", "workload.model": model, "workload.gpu": "h100", "workload.factor": 1.0}
-    swept = Bench({"topology.name": "text"}).row(0, {**point, "workload.global_batch": 8})
+    swept = Bench({"topology.name": "text"}).row(
+        0, {**point, "workload.global_batch": 8, "workload.ignore_memory": True}
+    )
     assert swept["step_s"] == own["step_s"]
 
 

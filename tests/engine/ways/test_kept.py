@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.core.placement import Placement
-from commsim.engine.ways.kept import Kept, digest_of, digest_of_routes
+from commsim.engine.ways.kept import digest_of, digest_of_routes
+from commsim.kept import Kept
 from commsim.routing.routing import find_routes
 from commsim.scenario.inputs import load_network
 

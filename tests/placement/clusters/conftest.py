@@ -16,7 +16,9 @@ QUIET = Assumptions(models={**MODELS, "quiet": Model("quiet", 0.0, 0.1)}, restar
 
 
 def make_cluster(n_hosts=4, gpus=8, n_leaves=2, oversubscription=2.0, bandwidth=12.5e9):
-    network = leaf_spine(n_leaves, 2, n_hosts // n_leaves, bandwidth=bandwidth, oversubscription=oversubscription)
+    # below one leaf nothing goes up, and half of an odd number of hosts is no number of cables
+    up = {"oversubscription": oversubscription} if n_leaves > 1 else {"uplink_bandwidth": bandwidth}
+    network = leaf_spine(n_leaves, 2, n_hosts // n_leaves, bandwidth=bandwidth, **up)
     seats = np.zeros(network.n_nodes, np.int64)
     seats[network.hosts] = gpus
     return Cluster(network, seats)

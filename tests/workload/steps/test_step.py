@@ -6,7 +6,7 @@ import commsim as cs
 from commsim.core.errors import InputError
 from commsim.software.gpus import gpu
 from commsim.workload.steps.ask import traffic_on
-from commsim.workload.steps.calibration import calibration_for
+from commsim.workload.steps.calibration import Calibration, calibration_for
 from commsim.workload.steps.parallel_sizes import Layout
 from commsim.workload.steps.predicted_step import predict_step
 from commsim.workload.steps.roofline import head_time, layer_times, optimizer_time
@@ -96,6 +96,47 @@ def test_oversubscription_and_dead_switches_cost_a_step_what_they_cost_its_colle
     assert whole.compute == over.compute
 
 
+def test_no_other_models_factor_stands_in_for_one():
+    """What programs lose is a median: without the model itself, and of models with or without experts."""
+    known = tuple(
+        Calibration(model, "h100", "fp8", "", factor, "row")
+        for model, factor in (("llama3-8b", 9.0), ("llama3-70b", 1.0), ("llama2-7b", 1.2), ("gpt3-175b", 1.6),
+                              ("gpt3-175b", 1.4), ("mixtral-8x7b", 3.0))
+    )  # fmt: skip
+    assert calibration_for("llama3-8b", "a100", "bf16", known=known).factor == 1.2
+    assert calibration_for("qwen3-30b-a3b", "a100", "bf16", known=known).factor == 3.0
+    assert calibration_for("qwen3-8b", "a100", "bf16", known=()).of == "nothing"
+
+
+def sharded(layout, batch=None, gpu_name=H100, network="dgx-h100@star:machines=2", **more):
+    n = batch or layout.data
+    setting = StepSetting(LLAMA, gpu_name, layout, 1, n, 2048, "bf16", sharding="full", recompute=1.0, **more)
+    return predict_step(setting, traffic_on(cs.load_network(network), layout.n_ranks))
+
+
+def test_full_sharding_exposes_the_first_gathering_and_the_last_reduction_of_every_micro_batch():
+    layout = Layout(data=16)
+    one, two = sharded(layout), sharded(layout, 32)
+    costs = one.costs
+    ends = costs._of_one_layer("all_gather", 0) + costs._of_one_layer("all_gather", costs.n_parts - 1)
+    ends += costs._of_one_layer("reduce_scatter", 0)
+    assert one.exposed["data"] > ends > 0
+    assert two.exposed["data"] == pytest.approx(2 * one.exposed["data"], rel=1e-6)
+
+
+def test_slow_gathering_takes_the_place_of_computation():
+    """Where a layer takes longer to gather than to compute, a step takes what is sent."""
+    slow = sharded(Layout(data=16), network="dgx-h100@star:machines=2,bandwidth=1Gbps")
+    sent = sum(slow.costs._layers) * slow.costs._of_one_layer("all_gather", 1)
+    assert slow.time > 2.9 * sent > 20 * slow.compute
+
+
+def test_sharding_inside_of_machines_differs_from_sharding_over_all():
+    over, inside = sharded(Layout(data=16)), sharded(Layout(data=16, replicas=2))
+    assert inside.exposed["data"] != pytest.approx(over.exposed["data"], rel=0.02)
+    assert inside.hidden["data"] > 0
+
+
 def test_ranks_of_all_kinds_are_divided_into_groups():
     layout = Layout(tensor=2, pipeline=2, context=2, data=4, expert=8, replicas=2)
     for kind, size in (("tensor", 2), ("context", 2), ("data", 4), ("replica", 2), ("expert", 8), ("expert_data", 2)):
@@ -106,8 +147,8 @@ def test_ranks_of_all_kinds_are_divided_into_groups():
 
 def test_a_setup_without_a_calibration_takes_the_nearest_and_says_so():
     assert calibration_for("llama3-405b", "h100", "fp8").of == "setup"
-    assert calibration_for("llama3-405b", "gb300", "fp8").of == "gpu"
-    assert "calibrated with another model: " in calibration_for("qwen3-8b", "h100", "fp8").told
+    assert calibration_for("llama3-405b", "gb300", "fp8").of == "usual"
+    assert "as in the median of" in calibration_for("qwen3-8b", "h100", "fp8").told
     other = calibration_for("llama3-70b", "h100", "bf16").told
     assert "times the roofline's, calibrated with another precision than bf16 (fp8): " in other
 

@@ -1,0 +1,50 @@
+"""What was found once and depends on nothing but its key: kept for another size, draw or question, within bounds."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Kind = TypeVar("Kind")
+__all__ = ["Kept"]
+
+
+class Kept(Generic[Kind]):
+    """Values by key, of which the oldest go.
+
+    Parameters
+    ----------
+    most : int
+        How many are kept.
+    wanted : callable
+        Whether a value is worth its memory.
+    """
+
+    def __init__(self, most: int, wanted: Callable[[Kind], bool] = lambda _: True) -> None:
+        self.most, self.wanted = most, wanted
+        self._found: OrderedDict[Hashable, Kind] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: Hashable, find: Callable[[], Kind]) -> Kind:
+        """Return the value of a key; one that is not known is found."""
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        value = find()  # without the lock: two threads may find the same
+        if self.wanted(value):
+            with self._lock:
+                self._found[key] = value
+                while len(self._found) > self.most:
+                    self._found.popitem(last=False)
+        return value
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._found.clear()

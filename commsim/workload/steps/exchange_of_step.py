@@ -1,0 +1,38 @@
+"""What groups of ranks exchange in a step, and the copies of a token that experts get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+def copies_of_token(top_k: int, n_machines: int) -> float:
+    """Return the copies of a token for which an all-to-all has the bytes of one copy for each machine.
+
+    Experts are drawn uniformly: of n machines (n-1)(1 - (1-1/n)^k) others get a copy, where k (n-1)/n messages to
+    single ranks would leave. Inside of one machine all k are sent.
+    """
+    if n_machines < 2:
+        return float(top_k)
+    return n_machines * (1 - (1 - 1 / n_machines) ** top_k)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Collectives of all groups of a kind at once, or messages from a stage to another.
+
+    Parameters
+    ----------
+    operation : str
+        Operation of one of them, or ``send``.
+    kind : str
+        Kind of groups, as :meth:`Layout.groups` names it, or ``pipeline``.
+    size : float, bytes
+        Size of one, as nccl-tests counts it.
+    times : float
+        Number of them.
+    """
+
+    operation: str
+    kind: str
+    size: float
+    times: float = 1.0

@@ -1,0 +1,129 @@
+"""Memory of a step on the rank with most: weights, gradients, optimizer, and activations.
+
+Mixed precision with Adam: weights and gradients in BF16, and for each parameter an FP32 weight and two moments, which
+data parallel ranks divide unless nothing is sharded. Activations are what a layer keeps for its backward pass, with
+kernels of attention that keep no scores; what is computed again keeps only the input of its layer. A stage of a
+pipeline keeps those of as many micro-batches as there are stages from it to the last one.
+
+References
+----------
+Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys 2023, sections 4 and 5 (34
+bytes for each token and number of the width, less the masks of dropout); Rajbhandari et al., "ZeRO", SC 2020,
+section 3.1 (16 bytes for each parameter).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from commsim.core.errors import InputError
+from commsim.core.remark import Remark
+from commsim.core.units import format_size
+
+from .parallel_sizes import layers_of_chunks
+from .step_setting import StepSetting
+from .transformer import ACTIVATION
+
+# Bytes of a parameter's FP32 weight and two moments.
+ADAM = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StepMemory:
+    """Bytes on the rank with most.
+
+    Parameters
+    ----------
+    weights, gradients, optimizer, activations : float, bytes
+        What they take.
+    capacity : float, bytes
+        Memory of the accelerator.
+    """
+
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    capacity: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+def memory_of(setting: StepSetting) -> StepMemory:
+    """Return the memory of the stage that needs most."""
+    lay = setting.layout
+    return max((_of_stage(setting, stage) for stage in range(lay.pipeline)), key=lambda one: one.total)
+
+
+def check_memory(setting: StepSetting) -> tuple[Remark, ...]:
+    """Refuse what fits in no way, and say where it needs activations computed again.
+
+    Libraries compute parts of a layer again, or move activations away, so that what exceeds the memory by its
+    activations alone can run: 36 of 288 published steps do.
+
+    Returns
+    -------
+    tuple of Remark
+        What was not asked for but is needed to fit.
+
+    Raises
+    ------
+    InputError
+        If it does not fit even with all activations computed again, naming the amounts.
+    """
+    need, least = memory_of(setting), memory_of(replace(setting, recompute=1.0))
+    least = min(need, least, key=lambda one: one.total)
+    lay, has = setting.layout, format_size(need.capacity)
+    if least.total > least.capacity:
+        parts = ", ".join(
+            f"{name} {format_size(getattr(least, name))}"
+            for name in ("weights", "gradients", "optimizer", "activations")
+            if getattr(least, name)
+        )
+        raise InputError(
+            f"{setting.model.name} with tp {lay.tensor}, pp {lay.pipeline}, sharding {setting.sharding} does not fit "
+            f"on {setting.gpu.name}: a rank needs {format_size(least.total)} of {has} ({parts}, with all activations "
+            "computed again); --ignore-memory predicts it all the same"
+        )
+    if need.total <= need.capacity:
+        return ()
+    told = f"needs {format_size(need.total)} of {has}: activations must be computed again (--recompute)"
+    return (Remark("memory", told, needed=True),)
+
+
+def _of_stage(setting: StepSetting, stage: int) -> StepMemory:
+    lay, model = setting.layout, setting.model
+    layers = sum(layers_of_chunks(model.layers, lay.pipeline * lay.chunks)[stage :: lay.pipeline])
+    ends = (stage == 0) + (stage == lay.pipeline - 1)
+    share = layers / model.layers
+    dense = (share * model.other_weights + ends * model.vocab * model.hidden) / lay.tensor
+    experts = share * model.expert_weights / lay.expert
+    copies = 1 if setting.sharding == "none" else lay.shards
+    of_experts = 1 if setting.sharding == "none" else max(1, lay.shards * lay.tensor // lay.expert)
+    owned, held = dense / copies + experts / of_experts, dense + experts
+    kept, gathered = held, 0.0
+    if setting.sharding == "full" and copies > 1:  # one layer is computed while the next one is gathered
+        kept, gathered = owned, 2 * held / max(1, layers)
+    trained = not setting.frozen
+    return StepMemory(
+        ACTIVATION * (kept + gathered), trained * ACTIVATION * kept, trained * ADAM * owned,
+        _activations(setting, layers, stage), setting.gpu.capacity,
+    )  # fmt: skip
+
+
+def _activations(setting: StepSetting, layers: int, stage: int) -> float:
+    """Bytes that a stage keeps of all micro-batches between their passes, and one layer's while it runs."""
+    lay, model = setting.layout, setting.model
+    tokens = setting.micro_batch * setting.sequence / lay.context / lay.tensor
+    wide = (model.expert_ffn * model.top_k + model.shared_ffn) if model.experts else model.ffn
+    heads = 2 * (model.heads + model.kv_heads) * model.head_dim  # queries, keys, values, and what attention returns
+    all_of_it = 4 * model.hidden + heads + (3 if model.gated else 2) * wide
+    again = float(setting.recompute)
+    each = (1 - again) * all_of_it + again * model.hidden
+    at_once = float(min(setting.micro_batches, lay.pipeline - stage))
+    if lay.chunks > 1:
+        at_once = min(setting.micro_batches, at_once + (lay.pipeline - 1) / lay.chunks)
+    return ACTIVATION * tokens * (layers * each * at_once + (all_of_it if again else 0))
