@@ -13,7 +13,7 @@ from topologies.star import star
 @pytest.mark.parametrize("suffix", ["toml", "json", "npz"])
 def test_they_are_kept(tmp_path, suffix):
     engines = np.array([1, 8, 2, 1])
-    network = dataclasses.replace(star(3), message_engines=engines, overhead=1e-6)
+    network = dataclasses.replace(star(3), message_engines=engines, overhead=1e-6, overhead_given=True)
     write_network(network, tmp_path / f"a.{suffix}")
     assert read_network(tmp_path / f"a.{suffix}") == network
 

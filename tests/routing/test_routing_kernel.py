@@ -193,9 +193,7 @@ def test_a_torus_goes_the_long_way_round_a_cut_line_and_a_mesh_cannot():
     assert len(find_routes(cut, src, dst, routing="ecmp").link) == 3
 
 
-@pytest.mark.parametrize(
-    ("routing", "what"), [("dimension_order", "a grid"), ("minimal", "groups")]
-)
+@pytest.mark.parametrize(("routing", "what"), [("dimension_order", "a grid"), ("minimal", "groups")])
 def test_routings_that_need_coordinates_say_so(routing, what):
     with pytest.raises(InputError, match=f"{routing} routing needs {what}, but the nodes have no coordinates"):
         find_routes(star(3), 0, 1, routing=routing)

@@ -5,6 +5,7 @@ import pytest
 from commsim import predict
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
+from commsim.scenario.read import with_default_overhead
 from commsim.scenario.together.job_entries import Composition, JobEntry
 from commsim.workload.cost_of import network_costs
 from commsim.workload.exchanges import ExchangesOnLinks
@@ -33,7 +34,8 @@ def test_exchanges_that_overlap_are_the_jobs_of_a_file_with_their_starts():
         JobEntry("a", "ring_all_reduce", ALL, 1e8), JobEntry("b", "ring_all_gather", ALL, 1e8, start=0.05),
         JobEntry("c", "pairwise_all_to_all", ALL[:4], 4e7, start=float(found.start[3])),
     ]  # fmt: skip
-    jobs = prepare_jobs(Composition(tuple(entries), ()), load_network(NETWORK)).predict()[0]
+    network = with_default_overhead(load_network(NETWORK))
+    jobs = prepare_jobs(Composition(tuple(entries), ()), network).predict()[0]
     assert found.end[[0, 2, 3]] == pytest.approx([e.start + r.time for e, r in zip(entries, jobs, strict=True)], 1e-12)
     assert found.end[0] > predict("ring_all_reduce", NETWORK, 1e8, n_ranks=8).time * 1.4
     assert links.n_shared == 2 + (found.start[3] < found.end[2])

@@ -22,7 +22,7 @@ FEW, ALL = (0, 1, 4, 5), tuple(range(8))
 
 
 def played(*tasks, how=HOWS[0], **more):
-    return play_graph(Graph(tasks), network_costs(NETWORK, **more), how)
+    return play_graph(Graph(tasks), network_costs(NETWORK, **({"overhead": 0.0} | more)), how)
 
 
 @pytest.mark.parametrize("how", HOWS, ids=lambda how: f"{how.transport} {how.balancing}")

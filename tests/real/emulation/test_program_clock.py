@@ -32,7 +32,7 @@ print(repr([took[0], *(took[k] - took[0] for k in (1, 2, 3)), *(1e-9 * took[k] -
 
 @pytest.mark.parametrize("ranks_as", ["threads", "processes"])
 def test_a_program_reads_and_sleeps_virtual_time(command, ranks_as):
-    code, out, _ = command(READS, n=2, ranks_as=ranks_as, network=STAR)
+    code, out, _ = command(READS, "--overhead", "0us", n=2, ranks_as=ranks_as, network=STAR)
     assert code == 0
     took = sorted(json.loads(line) for line in out.splitlines() if line.startswith("["))
     assert took[1][0] - took[0][0] == pytest.approx(1.5)
