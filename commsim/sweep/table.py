@@ -117,7 +117,10 @@ def _table_of_lines(pa: Any, lines: list[str], schema: pyarrow.Schema, path: Pat
 
 def _with_values(line: str, path: Path) -> str:
     """Return a row with remarks as values, also where it was written with sentences."""
-    row = json.loads(line)
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{path}: no rows of a sweep: {error}") from None
     if isinstance(row, dict) and REMARKS in row:
         row[REMARKS] = [one.tree() for one in read_remarks(row[REMARKS], f"{path}: no rows of a sweep")]
     return json.dumps(row)

@@ -64,7 +64,7 @@ def test_packets_of_jobs_tell_what_they_met_with_once(tmp_path):
     lines = [line for part in parts_of_jobs(found) if isinstance(part, Lines) for line in part.texts]
     (met,) = [line for line in lines if line.startswith("# packets of all messages : ")]
     assert f"{found.results[1].counters['packets']:.0f} packets, " in met
-    assert "pauses (PFC)" in met
+    assert "longest queue" in met
     assert not any("packets of all" in str(part) for part in parts_of_jobs(solved(tmp_path, [0, 4], [1, 5])))
 
 
