@@ -208,7 +208,7 @@ def require_suffix(path: str | Path) -> str:
 def write_table(table: pyarrow.Table, path: str | Path) -> None:
     """Write a table; the file appears whole or not at all.
 
-    What is missing is empty in CSV and null in JSON. A list, also of remarks, is one text in CSV, with vertical bars between.
+    What is missing is empty in CSV and null in JSON. A list, also of remarks, is one text in CSV, with bars between.
 
     Raises
     ------
