@@ -29,6 +29,7 @@ LIBRARIES = 1e9
 # Tables that fit anywhere, bytes: what is free need not be asked for them.
 SMALL = 2.0**26
 _UNITS = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
+_WITHOUT_FILES: ContextVar[bool] = ContextVar("without files", default=False)
 
 
 @dataclass(slots=True)
@@ -196,9 +197,6 @@ def _limit() -> float:
     if not limit > 0:
         raise InputError(f"{VARIABLE} must be positive seconds, such as 7200, got {text!r}")
     return limit
-
-
-_WITHOUT_FILES: ContextVar[bool] = ContextVar("without files", default=False)
 
 
 @contextlib.contextmanager

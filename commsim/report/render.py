@@ -15,7 +15,7 @@ from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
 from .terminal import comment_lines, print_comment, print_facts, print_line, print_table
 
-__all__ = ["announce", "html_of", "keep", "print_parts", "show", "show_step", "tell", "tree_of"]
+__all__ = ["announce", "html_of", "keep", "show", "show_step", "tell", "tree_of"]
 
 
 def show(
@@ -78,11 +78,6 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
     config = {"version": __version__, **(flags if answer.flags is None else answer.flags)}
     rows = {} if answer.key is None else {answer.key: list(answer.rows or ())}
     return {"schema": 1, "config": config, **rows, **answer.more, "remarks": [one.tree() for one in answer.remarks]}
-
-
-def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
-    """Print tables, facts and lines, and the largest remarks below them; if verbose, all remarks in their place."""
-    _print_largest(Answer(parts).remarks, verbose, _print_all(parts, verbose))
 
 
 def _print_largest(said: Sequence[Remark], verbose: bool, taken: int) -> None:

@@ -12,7 +12,7 @@ from commsim.report.render import announce, html_of, show, show_step, tree_of
 
 CLI = Path(commsim.cli.__file__).parent
 FUNCTIONS = {
-    "print", "print_table", "print_facts", "print_parts", "show", "write_answer", "write_rows",
+    "print", "print_table", "print_facts", "show", "write_answer", "write_rows",
 }  # fmt: skip
 METHODS = {"stdout.write", "stderr.write"}
 

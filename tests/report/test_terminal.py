@@ -94,15 +94,15 @@ def test_a_name_is_broken_at_its_commas(shown):
 
 def test_of_many_remarks_those_with_room_on_three_lines_are_shown_below_the_table_and_all_if_verbose(monkeypatch):
     from commsim.core.remark import Remark
-    from commsim.report.answer import Lines, Table, comments, remarks
-    from commsim.report.render import print_parts
+    from commsim.report.answer import Answer, Lines, Table, comments, remarks
+    from commsim.report.render import show
 
     said = [Remark("effect", f"{k} per cent", k / 100) for k in range(40)]
     rest = [Table(["a"], [["1"]]), Lines(["done"]), *comments(["written"])]
     monkeypatch.setenv("COLUMNS", "80")
     for verbose, wanted in ((False, ["written", *(f"{k} per cent" for k in (39, 38))]), (True, None)):
         monkeypatch.setattr("sys.stdout", Terminal())
-        print_parts([*remarks(said), *rest], verbose)
+        show(Answer([*remarks(said), *rest]), {}, verbose=verbose)
         lines = [line[2:] for line in terminal.sys.stdout.getvalue().splitlines() if line.startswith("#")]
         assert lines == (wanted or [*(one.text for one in said), "written"])
 

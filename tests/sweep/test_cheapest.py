@@ -7,7 +7,8 @@ import pytest
 from commsim import predict
 from commsim.cli.sweep.cheapest import _about_spare, _parts_of_offers
 from commsim.core.errors import InputError
-from commsim.report.render import print_parts
+from commsim.report.answer import Answer
+from commsim.report.render import show
 from commsim.sweep import run_sweep
 from commsim.sweep.cheapest import Offer, rank_offers, read_bills
 from commsim.sweep.config import read_config
@@ -86,7 +87,7 @@ def test_the_median_over_hashes_is_what_keeps_the_goal_and_the_spread_stands_bes
         assert one.n_hashes == of.hashes.n
         assert one.value == (of.time if keep == "time" else of.busbw)
         assert one.spread == pytest.approx(ends if keep == "time" else [of.busbw * of.time / end for end in ends])
-    print_parts(_parts_of_offers(ranked, Prices("f", "EUR", {}), read_goal(tree, "f")))
+    show(Answer(_parts_of_offers(ranked, Prices("f", "EUR", {}), read_goal(tree, "f"))), {})
     (names,) = (line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("rank"))
     assert names[3:7] == [f"median_{keep}", "fastest", "slowest", "keeps"]
 
@@ -194,7 +195,7 @@ def test_a_bill_of_many_lines_does_not_hide_the_answer_on_a_terminal(capsys, mon
     """Five remarks above a table were one line, and the answer was among them."""
     best = Offer("star:n_hosts=4", tuple(Line(f"item{i}", "", 1, 1.0) for i in range(5)), 1.0, "", "", True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    print_parts(_parts_of_offers([best], Prices("f", "EUR", {}), Goal("time", 2.0)))
+    show(Answer(_parts_of_offers([best], Prices("f", "EUR", {}), Goal("time", 2.0))), {})
     out = capsys.readouterr().out
     assert "# cheapest: star:n_hosts=4 at 5 EUR" in out
     assert out.count("x item") == 5

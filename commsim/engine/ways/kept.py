@@ -21,6 +21,10 @@ from commsim.routing.routing import Routes
 MANY_TIMES, MANY_PROOFS, MANY_DIGESTS = 1024, 32, 16
 # Bytes of routes beyond which a proof is not kept.
 LONG = 2**24
+# Seconds that loops take.
+TIMES: Kept[float] = Kept(MANY_TIMES)
+# Digests by the network itself, which is frozen; it is kept too, so that its id stays its own.
+_DIGESTS: Kept[tuple[Network, bytes]] = Kept(MANY_DIGESTS)
 __all__ = ["PROOFS", "TIMES", "digest_of", "digest_of_routes"]
 
 
@@ -29,11 +33,8 @@ def _is_short(proof: tuple[Routes, int]) -> bool:
     return routes.link.nbytes + routes.share.nbytes + routes.first.nbytes + routes.latency.nbytes <= LONG
 
 
-# Seconds that loops take, and routes of connections with a link that may be in their way.
-TIMES: Kept[float] = Kept(MANY_TIMES)
+# Routes of connections with a link that may be in their way.
 PROOFS: Kept[tuple[Routes, int]] = Kept(MANY_PROOFS, _is_short)
-# Digests by the network itself, which is frozen; it is kept too, so that its id stays its own.
-_DIGESTS: Kept[tuple[Network, bytes]] = Kept(MANY_DIGESTS)
 
 
 def digest_of(*values: Network | NDArray[Any]) -> bytes:
