@@ -21,12 +21,20 @@ from commsim.routing.routing import Routes
 MANY_TIMES, MANY_PROOFS, MANY_DIGESTS = 1024, 32, 16
 # Bytes of routes beyond which a proof is not kept.
 LONG = 2**24
-# Seconds that loops take, and routes of connections with a link that may be in their way.
+# Seconds that loops take.
 TIMES: Kept[float] = Kept(MANY_TIMES)
-PROOFS: Kept[tuple[Routes, int]] = Kept(MANY_PROOFS, lambda proof: _bytes_of(proof[0]) <= LONG)
 # Digests by the network itself, which is frozen; it is kept too, so that its id stays its own.
 _DIGESTS: Kept[tuple[Network, bytes]] = Kept(MANY_DIGESTS)
 __all__ = ["PROOFS", "TIMES", "digest_of", "digest_of_routes"]
+
+
+def _is_short(proof: tuple[Routes, int]) -> bool:
+    routes = proof[0]
+    return routes.link.nbytes + routes.share.nbytes + routes.first.nbytes + routes.latency.nbytes <= LONG
+
+
+# Routes of connections with a link that may be in their way.
+PROOFS: Kept[tuple[Routes, int]] = Kept(MANY_PROOFS, _is_short)
 
 
 def digest_of(*values: Network | NDArray[Any]) -> bytes:
@@ -70,7 +78,3 @@ def digest_of_routes(routes: Routes, network: Network) -> bytes:
         slower[:] = True
     before = np.concatenate((np.zeros(1, np.int64), np.cumsum(slower)))
     return digest_of(before[routes.first], routes.link[slower], routes.share[slower], routes.latency, crosses)
-
-
-def _bytes_of(routes: Routes) -> int:
-    return routes.link.nbytes + routes.share.nbytes + routes.first.nbytes + routes.latency.nbytes

@@ -1,6 +1,6 @@
 """Which GPU a machine's file means: by what the user says, by name, by PCI device, or by its NVLinks.
 
-It is a guess where the file leaves it open, and the network's ``hardware`` says so.
+The generation is a guess where the file leaves it open, and the network's ``hardware`` says so.
 
 References
 ----------
