@@ -32,7 +32,7 @@ RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/
 LEAST_OF_RANKING = ["rank", "times_best", "algbw(GB/s)"]
 ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "MB/worker", "wire(B)", "max_link(B)",
           "limited_by"]  # fmt: skip
-LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "limited_by", "exact"]
+LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "limited_by", "exact", "fastest(us)"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "least(us)", "most(us)", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
 # What stands behind the prediction where it has an interval.
@@ -91,11 +91,12 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
     if len(names) > len(RANKING):
         rows = [[*row[:4], *spread_cells(result), *row[4:]] for row, result in zip(rows, of_rows, strict=True)]
         title += hashes_in_title(of_rows)
+    least = [*LEAST_OF_RANKING, "size(B)" if len(by_size) == 1 else "fastest(us)"]
     ranks = [f"{result.n_ranks}" for order in by_size.values() for _, result in order]
     if len(set(ranks)) > 1:
         rows = [[*row[:3], n, *row[3:]] for row, n in zip(rows, ranks, strict=True)]
-        return Table([*names[:3], "ranks", *names[3:]], rows, title, LEAST_OF_RANKING)
-    return Table(names, rows, title, LEAST_OF_RANKING)
+        return Table([*names[:3], "ranks", *names[3:]], rows, title, least)
+    return Table(names, rows, title, least)
 
 
 def ratio(time: float, best: float) -> float:

@@ -187,9 +187,9 @@ def test_a_system_left_out_is_fitted_on_nothing_of_its_own(tmp_path):
     folder(tmp_path, x_1=(DGX | {"fabric": "TCP sockets", "n_hosts": 2, "nics_per_host": 8, "nic_Gbps": 100},
                           [(2**20, 900, "", "")]))  # fmt: skip
     (table,) = read_tables(tmp_path)
-    table = dataclasses.replace(table, id=TABLES["plugin.sockets"][0])
+    table = dataclasses.replace(table, id=TABLES["plugin.ena"][0])
     (found,) = left_out([table], costs())
-    assert found.sections == ("plugin.sockets",)
+    assert found.sections == ("plugin.ena",)
     assert found.n_rows == 1
     assert found.shipped != found.without
     assert found.inside == ()
