@@ -95,7 +95,7 @@ def test_the_flag_for_systems_of_switches_is_told_where_they_are_left_out(commsi
 
 @pytest.mark.slow
 def test_what_is_left_out_is_said_with_the_reason(commsim):
-    tree = commsim.results(*ASKED)
+    tree = commsim.results(*ASKED, "-v")
     assert {row["way"] for row in tree["results"]} == {"dense", "servers"}
     assert "a density or gradients" in tree["left_out"]["omnireduce"]
     assert "programmable assumes it" in tree["left_out"]["switchml"]

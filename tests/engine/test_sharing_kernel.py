@@ -52,6 +52,7 @@ def tables(sharing: Sharing) -> FlowState:
     flow = np.zeros(len(sharing.flows), FLOW_ROW)
     flow["end"] = np.cumsum([len(flow.uses) for flow in sharing.flows])
     flow["begin"][1:] = flow["end"][:-1]
+    flow["data"] = flow["begin"]
     flow["weight"] = [flow.weight for flow in sharing.flows]
     flow["priority"] = [flow.priority for flow in sharing.flows]
     capacity = np.array(list(sharing.capacity.values()))

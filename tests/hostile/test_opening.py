@@ -26,6 +26,8 @@ OWN_FILES = {
     "commsim/limits.py",
     "commsim/software/experts/kernels.py",
     "commsim/software/nccl/gpu_costs.py",
+    "commsim/software/nccl/intervals.py",
+    "commsim/software/nccl/rccl_choice.py",
     "commsim/software/nccl/rccl_costs.py",
     "commsim/report/page/write.py",
     "commsim/report/papers/paper.py",

@@ -245,9 +245,9 @@ def test_loops_that_repeat_are_not_all_simulated(monkeypatch):
     """64 loops from 16 are within 2 % of all of them on an oversubscribed fabric, and exact on a healthy one."""
     spec, topology = "nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2"
     narrow, size = f"{topology},oversubscription=8", 2**29
-    every = prepare(spec, narrow).predict(size)
+    every = prepare(spec, narrow, routing="ecmp").predict(size)
     monkeypatch.setattr("commsim.scenario.plans.nccl_launch.MAX_MESSAGES", 2**16)
-    ready = prepare(spec, narrow)
+    ready = prepare(spec, narrow, routing="ecmp")
     some = ready.predict(size)
     assert (every.method, some.method) == ("events", "loops")
     assert some.time == pytest.approx(every.time, rel=0.02)

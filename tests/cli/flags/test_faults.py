@@ -15,7 +15,7 @@ def test_a_failed_link_and_switch_are_gone_and_named(commsim):
 
 def test_random_failures_are_seeded_and_listed(commsim):
     one, same, other = (
-        commsim.results("topo", "show", LEAF_SPINE, "--fail", "links:20%", "--seed", seed)["results"]
+        commsim.results("topo", "show", LEAF_SPINE, "--fail", "links:20%", "--seed", seed, "-v")["results"]
         for seed in (1, 1, 2)
     )
     assert one == same
@@ -25,7 +25,7 @@ def test_random_failures_are_seeded_and_listed(commsim):
 
 
 def test_fewer_than_half_a_link_is_none_and_that_is_said(commsim):
-    assert "fail links:1%: 0 failed" in commsim("topo", "show", LEAF_SPINE, "--fail", "links:1%").out
+    assert "fail links:1%: 0 failed" in commsim("topo", "show", LEAF_SPINE, "--fail", "links:1%", "-v").out
 
 
 def test_a_disconnected_network_is_shown_and_refused_by_a_run(commsim):
@@ -59,11 +59,11 @@ def test_a_saved_network_has_the_damage(commsim, tmp_path):
 
 def test_the_seed_has_an_effect_when_failures_or_paths_are_drawn(commsim):
     spray = (*RUN, "--routing", "spray", "--seed", "3")
-    assert "seed: no effect" in commsim(*spray).out
-    assert "no effect" not in commsim(*spray, "--fail", "links:1").out
-    assert "no effect" not in commsim(*spray, "--scale", "links:1=0.5").out
-    assert "no effect" not in commsim(*RUN, "--routing", "ecmp_polarised", "--seed", "3").out
-    assert "seed: no effect" in commsim(*RUN, "--routing", "dmodk", "--seed", "3").out
+    assert "seed: no effect" in commsim(*spray, "-v").out
+    assert "no effect" not in commsim(*spray, "-v", "--fail", "links:1").out
+    assert "no effect" not in commsim(*spray, "-v", "--scale", "links:1=0.5").out
+    assert "no effect" not in commsim(*RUN, "-v", "--routing", "ecmp_polarised", "--seed", "3").out
+    assert "seed: no effect" in commsim(*RUN, "-v", "--routing", "dmodk", "--seed", "3").out
 
 
 @pytest.mark.parametrize(

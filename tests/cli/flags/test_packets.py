@@ -7,7 +7,7 @@ PACKETS = (*STAR, "--engine", "packet")
 
 def test_packets_carry_headers_and_acknowledgements_that_the_flow_engine_does_not_count(commsim):
     (flow,) = commsim.results(*STAR)["results"]
-    (packet,) = commsim.results(*PACKETS)["results"]
+    (packet,) = commsim.results(*PACKETS, "-v")["results"]
     assert "4096 bytes of payload and 82" in commsim.out
     assert packet["engine"] == "packet"
     np.testing.assert_allclose(packet["bytes_on_wire"], flow["bytes_on_wire"] * 4178 / 4096, rtol=1e-12)

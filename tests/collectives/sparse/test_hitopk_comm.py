@@ -55,7 +55,7 @@ def test_bytes_are_dense_inside_groups_and_lists_between_them(m, n, pattern):
 def test_machines_of_the_network_are_the_groups():
     ready = prepare("hitopk_comm:density=0.01", "rail_optimized:n_hosts=2,preset=dgx-h100")
     assert ready.parameters["groups"] == groups_of(2, 8, range(16))
-    assert ready.notes[0] == "hitopk_comm: groups are the 2 machines, of 8 ranks each"
+    assert ready.notes[0].text == "hitopk_comm: groups are the 2 machines, of 8 ranks each"
 
 
 @pytest.mark.parametrize(
