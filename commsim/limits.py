@@ -31,7 +31,6 @@ SMALL = 2.0**26
 # Whether no file may be opened: inside of `without_files`.
 _WITHOUT_FILES: ContextVar[bool] = ContextVar("without files", default=False)
 _UNITS = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
-_WITHOUT_FILES: ContextVar[bool] = ContextVar("without files", default=False)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import GPU, MEMORY, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
@@ -122,13 +122,15 @@ def with_costs(
 def with_default_overhead(network: Network) -> Network:
     """Return the network with ``DEFAULT_OVERHEAD`` at its plain hosts; the same where it is known what messages cost.
 
-    An overhead, measured curves or a library's name say so, and an overhead that is given as 0. Parts of machines get
-    none: latencies of their links are those of messages between GPUs, with the software.
+    An overhead, measured curves or a library's name say so, and an overhead that is given as 0. Parts of machines with
+    GPUs get none: latencies of their links are those of messages between GPUs, with the software. Memories of machines
+    without GPUs are seats of processes that send as those of a plain host do.
     """
     known = network.overhead_given or network.curves is not None or network.software
     if known or network.overhead.any() or network.recv_overhead.any():
         return network
-    plain = (network.kind != SWITCH) & (network.machine < 0)
+    of_gpus = np.isin(network.machine, network.machine[network.kind == GPU])
+    plain = (network.kind != SWITCH) & ((network.machine < 0) | ((network.kind == MEMORY) & ~of_gpus))
     return dataclasses.replace(network, overhead=np.where(plain, DEFAULT_OVERHEAD, 0.0)) if plain.any() else network
 
 

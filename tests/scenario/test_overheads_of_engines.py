@@ -1,5 +1,6 @@
 """Messages cost the same in every engine, on networks whose hosts have one cable, many, or NICs."""
 
+import numpy as np
 import pytest
 
 import commsim as cs
@@ -66,3 +67,13 @@ def test_a_library_with_costs_of_its_own_gets_none_in_addition(collective):
     network = "dgx-h100@star:machines=2"
     with_overhead, without = (cs.predict(collective, network, "64KiB", overhead=o).time for o in ("1us", "0us"))
     assert with_overhead == without
+
+
+def test_processes_of_machines_without_gpus_send_as_plain_hosts():
+    name = "cpu_host:n_cpus=4,n_nics=4@star:machines=2"
+    network = with_default_overhead(cs.load_network(name))
+    assert set(np.flatnonzero(network.overhead)) == set(network.endpoints)
+    ideal = cs.predict("pairwise_all_to_all", name, "1KiB", overhead="0us").time
+    ours = cs.predict("pairwise_all_to_all", name, "1KiB").time
+    assert ours == cs.predict("pairwise_all_to_all", name, "1KiB", overhead="1us").time
+    assert ours >= ideal + 7 * DEFAULT_OVERHEAD * (1 - 1e-9)  # one message after another to each of seven others
