@@ -43,7 +43,7 @@ def predicted() -> dict[str, float]:
     times = {}
     for name, p, size in _cases():
         network = f"star:n_hosts={p},bandwidth=100Gbps,latency=1us"
-        times[f"{name}, {p} ranks, {size} B"] = predict(name, network, size)
+        times[f"{name}, {p} ranks, {size} B"] = predict(name, network, size, overhead=0.0)
     for name in ("ring_all_reduce", "halving_doubling_all_reduce", "switchml", "atp"):
         times[f"{name}, packets"] = predict(name, "star:n_hosts=5", 1 << 14, n_ranks=4, engine="packet")
     return times

@@ -157,9 +157,9 @@ def test_all_chunks_that_collide_make_a_parameter_server() -> None:
     into, adding, out = link.o + n * chunk / link.B, n * link.gamma * chunk, link.message(chunk)
     # up over two links, then back over one link and a switch that sends copies on
     expected = into + 2 * link.L + adding + 2 * out + (k - 1) * max(into, adding)
-    assert predict(
-        f"atp:system=none,collision=1,n_chunks={k}", network, size, n_ranks=n, overhead="0us"
-    ).time == pytest.approx(expected, rel=1e-9)
+    assert predict(f"atp:system=none,collision=1,n_chunks={k}", network, size, n_ranks=n).time == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def test_atp_adds_in_the_racks_and_again_beside_the_server() -> None:

@@ -14,6 +14,7 @@ from commsim.real.emulation.alike.queued_work import Exchange, Message, Moment
 from commsim.real.emulation.alike.stage_timeline import Timeline
 from commsim.real.emulation.failures import ProgramError
 from commsim.scenario.inputs import load_network
+from commsim.scenario.read import DEFAULT_OVERHEAD
 
 PROGRAM = Path(__file__).parents[4] / "examples" / "train_pipeline.py"
 STAR = "star:n_hosts=8,bandwidth=25Gbps"
@@ -120,10 +121,12 @@ def test_what_a_stage_hands_on_comes_before_the_next_stage_adds(tmp_path):
     argv = ["emulate", "-n", "4", "--topology", network, "--stages", "2", "--json", str(out), "--", "python", str(path)]
     assert main(argv) == 0
     took = json.loads(out.read_text())
-    sum_of_two = predict("ring_all_reduce", network, "1MiB", n_ranks=2, overhead="0us").time
+    sum_of_two = predict("ring_all_reduce", network, "1MiB", n_ranks=2).time
     assert [(one["operation"], one["calls"]) for one in took["results"]] == [("all_reduce", 2), ("send", 1)]
     assert took["results"][0]["time_s"] == pytest.approx(sum_of_two, rel=1e-9)
-    assert took["time_s"] == pytest.approx(2**20 / 3.125e9 + 2 * 3e-6 + sum_of_two, rel=1e-9)  # two links of 25 Gb/s
+    assert took["time_s"] == pytest.approx(  # two links of 25 Gb/s
+        DEFAULT_OVERHEAD + 2**20 / 3.125e9 + 2 * 3e-6 + sum_of_two, rel=1e-9
+    )
 
 
 @pytest.mark.deep
@@ -165,7 +168,7 @@ def test_in_stages_weights_are_gathered_beside_a_message_and_with_data_after_it(
     pytest.importorskip("torch")
     path, out = tmp_path / "prog.py", tmp_path / "timeline.json"
     path.write_text(GATHERS)
-    network, alone = "star:n_hosts=4,bandwidth=25Gbps,latency=0us", (1 << 20) / 3.125e9 * 1e6
+    network, alone = "star:n_hosts=4,bandwidth=25Gbps,latency=0us", (DEFAULT_OVERHEAD + (1 << 20) / 3.125e9) * 1e6
     spans = []
     for rank, more in ((2, ()), (1, ("--stages", "2", "--data", "none"))):
         given = ["-n", "4", "--topology", network, "--timeline", str(out), *more, "--", "python", str(path)]
