@@ -100,7 +100,10 @@ def _fill_costs(
 
 
 def _ports(plan: FlowPlan) -> NDArray[np.int32]:
-    """Ports that send, receive and reduce on each connection: one per participant, but on a switch one per link.
+    """Ports that send, receive and reduce on each connection.
+
+    A participant has one, but one per link on a switch, and in a machine one per link towards its NICs beside the one
+    for what stays inside: these share neither links nor message engines.
 
     Returns
     -------
@@ -110,8 +113,11 @@ def _ports(plan: FlowPlan) -> NDArray[np.int32]:
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
     crosses = np.diff(plan.routes.first) > 0
     for end, nearest in ((0, plan.routes.first[:-1]), (1, plan.routes.first[1:] - 1)):
-        many = crosses & (plan.network.kind[nodes[:, end]] == SWITCH)
-        ports[many, end] = plan.n_participants + plan.routes.link[nearest[many]]
+        link = np.full(len(nodes), -1, np.int64)
+        link[crosses] = plan.routes.link[nearest[crosses]]
+        by_nic = engine_nodes(plan.network, nodes, plan.routes, end) != nodes[:, end]
+        many = crosses & ((plan.network.kind[nodes[:, end]] == SWITCH) | np.isin(link, link[by_nic & crosses]))
+        ports[many, end] = plan.n_participants + link[many]
     return ports
 
 

@@ -157,16 +157,18 @@ def _read_hardware(fields: Fields) -> dict[str, Any]:
         read_hardware(text)
     except InputError as error:
         fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
-    return {"hardware": text, "software": fields.text("software", "")}
+    of_default = {"overhead_given": fields.truth("overhead_given", True)} if "overhead_given" in fields else {}
+    return {"hardware": text, "software": fields.text("software", ""), **of_default}
 
 
 def _more(network: Network) -> dict[str, Any]:
     return _hardware(network) | ({"curves": curves_tree(network.curves)} if network.curves is not None else {})
 
 
-def _hardware(network: Network) -> dict[str, str]:
+def _hardware(network: Network) -> dict[str, Any]:
     told = {"hardware": network.hardware, "software": network.software}
-    return {name: text for name, text in told.items() if text}
+    is_default = not network.overhead_given and (network.overhead.any() or network.recv_overhead.any())
+    return {name: text for name, text in told.items() if text} | ({"overhead_given": False} if is_default else {})
 
 
 def _build(

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 # Options that set what messages cost.
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 # Overhead of a message where neither the network nor the user says what one costs, in s: LogP's o of a library on RDMA
-# NICs. LogGOPSim (Hoefler, Schneider and Lumsdaine, HPDC 2010) takes 1.5 us, measured of MPI over InfiniBand; NCCL 1 us
-# for the host's part of a message between machines (`netOverhead` of src/graph/tuning.cc, 2.30.7); ATLAHS 0.2 us, of
-# GPUs. Without any, algorithms that send all messages at once would be best at all sizes.
+# NICs. Measured: Netgauge with MVAPICH over InfiniBand (Tukey, Argonne) found 0.98 us to send 1 byte and 1.25 us to
+# send 1 KiB, and 1.1 to 1.3 us to receive (tests/ng-mpi-tukey.dat of codes-org/codes, columns o_s and o_r). Presets of
+# others: NCCL 1 us to post a message, 2 us on AMD CPUs (`getNetOverhead` of src/graph/tuning.cc); LogGOPSim 1.5 us
+# (`LogGOPS_o` of its cmdline.ggo). Without any, algorithms that send all messages at once would be best at all sizes.
 DEFAULT_OVERHEAD = 1e-6
 JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
 __all__ = ["DEFAULT_OVERHEAD", "JOBS_ONLY", "changed_network", "scenario_of", "with_costs", "with_default_overhead"]

@@ -31,6 +31,37 @@ def test_four_engines_agree_on_what_messages_cost(collective, network):
     assert times["flow"] > ideal + 0.9 * DEFAULT_OVERHEAD
 
 
+DGX, CPUS = "dgx-h100@star:machines=2", "cpu_host:n_cpus=2,n_nics=4@star:machines=4"
+ONE_EACH = [*range(0, 32, 8)]  # the first GPU of each of four machines
+
+
+@pytest.mark.parametrize("collective", [
+    "ring_all_reduce", "direct_all_to_all", "pairwise_all_to_all", "bruck_all_to_all", "recursive_doubling_all_reduce",
+    "halving_doubling_all_reduce", "direct_scatter",
+])  # fmt: skip
+@pytest.mark.parametrize("network", [DGX, CPUS])
+def test_engines_agree_on_machines_with_several_message_engines(collective, network):
+    """Each NIC is an engine, beside that for messages inside: 7 go by NVLink while 8 go by the NIC."""
+    costs = {
+        engine: np.subtract(*(cs.predict(collective, network, "1KiB", engine=engine, overhead=o).time
+                              for o in ("10us", "0us")))
+        for engine in ("flow", "packet", "alpha-beta", "closed-form")
+    }  # fmt: skip
+    of_one_engine = costs.pop("closed-form")  # it sends all messages in turn
+    assert costs == {engine: pytest.approx(costs["flow"], rel=1e-2) for engine in costs}
+    assert of_one_engine >= costs["flow"] * (1 - 1e-2)
+
+
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "direct_all_to_all", "bruck_all_to_all", "direct_scatter"])
+def test_four_engines_agree_on_machines_whose_ranks_have_equal_paths(collective):
+    network = "dgx-h100@star:machines=4"
+    times = {
+        engine: cs.predict(collective, network, "1KiB", engine=engine, overhead="10us", placement=ONE_EACH).time
+        for engine in ("flow", "packet", "alpha-beta", "closed-form")
+    }
+    assert times == {engine: pytest.approx(times["closed-form"], rel=1e-2) for engine in times}
+
+
 def test_what_is_known_of_messages_is_kept():
     star = cs.load_network("star:n_hosts=4")
     assert (with_default_overhead(star).overhead[star.kind != SWITCH] == DEFAULT_OVERHEAD).all()
