@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple
 from typing import Any
 
 from commsim.scenario.auto.known_error import LABELS, Comparison
 
-NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "costs")
+NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "overhead")
 
 
 def to_tree(some: Iterable[Comparison]) -> dict[str, Any]:
     """Return comparisons as JSON has them: a table for each set of words, with a row of numbers and the error."""
     tables: dict[tuple[str, ...], list[list[float]]] = {}
     for one in some:
-        values = astuple(one.case)
-        words = (one.engine, one.against, *values[: len(LABELS)])
-        numbers = [float(f"{value:.7g}") for value in values[len(LABELS) :]]
+        words = (one.engine, one.against, *(getattr(one.case, name) for name in LABELS))
+        numbers = [float(f"{getattr(one.case, name):.7g}") for name in NUMBERS]
         tables.setdefault(words, []).append([*numbers, round(one.error, 6)])
     heads = ("engine", "against", *LABELS)
     rows = [dict(zip(heads, words, strict=True)) | {"rows": sorted(tables[words])} for words in sorted(tables)]

@@ -24,6 +24,7 @@ from commsim.scenario import prepare
 from commsim.scenario.auto.case import case_of
 from commsim.scenario.auto.known_error import PACKET, PACKET_FILE, Comparison
 from commsim.scenario.inputs import load_network
+from commsim.scenario.read import DEFAULT_OVERHEAD, with_costs
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 COLLECTIVES = (
@@ -33,6 +34,8 @@ COLLECTIVES = (
 )  # fmt: skip
 ON_RAILS = (*COLLECTIVES, "hierarchical_all_reduce")
 SLOW, USUAL, FAST = 1.25e9, 12.5e9, 50e9  # bytes/s: 10, 100 and 400 Gbit/s
+# At the usual rate as long as the default overhead is at it and, relative to packets, at the slow and the fast one.
+OVERHEADS = (DEFAULT_OVERHEAD * SLOW / USUAL, DEFAULT_OVERHEAD, DEFAULT_OVERHEAD * FAST / USUAL)
 # Bytes that a link holds: none, 100 Gbit/s for 500 ns, 400 Gbit/s for 1 us.
 PRODUCTS = (0.0, 6250.0, 50_000.0)
 
@@ -55,6 +58,8 @@ class Block:
         Of the packet engine.
     rates : tuple of float, bytes/s
         Of the hosts' links.
+    overheads : tuple of float, s
+        What a message costs its sender.
     """
 
     ranks: int
@@ -63,6 +68,7 @@ class Block:
     networks: tuple[str, ...] = ("star", "leaf-spine 1:1", "leaf-spine 2:1", "fat tree", "rails")
     transports: tuple[str, ...] = ("window",)
     rates: tuple[float, ...] = (USUAL,)
+    overheads: tuple[float, ...] = (0.0,)
 
 
 SMALL, ENDS, CLOCKED = (64 * KIB, MIB, 16 * MIB), (PRODUCTS[0], PRODUCTS[-1]), ("dctcp", "dcqcn")
@@ -79,6 +85,9 @@ BLOCKS = (
     Block(8, (GIB,), ENDS, FABRICS),
     Block(128, (64 * MIB,), ENDS, FABRICS),
     Block(32, (GIB,), ENDS, FABRICS[:1]),
+    Block(8, (KIB, *SMALL), PRODUCTS, FABRICS, overheads=OVERHEADS),
+    Block(32, (KIB, *SMALL), PRODUCTS, FABRICS, overheads=OVERHEADS),
+    Block(8, (128 * MIB,), ENDS, FABRICS, overheads=OVERHEADS[1:]),
 )
 
 
@@ -102,8 +111,9 @@ def network_for(label: str, ranks: int, rate: float, product: float) -> str:
 def played(blocks: Sequence[Block] = BLOCKS) -> Iterator[Comparison]:
     """Play them, packet by packet, beside the flow engine."""
     for block in blocks:
-        for label, rate, product in itertools.product(block.networks, block.rates, block.products):
-            network = load_network(network_for(label, block.ranks, rate, product))
+        every = itertools.product(block.networks, block.rates, block.products, block.overheads)
+        for label, rate, product, overhead in every:
+            network = with_costs(load_network(network_for(label, block.ranks, rate, product)), overhead=overhead)
             for collective in ON_RAILS if label == "rails" else COLLECTIVES:
                 ready = prepare(collective, network, n_ranks=block.ranks)
                 for size in block.sizes:
@@ -126,7 +136,7 @@ def write_data(blocks: Sequence[Block] = BLOCKS, path: Path | None = None) -> No
 def number_of_cases(blocks: Sequence[Block] = BLOCKS) -> int:
     """Return how many there are."""
     return sum(
-        len(block.sizes) * len(block.products) * len(block.transports) * len(block.rates)
+        len(block.sizes) * len(block.products) * len(block.transports) * len(block.rates) * len(block.overheads)
         * sum(len(ON_RAILS if label == "rails" else COLLECTIVES) for label in block.networks)
         for block in blocks
     )  # fmt: skip

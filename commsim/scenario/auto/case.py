@@ -52,8 +52,12 @@ class Case:
         Rate of the slowest link on the way from the first rank to the last.
     product : float, bytes
         Product of that rate and the mean latency of the links on this way: what a link holds.
+    overhead : float, bytes
+        Product of that rate and the time that a message costs its sender: what the link would carry meanwhile.
     costs : float
-        What messages take besides time on the links and the way, over the time of the smallest on that link.
+        What messages cost their sender, over the time of the smallest on that link.
+    others : float
+        What receiving and reducing cost, over the same.
     """
 
     operation: str
@@ -68,7 +72,9 @@ class Case:
     size: float
     rate: float
     product: float
+    overhead: float = 0.0
     costs: float = 0.0
+    others: float = 0.0
 
 
 def labels_of(prepared: Plan) -> tuple[str, str, str]:
@@ -96,8 +102,9 @@ def case_of(prepared: Plan, size: float) -> Case:
     rates = network.bandwidth[used]
     n_chunks = prepared.in_pieces(size).schedule.n_chunks
     smallest = size / n_chunks / rate
-    extra = (network.overhead[nodes] + network.recv_overhead[nodes]).max(initial=0.0)
-    costs = float(extra / smallest if extra else 0.0) + float(network.gamma[nodes].max(initial=0.0) * rate)
+    overhead, receiving, gamma = (
+        float(cost[nodes].max(initial=0.0)) for cost in (network.overhead, network.recv_overhead, network.gamma)
+    )
     return Case(
         operation,
         collective,
@@ -111,7 +118,9 @@ def case_of(prepared: Plan, size: float) -> Case:
         size=float(size),
         rate=rate,
         product=product,
-        costs=costs,
+        overhead=overhead * rate,
+        costs=overhead / smallest if overhead else 0.0,
+        others=(receiving / smallest if receiving else 0.0) + gamma * rate,
     )
 
 

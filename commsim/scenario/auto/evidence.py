@@ -6,9 +6,10 @@ groups s/(B L), o/L and g B only, and the packet engine knows one quantity more:
 window it has no clock of its own (windows are counted in bandwidth-delay products, queues have no end), so the times of
 both engines, and their ratio, depend on s/m, B L/m, o B/m and g B. Two cases in which these are equal *are* one case,
 at 10 Gbit/s or at 400, but for picoseconds to which the packet engine rounds. So the rate is no condition there; what a
-link holds, B L, is. DCTCP and DCQCN have clocks and thresholds of their own: there the rate is a condition as well. So
-it is for real runs: what software takes for a message does not shrink when links become faster. What was run between
-20 and 500 Mbit/s says nothing about 400 Gbit/s, whatever the groups are.
+link holds, B L, and what it would carry during an overhead, o B, are. DCTCP and DCQCN have clocks and thresholds of
+their own: there the rate is a condition as well. So it is for real runs: what software takes for a message does not
+shrink when links become faster. What was run between 20 and 500 Mbit/s says nothing about 400 Gbit/s, whatever the
+groups are.
 
 A case is known if comparisons lie around it: those of the very same algorithm, family of network, routing and
 placement, and for each of some numbers the next one below and the next one above, or the number itself. That is never
@@ -18,6 +19,7 @@ data). Not looked at: how many spines or pods there are, and latencies that diff
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +37,7 @@ WORDS: dict[str, Callable[[str], str]] = {
     "size": lambda x: x,
     "rate": lambda x: f"links of {x}",
     "product": lambda x: f"links that hold {x} (rate times latency)",
+    "overhead": lambda x: f"messages that cost as long as {x} on a link",
 }
 # Real runs: of fewer, nothing is said about the worst tenth.
 FEWEST = 4
@@ -45,9 +48,9 @@ REAL = ("oversubscription", "unevenness", "ranks", "rate", "size")
 AROUND = {
     "testbed": REAL,
     "measured": REAL,
-    PACKET["window"]: ("oversubscription", "ranks", "size", "product"),
-    PACKET["dctcp"]: ("oversubscription", "rate", "ranks", "size", "product"),
-    PACKET["dcqcn"]: ("oversubscription", "rate", "ranks", "size", "product"),
+    PACKET["window"]: ("oversubscription", "ranks", "overhead", "size", "product"),
+    PACKET["dctcp"]: ("oversubscription", "rate", "ranks", "overhead", "size", "product"),
+    PACKET["dcqcn"]: ("oversubscription", "rate", "ranks", "overhead", "size", "product"),
 }
 # Numbers that must only lie in the range of those compared.
 WITHIN = ("unevenness", "near")
@@ -181,7 +184,7 @@ def say_range(name: str, low: float, high: float) -> str:
 
 
 def _value(name: str, value: float) -> str:
-    if name in ("size", "product"):
+    if name in ("size", "product", "overhead"):
         return format_size(value)
     return format_bandwidth(value).partition(" (")[0] if name == "rate" else f"{value:.4g}"
 
@@ -211,6 +214,8 @@ def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
         some = [one for one in some if getattr(one.case, label) == own]
         if not some:
             return f"{label} {own} was not compared, only {', '.join(known)}" if known else ""
+    if case.costs <= NEGLIGIBLE:
+        case = dataclasses.replace(case, overhead=0.0)
     pool = _nested(some, case, AROUND[against], "")
     if isinstance(pool, str):
         return pool
@@ -228,8 +233,8 @@ def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
 def _costs(against: str, case: Case) -> str:
     """Describe which cost of the case was zero, or free, in all comparisons of a kind."""
     if against in PACKET.values():
-        if case.costs > NEGLIGIBLE:
-            return f"overheads and reduction take {case.costs:.2g} of a message's time, compared was without them"
+        if case.others > NEGLIGIBLE:
+            return f"receiving and reducing take {case.others:.2g} of a message's time, compared was without them"
         return ""
     held = case.product / max(case.size / case.ranks, 1.0)
     if held > NEGLIGIBLE:
