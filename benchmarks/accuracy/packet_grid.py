@@ -86,7 +86,7 @@ BLOCKS = (
     Block(128, (64 * MIB,), ENDS, FABRICS),
     Block(32, (GIB,), ENDS, FABRICS[:1]),
     Block(8, (KIB, *SMALL), PRODUCTS, FABRICS, overheads=OVERHEADS),
-    Block(32, (KIB, *SMALL), PRODUCTS, FABRICS, overheads=OVERHEADS),
+    Block(32, (KIB, *SMALL), PRODUCTS, FABRICS, overheads=OVERHEADS[1:2]),
     Block(8, (128 * MIB,), ENDS, FABRICS, overheads=OVERHEADS[1:]),
 )
 

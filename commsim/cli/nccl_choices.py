@@ -169,9 +169,9 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         if result.hashes is not None:
             within += f"; median of {result.hashes.n} hashes, {' to '.join(spread_cells(result))}"
         is_slowed = result.time > alone * (1 + SLOWED)
-        beside = f"; {microseconds(alone, 1)} us if no link were in the way" if is_slowed else ""
+        beside = f"; {microseconds(alone, 1)} us uncontended" if is_slowed else ""
         time, limit = microseconds(result.time, 1), told_limits([limit_of(plan, result)], [size])
-        told = f"{operation} {size} B: predicted {time} us ({within}), {cell.name}{beside}"
+        told = f"{operation} {size} B: {time} us ({within}), {cell.name}{beside}"
         said.append(Remark("predicted", told, needed=True, details=limit))
     return rows, said + plan.remarks_of_sizes(sizes)
 

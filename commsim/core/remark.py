@@ -10,7 +10,9 @@ from .errors import InputError
 
 # Characters of a remark's text, remarks that an answer shows, and the least effect of one that is shown.
 MAX_TEXT, MOST_SHOWN, MATTERS = 100, 3, 0.01
-CUT = "..."
+CUT = " ..."
+# End of the codes that say that something asked for has no effect: an answer shows these always.
+UNUSED = "-unused"
 # Code of what says that the sizes asked for have no effect, and of what was assumed of a library's choice.
 SIZE_UNUSED, ASSUMED = "size-unused", "library-assumed"
 __all__ = [
@@ -35,11 +37,12 @@ class Remark:
     code : str
         What it is about, for programs: words joined by hyphens, such as ``ranks-packed``. Its meaning does not change.
     text : str
-        One sentence of at most ``MAX_TEXT`` characters. A longer one is cut, and is whole in `details`.
+        One sentence of at most ``MAX_TEXT`` characters. One with longer names is cut between words, and is whole in
+        `details`.
     effect : float, optional
         Relative effect on the number: 0.4 where it would be 40 % more or less otherwise. None: unknown.
     needed : bool
-        Whether the number means something else without it.
+        Whether the number means something else without it; always of what has no effect.
     details : str
         What ``-v`` and files say beside the text.
     """
@@ -51,9 +54,13 @@ class Remark:
     details: str = ""
 
     def __post_init__(self) -> None:
+        if self.code.endswith(UNUSED):
+            object.__setattr__(self, "needed", True)
         if len(self.text) > MAX_TEXT:
             object.__setattr__(self, "details", f"{self.text}; {self.details}" if self.details else self.text)
-            object.__setattr__(self, "text", self.text[: MAX_TEXT - len(CUT)].rstrip() + CUT)
+            room = self.text[: MAX_TEXT - len(CUT) + 1]
+            words = room.rpartition(" ")[0] or room[:-1]  # one word that is longer is cut all the same
+            object.__setattr__(self, "text", words.rstrip(" ,;:(") + CUT)
 
     def __str__(self) -> str:
         """Return the text with its details."""

@@ -84,7 +84,7 @@ def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequen
     low, high = f"{min(values):.4f}", f"{max(values):.4f}"
     of_best = low if low == high else f"{low} to {high}"
     key = rank_by if rank_by == "slowdown" else f"score_{rank_by}"
-    told = f"over hashes of paths, seeds {seed} to {seed + OTHER_SEEDS}, candidate 1 has a {key} of {of_best}"
+    told = f"hashes of seeds {seed} to {seed + OTHER_SEEDS}: candidate 1 has {key} {of_best}"
     effect = max(values) / min(values) - 1 if min(values) > 0 else None
     return [Remark("hash", told, effect, details=f"jobs contend on other links in {_named(others)}")]
 
@@ -185,7 +185,7 @@ def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[Candidate]) -> list[
         return []
     tried = f"{counted(n_tried, 'placement')} {'was' if n_tried == 1 else 'were'} tried"
     more = min(MORE * n_tried, MOST_ADVISED)
-    told = f"{tried}, and the best is slower than the jobs alone: --candidates {more} tries more"
+    told = f"{tried}, the best is slower than jobs alone: --candidates {more} tries more"
     return [Remark("few-tried", told, least - 1)]
 
 

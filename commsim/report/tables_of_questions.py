@@ -200,7 +200,7 @@ def parts_of_pairs(
         n = sum(pair.is_expected is True for pair in inside)
         above = sum(pair.is_expected is False and pair.measured.time > pair.predicted for pair in inside)
         rest = f": {above} above, {len(inside) - n - above} below" if n < len(inside) else ""
-        told = f"{n} of {len(inside)} measured times lie inside the predicted intervals of 80 %{rest}"
+        told = f"{n} of {len(inside)} measured times lie in the intervals of 80 %{rest}"
         said.append(Remark("within-interval", told, needed=True))
     if alone:
         named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])

@@ -54,7 +54,7 @@ def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[Remark]:
         whose = [
             name for name, plan in runnable.items() if known.is_measured_of(plan.schedule.name) and plan.posts_calls
         ]
-        rest = "; the others have the rate of its ports only" if len(whose) < len(runnable) else ""
+        rest = "; others: the rate of its ports" if len(whose) < len(runnable) else ""
         who = f"{', '.join(whose)}: with" if rest else "all with"
         who = who if whose else "all have the rate of its ports, without"
         said = [Remark("software-costs", f"{who} {known.own_costs} of software {known.name}{rest if whose else ''}")]

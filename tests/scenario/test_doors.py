@@ -553,7 +553,7 @@ def test_what_jobs_do_not_honour_is_refused_in_the_same_words(tmp_path, capsys, 
 def test_groups_say_of_switches_what_one_collective_says(tmp_path):
     asked = Question("switchml", STAR, ("--engine", "packet"))
     one = by_command_line(tmp_path, asked)["remarks"]
-    (about,) = (said for said in one if said["code"] == "system-packets")
+    (about,) = (said for said in one if said["code"] == "option-unused")
     assert about in by_command_line(tmp_path, asked, *GROUPS)["remarks"]
 
 

@@ -18,10 +18,8 @@ MAX_SLOTS = 10  # rows of the printed table; the JSON has all
 COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "delivered", "resent", "dup. results",
            "wrong", "chunks resent", "time(ms)", "M elem/s")  # fmt: skip
 LEAST = ("dup. results", "M elem/s", "protocol", "delivered", "chunks resent", "switch")
-LOST = (
-    "chunks resent: a contribution to them came again; each message of these (RDMA: of several chunks) lost a packet "
-    "at least, which leaves none here, unless a timeout was too short"
-)
+LOST = "chunks resent: a contribution came again, since a packet was lost or a timeout was too short"
+LOST_MORE = "each message that came again (RDMA: of several chunks) lost at least one packet, which is not in this file"
 
 
 class Config(WithJson):
@@ -83,7 +81,7 @@ def _jobs(reconstruction: Reconstruction) -> list[Part]:
     table = Table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}", LEAST)
     if not any(r.retransmissions for r in reconstruction.jobs):
         return [table]
-    return [table, *remarks([Remark("lost-unseen", LOST, needed=True)])]
+    return [table, *remarks([Remark("lost-unseen", LOST, needed=True, details=LOST_MORE)])]
 
 
 def _packets(file: str, n_packets: int) -> list[Part]:

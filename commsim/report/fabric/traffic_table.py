@@ -110,23 +110,23 @@ def said_of_traffic(solution: Solution) -> list[Remark]:
     busiest, even = "host", ""
     if carried.even > 0:
         busiest = "port that routes choose"
-        even = f" ({microseconds(carried.even)} us if a host's or a machine's ports had equal parts)"
-    bound = f"bound: bytes of the busiest {busiest}, with headers, over its rate{even}"
-    said.append(Remark("bound", bound, details=f"completion is {completion}"))
+        even = f" ({microseconds(carried.even)} us with equal parts)"
+    bound = f"bound: bytes of the busiest {busiest}, over its rate{even}"
+    said.append(Remark("bound", bound, details=f"headers are bytes too; completion is {completion}"))
     if carried.messages.start.any():
         end = float((carried.messages.start + carried.finished).max())
-        told = f"times are from the start of each message; all are complete after {microseconds(end)} us"
+        told = f"times are from each message's start; all are complete after {microseconds(end)} us"
         said.append(Remark("own-starts", told, needed=True))
     if carried.lost:
         counters = {} if carried.run is None else carried.run.counters
-        lost = f"; {counters['n_dropped']} packets lost, {counters['n_timeouts']} timeouts"
+        lost = f"{counters['n_dropped']} packets lost, {counters['n_timeouts']} timeouts"
         last, mean = carried.lost["last_s"], carried.lost["mean_s"]
         told = f"the flap costs the last message {microseconds(last)} us, {microseconds(mean)} us in the mean"
         if max(abs(last), abs(mean)) <= NOTHING_LOST:
             told = "the flap makes no message later"
         complete = float((carried.messages.start + carried.finished).max())
         effect = last / (complete - last) if complete > last else None
-        said.append(Remark("flap-cost", told + (lost if counters else ""), effect, needed=True))
+        said.append(Remark("flap-cost", told, effect, needed=True, details=lost if counters else ""))
     return said
 
 

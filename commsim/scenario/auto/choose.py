@@ -93,8 +93,11 @@ class Choice:
     @property
     def remark(self) -> Remark:
         """Say what was chosen and why, in one line, with the others as details."""
-        first, *others = self.lines
-        return Remark("engine-chosen", first, self.chosen.error, True, "; ".join(line.strip() for line in others))
+        one = self.chosen
+        against = one.reference or one.known[0].against
+        how = "it is" if one.reference else f"known error {one.known[0].error:.1%} against"
+        told = f"{format_size(self.size)}: engine {self.engine}: {how} the {against}"
+        return Remark("engine-chosen", told, one.error, True, "; ".join(line.strip() for line in self.lines))
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ NOT_SPRAYED = (
     "paths; use the transport window, dctcp or dcqcn without --balancing"
 )
 # One rule for overheads that are given, assumed and calibrated: they are of messages that the host's software posts.
-NO_OVERHEAD = "overheads of messages do not count for packets of switch systems, whose hosts cost what the system says"
+NO_OVERHEAD = "overhead: no effect on packets of switch systems, whose hosts cost what the system says"
 # Systems whose programs were written for that switch.
 OF_TOFINO = ("switchml_udp", "switchml_rdma", "atp")
 __all__ = ["NOT_SPRAYED", "NO_OVERHEAD", "AggregatedPlan", "as_messages", "plan_aggregated"]
@@ -97,8 +97,8 @@ class AggregatedPlan(Plan):
         lines = of_shared_machines(self.schedule.name, self.network, self.ranks)
         lines += [Remark("overhead-unused", NO_OVERHEAD)] if self.had_overheads else []
         if results[0].engine == "packet":
-            told = "packets, windows and retransmissions are those of the system; transport flags have no effect"
-            lines.append(Remark("system-packets", told))
+            told = "transport flags: no effect, packets, windows and retransmissions are the system's"
+            lines.append(Remark("option-unused", told))
         elif verbose:
             views = {r.size: self.view(r.size) for r in results}
             gaps = {size: view.differences for size, view in views.items() if view is not None}

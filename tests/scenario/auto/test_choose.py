@@ -148,3 +148,13 @@ def test_the_shipped_data_has_real_runs_where_links_are_as_slow_as_they_were():
     assert choose(slow, MIB, 0.1).chosen.known[0].against == "testbed"
     with pytest.raises(InputError, match=r"software's costs do not scale"):
         choose(prepare("ring_all_reduce", dataclasses.replace(SLOW, bandwidth=5e8 / 8 * 2)), 2**40, 0.1)
+
+
+@pytest.mark.parametrize("network", ["star:n_hosts=8", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"])
+@pytest.mark.parametrize("size", ["1KiB", "64KiB", "1MiB", "16MiB"])
+def test_the_shipped_data_has_an_engine_for_small_sizes_with_the_default_overhead(network, size):
+    import commsim as cs
+
+    said = cs.solve(cs.scenario_of("ring_all_reduce", network, engine="auto", tolerance=0.2), [size]).said
+    (chosen,) = (one for one in said if one.code == "engine-chosen")
+    assert "known error" in chosen.text

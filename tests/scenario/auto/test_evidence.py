@@ -66,7 +66,8 @@ def test_with_an_ideal_window_the_rate_is_no_condition(rate):
         ({"collective": "double_tree_all_reduce"}, "collective double_tree_all_reduce was not compared, only ring_all"),
         ({"routing": "spray"}, "routing spray was not compared, only ecmp"),
         ({"placement": "other"}, "placement other was not compared, only packed"),
-        ({"costs": 0.2}, "overheads and reduction take 0.2 of a message's time, compared was without them"),
+        ({"others": 0.2}, "receiving and reducing take 0.2 of a message's time, compared was without them"),
+        ({"overhead": 12500, "costs": 0.2}, "messages that cost as long as"),
     ],
 )
 def test_what_lies_outside_is_refused_and_said(changes, why):
@@ -76,7 +77,7 @@ def test_what_lies_outside_is_refused_and_said(changes, why):
 
 
 def test_costs_that_weigh_nothing_change_nothing():
-    assert evidence("flow", case(costs=0.009))[0]
+    assert evidence("flow", case(overhead=12500, costs=0.009, others=0.009))[0]
 
 
 def test_real_runs_come_first_and_their_error_is_the_worst_tenth_s(known):
