@@ -167,7 +167,8 @@ def plot(config: PlotConfig) -> Answer:
     output = config.output or f"{config.kind}.svg"
     check_plot(output)
     width = read_width(config.width)
-    from commsim.report.all_figures import OF_PACKETS, OF_ROWS, RUN_FIGURES, with_names
+    from commsim.report.all_figures import OF_ROWS, RUN_FIGURES, with_names
+    from commsim.report.fabric.figures_of_packets import OF_PACKETS
     from commsim.report.fabric.traffic_report import figure_of_messages
     from commsim.report.figure import NothingToDraw
 

@@ -96,7 +96,7 @@ def with_watched(study: Study, config: Config, rows: Sequence[Mapping[str, Any]]
     largest = max(row["size_B"] for row in rows)
     times = [row["time_s"] for row in rows if config.jobs or row["size_B"] == largest]
     spec = config.collective[0] if config.collective else ""
-    scenario = config.scenario(spec, **({"jobs": config.jobs} if config.jobs else {}))
+    scenario = config.scenario(spec, None, **({"jobs": config.jobs} if config.jobs else {}))
     watch = LinkWatch(max(times), LOOKS)
     watching = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, watch=watch))
     solution = solve(watching, [0.0 if config.jobs else largest])
