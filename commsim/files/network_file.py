@@ -157,8 +157,8 @@ def _read_hardware(fields: Fields) -> dict[str, Any]:
         read_hardware(text)
     except InputError as error:
         fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
-    of_default = {"overhead_given": fields.truth("overhead_given", True)} if "overhead_given" in fields else {}
-    return {"hardware": text, "software": fields.text("software", ""), **of_default}
+    known = {"overhead_given": fields.truth("overhead_given", True)} if "overhead_given" in fields else {}
+    return {"hardware": text, "software": fields.text("software", "")} | known
 
 
 def _more(network: Network) -> dict[str, Any]:
@@ -166,9 +166,9 @@ def _more(network: Network) -> dict[str, Any]:
 
 
 def _hardware(network: Network) -> dict[str, Any]:
-    told = {"hardware": network.hardware, "software": network.software}
+    told: dict[str, Any] = {"hardware": network.hardware, "software": network.software}
     is_default = not network.overhead_given and (network.overhead.any() or network.recv_overhead.any())
-    return {name: text for name, text in told.items() if text} | ({"overhead_given": False} if is_default else {})
+    return {key: text for key, text in told.items() if text} | ({"overhead_given": False} if is_default else {})
 
 
 def _build(
@@ -313,8 +313,7 @@ def _node(network: Network, i: int, name: str) -> dict[str, Any]:
     for key, usual in (("forwards", kind in FORWARDING), ("aggregates", kind in AGGREGATING)):
         if bool(getattr(network, key)[i]) != usual:
             node[key] = not usual
-    if network.machine[i] >= 0:
-        node["machine"] = int(network.machine[i])
+    node |= {"machine": int(network.machine[i])} if network.machine[i] >= 0 else {}
     if network.coordinates.shape[1]:
         node["coordinates"] = network.coordinates[i].tolist()
     if network.message_engines[i] != 1:
