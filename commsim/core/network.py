@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .curves import Curves
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
+from .protocol import Protocol
 from .units import MIN_RATE, counted
 from .value import Value, freeze
 
@@ -85,6 +86,8 @@ class Network(Value):
         gamma. Bandwidths then only say how messages share links: a single one takes what its curve says.
     software : str
         Communication library whose rates the ports have (:mod:`commsim.software.presets`); by default empty.
+    protocol : Protocol, optional
+        How that library sends small and large messages between machines; by default all cost a line.
     family : str
         Topology that made it, such as ``leaf_spine``; empty for a network of a file, and for one with a part missing or
         slower. Two networks that differ in nothing else are equal.
@@ -123,6 +126,7 @@ class Network(Value):
     hardware: str = ""
     curves: Curves | None = None
     software: str = ""
+    protocol: Protocol | None = None
     family: str = dataclasses.field(default="", compare=False)
     left_out: str = dataclasses.field(default="", compare=False)
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
@@ -153,6 +157,7 @@ class Network(Value):
             hardware: str = ...,
             curves: Curves | None = ...,
             software: str = ...,
+            protocol: Protocol | None = ...,
             family: str = ...,
             left_out: str = ...,
             message_engines: ArrayLike = ...,
@@ -236,6 +241,11 @@ class Network(Value):
         bad = np.flatnonzero(~good)
         if bad.size:
             raise InputError(f"{self.name}: link {self.link_name(int(bad[0]))} {wanted}, got {values[bad[0]]}")
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether a message costs a line of its bytes: there are no measured curves and no protocols by size."""
+        return self.curves is None and self.protocol is None
 
     @property
     def n_nodes(self) -> int:

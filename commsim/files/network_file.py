@@ -18,6 +18,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
+from commsim.core.protocol import read_protocol
 from commsim.core.registry import service
 from commsim.core.units import (
     parse_bandwidth,
@@ -157,7 +158,11 @@ def _read_hardware(fields: Fields) -> dict[str, Any]:
         read_hardware(text)
     except InputError as error:
         fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
-    return {"hardware": text, "software": fields.text("software", "")}
+    protocol = fields.text("protocol", "")
+    try:
+        return {"hardware": text, "software": fields.text("software", ""), "protocol": read_protocol(protocol)}
+    except InputError as error:
+        fields.fail("protocol", str(error).removeprefix("protocol "))
 
 
 def _more(network: Network) -> dict[str, Any]:
@@ -165,7 +170,8 @@ def _more(network: Network) -> dict[str, Any]:
 
 
 def _hardware(network: Network) -> dict[str, str]:
-    told = {"hardware": network.hardware, "software": network.software}
+    protocol = "" if network.protocol is None else str(network.protocol)
+    told = {"hardware": network.hardware, "software": network.software, "protocol": protocol}
     return {name: text for name, text in told.items() if text}
 
 
