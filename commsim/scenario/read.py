@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.machines.hardware import guesses_of
+from commsim.core.machines.hardware import guesses_of, net_of
 from commsim.core.network import GPU, MEMORY, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
@@ -91,8 +91,12 @@ def changed_network(
     )
     if software is not None:
         notes = [*notes, software_named(software).told]
-    if guessed := guesses_of(found.hardware, has_fabric=bool(found.machine.max(initial=0) > 0)):
+    has_fabric = bool(found.machine.max(initial=0) > 0)
+    if guessed := guesses_of(found.hardware, has_fabric=has_fabric):
         notes = [*notes, Remark("hardware-guessed", guessed)]  # titles say it, and an answer in Python has none
+    if has_fabric and "gpu=" in found.hardware and not net_of(found.hardware):
+        told = "the transport of the NICs is not known: messages cost what links do (net= names it)"
+        notes = [*notes, Remark("transport-unknown", told)]
     return found, notes
 
 

@@ -118,3 +118,11 @@ def test_a_generation_that_the_matrix_leaves_open_is_a_remark_of_an_answer(tmp_p
     assert guessed.text == "guessed: hopper GPUs (gpu=)"
     said = cs.predict("nccl_all_reduce", f"{path}:gpu=hopper", "1MiB").remarks
     assert "hardware-guessed" not in [one.code for one in said]
+
+
+@pytest.mark.parametrize(("device", "is_said"), [("mlx5_0", True), ("rdmap79s0", False)])
+def test_a_transport_that_the_file_leaves_open_is_said(tmp_path, device, is_said):
+    path = tmp_path / "smi.txt"
+    path.write_text(f"\tGPU0\tNIC0\nGPU0\t X \tPIX\nNIC0\tPIX\t X \n\nNIC Legend:\n\n  NIC0: {device}\n")
+    remarks = cs.predict("nccl_all_reduce", f"{path}:gpu=hopper@star:machines=2", "1MiB").remarks
+    assert ("transport-unknown" in [one.code for one in remarks]) is is_said
