@@ -64,8 +64,8 @@ misses them by 1.4 % (median), 21.8 % (p90) and 57 % (largest), since the same s
 made anew, left a model that is left out where it was (16.4 and 47.4 % before, 16.1 and 47.6 % with them), so they
 are not in it.
 `published.csv` went from 13.6 to 15.4 % where a model is left out: before, the nine Megatron models of 2021 took the
-factor of a tenth one of the same program. They are 4 to 22 % too fast now: that program wrote the scores of attention to
-memory, which the roofline's kernels do not.
+factor of a tenth one of the same program. They are 4 to 22 % too fast now: that program wrote the scores of attention
+to memory, which the roofline's kernels do not.
 """
 ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "error", "before",
        "model left out", "before", "45 %")  # fmt: skip
