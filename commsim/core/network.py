@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .cost import Protocol
 from .curves import Curves
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
-from .protocol import Protocol
 from .units import MIN_RATE, counted
 from .value import Value, freeze
 

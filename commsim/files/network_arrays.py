@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.cost import read_protocol
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS, Network
-from commsim.core.protocol import read_protocol
 
 from .curves_fields import read_curves
 from .npz import read_archive, write_archive

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.cost import read_protocol
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
-from commsim.core.protocol import read_protocol
 from commsim.core.registry import service
 from commsim.core.units import (
     parse_bandwidth,

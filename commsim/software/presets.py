@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cost import Protocol
 from commsim.core.errors import InputError, named
 from commsim.core.network import NIC, SEATS, SWITCH, Network
-from commsim.core.protocol import Protocol
 from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
 

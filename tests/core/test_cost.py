@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from commsim.core.cost import Protocol, read_protocol
 from commsim.core.errors import InputError
-from commsim.core.protocol import Protocol, read_protocol
 
 
 def test_messages_above_the_eager_size_wait_for_an_announcement_and_a_request():
