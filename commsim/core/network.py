@@ -243,11 +243,6 @@ class Network(Value):
             raise InputError(f"{self.name}: link {self.link_name(int(bad[0]))} {wanted}, got {values[bad[0]]}")
 
     @property
-    def has_lines(self) -> bool:
-        """Whether a message costs a line of its bytes: there are no measured curves and no protocols by size."""
-        return self.curves is None and self.protocol is None
-
-    @property
     def n_nodes(self) -> int:
         """Number of nodes of every kind."""
         return len(self.nodes)

@@ -96,8 +96,8 @@ def _fill_costs(
         return
     overhead, beta, latency, receive, gamma = connection_costs(plan)[plan.connection_of].T
     transfer["overhead"], transfer["busy"], transfer["latency"] = overhead, overhead + on_wire * beta, latency
-    if (added := added_by_protocol(plan, on_wire)) is not None:
-        transfer["latency"] += added
+    if plan.network.protocol is not None:
+        transfer["latency"] += added_by_protocol(plan, on_wire)
     transfer["receive"], transfer["adding"] = receive, np.where(plan.op == REDUCE, gamma * on_wire, -1.0)
 
 

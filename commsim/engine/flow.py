@@ -103,8 +103,8 @@ def play(
     if costs is not None and plan.network.curves is not None:  # work in place of bytes: what a link at full rate takes
         transfers = *transfers[:2], costs.occupancy * plan.network.curves.bandwidth, transfers[3]
         flight = costs.flight
-    elif (added := added_by_protocol(plan, on_wire)) is not None:
-        flight = plan.connection["latency"][plan.connection_of] + added
+    elif plan.network.protocol is not None:
+        flight = plan.connection["latency"][plan.connection_of] + added_by_protocol(plan, on_wire)
     several = len({job.priority for job in plan.jobs}) > 1
     shared = plan.connection, plan.flow, plan.flow_link, plan.resource
     if len(on_wire) > MANY:

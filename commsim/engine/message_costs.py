@@ -120,8 +120,8 @@ def measured_costs(plan: FlowPlan, n_bytes: NDArray[np.float64]) -> MessageCosts
     return MessageCosts(occupancy, flight, np.clip(seconds - as_copy, 0.0, flight), start)
 
 
-def added_by_protocol(plan: FlowPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return what the network's protocol adds to each message; None where it has none.
+def added_by_protocol(plan: FlowPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the network's protocol adds to each message.
 
     Parameters
     ----------
@@ -135,8 +135,7 @@ def added_by_protocol(plan: FlowPlan, n_bytes: NDArray[np.float64]) -> NDArray[n
     float64[n_transfers], s
     """
     network = plan.network
-    if network.protocol is None:
-        return None
+    assert network.protocol is not None
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
     overhead = network.overhead[nodes[:, 0]] + network.recv_overhead[nodes[:, 1]]
     of = plan.connection_of
@@ -180,7 +179,7 @@ def refuse_curves(network: Network, what: str, instead: str) -> None:
     InputError
         If it has.
     """
-    if not network.has_lines:
+    if network.curves is not None or network.protocol is not None:
         other = "has measured curves" if network.curves is not None else f"has protocols by size, of {network.software}"
         raise InputError(f"{what}, and {network.name} {other}; use {instead}")
 

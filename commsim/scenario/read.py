@@ -91,13 +91,20 @@ def changed_network(
     )
     if software is not None:
         notes = [*notes, software_named(software).told]
-    has_fabric = bool(found.machine.max(initial=0) > 0)
-    if guessed := guesses_of(found.hardware, has_fabric=has_fabric):
-        notes = [*notes, Remark("hardware-guessed", guessed)]  # titles say it, and an answer in Python has none
-    if has_fabric and "gpu=" in found.hardware and not net_of(found.hardware):
-        told = "the transport of the NICs is not known: messages cost what links do (net= names it)"
-        notes = [*notes, Remark("transport-unknown", told)]
+    if found.hardware:
+        notes = [*notes, *_left_open(found)]
     return found, notes
+
+
+def _left_open(network: Network) -> list[Remark]:
+    """Say what is guessed of machines, and that the transport of their NICs is not known."""
+    has_fabric = bool(network.machine.max(initial=0) > 0)
+    guessed = guesses_of(network.hardware, has_fabric=has_fabric)
+    said = [Remark("hardware-guessed", guessed)] * bool(guessed)  # titles say it, and an answer in Python has none
+    if has_fabric and "gpu=" in network.hardware and not net_of(network.hardware):
+        told = "the transport of the NICs is not known: messages cost what links do (net= names it)"
+        said.append(Remark("transport-unknown", told))
+    return said
 
 
 def with_costs(
