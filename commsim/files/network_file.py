@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.cost import read_protocol
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
@@ -152,13 +153,14 @@ def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
 
 
 def _read_hardware(fields: Fields) -> dict[str, Any]:
-    text = fields.text("hardware", "")
-    try:
-        read_hardware(text)
-    except InputError as error:
-        fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
+    for key, read in (("hardware", read_hardware), ("protocol", read_protocol)):
+        try:
+            read(fields.text(key, ""))
+        except InputError as error:
+            fields.fail(key, str(error).removeprefix(key).lstrip(": "))
     known = {"overhead_given": fields.truth("overhead_given", True)} if "overhead_given" in fields else {}
-    return {"hardware": text, "software": fields.text("software", "")} | known
+    texts = {key: fields.text(key, "") for key in ("hardware", "software")}
+    return {**texts, "protocol": read_protocol(fields.text("protocol", "")), **known}
 
 
 def _more(network: Network) -> dict[str, Any]:
@@ -166,9 +168,9 @@ def _more(network: Network) -> dict[str, Any]:
 
 
 def _hardware(network: Network) -> dict[str, Any]:
-    told: dict[str, Any] = {"hardware": network.hardware, "software": network.software}
     is_default = not network.overhead_given and (network.overhead.any() or network.recv_overhead.any())
-    return {key: text for key, text in told.items() if text} | ({"overhead_given": False} if is_default else {})
+    default = {"overhead_given": False} if is_default else {}
+    return default | {key: str(told) for key in ("hardware", "software", "protocol") if (told := getattr(network, key))}
 
 
 def _build(
@@ -314,10 +316,8 @@ def _node(network: Network, i: int, name: str) -> dict[str, Any]:
         if bool(getattr(network, key)[i]) != usual:
             node[key] = not usual
     node |= {"machine": int(network.machine[i])} if network.machine[i] >= 0 else {}
-    if network.coordinates.shape[1]:
-        node["coordinates"] = network.coordinates[i].tolist()
-    if network.message_engines[i] != 1:
-        node["message_engines"] = int(network.message_engines[i])
+    node |= {"coordinates": network.coordinates[i].tolist()} if network.coordinates.shape[1] else {}
+    node |= {"message_engines": int(network.message_engines[i])} if network.message_engines[i] != 1 else {}
     said = {key: float(getattr(network, key)[i]) for key in _TIMES}
     is_free = network.overhead_given and not (network.overhead.any() or network.recv_overhead.any())
     return node | {key: write_time(o) for key, o in said.items() if o or (is_free and key == "overhead")}
