@@ -89,7 +89,7 @@ class NcclPlan(Plan):
         site : Site, optional
             What is known beside that. Default: what the network says.
         """
-        launch = dataclasses.replace(self.launch, setting=setting, given_site=site, _cells={})
+        launch = dataclasses.replace(self.launch, setting=setting, given_site=site, _cells={}, _facts={})
         return dataclasses.replace(self, launch=launch, _at={})
 
     @property
@@ -139,9 +139,8 @@ class NcclPlan(Plan):
         launch = self.launch
         if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
             return []
-        if "ranges" not in self._at:
-            self._at["ranges"] = len(ranges(launch.setting, launch.operation))
-        if not sizes or self._at["ranges"] <= MAX_NAMED:
+        setting = launch.setting
+        if not sizes or launch.fact("ranges", lambda: len(ranges(setting, launch.operation))) <= MAX_NAMED:
             return []
         found = [(format_size(size), launch.parameters(size)) for size in sizes]
         told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
@@ -153,9 +152,7 @@ class NcclPlan(Plan):
 
     def checked(self, result: Result) -> Result:
         """Check a result against cuts; in-switch reduction of NVLink SHARP has smaller ones than rings have."""
-        if "floor" not in self._at:
-            self._at["floor"] = floor_of(self), floor_of(self, anywhere=True)
-        rings, switches = self._at["floor"]
+        rings, switches = self.launch.fact("floor", lambda: (floor_of(self), floor_of(self, anywhere=True)))
         helpers = 0 < result.size < float("inf") and self.at(result.size).schedule.n_helpers
         (switches if helpers else rings).check(result)
         return result

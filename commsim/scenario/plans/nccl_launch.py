@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from commsim.software.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.software.nccl.search import Setting
 from commsim.software.nccl.site import site_of
 
+Fact = TypeVar("Fact")
 # Algorithms that a helper in each machine's switch adds for.
 IN_MACHINES = ("nvls", "nvls_tree")
 # Algorithms that a network adds for, on several machines.
@@ -98,6 +99,7 @@ class NcclLaunch:
     sharp: SharpPlacement | None = None
     given_site: Site | None = None
     _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
+    _facts: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def rccl(self) -> RcclCosts | None:
@@ -215,6 +217,21 @@ class NcclLaunch:
 
         return Loops(build, key, FEW_LOOPS, max(map(loops_of, parts)))
 
+    def fact(self, key: Hashable, find: Callable[[], Fact]) -> Fact:
+        """Return what holds at every size: it is found once for all questions that the launch answers.
+
+        Parameters
+        ----------
+        key : hashable
+            What it is.
+        find : callable
+            Function that finds it.
+        """
+        if key not in self._facts:
+            self._facts[key] = find()
+        found: Fact = self._facts[key]
+        return found
+
     @property
     def site(self) -> Site:
         """What NCCL takes the place for; raises an InputError where its network is not known."""
@@ -237,6 +254,10 @@ class NcclLaunch:
         InputError
             If the algorithm needs a switch that adds, and the network has none.
         """
+        key = "placed", schedule.n_ranks, schedule.n_helpers, parameters.get("algorithm")
+        return self.fact(key, lambda: self._place(schedule, parameters))
+
+    def _place(self, schedule: Schedule, parameters: Mapping[str, Any]) -> Placement:
         n, network = schedule.n_ranks, self.network
         nodes = self.placement.nodes[:n]
         if not schedule.n_helpers:
