@@ -230,17 +230,14 @@ def _most_changed(found: Difference, sizes: set[Any]) -> str:
 def _largest(
     config: Mapping[str, Any], rows: list[dict[str, Any]], path: str, wanted: str
 ) -> tuple[SimulatedRun | None, dict[str, str]]:
-    """Simulate a collective of a result again at its largest size, the wanted one or the first; or return why not."""
+    """Simulate one collective of a result again at its largest size, the wanted one or the first; or return why not."""
     from .run.config import config_of
-    from .run.replay import replay
+    from .run.replay import replay_one
 
     try:
-        runs, left_out = replay(config_of(config, path), rows)
+        return replay_one(config_of(config, path), rows, wanted)
     except CommsimError as error:
-        runs, left_out = [], {path: str(error)}
-    if runs:
-        return next((run for run in runs if run.result.collective == wanted), runs[0]), {}
-    return None, left_out
+        return None, {path: str(error)}
 
 
 def _no_paths(why: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -168,6 +168,7 @@ def plot(config: PlotConfig) -> Answer:
     check_plot(output)
     width = read_width(config.width)
     from commsim.report.all_figures import OF_ROWS, RUN_FIGURES, with_names
+    from commsim.report.fabric.figures_of_packets import OF_PACKETS
     from commsim.report.fabric.traffic_report import figure_of_messages
     from commsim.report.figure import NothingToDraw
 
@@ -178,7 +179,7 @@ def plot(config: PlotConfig) -> Answer:
         of_rows = OF_ROWS.get(config.kind)
         if of_rows is not None:
             figure = of_rows(study)
-        elif study.figures:
+        elif study.figures or (config.kind in OF_PACKETS and config.run is None and study.watched):
             figure = figure_of_messages(study, config.kind)
         else:
             figure = RUN_FIGURES[config.kind](_chosen(study, config.run))
@@ -260,7 +261,7 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
     from commsim.report.study import Choice
 
     from .run.config import config_of
-    from .run.replay import replay
+    from .run.replay import replay, with_watched
 
     choice = Choice(config.baseline, config.by, config.where, config.rename)
     if more:
@@ -268,8 +269,11 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
     study, run_flags = read_study(config.input, choice)
     if detail and run_flags and "config_hash" not in run_flags:  # a sweep that was exported has no flags
         rows = _rows(study.rows)
-        runs, left_out = replay(config_of(run_flags, config.input), rows)
+        flags = config_of(run_flags, config.input)
+        runs, left_out = replay(flags, rows)
         study = with_runs(study, runs, left_out)
+        if flags.given("jobs", "group") and run_flags.get("engine") == "packet":
+            study = with_watched(study, flags, rows, config.input)
         study = dataclasses.replace(study, remarks=(*study.remarks, *_failed(run_flags, runs)))
     if detail and study.figures and not run_flags:  # the messages of commsim traffic
         from commsim.files.whole_files import read_tree

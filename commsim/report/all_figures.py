@@ -60,7 +60,7 @@ def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
         left_out[", ".join(OF_RUNS)] = reasons or "a table of many points does not hold single runs"
     else:
         left_out |= {f"{run} in detail": reason for run, reason in study.left_out.items()}
-    return tuple(figures), left_out
+    return (*figures, *study.watched), left_out
 
 
 def with_names(study: Study, figures: Sequence[Figure]) -> tuple[Table, tuple[Figure, ...]]:

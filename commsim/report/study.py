@@ -76,6 +76,8 @@ class Study:
         Word that figures show, by column and value.
     figures : tuple of Figure
         What is shown in place of figures of rows, where rows are not of collectives.
+    watched : tuple of Figure
+        Figures of links that several jobs share, shown beside those of rows.
     listed : tuple of str
         Columns of the table of all rows, where they are not those of collectives.
     """
@@ -94,6 +96,7 @@ class Study:
     said: tuple[Remark, ...] = ()
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
+    watched: tuple[Figure, ...] = ()
     listed: tuple[str, ...] = ()
 
     @property

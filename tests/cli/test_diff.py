@@ -111,7 +111,7 @@ def test_two_finished_results_are_compared_without_simulating_anything(commsim, 
     def simulated(*_, **__):
         raise AssertionError("it simulates")
 
-    monkeypatch.setattr("commsim.cli.run.replay.replay", simulated)
+    monkeypatch.setattr("commsim.cli.run.replay.replay_one", simulated)
     answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "a.json")
     assert [one["time_ratio"] for one in answer["results"]] == [1.0] * 3
     assert answer["critical_path"] == answer["links"] == []
@@ -164,3 +164,18 @@ def test_a_row_that_only_one_has_is_named_with_the_parameters_that_were_asked_fo
     assert commsim("run", "--overhead", "0us", "byteps:n_servers=0", "byteps:n_servers=2", *run, "--json", a).code == 0
     assert commsim("run", "--overhead", "0us", "byteps:n_servers=2", *run, "--json", b).code == 0
     assert "only in A: collective=byteps asked=byteps:n_servers=0" in commsim("diff", a, b).out
+
+
+def test_detail_simulates_one_collective_of_each_file_again(commsim, tmp_path, monkeypatch):
+    """The one that changed most; of four collectives all four were simulated."""
+    from commsim.report import simulated_run
+
+    names = ("ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_reduce")
+    for name, rate in (("a", 100), ("b", 200)):
+        star, file = f"star:n_hosts=4,bandwidth={rate}Gbps", tmp_path / f"{name}.json"
+        assert commsim("run", "--topology", star, "-b", "1M", "-e", "1M", *names, "--json", file).code == 0
+    played, play = [], simulated_run.simulate_run
+    monkeypatch.setattr(simulated_run, "simulate_run", lambda name, *of: played.append(name) or play(name, *of))
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail")
+    most = max(answer["results"], key=lambda one: abs(one["time_ratio"] - 1))["collective"]
+    assert played == [most, most]

@@ -1,3 +1,4 @@
+import csv
 import json
 
 import pytest
@@ -410,3 +411,37 @@ def test_a_run_with_a_flap_is_reported_in_detail(commsim, tmp_path, engine):
         assert "lost" in counted["caption"]
     assert commsim("report", result, "-o", page).code == 0, commsim.err
     assert names(page) == shown
+
+
+JOBS = """
+[[job]]
+collective = "ring_all_reduce"
+ranks = "0-3"
+size = "1MiB"
+
+[[job]]
+collective = "direct_all_to_all"
+ranks = "4-7"
+size = "1MiB"
+start = "10us"
+"""
+
+
+@pytest.mark.parametrize("asked", ["jobs", "groups"])
+def test_queues_of_jobs_that_share_links_are_drawn(commsim, tmp_path, asked):
+    """Ranks are spread over the leaves, so that both jobs meet in the cables of the only spine."""
+    file, result = tmp_path / "jobs.toml", tmp_path / "r.json"
+    file.write_text(JOBS)
+    fabric = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=4"
+    of = ("--jobs", file) if asked == "jobs" else ("-b", "1M", "-e", "1M", "--group", "0,1,2,3", "--group", "4,5,6,7")
+    argv = ("run", "--topology", fabric, *of, "--placement", "spread", "--engine", "packet", "--json", result)
+    assert commsim(*argv).code == 0, commsim.err
+    last = max(row["time_s"] for row in json.loads(result.read_text())["results"])
+    assert commsim("plot", "queues", result, "-o", tmp_path / "q.svg").code == 0, commsim.err
+    with (tmp_path / "q.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["queues"] == "between switches, fullest"]
+    assert max(float(row["queue_B [B]"]) for row in rows) > 4160  # both jobs' packets wait there
+    assert 0.9 * last < max(float(row["time_s [s]"]) for row in rows) <= last
+    assert commsim("report", result, "-o", tmp_path / "p.html").code == 0, commsim.err
+    assert "queues" in names(tmp_path / "p.html")
+    assert "no packet was" in commsim.refuses("plot", "packets", result, "-o", tmp_path / "w.svg")

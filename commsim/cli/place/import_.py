@@ -32,7 +32,7 @@ class Config(Flags):
     tier_bandwidth: str | None = flag(
         metavar="1=100Gbps,2=400Gbps",
         help="rates of the links of each tier, which schedulers' files do not contain; tier 1 is a node's own link; "
-             "2=2:1 gives an oversubscription",
+             "2=2:1 lays cables of the rate below at this oversubscription, 2=4x400Gbps lays four",
     )  # fmt: skip
     latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
     gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")
@@ -85,7 +85,7 @@ def _fabric(config: Config) -> tuple[Network, list[str]]:
     """Read a scheduler's file; return its network, and remarks."""
     from commsim.placement.schedulers.fabric_tree import Tree
     from commsim.placement.schedulers.tier_rates import parse_tiers
-    from commsim.placement.schedulers.tree_network import build_network
+    from commsim.placement.schedulers.tree_network import build_network, cables_up
 
     if config.tier_bandwidth is None:
         raise InputError(f"--tier-bandwidth is needed: {config.source} files contain no rates; for example"
@@ -95,7 +95,7 @@ def _fabric(config: Config) -> tuple[Network, list[str]]:
     tree = topology if isinstance(topology, Tree) else topology.tree()
     network = build_network(tree, tiers, latency, Path(config.file).name)
     unused = "LinkSpeed has no unit and Slurm does not use it; --tier-bandwidth counts"
-    return network, [unused] if any(switch.speed for switch in tree.switches) else []
+    return network, [*([unused] if any(switch.speed for switch in tree.switches) else []), *cables_up(network)]
 
 
 def _machine(config: Config) -> Network:

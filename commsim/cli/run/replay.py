@@ -10,6 +10,7 @@ from commsim.core.errors import CommsimError, InputError
 
 if TYPE_CHECKING:
     from commsim.report.simulated_run import SimulatedRun
+    from commsim.report.study import Study
     from commsim.scenario import Plan
     from commsim.scenario.scenario import Scenario
 
@@ -42,6 +43,69 @@ def replay(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Simu
         except CommsimError as error:
             left_out[spec] = str(error)
     return runs, left_out
+
+
+def replay_one(
+    config: Config, rows: Sequence[Mapping[str, Any]], wanted: str
+) -> tuple[SimulatedRun | None, dict[str, str]]:
+    """Simulate one collective at its largest size again: the wanted one, or the first where that has no timeline.
+
+    Parameters
+    ----------
+    config, rows
+        Same as in :func:`replay`.
+    wanted : str
+        Name of the collective in the rows.
+
+    Returns
+    -------
+    SimulatedRun or None, dict of str to str
+        And why those that were tried before are not there.
+    """
+    left_out: dict[str, str] = {}
+    for spec, row in sorted(_wanted(config, rows).items(), key=lambda one: one[1].get("collective") != wanted):
+        try:
+            return _replay(config, spec, row), {}
+        except CommsimError as error:
+            left_out[spec] = str(error)
+    return None, left_out
+
+
+def with_watched(study: Study, config: Config, rows: Sequence[Mapping[str, Any]], source: str) -> Study:
+    """Simulate jobs or groups in packets again, at their largest size, and add figures of the links that they share.
+
+    Parameters
+    ----------
+    study : Study
+        Study of the rows.
+    config, rows
+        Same as in :func:`replay`; the engine is packet.
+    source : str
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        If times are not those of the rows.
+    """
+    from commsim.engine.link_samples import LinkWatch
+    from commsim.report.fabric.figures_of_links import figures_of_samples
+    from commsim.report.simulated_run import LOOKS, TOLERANCE
+    from commsim.scenario.solve import solve
+
+    largest = max(row["size_B"] for row in rows)
+    times = [row["time_s"] for row in rows if config.jobs or row["size_B"] == largest]
+    spec = config.collective[0] if config.collective else ""
+    scenario = config.scenario(spec, None, **({"jobs": config.jobs} if config.jobs else {}))
+    watch = LinkWatch(max(times), LOOKS)
+    watching = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, watch=watch))
+    solution = solve(watching, [0.0 if config.jobs else largest])
+    again = [result.time for result in solution.results]
+    if any(all(abs(x - y) > TOLERANCE * y for x in again) for y in times):
+        raise InputError(f"{source}: simulated again it has other times: another version or other files made it")
+    network = solution.plan.network
+    figures, left_out = figures_of_samples(network, watch.samples(network.n_links))
+    return dataclasses.replace(study, watched=tuple(figures), left_out={**study.left_out, **left_out})
 
 
 def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

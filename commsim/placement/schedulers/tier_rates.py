@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_ratio
@@ -20,23 +21,36 @@ class Tiers:
     bandwidth : dict of int to float, bytes/s
         Bandwidth of each link, one way.
     oversubscription : dict of int to float
-        Ratio of what the switch's links downwards can carry together to what the link upwards can, in place of a rate.
+        Ratio of what the switch's links downwards can carry together to what those upwards can, in place of a rate.
+    cables : dict of int to int
+        Parallel cables of a tier with a rate, where there is more than one.
     """
 
     bandwidth: dict[int, float]
     oversubscription: dict[int, float]
+    cables: dict[int, int] = field(default_factory=dict)
 
-    def uplink(self, tier: int, below: float, what: str) -> float:
-        """Rate of one link upwards.
+    def uplinks(self, tier: int, below: float, port: float, what: str) -> tuple[float, int]:
+        """Rate of each link upwards of a switch or node, and how many there are.
+
+        A ratio lays cables at the rate of the ports below, as all topologies with tiers do: the fewest that are no
+        more oversubscribed than that.
 
         Parameters
         ----------
         tier : int
-            Tier of the link.
+            Tier of the links.
         below : float, bytes/s
-            Bandwidth of the links downwards of its lower end, together.
+            Bandwidth of the links downwards of their lower end, together.
+        port : float, bytes/s
+            Bandwidth of the fastest of these.
         what : str
-            The link, for messages.
+            Their ends, for messages.
+
+        Returns
+        -------
+        float, int
+            Bytes/s of each, and their number.
 
         Raises
         ------
@@ -44,9 +58,9 @@ class Tiers:
             If the table does not say.
         """
         if tier in self.bandwidth:
-            return self.bandwidth[tier]
+            return self.bandwidth[tier], self.cables.get(tier, 1)
         if tier in self.oversubscription:
-            return below / self.oversubscription[tier]
+            return port, math.ceil(below / port / self.oversubscription[tier] * (1 - 1e-9))
         raise InputError(f"--tier-bandwidth does not give the rate of tier {tier} ({what}); the file has no"
                          f" rates; give for example --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
 
@@ -58,7 +72,7 @@ class Tiers:
 
 
 def parse_tiers(text: str) -> Tiers:
-    """Read ``1=100Gbps,2=400Gbps,3=2:1``; N:1 is the oversubscription of the links into that tier.
+    """Read ``1=100Gbps,2=4x400Gbps,3=2:1``; N:1 is the oversubscription of the links into that tier.
 
     Raises
     ------
@@ -69,16 +83,25 @@ def parse_tiers(text: str) -> Tiers:
     for entry in text.split(","):
         match = _ENTRY.fullmatch(entry)
         if match is None:
-            raise InputError(f"--tier-bandwidth is TIER=RATE,..., as in 1=100Gbps,2=400Gbps or 1=100Gbps,2=2:1, "
+            raise InputError(f"--tier-bandwidth is TIER=RATE,..., as in 1=100Gbps,2=4x400Gbps or 1=100Gbps,2=2:1, "
                              f"got {entry!r}")  # fmt: skip
         tier = int(match[1])
         if tier in table.bandwidth or tier in table.oversubscription:
             raise InputError(f"--tier-bandwidth names tier {tier} twice")
         name = f"--tier-bandwidth {tier}"
         if ":" not in match[2]:
-            table.bandwidth[tier] = parse_bandwidth(match[2], name)
+            count, times, rate = match[2].rpartition("x")
+            if times:
+                table.cables[tier] = _count(count, name)
+            table.bandwidth[tier] = parse_bandwidth(rate, name)
         elif tier == 1:
             raise InputError(f"{name} cannot be {match[2]}: tier 1, the link of a node, has nothing below it")
         else:
             table.oversubscription[tier] = parse_ratio(match[2], name)
     return table
+
+
+def _count(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 4 and int(text)):
+        raise InputError(f"{name} has from 1 to 999 cables, as in 4x400Gbps, got {text!r}")
+    return int(text)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.network_queries import first_above, host_names, units
+from commsim.core.network_queries import tiers as tiers_of
+from commsim.core.units import write_bandwidth
 from topologies import LINK_LATENCY
 
 from .fabric_tree import Switch, Tree, free_name, require_unique
@@ -15,7 +17,7 @@ from .tier_rates import Tiers
 
 
 def build_network(tree: Tree, tiers: Tiers, latency: float = LINK_LATENCY, name: str = "imported") -> Network:
-    """Build the network of a tree: one cable between a node or switch and the switch above it.
+    """Build the network of a tree: cables between a node or switch and the switch above it.
 
     Parameters
     ----------
@@ -39,21 +41,43 @@ def build_network(tree: Tree, tiers: Tiers, latency: float = LINK_LATENCY, name:
         If `tiers` leaves out a tier that is needed, or has one that is not.
     """
     tier, above = tree.tiers(), tree.above
-    rate = {node: tiers.uplink(1, 0.0, f"node {node} to {above[node]}") for node in tree.nodes}
+    up = {node: tiers.uplinks(1, 0.0, 0.0, f"node {node} to {above[node]}") for node in tree.nodes}
     for switch in tree.from_below():
         if switch.name in above:
-            below = sum(rate[child] for child in (*switch.switches, *switch.nodes))
+            below = [up[child] for child in (*switch.switches, *switch.nodes)]
             if not below:
                 raise InputError(f"switch {switch.name} has no node below it")
             what = f"switch {switch.name} to {above[switch.name]}"
-            rate[switch.name] = tiers.uplink(tier[switch.name] + 1, below, what)
-    tiers.require_used(1 + max((tier[name] for name in rate if name in tier), default=0))
+            capacity, port = sum(rate * n for rate, n in below), max(rate for rate, _ in below)
+            up[switch.name] = tiers.uplinks(tier[switch.name] + 1, capacity, port, what)
+    tiers.require_used(1 + max((tier[name] for name in up if name in tier), default=0))
     names = (*tree.nodes, *(s.name for s in tree.switches))
     number = {name: i for i, name in enumerate(names)}
-    lower = [name for name in names if name in above]
+    lower = [name for name in names if name in above for _ in range(up[name][1])]
     src, dst = both_ways([number[name] for name in lower], [number[above[name]] for name in lower])
     kind = np.where(np.arange(len(names)) < len(tree.nodes), HOST, SWITCH)
-    return Network(name, names, kind, src, dst, np.tile([rate[name] for name in lower], 2), latency)
+    return Network(name, names, kind, src, dst, np.tile([up[name][0] for name in lower], 2), latency)
+
+
+def cables_up(network: Network) -> list[str]:
+    """Say how many cables go up from the switches of each tier of an imported network, and at what rates.
+
+    Returns
+    -------
+    list of str
+        One for each tier that has cables between switches.
+    """
+    tier = tiers_of(network)
+    up = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
+    up &= tier[network.src] < tier[network.dst]
+    said = []
+    for t in np.unique(tier[network.src[up]]).tolist():
+        of = up & (tier[network.src] == t)
+        counts = np.unique(np.bincount(network.src[of])[np.unique(network.src[of])])
+        rates = " or ".join(write_bandwidth(rate) for rate in np.unique(network.bandwidth[of]).tolist())
+        n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        said.append(f"tier {t + 1}: {n} {'cable' if n == '1' else 'cables'} of {rates} up from each switch")
+    return said
 
 
 def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:

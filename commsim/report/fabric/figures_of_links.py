@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,40 @@ from commsim.report.figure_tables import Column, Table, number_column, word_colu
 
 MAX_PARTS, MAX_QUEUES, MAX_SWITCHES, MAX_WAYS = 120, 48, 6, 64
 Numbers = NDArray[np.int64]
+
+
+def figures_of_samples(network: Network, samples: LinkSamples) -> tuple[list[Figure], dict[str, str]]:
+    """Return the figures of sampled links, by the names that ``commsim plot`` has for them.
+
+    Parameters
+    ----------
+    network, samples
+        Same as in :func:`queues`.
+
+    Returns
+    -------
+    list of Figure, dict of str to str
+        And why others are left out.
+    """
+    makers: dict[str, Callable[[], Figure]] = {
+        "queues": lambda: queues(network, samples),
+        "packets": lambda: counted(samples),
+        "fullest": lambda: fullest(network, samples),
+        "ways": lambda: ways(network, samples),
+    }
+    return made(makers)
+
+
+def made(makers: Mapping[str, Callable[[], Figure]]) -> tuple[list[Figure], dict[str, str]]:
+    """Return the figures that can be made, and why others are left out, by name."""
+    figures: list[Figure] = []
+    left_out: dict[str, str] = {}
+    for name, make in makers.items():
+        try:
+            figures.append(make())
+        except NothingToDraw as why:
+            left_out[name] = str(why)
+    return figures, left_out
 
 
 def queues(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:

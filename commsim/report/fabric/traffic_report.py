@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from commsim.engine.packet.finished_run import PacketRun
 from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.study import Study
 
-from . import figures_of_links as links
+from .figures_of_links import figures_of_samples, made
 from .figures_of_messages import slowdown_figure, times_figure, times_table
 
 
@@ -42,25 +42,16 @@ def study_of_traffic(
     remarks : sequence of Remark
         What the command said of its results.
     """
-    samples = run.samples(network)
-    makers: dict[str, Callable[[], Figure]] = {
+    of_messages, left_out = made({
         "times": lambda: times_figure(run.received, run.finished),
         "slowdown": lambda: slowdown_figure(slowdown),
-        "queues": lambda: links.queues(network, samples),
-        "packets": lambda: links.counted(samples),
-        "fullest": lambda: links.fullest(network, samples),
-        "ways": lambda: links.ways(network, samples),
-    }
-    figures: list[Figure] = []
-    left_out: dict[str, str] = {}
-    for name, make in makers.items():
-        try:
-            figures.append(make())
-        except NothingToDraw as why:
-            left_out[name] = str(why)
+    })  # fmt: skip
+    of_links, more_left_out = figures_of_samples(network, run.samples(network))
+    left_out |= more_left_out
+    figures = (*of_messages, *of_links)
     rows = times_table(run.received, run.finished, slowdown)
     return Study(
-        title, rows, provenance=provenance, remarks=tuple(remarks), left_out=left_out, figures=tuple(figures),
+        title, rows, provenance=provenance, remarks=tuple(remarks), left_out=left_out, figures=figures,
         listed=tuple(rows),
     )  # fmt: skip
 
@@ -73,7 +64,7 @@ def figure_of_messages(study: Study, kind: str) -> Figure:
     NothingToDraw
         If it has no such figure.
     """
-    known = {"messages" if one.name == "times" else one.name: one for one in study.figures}
+    known = {"messages" if one.name == "times" else one.name: one for one in (*study.figures, *study.watched)}
     if kind not in known:
         raise NothingToDraw(study.left_out.get(kind, f"messages of commsim traffic have {', '.join(known)}"))
     return known[kind]

@@ -136,5 +136,5 @@ GROUPS = Kind(
     name="groups",
     asked_by="groups",
     plan=_planned,
-    honours=COMMON | {"groups", "collective", "n_ranks", "trace", "flaps"},
+    honours=COMMON | {"groups", "collective", "n_ranks", "trace", "flaps", "watch"},
 )

@@ -65,7 +65,7 @@ class JobsPlan(SharedPlan):
             If the engine does not know a job's kind, weight or cap.
         """
         results, took, ideal = self._predicted(wish)
-        whole = dataclasses.replace(wish, flaps=None)
+        whole = dataclasses.replace(wish, flaps=None, watch=None)
         alone = tuple(self.alone(k)._predicted(whole)[0][0].time for k in range(len(self.entries)))
         transports = transports_of(self.entries, self.run.plans, self.network, wish)
         said = without_pauses(self.entries, self.network, wish)
@@ -201,6 +201,6 @@ JOBS = Kind(
     name="jobs",
     asked_by="jobs",
     plan=_planned,
-    honours=COMMON | {"jobs", "flaps"},
+    honours=COMMON | {"jobs", "flaps", "watch"},
     refusal=JOBS_ONLY,
 )

@@ -146,7 +146,8 @@ class SharedRun:
         size, plan = self.entries[k].size, self.plans[k]
         if self._is_in_slots(k, wish) or not has_own_costs(plan.at(size), self.network):
             return result
-        rest = plan.run(size, wish).time - self.alone(k)._on_links(wish)[0][0].time
+        unwatched = dataclasses.replace(wish, watch=None)
+        rest = plan.run(size, unwatched).time - self.alone(k)._on_links(unwatched)[0][0].time
         last, whole = result.time_from_last_start + rest, 1 + rest / result.time
         interval = None if result.interval is None else (result.interval[0] * whole, result.interval[1] * whole)
         return dataclasses.replace(result, time=result.time + rest, time_from_last_start=last, interval=interval)
@@ -265,7 +266,9 @@ class SharedRun:
         several = len(self.entries) > 1 or sized.plan is not None  # sums of a job by itself are proved elsewhere
         if sized.plan is not None:
             expect_packets(sized.plan, sized.sizes, wish.transport)
-        given: dict[str, Any] = {"starts": sized.starts, "seed": self.seed, "framing": wish.framing}
+        given: dict[str, Any] = {
+            "starts": sized.starts, "seed": self.seed, "framing": wish.framing, "watch": wish.watch,
+        }  # fmt: skip
         of_background = [own_transport(one, self.network, wish) for one in self.background]
         given["by_job"] = [own_transport(self.entries[k].packets, self.network, wish) for k in plain]
         given["by_job"] += [of_background[i] if of_background else None for i in self.messages.of]

@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.core.machines.attach import attach_machines
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
 from commsim.placement.schedulers.tier_rates import parse_tiers
-from commsim.placement.schedulers.tree_network import build_network, host_names, tree_of
+from commsim.placement.schedulers.tree_network import build_network, cables_up, host_names, tree_of
 from commsim.scenario.inputs import load_network
 
 
@@ -31,14 +31,24 @@ def test_a_tree_comes_back_from_the_network_it_makes(tree):
     assert network.is_cabled
 
 
-def test_rates_follow_the_tier_and_the_oversubscription():
+def test_a_ratio_lays_cables_at_the_rate_of_the_ports_below():
+    """Three nodes at 3:2 are two cables; one node is one, as no cable is slower than a port."""
     leaves = (Switch("a", nodes=("n0", "n1", "n2")), Switch("b", nodes=("n3",)))
     network = build_network(Tree((*leaves, Switch("t", ("a", "b")))), parse_tiers("1=80Gbps,2=3:2"), 1e-6)
     assert rate(network, "n0", "a") == rate(network, "a", "n0") == 10e9
     assert rate(network, "a", "t") == rate(network, "t", "a") == 20e9
-    assert rate(network, "b", "t") == pytest.approx(10e9 / 1.5)
+    assert rate(network, "b", "t") == 10e9
+    assert set(network.bandwidth.tolist()) == {10e9}
+    assert cables_up(network) == ["tier 2: 1 to 2 cables of 80Gbps up from each switch"]
     assert (network.latency == 1e-6).all()
     assert racks(network).tolist() == [0, 0, 0, 1]
+
+
+def test_cables_of_another_rate_are_counted():
+    leaves = (Switch("a", nodes=("n0", "n1")), Switch("b", nodes=("n2", "n3")))
+    network = build_network(Tree((*leaves, Switch("t", ("a", "b")))), parse_tiers("1=80Gbps,2=3x40Gbps"))
+    assert rate(network, "a", "t") == 15e9
+    assert cables_up(network) == ["tier 2: 3 cables of 40Gbps up from each switch"]
 
 
 def test_switches_that_do_the_same_are_one():
@@ -93,9 +103,9 @@ def test_host_names_of_plain_hosts_are_their_own():
 
 def test_rates_and_ratios_are_read():
     tiers = parse_tiers("1=100Gbps, 2=4:2,3=50GB/s")
-    assert tiers.uplink(1, 0.0, "x") == 12.5e9
-    assert tiers.uplink(2, 8 * 12.5e9, "x") == 4 * 12.5e9
-    assert tiers.uplink(3, 1.0, "x") == 50e9
+    assert tiers.uplinks(1, 0.0, 0.0, "x") == (12.5e9, 1)
+    assert tiers.uplinks(2, 8 * 12.5e9, 12.5e9, "x") == (12.5e9, 4)
+    assert tiers.uplinks(3, 1.0, 1.0, "x") == (50e9, 1)
     tiers.require_used(3)
 
 
@@ -118,6 +128,6 @@ def test_what_is_no_table_is_refused(text, message):
 def test_a_tier_that_is_missing_or_too_much_is_named():
     tiers = parse_tiers("1=1Gbps,4=1Gbps")
     with pytest.raises(InputError, match=r"the rate of tier 2 \(switch a to b\)"):
-        tiers.uplink(2, 1.0, "switch a to b")
+        tiers.uplinks(2, 1.0, 1.0, "switch a to b")
     with pytest.raises(InputError, match=r"has a tier 4, but there are 1..2"):
         tiers.require_used(2)
