@@ -66,8 +66,8 @@ class JoinedRoutes:
 
     def crosses(self) -> NDArray[np.bool_]:
         """Whether each connection has links."""
-        has_links = (np.diff(self.parts.first) > 0)[self.of].any(axis=1)
-        return np.asarray(has_links if self.pair is None else has_links[self.pair])
+        of_pairs = np.asarray((np.diff(self.parts.first) > 0)[self.of].any(axis=1))
+        return of_pairs if self.pair is None else of_pairs[self.pair]
 
     def each(self) -> Routes:
         """Return the route of each connection by itself."""
@@ -114,10 +114,11 @@ def find_joined_routes(network: Network, src: NDArray[np.int32], dst: NDArray[np
         return None
     key, pair = np.unique(src.astype(np.int64) * network.n_nodes + dst, return_inverse=True)
     source, target = np.divmod(key, network.n_nodes)
-    ways = [_to_fabric(network, forest, np.unique(ends), back=back) for back, ends in enumerate((source, target))]
-    if ways[0] is None or ways[1] is None:
+    there = _to_fabric(network, forest, np.unique(source), back=False)
+    here = _to_fabric(network, forest, np.unique(target), back=True)
+    if there is None or here is None:
         return None
-    (outs, out, leaves), (backs, back, enters) = ways
+    (outs, out, leaves), (backs, back, enters) = there, here
     unit = np.where(network.machine >= 0, network.machine, network.machine.max() + 1 + np.arange(network.n_nodes))
     apart = unit[source] != unit[target]
     near = find_routes(network, source[~apart], target[~apart], routing="spray")
@@ -125,16 +126,15 @@ def find_joined_routes(network: Network, src: NDArray[np.int32], dst: NDArray[np
     between, over = np.unique((leaves[a] * network.n_nodes + enters[b])[apart], return_inverse=True)
     fabric = find_routes(network, *np.divmod(between, network.n_nodes), routing="spray")
     parts = _stacked((out, back, fabric, near))
-    begin = np.cumsum([0, *(len(one.first) - 1 for one in (out, back, fabric, near))])
-    nothing = begin[-1]
-    of = np.full((len(key), 3), nothing, np.int32)
+    begin = np.cumsum([0, *(len(one.first) - 1 for one in (out, back, fabric, near))]).tolist()
+    of = np.full((len(key), 3), begin[-1], np.int32)  # the last part has no links
     of[apart] = np.stack((a[apart], begin[2] + over, begin[1] + b[apart]), axis=1)
     of[~apart, 0] = begin[3] + np.arange(len(near.first) - 1)
     return JoinedRoutes(parts, of, pair.astype(np.int32))
 
 
 def _to_fabric(
-    network: Network, forest: FabricForest, nodes: NDArray[np.int64], *, back: int
+    network: Network, forest: FabricForest, nodes: NDArray[np.int64], *, back: bool
 ) -> tuple[NDArray[np.int64], Routes, NDArray[np.int64]] | None:
     """Return nodes, their ways to the nearest switch of the fabric, or from it, and the switches; or None."""
     from commsim.core.jit import expected_work

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import counted, format_size
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways.closed_form_proof import Loops
+from commsim.kept import once
 from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.good_parameters import by_rails, count_rails
 from commsim.scenario.plans.nccl_files import Decided
@@ -40,7 +41,6 @@ from commsim.software.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.software.nccl.search import Setting
 from commsim.software.nccl.site import site_of
 
-Fact = TypeVar("Fact")
 # Algorithms that a helper in each machine's switch adds for.
 IN_MACHINES = ("nvls", "nvls_tree")
 # Algorithms that a network adds for, on several machines.
@@ -98,7 +98,6 @@ class NcclLaunch:
     rings: Mapping[str, Any] = field(default_factory=dict)
     sharp: SharpPlacement | None = None
     given_site: Site | None = None
-    _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
     _facts: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
@@ -140,7 +139,7 @@ class NcclLaunch:
     def _cell(self, size: float, given: Mapping[str, Any]) -> Cell:
         """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
         assert self.setting is not None
-        table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
+        table = once(self._facts, "cells", lambda known=self.setting: cells(known, self.operation))
         algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
         usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
         left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
@@ -217,21 +216,6 @@ class NcclLaunch:
 
         return Loops(build, key, FEW_LOOPS, max(map(loops_of, parts)))
 
-    def fact(self, key: Hashable, find: Callable[[], Fact]) -> Fact:
-        """Return what holds at every size: it is found once for all questions that the launch answers.
-
-        Parameters
-        ----------
-        key : hashable
-            What it is.
-        find : callable
-            Function that finds it.
-        """
-        if key not in self._facts:
-            self._facts[key] = find()
-        found: Fact = self._facts[key]
-        return found
-
     @property
     def site(self) -> Site:
         """What NCCL takes the place for; raises an InputError where its network is not known."""
@@ -254,10 +238,6 @@ class NcclLaunch:
         InputError
             If the algorithm needs a switch that adds, and the network has none.
         """
-        key = "placed", schedule.n_ranks, schedule.n_helpers, parameters.get("algorithm")
-        return self.fact(key, lambda: self._place(schedule, parameters))
-
-    def _place(self, schedule: Schedule, parameters: Mapping[str, Any]) -> Placement:
         n, network = schedule.n_ranks, self.network
         nodes = self.placement.nodes[:n]
         if not schedule.n_helpers:
