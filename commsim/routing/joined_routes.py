@@ -122,14 +122,14 @@ def find_joined_routes(network: Network, src: NDArray[np.int32], dst: NDArray[np
     unit = np.where(network.machine >= 0, network.machine, network.machine.max() + 1 + np.arange(network.n_nodes))
     apart = unit[source] != unit[target]
     near = find_routes(network, source[~apart], target[~apart], routing="spray")
-    a, b = np.searchsorted(outs, source), np.searchsorted(backs, target)
+    a, b = (np.asarray(np.searchsorted(*one)) for one in ((outs, source), (backs, target)))
     between, over = np.unique((leaves[a] * network.n_nodes + enters[b])[apart], return_inverse=True)
     fabric = find_routes(network, *np.divmod(between, network.n_nodes), routing="spray")
     parts = _stacked((out, back, fabric, near))
-    begin = np.cumsum([0, *(len(one.first) - 1 for one in (out, back, fabric, near))]).tolist()
-    of = np.full((len(key), 3), begin[-1], np.int32)  # the last part has no links
-    of[apart] = np.stack((a[apart], begin[2] + over, begin[1] + b[apart]), axis=1)
-    of[~apart, 0] = begin[3] + np.arange(len(near.first) - 1)
+    n_out, n_back, n_between = len(outs), len(backs), len(between)
+    of = np.full((len(key), 3), len(parts.first) - 2, np.int32)  # the last part has no links
+    of[apart] = np.stack((a[apart], n_out + n_back + over, n_out + b[apart]), axis=1)
+    of[~apart, 0] = n_out + n_back + n_between + np.arange(len(near.first) - 1)
     return JoinedRoutes(parts, of, pair.astype(np.int32))
 
 

@@ -138,16 +138,15 @@ class NcclLaunch:
 
     def _cell(self, size: float, given: Mapping[str, Any]) -> Cell:
         """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
-        assert self.setting is not None
-        table = once(self._facts, "cells", lambda known=self.setting: cells(known, self.operation))
+        setting = self.setting
+        assert setting is not None
+        table = once(self._facts, "cells", lambda: cells(setting, self.operation))
         algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
         usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
         left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
-        best = fastest(self.setting, self.operation, filter(self._can, left), int(size))
-        if best is not None:
-            return best
         # What the user forces is launched even where NCCL would not take it by itself.
-        return Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
+        forced = Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
+        return fastest(setting, self.operation, filter(self._can, left), int(size)) or forced
 
     def _can(self, cell: Cell) -> bool:
         """Whether the schedule of a cell can be built here."""
