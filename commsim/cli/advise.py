@@ -55,7 +55,9 @@ class Config(Hashes, Faults, WithJson):
     programmable: bool = switched(help="assume that switches can aggregate, if the network declares no such switch")
     placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="placement of the ranks")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
-    seed: int | None = flag(metavar="N", help="seed of data, faults, random placement and hashes in routing")
+    seed: int | None = flag(
+        metavar="N", help="seed of data, faults, random placement and hashes in routing (default: 0)"
+    )
     overhead: str | None = flag(metavar="TIME", help="time per message at the sender's port (o of LogP)")
     software: str | None = flag(
         metavar="NAME",

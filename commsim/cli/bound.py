@@ -34,7 +34,9 @@ class Config(Hashes, Faults, Costs, Sizes, Placing, WithJson):
     best: bool = switched(help="print only the fastest algorithm for each size")
     root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none")
     engine: str = flag(default="flow", help="engine that predicts the algorithms' times")
-    seed: int | None = flag(metavar="N", help="seed of faults, of random placement and of hashes in routing")
+    seed: int | None = flag(
+        metavar="N", help="seed of faults, of random placement and of hashes in routing (default: 0)"
+    )
 
     def costs(self) -> dict[str, Any]:
         """Return what a message and a reduction cost, as a scenario takes it."""

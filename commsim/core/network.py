@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .cost import Protocol
 from .curves import Curves
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
@@ -85,6 +86,8 @@ class Network(Value):
         gamma. Bandwidths then only say how messages share links: a single one takes what its curve says.
     software : str
         Communication library whose rates the ports have (:mod:`commsim.software.presets`); by default empty.
+    protocol : Protocol, optional
+        How that library sends small and large messages between machines; by default all cost a line.
     family : str
         Topology that made it, such as ``leaf_spine``; empty for a network of a file, and for one with a part missing or
         slower. Two networks that differ in nothing else are equal.
@@ -123,6 +126,7 @@ class Network(Value):
     hardware: str = ""
     curves: Curves | None = None
     software: str = ""
+    protocol: Protocol | None = None
     family: str = dataclasses.field(default="", compare=False)
     left_out: str = dataclasses.field(default="", compare=False)
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
@@ -153,6 +157,7 @@ class Network(Value):
             hardware: str = ...,
             curves: Curves | None = ...,
             software: str = ...,
+            protocol: Protocol | None = ...,
             family: str = ...,
             left_out: str = ...,
             message_engines: ArrayLike = ...,

@@ -46,6 +46,10 @@ class OverHashes(NamedTuple):
     slowest: float
     seed: int | None = None
 
+    def row(self) -> dict[str, float]:
+        """Return the part of a JSON row."""
+        return {"fastest_s": self.fastest, "slowest_s": self.slowest, "n_hashes": self.n}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace(Value):
@@ -201,9 +205,7 @@ class Result(Value):
 
     def spread_row(self) -> dict[str, float]:
         """Return the part of the row on draws of the hash of routes; empty where their times do not differ."""
-        if self.hashes is None:
-            return {}
-        return {"fastest_s": self.hashes.fastest, "slowest_s": self.hashes.slowest, "n_hashes": self.hashes.n}
+        return {} if self.hashes is None else self.hashes.row()
 
     def row(self, asked: str = "") -> dict[str, Any]:
         """Return the JSON row of the command line's contract; a rate is null if undefined.

@@ -17,7 +17,7 @@ from commsim.routing.routing import Routes
 from .flow import payload
 from .flow_plan import FlowPlan
 from .flow_times import FlowTimes
-from .message_costs import MessageCosts, measured_costs, started
+from .message_costs import MessageCosts, added_by_protocol, measured_costs, started
 from .results import job_results, not_negative
 
 TRANSFER_ROW = np.dtype(
@@ -96,6 +96,8 @@ def _fill_costs(
         return
     overhead, beta, latency, receive, gamma = connection_costs(plan)[plan.connection_of].T
     transfer["overhead"], transfer["busy"], transfer["latency"] = overhead, overhead + on_wire * beta, latency
+    if plan.network.protocol is not None:
+        transfer["latency"] += added_by_protocol(plan, on_wire)
     transfer["receive"], transfer["adding"] = receive, np.where(plan.op == REDUCE, gamma * on_wire, -1.0)
 
 

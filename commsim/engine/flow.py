@@ -21,7 +21,7 @@ from commsim.routing.flaps import Flaps
 from .flow_plan import MANY, FlowPlan
 from .flow_state import FlowState, allocate_state
 from .flow_times import FlowTimes
-from .message_costs import MessageCosts, measured_costs, started
+from .message_costs import MessageCosts, added_by_protocol, measured_costs, started
 from .physics import check_physics
 from .results import chunk_bytes, job_results, not_negative
 from .trace_files import TraceFile, keep_trace
@@ -103,6 +103,8 @@ def play(
     if costs is not None and plan.network.curves is not None:  # work in place of bytes: what a link at full rate takes
         transfers = *transfers[:2], costs.occupancy * plan.network.curves.bandwidth, transfers[3]
         flight = costs.flight
+    elif plan.network.protocol is not None:
+        flight = plan.connection["latency"][plan.connection_of] + added_by_protocol(plan, on_wire)
     several = len({job.priority for job in plan.jobs}) > 1
     shared = plan.connection, plan.flow, plan.flow_link, plan.resource
     if len(on_wire) > MANY:

@@ -91,7 +91,7 @@ class FlowPaths:
     @property
     def is_regular(self) -> bool:
         """Whether ways other than the event engine may apply."""
-        return self.network.curves is None and self.job.is_regular
+        return self.network.curves is None and self.network.protocol is None and self.job.is_regular
 
     @property
     def n_transfers(self) -> int:

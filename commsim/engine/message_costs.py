@@ -120,6 +120,30 @@ def measured_costs(plan: FlowPlan, n_bytes: NDArray[np.float64]) -> MessageCosts
     return MessageCosts(occupancy, flight, np.clip(seconds - as_copy, 0.0, flight), start)
 
 
+def added_by_protocol(plan: FlowPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the network's protocol adds to each message.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        Plan with the connections.
+    n_bytes : float64[n_transfers], bytes
+        Size of each message.
+
+    Returns
+    -------
+    float64[n_transfers], s
+    """
+    network = plan.network
+    assert network.protocol is not None
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    overhead = network.overhead[nodes[:, 0]] + network.recv_overhead[nodes[:, 1]]
+    of = plan.connection_of
+    added = network.protocol.added(n_bytes, plan.routes.latency[of], overhead[of])
+    crosses: NDArray[np.bool_] = np.diff(plan.routes.first) > 0
+    return np.where(crosses[of], added, 0.0)
+
+
 def started(plan: FlowPlan, starts: NDArray[np.float64], costs: MessageCosts | None) -> NDArray[np.float64]:
     """When both ends of each connection can send and receive.
 
@@ -141,7 +165,7 @@ def started(plan: FlowPlan, starts: NDArray[np.float64], costs: MessageCosts | N
 
 
 def refuse_curves(network: Network, what: str, instead: str) -> None:
-    """Raise where a network has curves and something only takes a line.
+    """Raise where a network has curves, or protocols by size, and something only takes a line.
 
     Parameters
     ----------
@@ -155,8 +179,9 @@ def refuse_curves(network: Network, what: str, instead: str) -> None:
     InputError
         If it has.
     """
-    if network.curves is not None:
-        raise InputError(f"{what}, and {network.name} has measured curves; use {instead}")
+    if network.curves is not None or network.protocol is not None:
+        other = "has measured curves" if network.curves is not None else f"has protocols by size, of {network.software}"
+        raise InputError(f"{what}, and {network.name} {other}; use {instead}")
 
 
 def readers_of(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.cost import read_protocol
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS, Network
 
@@ -33,7 +34,7 @@ def write_arrays(network: Network, path: str | Path, more: Mapping[str, Any]) ->
     path : path
         Path of the file.
     more : mapping
-        What else its header says: hardware, software and curves.
+        What else its header says: hardware, software, protocol and curves.
     """
     header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **more}
     header |= {"overhead_given": True} if network.overhead_given else {}
@@ -53,6 +54,7 @@ def read_arrays(path: str | Path) -> Network:
     archive = read_archive(path, "network", MAX_BYTES)
     name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
     about: dict[str, Any] = {name: archive.header.text(name, "") for name in ("hardware", "software")}
+    protocol = archive.header.text("protocol", "")
     curves = read_curves(archive.header.table("curves")) if "curves" in archive.header else None
     about["overhead_given"] = archive.header.truth("overhead_given", False)
     nodes = archive.header.items("nodes", str, "the name of a node")
@@ -65,6 +67,7 @@ def read_arrays(path: str | Path) -> Network:
         raise InputError(f"{path}: coordinates must be as many for each of {len(nodes)} nodes, got {at.size} numbers")
     try:
         at = at.reshape(len(nodes), at.size // max(1, len(nodes)))
+        about["protocol"] = read_protocol(protocol)
         return Network(name, tuple(nodes), routing=routing, coordinates=at, curves=curves, **about, **columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.cost import read_protocol
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
@@ -152,12 +153,13 @@ def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
 
 
 def _read_hardware(fields: Fields) -> dict[str, Any]:
-    text = fields.text("hardware", "")
-    try:
-        read_hardware(text)
-    except InputError as error:
-        fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
-    return {"hardware": text, "software": fields.text("software", "")}
+    for key, read in (("hardware", read_hardware), ("protocol", read_protocol)):
+        try:
+            read(fields.text(key, ""))
+        except InputError as error:
+            fields.fail(key, str(error).removeprefix(key).lstrip(": "))
+    protocol = read_protocol(fields.text("protocol", ""))
+    return {"hardware": fields.text("hardware", ""), "software": fields.text("software", ""), "protocol": protocol}
 
 
 def _more(network: Network) -> dict[str, Any]:
@@ -165,8 +167,7 @@ def _more(network: Network) -> dict[str, Any]:
 
 
 def _hardware(network: Network) -> dict[str, str]:
-    told = {"hardware": network.hardware, "software": network.software}
-    return {name: text for name, text in told.items() if text}
+    return {key: str(told) for key in ("hardware", "software", "protocol") if (told := getattr(network, key))}
 
 
 def _build(

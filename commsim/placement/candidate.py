@@ -84,11 +84,13 @@ class Candidate(Value):
         Iteration time of each job where nothing slows it down.
     slowdown_estimated : float
         Slowdown by the estimate, also where `predicted` is simulated.
-    slowdown_worst : float, optional
-        Largest estimate at the start times over five seeds of the hash that chooses paths; None where it was not sought
-        or nothing is hashed.
+    slowdown_best, slowdown_worst : float, optional
+        Least and largest estimate at the start times over the hashes that choose paths; None where one hash was asked
+        for or nothing is hashed.
     stretch_worst : float, optional
-        The same of the stretch.
+        Largest stretch over them.
+    hash_seed : int, optional
+        Seed of the hash that all else is of: the one with the median stretch, the lower one of an even number.
     """
 
     generator: str
@@ -104,8 +106,10 @@ class Candidate(Value):
     n_cut_off: int
     periods: Mapping[str, float]
     slowdown_estimated: float
+    slowdown_best: float | None = None
     slowdown_worst: float | None = None
     stretch_worst: float | None = None
+    hash_seed: int | None = None
 
     @property
     def slowdown(self) -> float:
@@ -158,7 +162,9 @@ class Candidate(Value):
             "placement": {job: list(nodes) for job, nodes in self.placement.items()},
             "slowdown": _rounded(self.slowdown),
             "slowdown_estimated": _rounded(self.slowdown_estimated),
+            "slowdown_best": None if self.slowdown_best is None else _rounded(self.slowdown_best),
             "slowdown_worst": None if self.slowdown_worst is None else _rounded(self.slowdown_worst),
+            "hash_seed": self.hash_seed,
             "stretch": _rounded(self.stretch),
             "worst_job": self.worst_job[0],
             "worst_job_slowdown": _rounded(self.worst_job[1]),

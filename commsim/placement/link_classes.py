@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.scenario.plans.draws import HASHES, hash_seeds
 from commsim.workload.sharing.periodic import PeriodicJob, begun
 
 from .circles import Circle, unify
@@ -27,6 +29,8 @@ class Settings:
         long, which hold a dozen iterations of most jobs.
     seed : int
         Seed of the hash in routing, and of candidates that are drawn.
+    hashes : int
+        Number of hashes of paths that are drawn where paths are hashed: a placement is what it is with the median one.
     """
 
     angles: int = 72
@@ -34,6 +38,16 @@ class Settings:
     quantum: float = 1e-3
     longest: float = 2.4
     seed: int = 0
+    hashes: int = HASHES
+
+    def __post_init__(self) -> None:
+        if self.hashes < 1:
+            raise InputError(f"hashes must be at least 1, got {self.hashes}")
+
+    @property
+    def hash_seeds(self) -> tuple[int, ...]:
+        """Seeds of the hashes that are drawn; the first is `seed` itself."""
+        return (self.seed, *hash_seeds(self.seed, self.hashes))
 
 
 @dataclass(frozen=True, slots=True)

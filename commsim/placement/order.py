@@ -17,9 +17,10 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
 from commsim.core.placement import Placement
+from commsim.core.result import OverHashes
 from commsim.routing.routing import find_routes
 from commsim.scenario import prepare
-from commsim.scenario.plans.draws import HASHES, hash_seeds
+from commsim.scenario.plans.draws import HASHES, alike, hash_seeds
 
 from .strategies.free_gpus import nearness
 
@@ -46,6 +47,8 @@ class RankOrder:
         Time of one collective.
     how : str
         ``flow``: simulated; ``ring``: rounds of a ring by their most loaded link.
+    hashes_before, hashes_after : OverHashes, optional
+        Hashes of routes of which the times are medians, where their times differ.
     """
 
     order: tuple[str, ...]
@@ -55,6 +58,8 @@ class RankOrder:
     time_before: float
     time_after: float
     how: str
+    hashes_before: OverHashes | None = None
+    hashes_after: OverHashes | None = None
 
     @property
     def gain(self) -> float:
@@ -79,6 +84,12 @@ class RankOrder:
             "time_before_s": self.time_before,
             "time_after_s": self.time_after,
             "time_by": self.how,
+            **{
+                f"{end}_{when}_s": float(getattr(hashes, end))
+                for when, hashes in (("before", self.hashes_before), ("after", self.hashes_after))
+                if hashes is not None
+                for end in ("fastest", "slowest")
+            },
         }
 
 
@@ -124,15 +135,18 @@ def order_ranks(
     first = np.stack([_by_first(path[:, column]) for column in range(path.shape[1])])
     proposals = [np.arange(len(given)), np.lexsort(first[::-1]), np.lexsort(path.T[::-1])]
 
-    def time_of(order: NDArray[np.intp]) -> float:
+    def time_of(order: NDArray[np.intp]) -> tuple[float, OverHashes | None]:
         if not is_simulated:
-            times = [_ring_time(network, given[order], size, one) for one in (seed, *hash_seeds(seed, hashes))]
-            return sorted(times)[(len(times) - 1) // 2]
+            each = [_ring_time(network, given[order], size, one) for one in (seed, *hash_seeds(seed, hashes))]
+            drawn = None if alike(np.array(each)[:, None]) else OverHashes(len(each), min(each), max(each))
+            return sorted(each)[(len(each) - 1) // 2], drawn
         placement = Placement(given[order].astype(np.int32))
         ready = prepare(collective, network, placement=placement, seed=seed)
-        return ready.predict(size, seed=seed, hashes=hashes).time
+        result = ready.predict(size, seed=seed, hashes=hashes)
+        return result.time, result.hashes
 
-    times = [time_of(order) for order in proposals]
+    found = [time_of(order) for order in proposals]
+    times = [time for time, _ in found]
     crossings = [_crossings(network, given[order]) for order in proposals]
     least = min(times)
     # Never worse than what was given: of orders that are equally fast, the one that crosses the wide groups least.
@@ -151,6 +165,8 @@ def order_ranks(
         times[0],
         times[best],
         "flow" if is_simulated else "ring",
+        found[0][1],
+        found[best][1],
     )
 
 

@@ -1,4 +1,4 @@
-"""Placements with other seeds of the hash that chooses paths: start times that hold with the worst of them."""
+"""Placements with several hashes of paths: the median one, and start times that hold with the worst of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.network import Network
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .affinity import components
@@ -18,7 +19,7 @@ from .evaluation import contended, evaluate_placed, use_of
 from .iteration_times import alone_times, estimate, mean_ratio
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, link_classes
-from .ranking_remarks import OTHER_SEEDS, contention
+from .ranking_remarks import contention
 
 _DIGITS = 4  # of slow-downs that differ
 
@@ -33,13 +34,16 @@ class OfHashes:
     Parameters
     ----------
     candidate : Candidate
-        Candidate as scored with the first seed, at start times that hold for all.
+        Candidate as scored with the seed of the median stretch, at start times that hold for all.
     seeds : tuple of (int, tuple, list of LinkClass)
         Each seed with what decides the scores (:func:`commsim.placement.ranking_remarks.contention`), and the links.
+    median : int
+        Position of the candidate's own.
     """
 
     candidate: Candidate
     seeds: tuple[Way, ...]
+    median: int = 0
 
     @property
     def ways(self) -> tuple[Way, ...]:
@@ -58,7 +62,7 @@ def with_other_seeds(
     scores: Scores,
     loops: str,
 ) -> list[OfHashes]:
-    """Find the largest estimate of each candidate with any seed, and start times with which it is less.
+    """Find the candidates with the median hash, the best and the worst, and start times with which the worst is less.
 
     Parameters
     ----------
@@ -74,8 +78,8 @@ def with_other_seeds(
         the links of all seeds together, and taken if the worst estimate is less, or the same and the first seed's less.
     """
     seeds: list[list[Way]] = [[] for _ in placed]
-    for seed in range(scores.settings.seed, scores.settings.seed + OTHER_SEEDS + 1):
-        if seed > scores.settings.seed:
+    for number, seed in enumerate(scores.settings.hash_seeds):
+        if number:
             use = use_of(cluster, placed, seed, scores)
         for of, rows in zip(seeds, use, strict=True):
             classes = link_classes(cluster.network, rows)
@@ -84,31 +88,59 @@ def with_other_seeds(
     return [_held(cluster, *one, scores, loops) for one in zip(found, placed, strict=True)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Estimates at some start times with each hash: mean slow-down and stretch of the jobs."""
+
+    shifts: NDArray[np.float64]
+    slowdown: tuple[float, ...]
+    stretch: tuple[float, ...]
+
+    @property
+    def median(self) -> int:
+        """Position of the first hash with the median stretch, the lower one of an even number."""
+        return self.stretch.index(sorted(self.stretch)[(len(self.stretch) - 1) // 2])
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """Worst and median stretch, as they are printed."""
+        return round(max(self.stretch), _DIGITS), round(self.stretch[self.median], _DIGITS)
+
+
 def _held(
     cluster: Cluster, hashes: OfHashes, placed: tuple[str, Sequence[PeriodicJob]], scores: Scores, loops: str
 ) -> OfHashes:
-    """Add the worst estimate, and take other start times where it is less with them."""
+    """Take the median hash, and other start times where the worst one is less with them."""
     generator, jobs = placed
     each = [classes for _, _, classes in hashes.ways]
     periods = np.array([job.period for job in jobs])
 
-    def with_worst(candidate: Candidate, shifts: NDArray[np.float64]) -> Candidate:
-        others = [(estimate(jobs, classes, scores, shifts), alone_times(jobs, classes)) for classes in each[1:]]
-        return replace(
-            candidate,
-            slowdown_worst=max([candidate.slowdown_estimated, *(mean_ratio(*one) for one in others)]),
-            stretch_worst=max([candidate.stretch, *(mean_ratio(times, periods) for times, _ in others)]),
-        )
+    def spread_at(shifts: NDArray[np.float64]) -> _Spread:
+        found = {}
+        for _, way, classes in hashes.ways:
+            times = estimate(jobs, classes, scores, shifts)
+            found[way] = mean_ratio(times, alone_times(jobs, classes)), mean_ratio(times, periods)
+        slowdown, stretch = zip(*(found[way] for _, way, _ in hashes.seeds), strict=True)
+        return _Spread(shifts, slowdown, stretch)
 
     shifts = shifts_of(hashes.candidate, jobs)
-    first = with_worst(hashes.candidate, shifts)
-    if loops == "literal" or _order(first)[0] <= _order(first)[1]:
-        return replace(hashes, candidate=first)
-    links = _merged([links for classes in each for links in contended(classes, scores)])
-    for part in components([one.jobs for one in links]):
-        shifts = joint_shifts([links[i] for i in part.links], scores, shifts)
-    other = with_worst(evaluate_placed(cluster, generator, jobs, each[0], scores, loops, shifts), shifts)
-    return replace(hashes, candidate=min(first, other, key=_order))
+    first = chosen = spread_at(shifts)
+    # start times were sought for the first hash
+    if loops != "literal" and first.order[0] > round(first.stretch[0], _DIGITS):
+        links = _merged([links for classes in each for links in contended(classes, scores)])
+        for part in components([one.jobs for one in links]):
+            shifts = joint_shifts([links[i] for i in part.links], scores, shifts)
+        chosen = min(first, spread_at(shifts), key=lambda one: one.order)
+    # the literal rule knows one path, by which it also discards candidates
+    seed, way, classes = hashes.seeds[0 if loops == "literal" else chosen.median]
+    candidate = hashes.candidate
+    if chosen is not first or way != hashes.seeds[0][1]:
+        candidate = evaluate_placed(cluster, generator, jobs, classes, scores, loops, chosen.shifts)
+    low, high = min(chosen.slowdown), max(chosen.slowdown)
+    candidate = replace(
+        candidate, slowdown_best=low, slowdown_worst=high, stretch_worst=max(chosen.stretch), hash_seed=seed
+    )
+    return replace(hashes, candidate=candidate, median=0 if loops == "literal" else chosen.median)
 
 
 def _merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
@@ -119,10 +151,6 @@ def _merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
     return [replace(same[0], links=np.concatenate([links.links for links in same])) for same in merged.values()]
 
 
-def _order(candidate: Candidate) -> tuple[float, float]:
-    return round(candidate.stretch_worst or 0.0, _DIGITS), round(candidate.stretch, _DIGITS)
-
-
 def shifts_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.float64]:
     """Shifts of jobs as :class:`Scores` has them, float64[n_jobs], s: 0 for those with a fixed start."""
     return np.array([candidate.shifts[job.name] if job.start is None else 0.0 for job in jobs])
@@ -131,11 +159,21 @@ def shifts_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.f
 def values_of(
     cluster: Cluster, jobs: Sequence[PeriodicJob], best: Candidate, hashes: OfHashes, scores: Scores, rank_by: str
 ) -> list[float]:
-    """Return the different values that rank the best candidate, at its start times, with each seed."""
-    shifts, found = shifts_of(best, jobs), [best]
+    """Return the values that rank the best candidate, at its start times, with each hash that differs."""
+    shifts, own, found = shifts_of(best, jobs), hashes.seeds[hashes.median], [best]
     # Equal contention has equal scores, but for weights: links that nobody can overload have some, too.
-    for seed, _, classes in (hashes.seeds if rank_by == "weighted" else hashes.ways)[1:]:
+    for seed, way, classes in hashes.seeds if rank_by == "weighted" else hashes.ways:
+        if seed == own[0] or (rank_by != "weighted" and way == own[1]):
+            continue
         one = evaluate_placed(cluster, best.generator, jobs, classes, scores, "merged", shifts)
         is_simulated = best.prediction == "simulation" and rank_by == "slowdown"
         found.append(simulated(cluster, jobs, one, seed=seed) if is_simulated else one)
     return [one.value(rank_by) for one in found]
+
+
+def use_in(network: Network, classes: Sequence[LinkClass], n_jobs: int) -> NDArray[np.float64]:
+    """Return how many times its rate each job sends over each link of some classes, float64[n_jobs, n_links]."""
+    use = np.zeros((n_jobs, network.n_links))
+    for one in classes:
+        use[np.ix_(np.array(one.jobs), one.links)] = np.outer(one.part, network.bandwidth[one.links])
+    return use

@@ -157,7 +157,7 @@ def place_jobs(
         where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
         equal as they are printed the first has no job that leaves its machines by fewer NICs than it could; then the
-        least estimated slow-down with the worst of five seeds of the hash that chooses paths; then the fewest contended
+        least estimated slow-down with the worst of the hashes that choose paths; then the fewest contended
         links, links between switches in use, and machines; then the least slow-down, then the order in which they were
         made.
     check : bool
@@ -322,7 +322,7 @@ def _ranked(
     differ = [number for number, one in enumerate(kept, 1) if one.hashes is not None and len(one.hashes.ways) > 1]
     if differ and kept[0].hashes is not None:
         values = values_of(cluster, kept[0].jobs, ranked[0], kept[0].hashes, scores, rank_by)
-        notes += other_paths(rank_by, settings.seed, values, differ)
+        notes += other_paths(rank_by, settings.hashes, values, differ)
     notes += [*agreement(ranked), *disagreements(ranked)] if check else []
     notes += [*few_nics([one.nics for one in kept]), *few_tried(n_wanted, n_tried, ranked)]
     return Ranking(tuple(ranked), discarded, tuple(notes), n_tried)
@@ -336,6 +336,8 @@ def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candi
         EXPECTED.begin(f"simulating candidate {i} of {len(ranked)}")
         what = f"{counted(len(jobs), 'job')} in {counted(len(ranked) - i + 1, 'candidate')}"
         expect(each * (len(ranked) - i + 1), what, "fewer --candidates or no --check")
-        found.append(simulated(cluster, jobs, candidate, seed=seed))
+        found.append(
+            simulated(cluster, jobs, candidate, seed=seed if candidate.hash_seed is None else candidate.hash_seed)
+        )
     EXPECTED.begin("")
     return found

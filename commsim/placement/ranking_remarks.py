@@ -20,8 +20,6 @@ from .strategies import TRIES
 
 # Candidates or jobs that are named in one remark.
 MAX_NAMED = 3
-# Seeds after the given one with which paths are hashed, to tell whether scores depend on it.
-OTHER_SEEDS = 4
 _SAME = 1e-3
 # Part of an estimate by which a simulated slow-down differs much.
 MUCH = 0.01
@@ -62,19 +60,19 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDAr
     return said if more <= 0 else [*said[:MAX_NAMED], Remark("slow-alone", f"so do jobs of {more} more candidates")]
 
 
-def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequence[int]) -> list[Remark]:
-    """Say how the ranking depends on the seed of the hash that chooses paths.
+def other_paths(rank_by: str, n_hashes: int, values: Sequence[float], others: Sequence[int]) -> list[Remark]:
+    """Say how the ranking depends on the hash that chooses paths.
 
     Parameters
     ----------
     rank_by : {"slowdown", "mean", "min", "weighted"}
         What ranks.
-    seed : int
-        First of the seeds.
+    n_hashes : int
+        Number of hashes that were drawn.
     values : sequence of float
-        Different values of the first candidate, at its start times, with `seed` and those after it.
+        Different values of the first candidate, at its start times, with these.
     others : sequence of int
-        Candidates, numbered from 1, whose jobs contend otherwise with another seed; at least one.
+        Candidates, numbered from 1, whose jobs contend otherwise with another hash; at least one.
 
     Returns
     -------
@@ -84,7 +82,7 @@ def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequen
     low, high = f"{min(values):.4f}", f"{max(values):.4f}"
     of_best = low if low == high else f"{low} to {high}"
     key = rank_by if rank_by == "slowdown" else f"score_{rank_by}"
-    told = f"over hashes of paths, seeds {seed} to {seed + OTHER_SEEDS}, candidate 1 has a {key} of {of_best}"
+    told = f"over {n_hashes} hashes of paths, candidate 1 has a {key} of {of_best}"
     effect = max(values) / min(values) - 1 if min(values) > 0 else None
     return [Remark("hash", told, effect, details=f"jobs contend on other links in {_named(others)}")]
 

@@ -18,7 +18,7 @@ from .cluster import Cluster
 from .evaluation import evaluated
 from .link_classes import Scores
 from .nic_counts import machines_of, nic_counts
-from .other_hashes import OfHashes, with_other_seeds
+from .other_hashes import OfHashes, use_in, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 from .strategies import candidates
 
@@ -95,15 +95,17 @@ class Tried:
 
 
 def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[Tried]:
-    """Score placements, with start times that hold for all hashes of paths."""
+    """Score placements with the median hash of paths, and with start times that hold for all."""
     found, use = evaluated(cluster, placed, loops, scores)
     net = cluster.network
     is_inside = (net.machine[net.src] >= 0) & (net.machine[net.src] == net.machine[net.dst])  # of one machine
     inner = net.forwards[net.src] & net.forwards[net.dst] & ~is_inside
-    n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
     hashes: Sequence[OfHashes | None] = [None] * len(found)
-    if found and is_hashed(cluster.network.routing):
-        hashes = with_other_seeds(cluster, placed, use, found, scores, loops)
+    if found and is_hashed(net.routing) and scores.settings.hashes > 1:
+        drawn = with_other_seeds(cluster, placed, use, found, scores, loops)
+        use = np.stack([use_in(net, of.seeds[of.median][2], use.shape[1]) for of in drawn])
+        hashes = drawn
+    n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
     machines = machines_of(cluster, [jobs for _, jobs in placed])
     return [
         Tried(jobs, one if of is None else of.candidate, rows, n, of, nic_counts(cluster, jobs, on), sum(map(len, on)))

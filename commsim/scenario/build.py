@@ -105,6 +105,8 @@ def prepare(
         ready = next((plan for mark, plan in KINDS.items() if mark in has), plan_dense)(asked)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
+    if network.software:
+        software(network.software).refuse(network.machine[ready.placement.nodes])
     if not per_call:
         return ready
     if ready.posts_calls:

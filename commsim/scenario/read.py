@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import guesses_of, net_of
 from commsim.core.network import GPU, MEMORY, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
@@ -90,7 +91,20 @@ def changed_network(
     )
     if software is not None:
         notes = [*notes, software_named(software).told]
+    if found.hardware:
+        notes = [*notes, *_left_open(found)]
     return found, notes
+
+
+def _left_open(network: Network) -> list[Remark]:
+    """Say what is guessed of machines, and that the transport of their NICs is not known."""
+    has_fabric = bool(network.machine.max(initial=0) > 0)
+    guessed = guesses_of(network.hardware, has_fabric=has_fabric)
+    said = [Remark("hardware-guessed", guessed)] * bool(guessed)  # titles say it, and an answer in Python has none
+    if has_fabric and "gpu=" in network.hardware and not net_of(network.hardware):
+        told = "the transport of the NICs is not known: messages cost what links do (net= names it)"
+        said.append(Remark("transport-unknown", told))
+    return said
 
 
 def with_costs(

@@ -5,14 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.resources
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from commsim.core.errors import named
+from commsim.core.cost import Protocol
+from commsim.core.errors import InputError, named
 from commsim.core.network import NIC, SEATS, SWITCH, Network
 from commsim.core.remark import Remark
-from commsim.core.units import format_time, parse_bandwidth, parse_time
+from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
+
+# Fields of a preset that say how it sends messages by their size.
+PROTOCOL = {"eager": parse_size, "copy": parse_bandwidth}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,10 @@ class Software:
         Time of a host to add a received byte; 0 where the measured rate holds for rings, whose adding it includes.
     systems : tuple of str
         Collectives that `fixed` and `gamma` were measured of; empty for all.
+    protocol : Protocol or None
+        How it sends small and large messages, where that is known.
+    between_machines : bool
+        Whether only messages between machines were measured, so that two ranks in one machine have no number.
     source, fitted : str
         Source of the numbers, and the rows that they were taken from: these rows are no test of them.
     """
@@ -46,6 +57,8 @@ class Software:
     fixed: float
     gamma: float
     systems: tuple[str, ...]
+    protocol: Protocol | None
+    between_machines: bool
     source: str
     fitted: str
 
@@ -65,6 +78,7 @@ class Software:
             bandwidth=np.where(at_port, slower, network.bandwidth),
             overhead=np.where(network.kind == SWITCH, network.overhead, network.overhead + self.overhead),
             software=self.name,
+            protocol=self.protocol,
         )
 
     def is_measured_of(self, collective: str) -> bool:
@@ -91,18 +105,50 @@ class Software:
         parts = [f"at most {self.rate * 8e-9:.3g} Gb/s per port"]
         parts += [f"{self.efficiency:.0%} of a slower one"] * (self.efficiency < 1)
         parts += [f"{self.overhead * 1e6:.3g} us per message"] * (self.overhead > 0)
+        parts += [self._told_protocol] if self.protocol is not None else []
         whose = f", both of {', '.join(self.systems)} only" if self.systems else ""
         parts += [self.own_costs + whose] if self.own_costs else []
         from_ = f"fitted to {self.fitted}; {self.source}"
         return Remark("software", f"software {self.name}: {', '.join(parts)}", details=from_)
 
+    @property
+    def _told_protocol(self) -> str:
+        assert self.protocol is not None
+        if math.isinf(self.protocol.eager):
+            return f"messages are copied at {self.protocol.copy * 1e-9:.3g} GB/s or announced first, as is faster"
+        return f"messages above {self.protocol.eager:.0f} bytes are announced first"
+
+    def refuse(self, machines: NDArray[np.int32]) -> None:
+        """Raise where ranks share a machine, and only messages between machines were measured.
+
+        Parameters
+        ----------
+        machines : int32[n_ranks]
+            Machine of each rank; -1 for a node that is one of its own.
+
+        Raises
+        ------
+        InputError
+            If two ranks are on one machine.
+        """
+        shared = machines[machines >= 0]
+        if self.between_machines and len(np.unique(shared)) < len(shared):
+            raise InputError(
+                f"software {self.name} has no number for messages inside a machine: MPI libraries differ there by a "
+                "factor of 3.5; place one rank on each machine, or leave the software out for a model of links"
+            )
+
+
+@functools.cache
+def _tables() -> dict[str, dict[str, Any]]:
+    import tomllib  # few runs name a software
+
+    return tomllib.loads(importlib.resources.files("commsim.software").joinpath("presets.toml").read_text("utf-8"))
+
 
 @functools.cache
 def known_software() -> dict[str, Software]:
-    """Read all presets."""
-    import tomllib  # few runs name a software
-
-    text = importlib.resources.files("commsim.software").joinpath("presets.toml").read_text("utf-8")
+    """Read all presets that have numbers."""
     return {
         name: Software(
             name,
@@ -112,11 +158,19 @@ def known_software() -> dict[str, Software]:
             parse_time(row.get("fixed", "0s"), f"{name}: fixed"),
             1 / parse_bandwidth(row["adding"], f"{name}: adding") if "adding" in row else 0.0,
             tuple(row.get("systems", ())),
+            _protocol(name, row),
+            row.get("between_machines", False),
             row["source"],
             row["fitted"],
         )
-        for name, row in tomllib.loads(text).items()
+        for name, row in _tables().items()
+        if "no_number" not in row
     }
+
+
+def _protocol(name: str, row: dict[str, Any]) -> Protocol | None:
+    given = {key: parse(row[key], f"{name}: {key}") for key, parse in PROTOCOL.items() if key in row}
+    return Protocol(**given) if given else None
 
 
 def software(name: str) -> Software:
@@ -125,6 +179,8 @@ def software(name: str) -> Software:
     Raises
     ------
     InputError
-        If the name is unknown.
+        If the name is unknown, or nobody measured that software so that it has a number.
     """
+    if (without := _tables().get(name, {}).get("no_number")) is not None:
+        raise InputError(f"software {name} has no number: {without}")
     return named("software", name, known_software())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +17,11 @@ from commsim.core.network_queries import units
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
+from commsim.core.result import Result
 from commsim.core.spec import split_spec
 from commsim.scenario.scenario import AUTO
 
+from .hash_ends import MEDIAN, Times
 from .task_graph import Task
 from .timeline import sent_by_each
 
@@ -47,6 +50,7 @@ def network_costs(
     seed: int = 0,
     framing: Framing | None = None,
     compressor: str | None = None,
+    hashes: int | None = None,
     **costs: Any,
 ) -> NetworkCosts:
     """Costs from solving each (operation, size, group) as a scenario of its own, once, and remembering it.
@@ -70,6 +74,8 @@ def network_costs(
     compressor : str, optional
         Compressor of the gradients of an all-reduce, such as ``top_k:density=0.01``; see
         :func:`commsim.scenario.plans.compressed.compressed`.
+    hashes : int, optional
+        Number of hashes of routes that are drawn where their times differ; what a task costs is the median. Default: 8.
     **costs
         Faults and costs of messages, as :func:`commsim.scenario.read.changed_network` takes them.
 
@@ -90,7 +96,7 @@ def network_costs(
     net, told = changed_network(network, seed=seed, **costs)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
-    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(told))
+    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(told), hashes)
 
 
 def busiest_link(network: Network, sent: Iterable[tuple[Mapping[int, float], int]]) -> int | None:
@@ -125,21 +131,34 @@ class NetworkCosts:
         framing: Framing | None,
         compressor: str | None = None,
         told: tuple[Remark, ...] = (),
+        hashes: int | None = None,
     ) -> None:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
-        self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[float, dict[int, float]]] = {}
+        self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[Times, dict[int, float]]] = {}
+        self._hashes, self._which, self._drawn = hashes, MEDIAN, set[int]()
         self._told, self._chosen = told, list[Remark]()
 
     def __call__(self, task: Task) -> float:
         """Return the seconds of a task, simulated once without others."""
-        return self.alone(task)[0] if task.operation else task.duration
+        return self._simulated(task)[0][self._which] if task.operation else task.duration
 
     def alone(self, task: Task) -> tuple[float, tuple[int, ...]]:
         """Return the seconds of a communication without others, and the links that it uses."""
-        time, n_bytes = self._simulated(task)
-        return time, tuple(n_bytes)
+        times, n_bytes = self._simulated(task)
+        return times[self._which], tuple(n_bytes)
+
+    @property
+    def n_drawn(self) -> int:
+        """Hashes of routes that were drawn for an exchange whose times differ; 0 where none do so far."""
+        return max(self._drawn, default=0)
+
+    def at(self, which: int) -> NetworkCosts:
+        """Return the same costs with the `FASTEST` or the `SLOWEST` hash of each exchange, in place of the `MEDIAN`."""
+        other = copy.copy(self)
+        other._which = which
+        return other
 
     def link_bytes(self, task: Task) -> dict[int, float]:
         """Return the bytes of a communication on each link that it uses."""
@@ -149,7 +168,7 @@ class NetworkCosts:
         """Return the link out of a rank's machine that is longest busy with communications; None if all stay inside."""
         return busiest_link(self._network, ((self.link_bytes(task), 1) for task in tasks))
 
-    def _simulated(self, task: Task) -> tuple[float, dict[int, float]]:
+    def _simulated(self, task: Task) -> tuple[Times, dict[int, float]]:
         from commsim.scenario.solve import solve
 
         key = (task.operation, task.group, task.size, task.parts)
@@ -157,7 +176,13 @@ class NetworkCosts:
             scenario, plan = self._ready(task)
             found = solve(scenario, [self.size(task)], plan=plan).results[0]
             used = np.flatnonzero(found.link_bytes)
-            self._known[key] = found.time, dict(zip(used.tolist(), found.link_bytes[used].tolist(), strict=True))
+            if found.hashes is not None:
+                self._drawn.add(found.hashes.n)
+            ends = (found.time,) * 2 if found.hashes is None else (found.hashes.fastest, found.hashes.slowest)
+            self._known[key] = (
+                (found.time, *ends),
+                dict(zip(used.tolist(), found.link_bytes[used].tolist(), strict=True)),
+            )
         return self._known[key]
 
     def together(self, begun: Sequence[tuple[Task, float]]) -> list[float]:
@@ -173,7 +198,9 @@ class NetworkCosts:
         InputError
             If what one sends depends on its tensors, or is compressed: such messages are simulated alone.
         """
+        from commsim.routing.routing import is_hashed
         from commsim.scenario.plans.dense import Plan
+        from commsim.scenario.plans.draws import HASHES, alike, hash_seeds, may_matter, middle
         from commsim.scenario.scenario import Wish
         from commsim.scenario.together.background import Messages
         from commsim.scenario.together.job_costs import shared_network
@@ -187,11 +214,21 @@ class NetworkCosts:
                 raise InputError(f"task {task.name!r} overlaps others, and only dense collectives share links")
             plans.append(plan)
             entries.append(JobEntry(f"{k}:{task.name}", plan.schedule.name, task.group, self.size(task), start))
-        shared = SharedRun(
-            shared_network(self._network, plans), tuple(entries), tuple(plans), Messages.none(), None, self._seed
-        )
+        network = shared_network(self._network, plans)
         wish = Wish(engine="flow", framing=self._framing, seed=self._seed)
-        return [result.time for result in shared.checked(shared.shared(wish)[0])]
+        draws: list[tuple[Result, ...]] = []
+        n = (self._hashes or HASHES) if is_hashed(network.routing) else 1
+        for seed in (self._seed, *hash_seeds(self._seed, n)):
+            shared = SharedRun(network, tuple(entries), tuple(plans), Messages.none(), None, seed)
+            draws.append(shared.checked(shared.shared(wish)[0]))
+            if len(draws) == 2 and not may_matter(network, *draws):
+                break
+        times = np.array([[result.time for result in draw] for draw in draws])
+        if alike(times):
+            return [float(time) for time in times[0]]
+        self._drawn.add(len(draws))
+        chosen = (times[middle(times)], times.min(axis=0), times.max(axis=0))[self._which]
+        return [float(time) for time in chosen]
 
     def n_transfers(self, task: Task) -> int:
         """Return how many transfers a communication has."""
@@ -279,7 +316,7 @@ class NetworkCosts:
         return scenario_of(
             name, self._network, operation=IN_PLACE_OF.get(task.operation, task.operation),
             n_ranks=len(task.group), placement=where, seed=self._seed, engine=self._engine, framing=self._framing,
-            compressor=self._compressor if task.operation == COMPRESSED else None,
+            hashes=self._hashes, compressor=self._compressor if task.operation == COMPRESSED else None,
         )  # fmt: skip
 
     def _algorithm(self, task: Task) -> str:

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.result import OverHashes
 from commsim.core.value import Value, freeze
 
 from .cost_of import NetworkCosts
+from .hash_ends import spread_of
 from .policies import load_policy
 from .setting import COMPUTE, Setting
 from .staleness import draw_compute
@@ -41,6 +43,8 @@ class Training(Value):
         Time of each iteration in which the slowest worker computes nothing.
     alone : float, s
         What the computation of an iteration takes on a worker that is like the trace.
+    hashes : OverHashes, optional
+        Mean time of an iteration with each exchange at the fastest and the slowest hash of its routes.
     """
 
     policy: str
@@ -48,6 +52,7 @@ class Training(Value):
     times: NDArray[np.float64]
     exposed: NDArray[np.float64]
     alone: float
+    hashes: OverHashes | None = None
 
     def __post_init__(self) -> None:
         for name in ("times", "exposed"):
@@ -75,6 +80,7 @@ class Training(Value):
             "policy": self.policy,
             "workers": setting.n_workers,
             "iteration_s": self.iteration_time,
+            **({} if self.hashes is None else self.hashes.row()),
             "exposed_comm_s": self.exposed_communication,
             "scaling": self.scaling,
             "compute_s": self.alone,
@@ -127,17 +133,25 @@ def train(
     mean = np.ones(setting.n_workers)
     mean[: len(slowdowns)] = slowdowns
     slowest = draw_compute(setting.n_workers, iterations, mean, jitter, seed).max(axis=0)
-    timelines: dict[float, Timeline] = {}
-    for factor in slowest.tolist():
-        if factor not in timelines:
-            slowed = dataclasses.replace(setting, trace=setting.trace.slowed(factor))
-            timelines[factor] = simulate_graph(build(slowed), setting.time_of)
-    runs = [timelines[factor] for factor in slowest.tolist()]
+
+    def timelines(time_of: Callable[[Task], float]) -> list[Timeline]:
+        found: dict[float, Timeline] = {}
+        for factor in slowest.tolist():
+            if factor not in found:
+                slowed = dataclasses.replace(setting, trace=setting.trace.slowed(factor))
+                found[factor] = simulate_graph(build(slowed), time_of)
+        return [found[factor] for factor in slowest.tolist()]
+
+    def mean_time(time_of: Callable[[Task], float]) -> float:
+        return float(np.mean([run.iteration_time for run in timelines(time_of)]))
+
+    runs = timelines(setting.time_of)
     times = np.array([run.iteration_time for run in runs])
+    hashes = spread_of(setting.time_of, mean_time, float(times.mean()))
     exposed = times - [run.busy(COMPUTE) for run in runs]
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "policy")
     alone = runs[0].busy(COMPUTE) / float(slowest[0])
-    return Training(name, runs[0], times, np.maximum(exposed, 0.0), alone)
+    return Training(name, runs[0], times, np.maximum(exposed, 0.0), alone, hashes)
 
 
 def sent_bytes(graph: Graph, rank: int = 0, time_of: Callable[[Task], float] | None = None) -> float:

@@ -1,5 +1,6 @@
 import pytest
 
+import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
 from commsim.files.store import SUFFIXES, save
@@ -105,3 +106,23 @@ def test_facts_of_machines_are_said_beside_a_saved_network(tmp_path):
     assert network.hardware == "gpu=blackwell,cpu=intel,net=roce"
     with pytest.raises(InputError, match=r"net\.toml has no parameter 'pcie', since its links have rates"):
         load_network(f"{path}:pcie=48GB/s")
+
+
+def test_a_generation_that_the_matrix_leaves_open_is_a_remark_of_an_answer(tmp_path):
+    header = "\t" + "\t".join(f"GPU{i}" for i in range(8)) + "\tCPU Affinity\tNUMA Affinity"
+    rows = ["\t".join([f"GPU{i}", *(" X " if i == j else "NV18" for j in range(8)), "0-31", "0"]) for i in range(8)]
+    path = tmp_path / "smi.txt"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    remarks = cs.predict("nccl_all_reduce", str(path), "1MiB").remarks
+    (guessed,) = (one for one in remarks if one.code == "hardware-guessed")
+    assert guessed.text == "guessed: hopper GPUs (gpu=)"
+    said = cs.predict("nccl_all_reduce", f"{path}:gpu=hopper", "1MiB").remarks
+    assert "hardware-guessed" not in [one.code for one in said]
+
+
+@pytest.mark.parametrize(("device", "is_said"), [("mlx5_0", True), ("rdmap79s0", False)])
+def test_a_transport_that_the_file_leaves_open_is_said(tmp_path, device, is_said):
+    path = tmp_path / "smi.txt"
+    path.write_text(f"\tGPU0\tNIC0\nGPU0\t X \tPIX\nNIC0\tPIX\t X \n\nNIC Legend:\n\n  NIC0: {device}\n")
+    remarks = cs.predict("nccl_all_reduce", f"{path}:gpu=hopper@star:machines=2", "1MiB").remarks
+    assert ("transport-unknown" in [one.code for one in remarks]) is is_said

@@ -155,6 +155,10 @@ def test_a_network_in_a_file_keeps_its_software(tmp_path):
     for name in ("network.toml", "network.npz"):
         write_network(network, tmp_path / name)
         assert cs.load_network(str(tmp_path / name)).software == "mscclpp"
+    announcing = with_costs(cs.load_network("star:n_hosts=2"), software="mpi-slingshot")
+    for name in ("network.toml", "network.npz"):
+        write_network(announcing, tmp_path / name)
+        assert cs.load_network(str(tmp_path / name)).protocol == announcing.protocol
 
 
 @pytest.mark.parametrize(
@@ -174,3 +178,43 @@ def test_ends_of_other_tables_of_mpi_are_near(name, size, us, within):
     """Point to point on Azure HB96 (Open MPI, HDR200) and on Alps (Open MPI, Slingshot), which nothing is fitted to."""
     network = with_costs(cs.load_network("star:n_hosts=2,bandwidth=200Gbps"), software=name)
     assert prepare("ring_send_recv", network).predict(size).time == pytest.approx(us * 1e-6, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "us", "line"),
+    [("mpi-slingshot", 8192, 8.31, -0.54), ("mpi-slingshot", 65536, 11.16, -0.45),
+     ("mpi-slingshot", 2**18, 19.41, -0.26), ("mpi-infiniband", 65536, 8.975, -0.53),
+     ("mpi-infiniband", 2**19, 27.895, -0.17)],
+)  # fmt: skip
+def test_messages_that_are_announced_take_longer_than_a_line(name, size, us, line):
+    """Alps and Azure, point to point: nothing is fitted to either; the protocol takes away half the error and more."""
+    network = with_costs(cs.load_network("star:n_hosts=2,bandwidth=200Gbps"), software=name)
+    error, without = (
+        prepare("ring_send_recv", one).predict(size).time / (us * 1e-6) - 1
+        for one in (network, dataclasses.replace(network, protocol=None))
+    )
+    assert without == pytest.approx(line, abs=0.01)
+    assert abs(error) <= 0.52 * abs(without)
+
+
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "direct_all_to_all", "halving_doubling_all_reduce"])
+def test_engines_agree_on_messages_that_are_announced(collective):
+    line = with_costs(cs.load_network("star:n_hosts=4,bandwidth=200Gbps"), software="mpi-slingshot")
+    times = [cs.predict(collective, line, 2**20, engine=engine).time for engine in ("flow", "alpha-beta")]
+    assert times[0] == pytest.approx(times[1], rel=0.02)
+    assert times[0] > prepare(collective, dataclasses.replace(line, protocol=None)).predict(2**20).time
+
+
+@pytest.mark.parametrize("name", ["mpi-efa", "mpi-tcp", "mpi-shared-memory"])
+def test_software_that_nobody_measured_has_no_number(name):
+    with pytest.raises(InputError, match=f"software {name} has no number: .*commsim calibrate"):
+        cs.predict("ring_all_reduce", "star:n_hosts=4", "1MiB", software=name)
+
+
+def test_ranks_that_share_a_machine_have_no_number_of_mpi_between_machines():
+    network = "cpu_host:n_cpus=4,n_nics=4,nic=200Gbps@star:machines=2"
+    with pytest.raises(InputError, match="software mpi-slingshot has no number for messages inside a machine"):
+        cs.predict("direct_all_to_all", network, "1MiB", software="mpi-slingshot")
+    assert cs.predict(
+        "direct_all_to_all", network, "1MiB", n_ranks=2, placement="spread", software="mpi-slingshot"
+    ).time

@@ -15,7 +15,7 @@ from commsim.report.render import show_step
 
 from ..flags import Verb, WithJson, flag, repeated
 from ..flags.costs import TOPOLOGY, Costs
-from ..flags.faults import Faults
+from ..flags.faults import Faults, Hashes
 from ..report import write_report
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv
 SAME = (*OF_NETWORK, "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as", "clock")
 
 
-class Config(WithJson, Faults, Costs):
+class Config(WithJson, Hashes, Faults, Costs):
     """All flags of ``commsim emulate``."""
 
     TITLE: ClassVar[str] = ""
@@ -101,6 +101,10 @@ def run(config: Config) -> Answer:
         return _alike(config, program)
     if config.phases is not None:
         raise InputError("--phases writes the last step of ranks that are alike: it needs --compute roofline:GPU")
+    if (config.hashes or 1) > 1:
+        raise InputError(
+            f"--hashes {config.hashes}: ranks with data run once, with one hash of routes; --seed N is another one"
+        )
     given: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
     records = config.report is not None or config.timeline is not None
     found = emulate(program, config.topology, config.ranks, records=records, **given)
@@ -146,7 +150,9 @@ def _alike(config: Config, program: tuple[str, ...]) -> Answer:
         raise InputError("--library chooses for ranks with data; of ranks that are alike, --algorithm names algorithms")
     compute = compute_of(config.compute)
     named = dict(text.partition("=")[::2] for text in config.algorithm)
-    options: dict[str, Any] = {name: getattr(config, name) for name in OF_NETWORK if getattr(config, name) is not None}
+    options: dict[str, Any] = {
+        name: getattr(config, name) for name in (*OF_NETWORK, "hashes") if getattr(config, name) is not None
+    }
     if config.stages != 1 and compute.kind == "measured":
         raise InputError("--stages N runs a process for many ranks: it needs --compute roofline:GPU, none, or a trace")
     eager = parse_size(config.eager, "eager")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commsim.core.units import format_size, format_time
+from commsim.core.units import format_size, format_time, microseconds
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
+from commsim.report.rows.hash_columns import with_ends
 
 if TYPE_CHECKING:
     from commsim.real.emulation.alike.run_alike import AlikeRun
@@ -42,7 +43,8 @@ def answer_of(found: AlikeRun, flags: dict[str, Any], timeline: str | None, phas
         for row in rows
     ]  # fmt: skip
     title = "collectives of the last step by site: time of one without others, and the mean that no computation hides"
-    parts: list[Part] = [*remarks(found.remarks), Facts(facts), Table(COLUMNS, cells, title, least=("collective",))]
+    names, cells = with_ends(COLUMNS, cells, COLUMNS.index("alone(us)") + 1, rows, microseconds)
+    parts: list[Part] = [*remarks(found.remarks), Facts(facts), Table(names, cells, title, least=("collective",))]
     if timeline is not None:
         write_timeline(found, timeline)
         parts.append(Lines([f"{timeline}: written"]))
@@ -70,7 +72,8 @@ def _rows(found: AlikeRun) -> list[dict[str, Any]]:
         row = rows.setdefault(
             (one.site, one.operation, one.size),
             {"operation": one.operation, "site": one.site, "algorithm": one.costs.collective, "size_B": one.size,
-             "n_ranks": one.n_ranks, "calls": 0, "time_s": one.costs.time, "exposed_s": 0.0},
+             "n_ranks": one.n_ranks, "calls": 0, "time_s": one.costs.time, "exposed_s": 0.0,
+             **({} if one.costs.hashes is None else one.costs.hashes.row())},
         )  # fmt: skip
         row["calls"] += 1
         row["exposed_s"] += one.exposed

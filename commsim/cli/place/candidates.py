@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
-from commsim.cli.flags.faults import Faults
+from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
@@ -25,13 +25,14 @@ _MAX_NAMES = 6
 MAX_HOSTS = 32  # hosts, or ranges of them, of a job
 
 
-def settings_of(config: Scoring, seed: int = 0) -> Settings:
+def settings_of(config: Scoring, seed: int = 0, hashes: int | None = None) -> Settings:
     """Read the flags."""
     from commsim.placement.link_classes import Settings
+    from commsim.scenario.plans.draws import HASHES
 
     step = None if config.step is None else parse_time(config.step, "--step")
     quantum, longest = parse_time(config.quantum, "--quantum"), parse_time(config.longest, "--longest")
-    return Settings(config.angles, step, quantum, longest, seed)
+    return Settings(config.angles, step, quantum, longest, seed, hashes or HASHES)
 
 
 def generators_of(text: str) -> list[str]:
@@ -65,7 +66,7 @@ class Scoring(Flags):
     csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
 
 
-class Config(Scoring, Faults):
+class Config(Hashes, Scoring, Faults):
     """All flags of ``commsim place rank``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
@@ -125,9 +126,11 @@ def run(config: Config) -> Answer:
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
     said: list[Remark] = []
     if config.fail or config.scale:
-        cluster, jobs, said = after_faults(cluster, jobs, config.fail, config.scale, settings_of(config, config.seed))
+        cluster, jobs, said = after_faults(
+            cluster, jobs, config.fail, config.scale, settings_of(config, config.seed, config.hashes)
+        )
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
-    how["settings"] = settings_of(config, config.seed)
+    how["settings"] = settings_of(config, config.seed, config.hashes)
     if config.others:
         if given := config.given("candidates", "generator"):
             raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
@@ -183,8 +186,8 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
 
     rows = []
     is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
-    # where another seed of the hash makes one slower: the rank may be luck
-    has_worst = any(round((c.slowdown_worst or 0.0) - c.slowdown_estimated, 4) > 0 for c in ranking.candidates)
+    # where another hash makes one faster or slower
+    has_spread = any(round((c.slowdown_worst or 1) - (c.slowdown_best or 1), 4) > 0 for c in ranking.candidates)
     # where the mean hides what one job loses
     # where a job is slow without any other job: candidates rank by both
     has_stretch = any(round(c.stretch - c.slowdown, 4) > 0 for c in ranking.candidates)
@@ -193,12 +196,17 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
-        slow = [c.slowdown_estimated, *([c.slowdown_worst or c.slowdown_estimated] if has_worst else [])]
+        ends = [of or c.slowdown_estimated for of in (c.slowdown_best, c.slowdown_worst)]
+        slow = [c.slowdown_estimated, *(ends if has_spread else [])]
         slow += ([c.slowdown] if is_simulated else []) + ([c.stretch] if has_stretch else [])
         victim = ["-" if round(c.worst_job[1] - 1, 4) <= 0 else f"{c.worst_job[0]} {c.worst_job[1]:.4f}x"]
         slows = [f"{value:.4f}x" for value in slow]
         rows.append([f"{i + 1}", c.generator, *scores, name, *slows, *(victim if has_victim else [])])
-    shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst_hash"] if has_worst else [])]
+    shown = [
+        *COLUMNS[:-1],
+        "estimated" if is_simulated else "slowdown",
+        *(["best_hash", "worst_hash"] if has_spread else []),
+    ]
     shown += (["slowdown"] if is_simulated else []) + (["stretch"] if has_stretch else [])
     shown += ["worst_job"] if has_victim else []
     parts = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import flag, switched
-from commsim.cli.flags.faults import Faults
+from commsim.cli.flags.faults import Faults, Hashes
 from commsim.report.answer import Answer, Table, comments, remarks
 
 from .candidates import MAX_HOSTS, Scoring, generators_of, settings_of
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from commsim.placement.moves import Move
 
 
-class Config(Scoring, Faults):
+class Config(Hashes, Scoring, Faults):
     """All flags of ``commsim place moves``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
@@ -39,7 +39,7 @@ def run(config: Config) -> Answer:
     cluster = read_cluster(config.cluster)
     jobs = on_nodes(cluster, read_jobs(config.jobs))
     how: dict[str, Any] = {"n": config.candidates, "generators": generators_of(config.generator), "check": config.check}
-    how["settings"] = settings_of(config, config.seed)
+    how["settings"] = settings_of(config, config.seed, config.hashes)
     found = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, **how)
     forced = [one.job for one in found.forced]
     columns = ["job", "now", "after", "gain", "others now", "others after", "from", "to"]

@@ -11,6 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_size
 from commsim.report.answer import Answer, Facts, comments, remarks
+from commsim.report.rows.hash_columns import ends_of_hashes
 
 MAX_BYTES = 16 * 2**20
 
@@ -48,11 +49,13 @@ def run(config: Config) -> Answer:
         for name, n in found.crossings_before.items()
         if n
     }
+    drawn = {"before": found.hashes_before, "after": found.hashes_after}
     gain = f"{found.gain:.3f}x"
     facts = {
         "order": " ".join(found.order[:32]) + (" ..." if len(found.order) > 32 else ""),
         **crossed,
         "time": f"{format_time(found.time_before)} before, {format_time(found.time_after)} after, {gain}",
+        **{f"time {when}": ends_of_hashes(of)[2:] for when, of in drawn.items() if of is not None},
     }
     said, written = list[Remark](), list[str]()
     if found.ranks == tuple(range(len(nodes))):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
-from commsim.cli.flags.faults import Faults
+from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
 
 # Flags of what only a network has.
-ON_NETWORK = ("software", "fail", "scale", "recv_overhead", "reduce_rate")
+ON_NETWORK = ("software", "fail", "scale", "recv_overhead", "reduce_rate", "hashes")
 
 
-class Communication(Faults, WithJson):
+class Communication(Hashes, Faults, WithJson):
     """What communication costs."""
 
     TITLE: ClassVar[str] = "cost of communication"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.rows.hash_columns import with_ends
 
 from .message_flags import costs, notes_of
 from .phases import WithPhases
@@ -67,7 +70,10 @@ def run_pipeline(config: PipelineConfig) -> Answer:
     config.check_phases()
     time_of = costs(config, config.stages * config.data_parallel)
     runs = [_simulate(config, name, time_of) for name in names]
-    rows = [pipeline_row(order, timeline) for order, timeline in runs]
+    rows = [
+        pipeline_row(order, timeline) | _ends(time_of, partial(_time_of_pipeline, config, name), timeline)
+        for name, (order, timeline) in zip(names, runs, strict=True)
+    ]
     title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
     said = [*notes_of(time_of)]
     said += [
@@ -79,7 +85,7 @@ def run_pipeline(config: PipelineConfig) -> Answer:
         for row in rows
         if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4
     ]
-    parts: list[Part] = [Table(PIPELINE, [_text(row) for row in rows], title), *remarks(said)]
+    parts: list[Part] = [Table(*with_ends(PIPELINE, [_text(row) for row in rows], 2, rows), title), *remarks(said)]
     if config.timeline:
         from commsim.files.whole_files import write_json
         from commsim.workload.timeline import chrome_trace
@@ -173,13 +179,17 @@ def run_moe(config: MoeConfig) -> Answer:
     config.check_phases()
     time_of = [costs(config, config.ranks, _exchanges(config, policy.micro_batches)) for policy in policies]
     runs = [_moe_run(config, policy, of) for policy, of in zip(policies, time_of, strict=True)]
-    rows = [row for row, _ in runs]
+    rows = [
+        row | _ends(of, partial(_time_of_moe, config, policy), timeline)
+        for (row, timeline), policy, of in zip(runs, policies, time_of, strict=True)
+    ]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
     title = f"{counted(config.layers, 'layer')} on {counted(config.ranks, 'GPU')}"
     slower = rows[0]["shared_slow_down"]
     told = f"shared fairly instead, an all-to-all beside an all-reduce takes up to {slower:.2f} times as long"
     shared = Remark("sharing", told, slower - 1)
-    table = Table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
+    cells = [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows]
+    table = Table(*with_ends(MOE, cells, 2, rows), title)
     written = config.write_phases(runs[0][1], config.ranks, policies[0].name, time_of=time_of[0])
     return Answer(
         [table, *remarks([*dict.fromkeys(note for of in time_of for note in notes_of(of)), shared]), *written], rows
@@ -216,7 +226,25 @@ def _moe_run(
     return expert_row(layer, config.layers, config.ranks, policy, time_of)
 
 
-class ReshardConfig(WithJson):
+def _time_of_pipeline(config: PipelineConfig, name: str, time_of: Callable[[Task], float]) -> float:
+    return _simulate(config, name, time_of)[1].iteration_time
+
+
+def _time_of_moe(config: MoeConfig, policy: SendingPolicy, time_of: Callable[[Task], float]) -> float:
+    return _moe_run(config, policy, time_of)[1].iteration_time
+
+
+def _ends(
+    time_of: Callable[[Task], float], total: Callable[[Callable[[Task], float]], float], timeline: Timeline
+) -> dict[str, float]:
+    """Return the part of a JSON row on hashes of routes."""
+    from commsim.workload.hash_ends import spread_of
+
+    hashes = spread_of(time_of, total, timeline.iteration_time)
+    return {} if hashes is None else hashes.row()
+
+
+class ReshardConfig(Hashes, WithJson):
     """All flags of ``commsim workload reshard``."""
 
     size: str = flag(required=True, metavar="SIZE", help="size of the piece")
@@ -239,6 +267,8 @@ def run_reshard(config: ReshardConfig) -> Answer:
         raise InputError("--local-bandwidth goes with --bandwidth")
     if config.placement != "packed" and config.network is None:
         raise InputError("--placement goes with --network")
+    if config.hashes is not None and config.network is None:
+        raise InputError("--hashes goes with --network: the closed forms have no routes")
     if config.overhead is not None and config.network is None:
         raise InputError("--overhead goes with --network: the closed forms have none")
     rows = [_reshard_row(config, strategy) for strategy in STRATEGIES]
@@ -247,14 +277,16 @@ def run_reshard(config: ReshardConfig) -> Answer:
         [row["strategy"], *("-" if row[key] is None else format_time(row[key]) for key in ("closed_form_s", "flow_s"))]
         for row in rows
     ]
-    return Answer([Table(["strategy", "closed form", "simulated"], shown, title)], rows)
+    table = Table(*with_ends(["strategy", "closed form", "simulated"], shown, 3, rows), title)
+    return Answer([table], rows)
 
 
 def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
-    from commsim.workload.parallel.resharding import resharding_time, simulated_resharding
+    from commsim.workload.parallel.resharding import resharding_result, resharding_time
 
     size = parse_size(config.size, "--size")
     closed = simulated = None
+    drawn: dict[str, float] = {}
     if config.bandwidth is not None:
         local = None
         if config.local_bandwidth is not None:
@@ -262,8 +294,9 @@ def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
         rate = parse_bandwidth(config.bandwidth, "--bandwidth")
         closed = resharding_time(strategy, size, rate, config.receivers, n_chunks=config.chunks, local_bandwidth=local)
     if config.network is not None:
-        simulated = simulated_resharding(
+        found = resharding_result(
             strategy, size, config.network, config.receivers, n_chunks=config.chunks, placement=config.placement,
-            overhead=config.overhead,
+            overhead=config.overhead, hashes=config.hashes,
         )  # fmt: skip
-    return {"strategy": strategy, "size_B": size, "closed_form_s": closed, "flow_s": simulated}
+        simulated, drawn = found.time, found.spread_row()
+    return {"strategy": strategy, "size_B": size, "closed_form_s": closed, "flow_s": simulated, **drawn}

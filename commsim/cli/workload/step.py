@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import WithJson, flag, switched
 from commsim.cli.flags.costs import TOPOLOGY
-from commsim.cli.flags.faults import Faults
+from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time
 from commsim.report.answer import Answer, Facts, Part, remarks
+from commsim.report.rows.hash_columns import ends_of_hashes
 
 from .phases import PhaseFlags
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 MANY_PHASES = 64
 
 
-class OnNetwork(Faults, WithJson):
+class OnNetwork(Hashes, Faults, WithJson):
     """Network of a step, and costs of its messages."""
 
     TITLE: ClassVar[str] = "network"
@@ -119,9 +120,10 @@ def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:
     divided = "".join(f", {name} {size}" for name, size in sizes.items() if size > 1)
     gpus = counted(row["ranks"], "GPU")
     assumed = f"{setting.precision}{divided}, batch {setting.global_batch}, sequences of {setting.sequence}"
+    took = format_time(step.time) + ends_of_hashes(step.hashes)
     return Facts(
         {
-            "step": f"{format_time(step.time)} of {setting.model.name} on {gpus}, {assumed}",
+            "step": f"{took} of {setting.model.name} on {gpus}, {assumed}",
             **({"network": network} if network else {}),
             "computation": format_time(step.compute),
             "bubble": format_time(step.bubble),

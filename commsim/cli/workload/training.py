@@ -12,11 +12,13 @@ from commsim.core.remark import Remark
 from commsim.core.units import counted, format_size, format_time, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
+from commsim.report.rows.hash_columns import ends_of_hashes, with_ends
 
 from .message_flags import costs, exchanges_of, notes_of, shared_note
 from .phases import WithPhases
 
 if TYPE_CHECKING:
+    from commsim.core.result import OverHashes
     from commsim.workload.data_parallel import Training
     from commsim.workload.setting import Setting
     from commsim.workload.task_graph import Graph, Task
@@ -120,17 +122,21 @@ def run(config: Config) -> Answer:
     if config.graph is not None:
         if given := config.given(*ONLY_TRACE):
             raise InputError(f"{given[0]} goes with --trace, not with --graph")
+        from commsim.workload.hash_ends import spread_of
         from commsim.workload.task_graph import read_graph, simulate_graph
 
         graph, time_of = read_graph(config.graph), costs(config, None, config.algorithm)
         if config.engine == "packet":
-            timeline, said = _in_packets(config, graph, time_of)
+            (timeline, said), hashes = _in_packets(config, graph, time_of), None
         else:
             links = exchanges_of(time_of)
             timeline, said = simulate_graph(graph, time_of, links), shared_note(links)
-        parts = [*remarks((*notes_of(time_of), *said)), *_graph_parts(timeline, config.graph)]
+            hashes = spread_of(
+                time_of, lambda of: simulate_graph(graph, of, exchanges_of(of)).iteration_time, timeline.iteration_time
+            )
+        parts = [*remarks((*notes_of(time_of), *said)), *_graph_parts(timeline, config.graph, hashes)]
         parts += _write_files(config, timeline, timeline.graph.n_ranks, time_of)
-        results = [timeline.row()]
+        results = [timeline.row() | ({} if hashes is None else hashes.row())]
     else:
         setting, said = _setting(config)
         runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
@@ -254,7 +260,7 @@ def _training(training: Training, row: dict[str, Any]) -> list[Part]:
     """Return the exchanges of the first iteration, and the totals."""
     title = f"{training.policy}, {counted(row['workers'], 'worker')}: exchanges of the first iteration"
     facts = {
-        "iteration": format_time(row["iteration_s"]),
+        "iteration": format_time(row["iteration_s"]) + ends_of_hashes(training.hashes),
         "computation": format_time(row["compute_s"]),
         **({"optimiser": f"{format_time(row['optimizer_s'])} of it"} if row["optimizer_s"] else {}),
         "exposed": format_time(row["exposed_comm_s"]),
@@ -286,11 +292,12 @@ def _policies(rows: Sequence[dict[str, Any]], setting: Setting) -> list[Part]:
         for row in rows
     ]
     names = ["policy", "iteration", *columns, "exposed", "scaling(%)", "exchanges", "sent"]
+    names, cells = with_ends(names, cells, 2, rows)
     title = f"{counted(setting.n_workers, 'worker')}; the exchanges are in the JSON, or printed for a single policy"
     return [Table(names, cells, title)]
 
 
-def _graph_parts(timeline: Timeline, name: str) -> list[Part]:
+def _graph_parts(timeline: Timeline, name: str, hashes: OverHashes | None) -> list[Part]:
     """Return all tasks of a graph, and the totals."""
     rows = [
         [r["task"], " ".join(r["resources"]) or "-", r.get("operation", "compute"), *_span(r)] for r in timeline.rows()
@@ -299,7 +306,7 @@ def _graph_parts(timeline: Timeline, name: str) -> list[Part]:
     table = Table(["task", "resources", "what", "start(ms)", "end(ms)"], rows, f"{name}: tasks{left_out}")
     resources = dict.fromkeys(r for task in timeline.graph.tasks for r in task.resources)
     facts = {
-        "iteration": format_time(timeline.iteration_time),
+        "iteration": format_time(timeline.iteration_time) + ends_of_hashes(hashes),
         "exposed": f"{format_time(timeline.exposed_communication)} of the worker with the most",
         **{resource: f"busy for {format_time(timeline.busy(resource))}" for resource in resources},
     }

@@ -9,6 +9,7 @@ from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_size
 from commsim.report.answer import Answer, Table, remarks
+from commsim.report.rows.hash_columns import with_ends
 
 from .step import OnNetwork
 
@@ -106,11 +107,13 @@ def _answer(
     from commsim.workload.parallel.transfer_times import best_push, transfer_rows
 
     options = {name: getattr(config, name) for name in ("placement", "fail", "scale", "overhead", "software")}
-    rows, notes = transfer_rows(config.topology, senders, receivers, size, ways, seed=config.seed or 0, **options)
+    rows, notes = transfer_rows(
+        config.topology, senders, receivers, size, ways, seed=config.seed or 0, hashes=config.hashes, **options
+    )
     if isinstance(config, WeightsConfig) and config.synthesize:
         rows.append(best_push(config.topology, receivers.ranks, size, seed=config.seed or 0, **options))
     shown = [_cells(row) for row in rows]
-    return Answer([Table(COLUMNS, shown, title), *remarks(notes)], rows)
+    return Answer([Table(*with_ends(COLUMNS, shown, 2, rows), title), *remarks(notes)], rows)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -42,14 +42,21 @@ FACTS: dict[str, tuple[str, ...]] = {
     "sharp": ("on", "off"),
     "guessed": ("gpu", "nic", "gpu+nic"),
 }
-# Networks that spread the packets of a message over all equal paths unless they are told otherwise, and who says so;
-# the others hash a connection to one path.
+# Networks that spread the packets of a message over all equal paths as they are run, and who says so; the others hash a
+# connection to one path. Of Spectrum switches adaptive routing is off until it is configured (NVIDIA, NVUE reference,
+# "router adaptive-routing state"), which is what "spectrum-x" stands for; without it they are "roce". What is said of
+# EFA and of Slingshot is of the makers' papers, whose text was not at hand: a reading of the first is in "A quick look
+# at AWS SRD" (ipSpace.net, 2022: in parallel over all alternate paths); the abstract of the second has adaptive
+# routing. Slingshot's may also take longer paths, which are left out.
 SPREADING: Mapping[str, str] = {
-    "infiniband": "adaptive routing, on by default: NVIDIA, InfiniBand cluster bring-up procedure, opensm.conf",
-    "spectrum-x": "adaptive routing of each packet, reordered by the NIC: NVIDIA, Spectrum-X",
-    "uec": "packet spraying: Ultra Ethernet Specification 1.0",
-    "efa": "SRD sprays packets: Shalev, Ayoub, Bshara and Sabbag, IEEE Micro 2020",
-    **dict.fromkeys(("slingshot", "slingshot-2025"), "adaptive routing of each packet: De Sensi et al., SC 2020"),
+    "infiniband": "adaptive routing, on by default in opensm.conf, where routing_engine is ar_updn: NVIDIA, InfiniBand "
+    "cluster bring-up procedure, Adaptive routing",
+    "spectrum-x": "packets of a flow take several paths, and the SuperNIC puts them in order: NVIDIA, RoCE adaptive "
+    "routing of Spectrum-X",
+    "uec": "an entropy value for each packet: Hoefler et al., Ultra Ethernet's design principles, arXiv:2508.08906, 2, "
+    "ECMP packet spraying",
+    "efa": "SRD sends over many paths, out of order: Shalev, Ayoub, Bshara and Sabbag, IEEE Micro 40(6), 2020",
+    **dict.fromkeys(("slingshot", "slingshot-2025"), "adaptive routing: De Sensi et al., SC 2020, arXiv:2008.08886"),
 }
 # What software takes a network for that it has no name of its own for.
 TRANSPORTS: Mapping[str, str] = {"spectrum-x": "roce", "uec": "roce"}

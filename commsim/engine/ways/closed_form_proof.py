@@ -257,7 +257,8 @@ def prove(
 
 def applies(network: Network, job: Job, known: ClosedForm, starts: ArrayLike, framing: Framing | None) -> bool:
     """Whether nothing but links could make a job's time another one than the known."""
-    plain = job.is_regular and job.messages is None and network.curves is None and not network.gamma.any()
+    plain = job.is_regular and job.messages is None and network.curves is None and network.protocol is None
+    plain = plain and not network.gamma.any()
     return bool(plain and framing == known.framing and not not_negative("start", starts).any())
 
 

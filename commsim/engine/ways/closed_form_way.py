@@ -137,7 +137,7 @@ class ClosedFormPaths(FlowPaths):
         """Simulate some loops of a job of many, on its network or the reference, unless their time is known."""
         loops = self.known.loops
         assert loops is not None
-        plain = network.curves is None and self.job.is_regular
+        plain = network.curves is None and network.protocol is None and self.job.is_regular
         plain = plain and self.job.messages is None and self.job.network is None
         routes = digest_of_routes(self.proof.routes.each(), network) if plain else b""
 

@@ -25,7 +25,7 @@ from commsim.formats.markup import Element, read_xml
 
 from .gpu_links import Device, add_c2c, add_islands, islands_of, nvlinks_of, switches_of
 from .gpu_models import MOST_SM, Gpu, of_device, of_gcn, of_links, of_sm, of_user
-from .rates import INTEL_GPU_SHARE, net_rate, pcie_rate, socket_rate, vendor_of
+from .rates import INTEL_GPU_SHARE, net_rate, pcie_rate, socket_rate, transport_of_nics, vendor_of
 
 _KNOWN = {"cpu", "pci", "gpu", "nvlink", "xgmi", "c2c", "nic", "net", "pcilink", "gin", "rma"}
 # PCI classes of GPUs: NVIDIA's, and AMD's, which are accelerators or displays of a kind of their own.
@@ -158,8 +158,9 @@ def _hardware(cpu: Element, nodes: Mapping[int, Device], oldest: Gpu) -> str:
     is_said = cpu.text("vendor", "").strip() or cpu.text("arch", "").strip()
     nics = (leaf.element for leaf in nodes.values() if leaf.kind == NIC)
     nets = [net for nic in nics for net in ([nic] if nic.tag == "net" else nic.all("net"))]
+    net = transport_of_nics(net.text("name", "") for net in nets)
     lacks = nets and all(net.text("gdr", "1") == "0" for net in nets)
-    return oldest.facts(cpu=vendor_of(cpu) if is_said else "", gpudirect="no" if lacks else "")
+    return oldest.facts(cpu=vendor_of(cpu) if is_said else "", net=net, gpudirect="no" if lacks else "")
 
 
 def _check_tags(element: Element) -> None:

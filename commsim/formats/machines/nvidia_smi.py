@@ -20,9 +20,11 @@ from commsim.core.units import Bandwidth
 from commsim.files.whole_files import read_text
 
 from .gpu_models import Gpu, of_links, of_names, of_user
+from .rates import transport_of_nics
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|rdma|irdma|roce|ibp|ionic|cxi)\w*)", re.ASCII)
 _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
+_LEGEND = re.compile(r"^\s*NIC\d+:\s*(\S+)", re.ASCII | re.MULTILINE)
 _SAME_SWITCH, _SAME_SOCKET = {"PIX", "PXB"}, {"PIX", "PXB", "PHB", "NODE"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _MAX_LINKS = 18
@@ -159,7 +161,8 @@ def read_nvidia_smi(
     rate = made.link if nvlink is None else nvlink / max(1, most)
     _add_nvlinks(parts, matrix, islands, rate, aggregates=nvls if nvls is not None else made.has_nvls)
     guessed = ("nic",) if nic is None and NIC in matrix.kinds else ()
-    hardware = made.facts(*guessed, cpu="arm" if matrix.is_grace else "")
+    net = transport_of_nics([*matrix.names, *_LEGEND.findall(matrix.text)])
+    hardware = made.facts(*guessed, cpu="arm" if matrix.is_grace else "", net=net)
     return dataclasses.replace(parts.build(str(path)), hardware=hardware)
 
 

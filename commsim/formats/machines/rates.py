@@ -1,4 +1,4 @@
-"""Rates that NCCL and RCCL plan with: of PCIe by generation and width, of sockets by CPU, of ports by their speed.
+"""Rates that NCCL and RCCL plan with, of PCIe, sockets and ports, and transports by the names of NICs.
 
 References
 ----------
@@ -8,6 +8,7 @@ NCCL 2.30, ``src/graph/topo.h`` and ``topo.cc``: effective rates.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from commsim.formats.markup import Element
 
@@ -15,6 +16,8 @@ _LANE_MBPS = {2.5: 1500, 5: 3000, 8: 6000, 16: 12000, 32: 24000, 64: 48000}
 _UNKNOWN_LANE_MBPS = 6000
 _GIGATRANSFERS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*GT/s.*", re.ASCII)
 _UNKNOWN_NET_MBPS = 10000
+# Transports by how the names of RDMA devices begin: of AWS, HPE, Broadcom and AMD.
+TRANSPORT_OF_DEVICE = {"rdmap": "efa", "efa": "efa", "cxi": "slingshot", "bnxt_re": "roce", "ionic": "roce"}
 # Of a PCIe link into an Intel CPU that is left for GPU to GPU: the root complex cuts it into small packets.
 INTEL_GPU_SHARE = 5 / 6
 
@@ -64,3 +67,12 @@ def _intel(family: int, model: int) -> float:
     if family == 6 and model >= 0x8F:
         return 22e9  # Sapphire Rapids
     return 10e9 if family == 6 and model >= 0x55 else 6e9  # Skylake, Broadwell
+
+
+def transport_of_nics(names: Iterable[str]) -> str:
+    """Return the transport that the names of NICs' devices say; empty where they say none, or several.
+
+    NVIDIA's devices (mlx5) are InfiniBand or RoCE, which a name does not tell.
+    """
+    found = {net for name in names for prefix, net in TRANSPORT_OF_DEVICE.items() if name.startswith(prefix)}
+    return found.pop() if len(found) == 1 else ""

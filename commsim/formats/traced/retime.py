@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark, as_remarks
+from commsim.core.result import OverHashes
 from commsim.core.units import counted
 from commsim.workload.cost_of import NetworkCosts
 from commsim.workload.exchanges import ExchangesOnLinks
+from commsim.workload.hash_ends import spread_of
 from commsim.workload.task_graph import Task, simulate_graph
 from commsim.workload.timeline import Timeline
 
@@ -35,12 +37,15 @@ class Retimed:
         Waiting of the rank that waits the longest.
     notes : tuple of Remark
         What was assumed, drawn and chosen.
+    hashes : OverHashes, optional
+        The step with each exchange at the fastest and the slowest hash of its routes.
     """
 
     traced: TracedGraph
     timeline: Timeline
     waits: Waits
     notes: tuple[Remark, ...]
+    hashes: OverHashes | None = None
 
 
 def more_ranks(
@@ -83,8 +88,15 @@ def retime(whole: TracedGraph, time_of: Callable[[Task], float], notes: Sequence
     notes : sequence of str
         What was assumed before.
     """
-    links = ExchangesOnLinks(time_of) if isinstance(time_of, NetworkCosts) else None
+
+    def links_of(of: Callable[[Task], float]) -> ExchangesOnLinks | None:
+        return ExchangesOnLinks(of) if isinstance(of, NetworkCosts) else None
+
+    links = links_of(time_of)
     timeline = simulate_graph(whole.graph, time_of, links)
+    hashes = spread_of(
+        time_of, lambda of: simulate_graph(whole.graph, of, links_of(of)).iteration_time, timeline.iteration_time
+    )
     said = as_remarks(notes, "read")
     if isinstance(time_of, NetworkCosts):
         said += time_of.notes()
@@ -92,7 +104,7 @@ def retime(whole: TracedGraph, time_of: Callable[[Task], float], notes: Sequence
         said.append(Remark("sharing-left-out", "without --network exchanges that overlap share nothing", needed=True))
     if links is not None and links.n_shared:
         said.append(Remark("sharing", f"{counted(links.n_shared, 'exchange')} overlapped others on shared links"))
-    return Retimed(whole, timeline, waits_of(whole, timeline), tuple(dict.fromkeys(said)))
+    return Retimed(whole, timeline, waits_of(whole, timeline), tuple(dict.fromkeys(said)), hashes)
 
 
 def _assumed(traced: TracedGraph, steps: Sequence[Step], factor: int) -> list[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from commsim.core.result import Result
-from commsim.core.units import microseconds
+from commsim.core.result import OverHashes, Result
+from commsim.core.units import format_time, microseconds
 
 SPREAD = ("fastest(us)", "slowest(us)")
 COST = ("whole(us)", "faults_cost")
-__all__ = ["COST", "cost_cells", "hashes_in_title", "spread_cells", "spread_names"]
+__all__ = ["COST", "cost_cells", "ends_of_hashes", "hashes_in_title", "spread_cells", "spread_names", "with_ends"]
 
 
 def spread_names(results: Sequence[Result]) -> list[str]:
@@ -27,6 +28,40 @@ def hashes_in_title(results: Sequence[Result]) -> str:
     """Return what a title says, after a comma, of times that are medians; nothing where none is."""
     drawn = {result.hashes.n for result in results if result.hashes is not None}
     return f", median of {'/'.join(map(str, sorted(drawn)))} hashes of ECMP" if drawn else ""
+
+
+def ends_of_hashes(hashes: OverHashes | None) -> str:
+    """Return what follows a time that is a median, in a line of facts; nothing where the hash does not matter."""
+    if hashes is None:
+        return ""
+    return f", {format_time(hashes.fastest)} to {format_time(hashes.slowest)} over {hashes.n} hashes of ECMP"
+
+
+def with_ends(
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    at: int,
+    rows: Sequence[Mapping[str, Any]],
+    shown_as: Callable[[float], str] = format_time,
+) -> tuple[list[str], list[list[str]]]:
+    """Return a table's columns and cells with those of the fastest and the slowest hash, where rows have them.
+
+    Parameters
+    ----------
+    names, cells : sequence
+        Columns, and cells of each row.
+    at : int
+        Position of the new columns.
+    rows : sequence of mapping
+        JSON row of each, of which some have `fastest_s` and `slowest_s`.
+    shown_as : callable
+        Text of a time.
+    """
+    if not any("fastest_s" in row for row in rows):
+        return [*names], [[*one] for one in cells]
+    ends = [[shown_as(row[key]) if key in row else "-" for key in ("fastest_s", "slowest_s")] for row in rows]
+    shown = [[*one[:at], *end, *one[at:]] for one, end in zip(cells, ends, strict=True)]
+    return [*names[:at], "fastest", "slowest", *names[at:]], shown
 
 
 def cost_cells(result: Result) -> list[str]:

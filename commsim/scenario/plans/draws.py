@@ -18,19 +18,19 @@ from commsim.scenario.scenario import Wish
 
 # Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
 HASHES, FEW, MANY = 8, 3, 200_000
-# Difference of the seeds of two draws: seeds that users count up do not share draws.
-STRIDE = 1000
 # Relative difference of times from which on the hash matters.
 DIFFERS = 0.01
 # Part of the busiest link's time: where the hash moves messages that take as long, two that meet may be the busiest.
 MOVED = 0.5
 # Engines in which messages share links.
 SHARING = ("flow", "packet")
-__all__ = ["HASHES", "hash_seeds", "over_hashes"]
+__all__ = ["HASHES", "alike", "hash_seeds", "may_matter", "middle", "over_hashes"]
 
 
 def hash_seeds(seed: int, n: int) -> list[int]:
-    """Return the seeds of draws 1 to n - 1; draw 0 is that of the seed itself, and each is one that users can name.
+    """Return the seeds of draws 1 to n - 1, each a hash of the seed and the draw's number that users can name.
+
+    Draw 0 is that of the seed itself. Seeds that users count up share no draws.
 
     Parameters
     ----------
@@ -38,8 +38,12 @@ def hash_seeds(seed: int, n: int) -> list[int]:
         Seed of the scenario.
     n : int
         Number of draws.
+
+    References
+    ----------
+    numpy.random.SeedSequence, whose 32 bits are the same in every version and on every machine.
     """
-    return [seed + STRIDE * k for k in range(1, n)]
+    return [int(np.random.SeedSequence([seed, k]).generate_state(1)[0]) for k in range(1, n)]
 
 
 def usual_hashes(plan: WorkPlan, size: float, engine: str) -> int:
@@ -82,20 +86,21 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     draws = [first]
     seeds: list[int | None] = [wish.hash_seed]
     if engine in SHARING:
-        for seed in hash_seeds(wish.seed, wish.hashes or usual_hashes(plan, size, engine)):
+        others = hash_seeds(wish.seed, wish.hashes or usual_hashes(plan, size, engine))
+        seeds += others
+        for seed in others:
             draws.append(plan.outcome(size, dataclasses.replace(one, hash_seed=seed)))
-            seeds.append(seed)
-            if len(draws) == 2 and not _may_matter(plan.network, first, draws[1]):
+            if len(draws) == 2 and not may_matter(plan.network, first.results, draws[1].results):
                 break
     times = np.array([[result.time for result in draw.results] for draw in draws])
-    k = 0 if _alike(times) else _middle(times)
+    k = 0 if alike(times) else middle(times)
     found = draws[k]
     if observed:
         again = dataclasses.replace(wish, hashes=1, hash_seed=seeds[k])
         found = plan.outcome(size, again)
     said = first.said
     results = found.results
-    if not _alike(times):
+    if not alike(times):
         results = tuple(
             dataclasses.replace(result, hashes=OverHashes(len(draws), float(of.min()), float(of.max()), seeds[k]))
             for result, of in zip(results, times.T, strict=True)
@@ -103,21 +108,21 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     return dataclasses.replace(found, results=results, said=said)
 
 
-def _alike(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
+def alike(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
     """Whether all draws have the same times: float64[n_draws, n_results], s."""
     return bool((times.max(axis=0) <= (1 + DIFFERS) * times.min(axis=0)).all())
 
 
-def _middle(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> int:
+def middle(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> int:
     """Return the first draw with the median time."""
     relative = (times / np.where(times[0] > 0, times[0], 1.0)).mean(axis=1)
     return int(np.flatnonzero(relative == np.sort(relative)[(len(relative) - 1) // 2])[0])
 
 
-def _may_matter(network: Network, a: Outcome, b: Outcome) -> bool:
+def may_matter(network: Network, a: Sequence[Result], b: Sequence[Result]) -> bool:
     """Whether two draws differ, or move messages that would be the busiest link's where two of them meet."""
-    times = np.array([[result.time for result in draw.results] for draw in (a, b)])
-    return not _alike(times) or _moves(network, a.results, b.results)
+    times = np.array([[result.time for result in draw] for draw in (a, b)])
+    return not alike(times) or _moves(network, a, b)
 
 
 def _moves(network: Network, a: Sequence[Result], b: Sequence[Result]) -> bool:

@@ -26,7 +26,8 @@ COSTS = ("bandwidth", "latency", "overhead", "recv_overhead")
 def has_own_costs(plan: Plan, network: Network) -> bool:
     """Whether messages of a plan of one size see other costs than those of the network that it shares."""
     seen = plan.paths.network
-    return not all(np.array_equal(getattr(seen, name), getattr(network, name)) for name in COSTS)
+    same = all(np.array_equal(getattr(seen, name), getattr(network, name)) for name in COSTS)
+    return not same or seen.protocol != network.protocol
 
 
 def shared_job(plan: Plan, network: Network, framing: Framing | None, **sharing: Any) -> Job:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
+from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
@@ -120,21 +122,27 @@ def _require(strategy: str, n_receivers: int, n_chunks: int) -> None:
         raise InputError(f"resharding needs at least 1 receiver and 1 chunk, got {n_receivers} and {n_chunks}")
 
 
-def simulated_resharding(
+def resharding_result(
     strategy: str, size: float, network: str | Network, n_receivers: int, *, n_chunks: int = 64,
-    placement: str | Placement = "packed", overhead: float | str | None = None,
-) -> float:  # fmt: skip
-    """Simulate a piece on a network, and return its time in seconds; the sender is the first that is placed.
+    placement: str | Placement = "packed", overhead: float | str | None = None, hashes: int | None = None,
+) -> Result:  # fmt: skip
+    """Simulate a piece on a network; the sender is the first that is placed.
 
     Parameters
     ----------
     strategy, size, n_receivers, n_chunks
         Same as in :func:`resharding_time`.
-    network, placement, overhead
+    network, placement, overhead, hashes
         Same as in :func:`commsim.scenario.read.scenario_of`.
     """
     schedule = resharding_schedule(strategy, n_receivers, n_chunks)
-    return solve(scenario_of(schedule, network, placement=placement, overhead=overhead), [size]).results[0].time
+    scenario = scenario_of(schedule, network, placement=placement, overhead=overhead, hashes=hashes)
+    return solve(scenario, [size]).results[0]
+
+
+def simulated_resharding(strategy: str, size: float, network: str | Network, n_receivers: int, **options: Any) -> float:
+    """Return the time of :func:`resharding_result`, s."""
+    return resharding_result(strategy, size, network, n_receivers, **options).time
 
 
 @dataclass(frozen=True, slots=True)

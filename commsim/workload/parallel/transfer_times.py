@@ -33,6 +33,7 @@ def transfer_rows(
     scale: Sequence[str] = (),
     overhead: float | str | None = None,
     software: str | None = None,
+    hashes: int | None = None,
 ) -> tuple[list[dict[str, Any]], tuple[Remark, ...]]:
     """Simulate a transfer in several ways.
 
@@ -46,7 +47,7 @@ def transfer_rows(
         Size of the whole tensor.
     ways : sequence of str
         Ways of :data:`commsim.workload.parallel.transfers.WAYS`.
-    placement, seed, fail, scale, overhead, software
+    placement, seed, fail, scale, overhead, software, hashes
         As in :func:`commsim.scenario.read.scenario_of`; the fixed time of a call of the software is added.
 
     Returns
@@ -67,11 +68,12 @@ def transfer_rows(
     rows, notes = [], dict.fromkeys(said)
     for way in ways:
         schedule = transfer_schedule(senders, receivers, way)
-        solution = solve(scenario_of(schedule, built, n_ranks=n, placement=where, seed=seed), [size])
+        solution = solve(scenario_of(schedule, built, n_ranks=n, placement=where, seed=seed, hashes=hashes), [size])
         notes.update(dict.fromkeys(solution.said))
-        time = solution.results[0].time
+        result = solution.results[0]
+        time = result.time
         rows.append({"way": way, "size_B": size, "time_s": time, "rate_Bps": size / time, "bound_s": bound,
-                     "messages": len(schedule.expand())})  # fmt: skip
+                     "messages": len(schedule.expand()), **result.spread_row()})  # fmt: skip
     return sorted(rows, key=lambda row: row["time_s"]), tuple(notes)
 
 

@@ -55,6 +55,7 @@ def training_step(
     engine: str = "flow",
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
+    hashes: int | None = None,
     overhead: float | str | None = None,
     software: str | None = None,
     ignore_memory: bool = False,
@@ -89,7 +90,7 @@ def training_step(
         Same as in :class:`commsim.workload.steps.step_setting.StepSetting`.
     placement : str
         Placement of the ranks.
-    seed, engine, fail, scale, overhead, software
+    seed, engine, fail, scale, hashes, overhead, software
         As in :func:`commsim.scenario.read.scenario_of`.
     ignore_memory : bool
         Whether a step is predicted that does not fit in the memory of the GPUs.
@@ -126,7 +127,9 @@ def training_step(
         factor=factor, sharding=sharding, recompute=recompute, frozen=frozen, overlap=overlap,
         ignore_memory=ignore_memory,
     )  # fmt: skip
-    traffic = traffic_on(built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale))
+    traffic = traffic_on(
+        built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale), hashes=hashes
+    )
     step = predict_step(setting, traffic)
     return replace(step, notes=(*told, *found, *said, *step.notes))
 
@@ -197,6 +200,7 @@ def traffic_on(
     engine: str = "flow",
     *,
     damaged: bool = False,
+    hashes: int | None = None,
 ) -> StepTraffic:
     """Return the times of collectives of so many ranks on a network.
 
@@ -206,7 +210,7 @@ def traffic_on(
         If the ranks do not fit.
     """
     where = load_placement(placement, network, n_ranks, seed)
-    return StepTraffic(network, where, seed, engine, damaged=damaged)
+    return StepTraffic(network, where, seed, engine, damaged=damaged, hashes=hashes)
 
 
 def network_for(gpu: Gpu, n_ranks: int) -> str:

@@ -20,7 +20,9 @@ from typing import Any
 
 from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
+from commsim.core.result import OverHashes
 from commsim.core.units import parse_time
+from commsim.workload.hash_ends import FASTEST, SLOWEST, ends_of
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .step_costs import StepCosts
@@ -49,6 +51,8 @@ class Step:
         What was assumed.
     costs : StepCosts, optional
         What the step was predicted from, for :meth:`job`.
+    hashes : OverHashes, optional
+        The step with each collective at the fastest and the slowest hash of its routes.
     """
 
     setting: StepSetting
@@ -59,6 +63,7 @@ class Step:
     hidden: dict[str, float]
     notes: tuple[Remark, ...] = ()
     costs: StepCosts | None = field(default=None, repr=False, compare=False)
+    hashes: OverHashes | None = None
 
     def job(self, name: str | None = None, *, gap: float | str = 0.0) -> PeriodicJob:
         """Return the step as a job to be placed: its GPUs, and the phases of the busiest link that leaves a machine.
@@ -103,10 +108,11 @@ class Step:
         asked = self.setting
         tokens = asked.global_batch * asked.sequence
         flops = asked.model.flops(asked.sequence) * tokens / asked.layout.n_ranks / self.time
+        drawn = {} if self.hashes is None else self.hashes.row()
         return {
             "model": asked.model.name, "gpu": asked.gpu.name, "ranks": asked.layout.n_ranks,
             **dataclasses.asdict(asked.layout), "micro_batches": asked.micro_batches, "precision": asked.precision,
-            "factor": asked.factor, "step_s": self.time, "compute_s": self.compute, "bubble_s": self.bubble,
+            "factor": asked.factor, "step_s": self.time, **drawn, "compute_s": self.compute, "bubble_s": self.bubble,
             **{f"exposed_{kind}_s": self.exposed[kind] for kind in KINDS},
             **{f"hidden_{kind}_s": self.hidden[kind] for kind in KINDS},
             "tokens_per_s_per_gpu": tokens / self.time / asked.layout.n_ranks,
@@ -142,4 +148,8 @@ def predict_step(setting: StepSetting, traffic: StepTraffic, *, by_kind: bool = 
     bubble = alone - compute
     hidden = {kind: max(0.0, sent - exposed[kind]) for kind, sent in costs.sent().items()} if by_kind else exposed
     bubble = bubble if bubble > ROUNDING * time else 0.0
-    return Step(setting, time, compute, bubble, exposed, hidden, costs.notes(), costs)
+    hashes = None
+    if traffic.n_drawn:
+        ends = [StepCosts(setting, traffic.at(which)).step(frozenset(kinds)) for which in (FASTEST, SLOWEST)]
+        hashes = ends_of(traffic.n_drawn, time, ends)
+    return Step(setting, time, compute, bubble, exposed, hidden, costs.notes(), costs, hashes)

@@ -6,6 +6,7 @@ collectives.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import Any
 
@@ -21,6 +22,7 @@ from commsim.scenario.read import scenario_of
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.solve import plan_of, solve
 from commsim.workload.cost_of import MESSAGE, SEND
+from commsim.workload.hash_ends import MEDIAN, Times
 
 from .parallel_sizes import Groups
 
@@ -43,10 +45,19 @@ class StepTraffic:
         Engine of :class:`commsim.scenario.scenario.Wish`.
     damaged : bool
         Whether cables failed or are slower, so that groups are not alike.
+    hashes : int, optional
+        Number of hashes of routes that are drawn where their times differ; a time is the median. Default: 8.
     """
 
     def __init__(
-        self, network: Network, placement: Placement, seed: int = 0, engine: str = "flow", *, damaged: bool = False
+        self,
+        network: Network,
+        placement: Placement,
+        seed: int = 0,
+        engine: str = "flow",
+        *,
+        damaged: bool = False,
+        hashes: int | None = None,
     ) -> None:
         self.network, self._nodes, self._seed, self._engine = network, placement.nodes, seed, engine
         self._machine = network.machine[placement.nodes]
@@ -54,7 +65,8 @@ class StepTraffic:
         self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
         self._damaged = damaged
         self._plans: dict[tuple[str, Groups], tuple[Scenario, Any]] = {}
-        self._known: dict[tuple[str, Groups, float], tuple[float, dict[int, float]]] = {}
+        self._known: dict[tuple[str, Groups, float], tuple[Times, dict[int, float]]] = {}
+        self._hashes, self._which, self._drawn = hashes, MEDIAN, set[int]()
         self._notes = Counter[str]()  # number of groups for which each was assumed
 
     def time(self, operation: str, groups: Groups, size: float) -> float:
@@ -74,7 +86,18 @@ class StepTraffic:
         InputError
             If a rank has no place on the network.
         """
-        return self._found(operation, groups, size)[0]
+        return self._found(operation, groups, size)[0][self._which]
+
+    @property
+    def n_drawn(self) -> int:
+        """Hashes of routes that were drawn for a collective whose times differ; 0 where none do so far."""
+        return max(self._drawn, default=0)
+
+    def at(self, which: int) -> StepTraffic:
+        """Return the same times, as :meth:`commsim.workload.cost_of.NetworkCosts.at`."""
+        other = copy.copy(self)
+        other._which = which
+        return other
 
     @property
     def notes(self) -> tuple[Remark, ...]:
@@ -94,9 +117,9 @@ class StepTraffic:
         """
         return self._found(operation, groups, size)[1]
 
-    def _found(self, operation: str, groups: Groups, size: float) -> tuple[float, dict[int, float]]:
+    def _found(self, operation: str, groups: Groups, size: float) -> tuple[Times, dict[int, float]]:
         if not groups or len(groups[0]) < 2 or size <= 0:
-            return 0.0, {}
+            return (0.0, 0.0, 0.0), {}
         highest = max(map(max, groups))
         if highest >= len(self._nodes):
             raise InputError(f"a step on {highest + 1} ranks needs as many GPUs, the network has {len(self._nodes)}")
@@ -128,7 +151,7 @@ class StepTraffic:
         order = sorted(range(len(groups)), key=lambda i: not near[i])
         return tuple(groups[i] for i in sorted(order[:MAX_GROUPS]))
 
-    def _solve(self, operation: str, groups: Groups, size: float) -> tuple[float, dict[int, float]]:
+    def _solve(self, operation: str, groups: Groups, size: float) -> tuple[Times, dict[int, float]]:
         key = (operation, groups)
         if key not in self._plans:
             scenario = self._scenario(operation, groups)
@@ -140,7 +163,11 @@ class StepTraffic:
         n_bytes = np.sum([result.link_bytes for result in solution.results], axis=0)
         used = np.flatnonzero(n_bytes)
         on_links = dict(zip(used.tolist(), n_bytes[used].tolist(), strict=True))
-        return max(result.time for result in solution.results), on_links
+        time = max(result.time for result in solution.results)
+        drawn = [result.hashes for result in solution.results if result.hashes is not None]
+        self._drawn |= {one.n for one in drawn}
+        ends = (max(one.fastest for one in drawn), max(one.slowest for one in drawn)) if drawn else (time, time)
+        return (time, min(time, ends[0]), max(time, ends[1])), on_links
 
     def _scenario(self, operation: str, groups: Groups) -> Scenario:
         sends = operation == SEND
@@ -152,5 +179,5 @@ class StepTraffic:
         return scenario_of(
             name, self.network, operation="broadcast" if sends else operation,
             n_ranks=len(members), placement=Placement(self._nodes[members]), seed=self._seed, engine=self._engine,
-            groups=several,
+            groups=several, hashes=self._hashes,
         )  # fmt: skip

@@ -41,7 +41,7 @@ def test_slower_links_make_a_run_slower_and_failed_ones_too(commsim):
         for flags in (
             (),
             ("--scale", "link:leaf0:*=0.25"),
-            ("--fail", "link:leaf0:spine0", "--fail", "link:leaf0:spine1"),
+            ("--fail", "link:leaf0:spine0", "--fail", "link:leaf0:spine1", "--fail", "link:leaf0:spine2"),
         )
     )
     assert whole < slow

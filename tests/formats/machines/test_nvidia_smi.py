@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import net_of
 from commsim.core.network import CPU, NIC, SWITCH
 from commsim.formats.machines.nvidia_smi import read_nvidia_smi
 from commsim.routing.routing import find_routes
@@ -300,3 +301,11 @@ def test_where_one_switch_joins_all_gpus_they_send_by_each_others_nics_unless_sa
     network = read(tmp_path, text)
     assert network.forwards[network.endpoints].all()
     assert not read(tmp_path, text, pxn=False).forwards[network.endpoints].any()
+
+
+@pytest.mark.parametrize(
+    ("device", "net"), [("rdmap79s0", "efa"), ("cxi0", "slingshot"), ("bnxt_re0", "roce"), ("mlx5_0", "")]
+)
+def test_the_names_of_nics_say_their_transport_where_it_is_certain(tmp_path, device, net):
+    text = "\tGPU0\tNIC0\nGPU0\t X \tPIX\nNIC0\tPIX\t X \n\nNIC Legend:\n\n  NIC0: " + device + "\n"
+    assert net_of(read(tmp_path, text).hardware) == net

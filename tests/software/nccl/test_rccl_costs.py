@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import commsim as cs
 from collectives import COLLECTIVES
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
@@ -84,3 +85,8 @@ def test_only_xgmi_and_nics_are_priced():
     ends = [(network.nodes[network.src[i]], network.nodes[network.dst[i]]) for i in np.flatnonzero(changed)]
     assert ends
     assert not any("pcie" in name for pair in ends for name in pair)
+
+
+def test_rccl_plans_an_mi308x_as_an_mi300x():
+    ours, known = (cs.predict("rccl_all_reduce", f"{name}@star:machines=2", "16MiB") for name in ("mi308x", "mi300x"))
+    assert ours.time == known.time

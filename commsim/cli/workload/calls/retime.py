@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.units import counted, format_size, format_time, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
+from commsim.report.rows.hash_columns import ends_of_hashes
 
 from ..message_flags import costs
 
@@ -41,14 +42,15 @@ def retimed(config: Config, period: float | None) -> Answer:
     seen = max((step.end - step.begin for step in steps), default=None)
     before = {} if seen is None else {"in the profile": f"{format_time(seen)} with {counted(traced.world, 'rank')}"}
     facts = {
-        "step": f"{format_time(step)} with {counted(whole.world, 'rank')}",
+        "step": f"{format_time(step)}{ends_of_hashes(found.hashes)} with {counted(whole.world, 'rank')}",
         **before,
         "computation": f"{format_time(waits.compute)} of rank {waits.rank}, which waits the longest",
         "exposed": f"{format_time(waits.exposed)}, of which {format_time(waits.late)} waiting for later ranks",
     }
     table = Table(COLUMNS, [_cells(row) for row in rows], f"exchanges of rank {waits.rank} in a step")
+    drawn = {} if found.hashes is None else found.hashes.row()
     more: dict[str, Any] = {
-        "step_s": step, "traced_step_s": seen, "n_ranks": whole.world, "traced_ranks": traced.world,
+        "step_s": step, **drawn, "traced_step_s": seen, "n_ranks": whole.world, "traced_ranks": traced.world,
         "rank": waits.rank, "compute_s": waits.compute, "exposed_comm_s": waits.exposed, "late_s": waits.late,
     }  # fmt: skip
     written = _write_files(config, found, time_of)

@@ -23,6 +23,7 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.remark import Remark
+from commsim.core.result import OverHashes, Result
 from commsim.core.schedule import SCRATCH
 from commsim.engine.flow import play
 from commsim.engine.flow_plan import Job, plan_flows
@@ -49,6 +50,8 @@ class Exchanged:
         Schedule that runs.
     delay : float, s
         Time from when a message has left until it has arrived.
+    hashes : OverHashes, optional
+        Hashes of routes of which the time is the median, where their times differ.
     """
 
     time: float
@@ -56,6 +59,7 @@ class Exchanged:
     use: NDArray[np.float64]
     collective: str
     delay: float = 0.0
+    hashes: OverHashes | None = None
 
 
 class NetworkTimes:
@@ -75,6 +79,8 @@ class NetworkTimes:
         Routing, in place of the network's own.
     framing : Framing, optional
         How messages are cut into packets.
+    hashes : int, optional
+        Number of hashes of routes that are drawn for a collective where their times differ. Default: 8.
     """
 
     def __init__(
@@ -85,9 +91,10 @@ class NetworkTimes:
         seed: int = 0,
         routing: str | None = None,
         framing: Framing | None = None,
+        hashes: int | None = None,
     ) -> None:
         self.network, self._nodes, self._named, self._seed = network, placement.nodes, algorithms, seed
-        self._routing, self._framing = routing, framing
+        self._routing, self._framing, self._hashes = routing, framing, hashes
         self._known: dict[tuple[str, float, tuple[tuple[int, ...], ...]], Exchanged] = {}
         self._plans: dict[tuple[str, tuple[Group, ...]], tuple[Any, Any]] = {}
         self._paces: dict[frozenset[tuple[Exchanged, int]], dict[Exchanged, float]] = {}
@@ -167,6 +174,7 @@ class NetworkTimes:
         if (operation, groups) not in self._plans:
             name = self._collective(operation)
             shared: dict[str, Any] = {"operation": operation, "seed": self._seed, "routing": self._routing}
+            shared["hashes"] = self._hashes
             if self._framing is not None:
                 shared["framing"] = self._framing
             if len(groups) == 1:
@@ -187,7 +195,7 @@ class NetworkTimes:
         sent = np.sum([one.link_bytes for one in results], axis=0)
         # groups of NCCL's own plans may share a link for less time than all of their bytes need on it
         time = max(time, float((sent / self.network.bandwidth).max()))
-        return self._exchanged(time, sent, results[0].collective)
+        return dataclasses.replace(self._exchanged(time, sent, results[0].collective), hashes=_slowest_group(results))
 
     def _exchanged(self, time: float, sent: NDArray[np.float64], collective: str, delay: float = 0.0) -> Exchanged:
         capacity = self.network.bandwidth * time
@@ -207,6 +215,14 @@ class NetworkTimes:
         if told and told not in self.told:
             self.told.append(told)
         return name
+
+
+def _slowest_group(results: Sequence[Result]) -> OverHashes | None:
+    """Return the ends of the time until all groups have ended, over hashes of routes."""
+    drawn = [one.hashes for one in results if one.hashes is not None]
+    if not drawn:
+        return None
+    return OverHashes(drawn[0].n, max(one.fastest for one in drawn), max(one.slowest for one in drawn))
 
 
 def max_min(uses: Sequence[NDArray[np.float64]], counts: Sequence[int] | None = None) -> list[float]:

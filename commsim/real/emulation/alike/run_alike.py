@@ -87,7 +87,13 @@ def run_alike(
         placement = load_placement(placement or PACKED, scenario.network, ranks, scenario.seed)
     placement.check(scenario.network, ranks)
     times = NetworkTimes(
-        scenario.network, placement, algorithms or {}, scenario.seed, scenario.routing, scenario.wish.framing
+        scenario.network,
+        placement,
+        algorithms or {},
+        scenario.seed,
+        scenario.routing,
+        scenario.wish.framing,
+        options.get("hashes"),
     )
     n_local = _ranks_of_a_machine(scenario.network, placement)
     from .host import Host
