@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Kind = TypeVar("Kind")
-__all__ = ["Kept"]
+__all__ = ["Kept", "once"]
 
 
 class Kept(Generic[Kind]):
@@ -48,3 +48,21 @@ class Kept(Generic[Kind]):
         """Forget all."""
         with self._lock:
             self._found.clear()
+
+
+def once(facts: dict[Hashable, Any], key: Hashable, find: Callable[[], Kind]) -> Kind:
+    """Return a fact of one object, which is found when it is first asked for.
+
+    Parameters
+    ----------
+    facts : dict
+        What was found, which goes with the object, and can be pickled with it.
+    key : hashable
+        Name of the fact.
+    find : callable
+        Function that finds it.
+    """
+    if key not in facts:
+        facts[key] = find()
+    found: Kind = facts[key]
+    return found

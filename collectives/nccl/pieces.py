@@ -85,15 +85,20 @@ def pieces_of(parts: Sequence[Part], n_places: int, by_place: int = 1) -> Pieces
     first = 0
     by_number: list[list[Loop]] = [[] for _ in range(max(part.n_loops for part in parts))]
     for channel, part in enumerate(parts):
+        full, last = (_sliced(*kind, largest, fine) for kind in ((part.chunk, part.slices),
+                                                                 (part.last_chunk, part.last_slices)))  # fmt: skip
         for number in range(part.n_loops):
-            last = number == part.n_loops - 1
-            n_slices = part.last_slices if last else part.slices
-            count = max(n_slices, round((part.last_chunk if last else part.chunk) / largest * fine))
-            bounds = [count * i // n_slices for i in range(n_slices + 1)]
-            slices = tuple((low, high - low) for low, high in itertools.pairwise(bounds))
+            count, slices = last if number == part.n_loops - 1 else full
             by_number[number].append(Loop(channel, first, count, slices))
             first += count * by_place
     return Pieces(first, tuple(map(tuple, by_number)))
+
+
+def _sliced(chunk: int, n_slices: int, largest: int, fine: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Return the schedule's chunks in a chunk of NCCL, of which the largest has `fine`, and the messages of these."""
+    count = max(n_slices, round(chunk / largest * fine))
+    bounds = [count * i // n_slices for i in range(n_slices + 1)]
+    return count, tuple((low, high - low) for low, high in itertools.pairwise(bounds))
 
 
 def runs(pieces: Pieces) -> list[tuple[tuple[Loop, ...], int]]:

@@ -12,6 +12,7 @@ from commsim.core.network_queries import partners
 from commsim.core.pinned_routes import PinnedRoutes, gathered
 from commsim.core.placement import Placement
 
+from .joined_routes import LEAST, JoinedRoutes, find_joined_routes, on_their_own
 from .routing import Routes, find_routes
 
 
@@ -57,6 +58,34 @@ def find_connection_routes(
     pinned = _as_routes(network, placement.routes)
     # Both kinds of rows one behind the other, and then in the order of the connections.
     return in_order((pinned, found), np.where(row < 0, len(placement.routes) + np.cumsum(row < 0) - 1, row))
+
+
+def find_shared_routes(
+    network: Network,
+    placement: Placement,
+    ends: NDArray[np.int32],
+    channel: NDArray[np.int64],
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+) -> JoinedRoutes:
+    """Find the route of each connection, in parts that many share where there are many and all paths are taken.
+
+    Parameters
+    ----------
+    network, placement, ends, channel, routing, seed
+        Same as in :func:`find_connection_routes`.
+
+    Raises
+    ------
+    RoutingError
+        If a connection is not pinned and its nodes have no path.
+    """
+    if len(ends) >= LEAST and placement.routes is None and (routing or network.routing) == "spray":
+        joined = find_joined_routes(network, *placement.nodes[ends].T)
+        if joined is not None:
+            return joined
+    return on_their_own(find_connection_routes(network, placement, ends, channel, routing=routing, seed=seed))
 
 
 def find_routes_around(

@@ -93,3 +93,19 @@ def test_a_size_with_the_same_loops_and_a_draw_with_the_same_routes_are_not_simu
     few_are_many(monkeypatch)
     plan.at(2**29).hashed_by(1000).paths.simulate(2**29, method="loops")
     assert len(TIMES) == 6  # the reference has no link that a hash changes
+
+
+def test_jobs_of_as_many_transfers_do_not_share_what_their_schedules_decide():
+    """A key is what decides a schedule, not how large it is; a draw of routes takes over the jobs themselves."""
+    plan = prepare("nccl_all_reduce:algorithm=ring,channels=2", load_network(FABRIC.format(3)), routing="ecmp")
+    paths = plan.at(16 * UNITS[True]).paths
+    few = paths._job_of(2)
+    mirrored = dataclasses.replace(few, schedule=dataclasses.replace(few.schedule, blocks=few.schedule.blocks[::-1]))
+    ours = paths._on(paths.network, few, paths.known.loops.key(2)).shared
+    theirs = paths._on(paths.network, mirrored, "mirrored").shared
+    assert mirrored.schedule.n_transfers == few.schedule.n_transfers
+    assert (ours.job, theirs.job) == (few, mirrored)
+    numbered = ours.numbered
+    again = paths.hashed_by(1000)
+    assert again._job_of(2) is few
+    assert again._on(paths.network, few, paths.known.loops.key(2)).shared.numbered is numbered

@@ -19,13 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.dependencies import connections
 from commsim.core.network import Network
+from commsim.core.pinned_routes import gathered
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_plan import Job
 from commsim.engine.results import not_negative, one_job_result
 from commsim.engine.ways.kept import PROOFS, digest_of
-from commsim.routing.pinned import find_connection_routes
-from commsim.routing.routing import Routes
+from commsim.routing.joined_routes import JoinedRoutes
+from commsim.routing.pinned import find_shared_routes
 
 # Part by which rates may differ and still be equal.
 SLACK = 1e-9
@@ -132,19 +133,20 @@ def carriers(schedule: Schedule) -> Carriers:
     )  # fmt: skip
 
 
-def full_link(network: Network, reference: Network, routes: Routes, cap: float) -> int:
+def full_link(network: Network, reference: Network, routes: JoinedRoutes, cap: float) -> int:
     """Return a link that may be in the way of connections with a rate each, which the reference does not have; or -1.
 
     Parameters
     ----------
     network, reference : Network
         The job's network, and the same with other rates.
-    routes : Routes
+    routes : JoinedRoutes
         Route of each connection.
     cap : float, bytes/s
         Most that a connection gets.
     """
-    load = np.bincount(routes.link, weights=cap * routes.share, minlength=network.n_links)
+    n_connections = len(routes.of if routes.pair is None else routes.pair)
+    load = routes.on_links(np.full(n_connections, cap), network.n_links)
     is_less = network.bandwidth < reference.bandwidth * (1 - SLACK)
     tight = is_less & (load > network.bandwidth * (1 + SLACK))
     if tight.any():
@@ -156,25 +158,50 @@ def full_link(network: Network, reference: Network, routes: Routes, cap: float) 
 
 
 def _through_ports(
-    network: Network, routes: Routes, cap: float, is_port: NDArray[np.bool_], wanted: NDArray[np.bool_], *, last: bool
-) -> NDArray[np.float64]:
-    """Return the most that some links carry if the first, or last, port of each connection is as fast as it is."""
-    n = len(routes.first) - 1
-    of_connection = np.repeat(np.arange(n), np.diff(routes.first))
-    at_port = np.flatnonzero(is_port[routes.link])[:: 1 if last else -1]
-    port, share = np.full(n, -1, np.int64), np.ones(n)
-    port[of_connection[at_port]] = routes.link[at_port]  # what is written last stays
-    share[of_connection[at_port]] = routes.share[at_port]
-    rows = np.flatnonzero(wanted[routes.link])
-    link, connection = routes.link[rows].astype(np.int64), of_connection[rows]
-    key = np.where(port[connection] < 0, network.n_links + connection, port[connection])  # without one, each is its own
-    pairs, of_pair = np.unique(key * network.n_links + link, return_inverse=True)
-    through, link = pairs // network.n_links, pairs % network.n_links
-    carried = np.bincount(of_pair, weights=cap * routes.share[rows], minlength=len(pairs))
-    part = np.zeros(len(pairs))
-    np.maximum.at(part, of_pair, routes.share[rows] / share[connection])
-    rate = np.append(network.bandwidth, np.inf)[np.minimum(through, network.n_links)] * part
-    return np.bincount(link, weights=np.minimum(carried, rate), minlength=network.n_links).astype(np.float64)
+    network: Network, routes: JoinedRoutes, cap: float, is_port: NDArray[np.bool_], wanted: NDArray[np.bool_], *,
+    last: bool,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the most that some links carry if the first, or last, port of each connection is as fast as it is.
+
+    Connections of one port that share a part of their routes are counted together, and then those that share a link.
+    """
+    parts, n_parts = routes.parts, len(routes.parts.first) - 1
+    row = np.repeat(np.arange(n_parts), np.diff(parts.first))
+    at_port = np.flatnonzero(is_port[parts.link])[:: 1 if last else -1]
+    port_of, share_of = np.full(n_parts, -1, np.int64), np.ones(n_parts)
+    port_of[row[at_port]] = parts.link[at_port]  # what is written last stays
+    share_of[row[at_port]] = parts.share[at_port]
+    through, share = np.full(len(routes.of), -1, np.int64), np.ones(len(routes.of))
+    for column in routes.of.T[:: -1 if last else 1]:
+        found = np.flatnonzero((through < 0) & (port_of[column] >= 0))
+        through[found], share[found] = port_of[column[found]], share_of[column[found]]
+    alone = np.flatnonzero(through < 0)
+    through[alone] = network.n_links + alone  # without one, each is its own
+    rate = routes.of_pairs(np.full(len(routes.of if routes.pair is None else routes.pair), cap))
+    is_wanted = np.bincount(row, wanted[parts.link], n_parts) > 0
+    pair, column = np.nonzero(is_wanted[routes.of])
+    of_part, (rates, most) = _grouped(through[pair] * n_parts + routes.of[pair, column], rate[pair], 1 / share[pair])
+    rows = np.flatnonzero(wanted[parts.link])
+    first = np.searchsorted(row[rows], np.arange(n_parts + 1))
+    group = np.repeat(np.arange(len(of_part)), np.diff(first)[of_part % n_parts])
+    rows = rows[gathered(first, np.arange(len(rows), dtype=np.int32), of_part % n_parts)[1]]
+    of_link, (carried, part) = _grouped(
+        of_part[group] // n_parts * network.n_links + parts.link[rows],
+        rates[group] * parts.share[rows], parts.share[rows] * most[group],
+    )  # fmt: skip
+    port, link = np.divmod(of_link, network.n_links)
+    limit = np.append(network.bandwidth, np.inf)[np.minimum(port, network.n_links)] * part
+    return np.bincount(link, weights=np.minimum(carried, limit), minlength=network.n_links).astype(np.float64)
+
+
+def _grouped(
+    key: NDArray[np.int64], added: NDArray[np.float64], largest: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return keys without repetition, and of each the sum of one column and the largest of the other."""
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    return key[first], (np.add.reduceat(added[order], first), np.maximum.reduceat(largest[order], first))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +210,7 @@ class Proof:
 
     Parameters
     ----------
-    routes : Routes
+    routes : JoinedRoutes
         Route of each connection.
     carriers : Carriers
         Connections.
@@ -191,7 +218,7 @@ class Proof:
         A link that may be in the way; -1 if there is none.
     """
 
-    routes: Routes
+    routes: JoinedRoutes
     carriers: Carriers
     full: int
 
@@ -213,8 +240,8 @@ def prove(
     found = carriers(job.schedule) if found is None else found
     job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
 
-    def examine() -> tuple[Routes, int]:
-        routes = find_connection_routes(network, job.placement, found.ends, found.channel, routing=routing, seed=seed)
+    def examine() -> tuple[JoinedRoutes, int]:
+        routes = find_shared_routes(network, job.placement, found.ends, found.channel, routing=routing, seed=seed)
         return routes, full_link(network, known.reference, routes, job.rate_cap)
 
     if job.placement.routes is not None:
@@ -292,7 +319,5 @@ def carried(
 ) -> tuple[NDArray[np.float64], float]:
     """Bytes of each link, and of all messages that use one; headers included."""
     on_wire = proof.carriers.on_wire(size / job.schedule.n_chunks, framing)
-    crosses = np.diff(proof.routes.first)
-    weights = np.repeat(on_wire, crosses) * proof.routes.share
-    of_links = np.bincount(proof.routes.link, weights=weights, minlength=network.n_links).astype(np.float64)
-    return of_links, float(on_wire[crosses > 0].sum())
+    of_links = proof.routes.on_links(on_wire, network.n_links)
+    return of_links, float(on_wire[proof.routes.crosses()].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,16 +95,28 @@ class ClosedFormPaths(FlowPaths):
             for key, found in [*self._plans.items()]:
                 if isinstance(found, JobConnections):
                     paths._plans[key] = found.hashed_by(seed)
+                elif isinstance(found, Job):
+                    paths._plans[key] = found
             if "proof" in self._plans:
                 paths._plans["carriers"] = self.proof.carriers
         return paths
 
-    def _on(self, network: Network, job: Job) -> FlowPaths:
-        """Return a job on one of the two networks; what its schedule alone decides is found once for both."""
+    def _on(self, network: Network, job: Job, decides: Hashable = "whole") -> FlowPaths:
+        """Return a job on one of the two networks; what its schedule alone decides is found once for both.
+
+        Parameters
+        ----------
+        network : Network
+            Network.
+        job : Job
+            Job: this one, or one of fewer loops.
+        decides : hashable
+            What decides the schedule among those of this job: the key of its loops.
+        """
         paths = FlowPaths(network, job, self.routing, self.seed)
         if job is self.job and "ring_phases" in vars(self):
             vars(paths)["ring_phases"] = self.ring_phases
-        key = f"connections of {job.schedule.n_transfers} transfers"
+        key = "connections", decides
         if key not in self._plans:
             few = job.schedule.n_transfers <= MAX_SHARED
             made = JobConnections(network, job, self.routing, self.seed) if few else None
@@ -126,12 +139,12 @@ class ClosedFormPaths(FlowPaths):
         assert loops is not None
         plain = network.curves is None and network.protocol is None and self.job.is_regular
         plain = plain and self.job.messages is None and self.job.network is None
-        routes = digest_of_routes(self.proof.routes, network) if plain else b""
+        routes = digest_of_routes(self.proof.routes.each(), network) if plain else b""
 
         def time(where: Network, n_loops: int, part: float) -> float:
             def simulate() -> float:
                 job = self._job_of(n_loops)
-                return self._on(where, job).simulate(part, starts=starts, framing=framing).time
+                return self._on(where, job, loops.key(n_loops)).simulate(part, starts=starts, framing=framing).time
 
             if not plain:
                 return simulate()
@@ -148,7 +161,7 @@ class ClosedFormPaths(FlowPaths):
     def _job_of(self, n_loops: int) -> Job:
         """Return the job of so many loops, of which there is one for all networks and draws."""
         assert self.known.loops is not None
-        key = f"job of {n_loops} loops"
+        key = "job", self.known.loops.key(n_loops)
         if key not in self._plans:
             self._plans[key] = self.known.loops.build(n_loops)
         job: Job = self._plans[key]

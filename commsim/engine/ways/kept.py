@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.kept import Kept
+from commsim.routing.joined_routes import JoinedRoutes
 from commsim.routing.routing import Routes
 
 # Times, 100 bytes each; proofs, a few megabytes each for a thousand GPUs; and digests of networks.
@@ -28,13 +29,8 @@ _DIGESTS: Kept[tuple[Network, bytes]] = Kept(MANY_DIGESTS)
 __all__ = ["PROOFS", "TIMES", "digest_of", "digest_of_routes"]
 
 
-def _is_short(proof: tuple[Routes, int]) -> bool:
-    routes = proof[0]
-    return routes.link.nbytes + routes.share.nbytes + routes.first.nbytes + routes.latency.nbytes <= LONG
-
-
 # Routes of connections with a link that may be in their way.
-PROOFS: Kept[tuple[Routes, int]] = Kept(MANY_PROOFS, _is_short)
+PROOFS: Kept[tuple[JoinedRoutes, int]] = Kept(MANY_PROOFS, lambda proof: proof[0].n_bytes <= LONG)
 
 
 def digest_of(*values: Network | NDArray[Any]) -> bytes:

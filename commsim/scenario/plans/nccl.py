@@ -17,6 +17,7 @@ from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
+from commsim.kept import once
 from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.asked import Asked, Built, laid_out
@@ -56,7 +57,8 @@ class NcclPlan(Plan):
         key = tuple(parameters.items())
         if key not in self._at:
             schedule = launch.build(self.schedule.n_ranks, **parameters)
-            placement = launch.placed(schedule, parameters)
+            where = "placed", schedule.n_helpers, parameters.get("algorithm")
+            placement = once(launch._facts, where, lambda: launch.placed(schedule, parameters))
             costs, framing = launch.costs(size, parameters), launch.framing(parameters)
             job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
             links, before = self.network, 0.0 if costs is None else costs.launch
@@ -89,7 +91,7 @@ class NcclPlan(Plan):
         site : Site, optional
             What is known beside that. Default: what the network says.
         """
-        launch = dataclasses.replace(self.launch, setting=setting, given_site=site, _cells={})
+        launch = dataclasses.replace(self.launch, setting=setting, given_site=site, _facts={})
         return dataclasses.replace(self, launch=launch, _at={})
 
     @property
@@ -139,9 +141,8 @@ class NcclPlan(Plan):
         launch = self.launch
         if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
             return []
-        if "ranges" not in self._at:
-            self._at["ranges"] = len(ranges(launch.setting, launch.operation))
-        if not sizes or self._at["ranges"] <= MAX_NAMED:
+        setting = launch.setting
+        if not sizes or once(launch._facts, "ranges", lambda: len(ranges(setting, launch.operation))) <= MAX_NAMED:
             return []
         found = [(format_size(size), launch.parameters(size)) for size in sizes]
         told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
@@ -153,9 +154,7 @@ class NcclPlan(Plan):
 
     def checked(self, result: Result) -> Result:
         """Check a result against cuts; in-switch reduction of NVLink SHARP has smaller ones than rings have."""
-        if "floor" not in self._at:
-            self._at["floor"] = floor_of(self), floor_of(self, anywhere=True)
-        rings, switches = self._at["floor"]
+        rings, switches = once(self.launch._facts, "floor", lambda: (floor_of(self), floor_of(self, anywhere=True)))
         helpers = 0 < result.size < float("inf") and self.at(result.size).schedule.n_helpers
         (switches if helpers else rings).check(result)
         return result

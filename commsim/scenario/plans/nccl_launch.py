@@ -25,6 +25,7 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import counted, format_size
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways.closed_form_proof import Loops
+from commsim.kept import once
 from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.good_parameters import by_rails, count_rails
 from commsim.scenario.plans.nccl_files import Decided
@@ -97,7 +98,7 @@ class NcclLaunch:
     rings: Mapping[str, Any] = field(default_factory=dict)
     sharp: SharpPlacement | None = None
     given_site: Site | None = None
-    _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
+    _facts: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def rccl(self) -> RcclCosts | None:
@@ -137,16 +138,15 @@ class NcclLaunch:
 
     def _cell(self, size: float, given: Mapping[str, Any]) -> Cell:
         """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
-        assert self.setting is not None
-        table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
+        setting = self.setting
+        assert setting is not None
+        table = once(self._facts, "cells", lambda: cells(setting, self.operation))
         algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
         usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
         left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
-        best = fastest(self.setting, self.operation, filter(self._can, left), int(size))
-        if best is not None:
-            return best
         # What the user forces is launched even where NCCL would not take it by itself.
-        return Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
+        forced = Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
+        return fastest(setting, self.operation, filter(self._can, left), int(size)) or forced
 
     def _can(self, cell: Cell) -> bool:
         """Whether the schedule of a cell can be built here."""

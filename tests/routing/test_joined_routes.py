@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+from commsim.core.network import GPU, HOST
+from commsim.engine.ways.kept import PROOFS
+from commsim.routing import pinned
+from commsim.routing.joined_routes import find_joined_routes
+from commsim.routing.routing import find_routes
+from commsim.scenario.build import prepare
+from commsim.scenario.inputs import load_network
+
+FABRICS = [
+    "dgx-h100@leaf_spine:machines=8,n_leaves=4,n_spines=4,uplinks_per_spine=2",
+    "dgx-h100@leaf_spine:machines=6,n_leaves=3,n_spines=3,uplinks_per_spine=1",
+    "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=3", "fat_tree:k=4",
+]  # fmt: skip
+
+
+def pairs_of(network):
+    ends = np.flatnonzero(np.isin(network.kind, (GPU if (network.kind == GPU).any() else HOST,)))
+    src, dst = (axis.ravel().astype(np.int32) for axis in np.meshgrid(ends, ends))
+    return np.tile(src, 2), np.tile(dst, 2)  # two channels
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_parts_make_the_routes_that_a_search_finds(fabric):
+    network = load_network(fabric)
+    src, dst = pairs_of(network)
+    joined = find_joined_routes(network, src, dst)
+    assert joined is not None
+    assert len(joined.of) == len(src) // 2
+    found, wanted = joined.each(), find_routes(network, src, dst, routing="spray")
+    assert (found.first == wanted.first).all()
+    for one, other in zip(found.first[:-1].tolist(), found.first[1:].tolist(), strict=True):
+        ours, theirs = (np.argsort(routes.link[one:other], kind="stable") for routes in (found, wanted))
+        assert (found.link[one:other][ours] == wanted.link[one:other][theirs]).all()
+        assert found.share[one:other][ours] == pytest.approx(wanted.share[one:other][theirs], rel=1e-15)
+    assert found.latency == pytest.approx(wanted.latency, rel=1e-14)
+    assert (joined.crosses() == (np.diff(wanted.first) > 0)).all()
+    weights = np.random.default_rng(1).integers(1, 1000, len(src)).astype(np.float64)
+    carried = np.bincount(wanted.link, np.repeat(weights, np.diff(wanted.first)) * wanted.share, network.n_links)
+    assert joined.on_links(weights, network.n_links) == pytest.approx(carried, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "fabric", ["rail_optimized:machines=4,preset=dgx-h100", "hgx-h100@fat_tree:machines=2,k=4", "torus:dims=4x4"]
+)
+def test_without_one_nearest_port_of_each_node_there_are_no_parts(fabric):
+    network = load_network(fabric)
+    assert find_joined_routes(network, *pairs_of(network)) is None
+
+
+@pytest.mark.parametrize("fabric", FABRICS[:2])
+def test_an_all_to_all_takes_what_it_takes_with_a_route_for_each_connection(fabric, monkeypatch):
+    network = load_network(fabric)
+    found = []
+    for least in (1, 2**40):
+        monkeypatch.setattr(pinned, "LEAST", least)
+        PROOFS.clear()
+        plan = prepare("nccl_all_to_all", network)
+        paths = plan.at(2**28).paths
+        assert (paths.proof.routes.pair is not None) == (least == 1)
+        found.append((paths.proof.full, paths.simulate(2**28, framing=paths.known.framing)))
+    (full, ours), (wanted, theirs) = found
+    assert full == wanted
+    assert ours.time == theirs.time
+    assert ours.link_bytes == pytest.approx(theirs.link_bytes, rel=1e-14)
