@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from commsim.core.errors import InputError
+from commsim.prediction.checks import checked, checked_all
+from commsim.prediction.given import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
+from commsim.prediction.network_builder import NetworkBuilder
+from commsim.prediction.networkx_graphs import from_networkx, to_networkx
+from commsim.prediction.options import RankedOptions, ScenarioOptions, takes, unknown_option
+from commsim.prediction.read import scenario_of
+from commsim.prediction.scenario import Scenario
+from commsim.prediction.solve import Solution
+from commsim.prediction.solve import solve as solve_scenario
+from commsim.ranking.rank_algorithms import Ranking
+from commsim.ranking.rank_algorithms import rank as rank_scenario
 from commsim.report.predicted import Predicted
-from commsim.scenario.checks import checked, checked_all
-from commsim.scenario.given import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
-from commsim.scenario.network_builder import NetworkBuilder
-from commsim.scenario.networkx_graphs import from_networkx, to_networkx
-from commsim.scenario.options import RankedOptions, ScenarioOptions, takes, unknown_option
-from commsim.scenario.ranking import Ranking
-from commsim.scenario.ranking import rank as rank_scenario
-from commsim.scenario.read import scenario_of
-from commsim.scenario.scenario import Scenario
-from commsim.scenario.solve import Solution
-from commsim.scenario.solve import solve as solve_scenario
 
 __all__ = ["NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx"]
 
@@ -41,7 +41,7 @@ def predict(
     size : float, bytes, or str
         Size of the operation as nccl-tests counts it, such as ``64MiB``.
     **options
-        Keywords of :class:`commsim.scenario.options.ScenarioOptions`.
+        Keywords of :class:`commsim.prediction.options.ScenarioOptions`.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def rank(
     synthesized : bool
         Whether the schedules that :func:`commsim.synthesize` makes are ranked too.
     **options
-        Keywords of :class:`commsim.scenario.options.RankedOptions`.
+        Keywords of :class:`commsim.prediction.options.RankedOptions`.
 
     Raises
     ------

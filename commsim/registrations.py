@@ -8,7 +8,7 @@ from commsim.core.registry import offer
 
 
 def _html(value: object) -> str:
-    from commsim.report.notebook import html_of
+    from commsim.pages.notebook import html_of
 
     return html_of(value)
 
@@ -32,20 +32,20 @@ def _nvidia_smi() -> Any:
 
 
 def _nccl_graphs(path: str, gpu: str) -> Any:
-    from commsim.formats.nccl_plans import read_nccl_graphs
+    from commsim.nccl.tuner_and_graph_files import read_nccl_graphs
 
     return read_nccl_graphs(path, gpu)
 
 
 def _nccl_tuner(path: str) -> Any:
-    from commsim.formats.nccl_plans import read_tuner
+    from commsim.nccl.tuner_and_graph_files import read_tuner
 
     return read_tuner(path)
 
 
 def _network_of_table(tree: Any, path: Any) -> Any:
-    from commsim.files.fields import Fields
-    from commsim.scenario.inputs import read_topology
+    from commsim.core.files.fields import Fields
+    from commsim.prediction.inputs import read_topology
 
     top = Fields(tree, path)
     top.only("topology", "hosts")  # the hosts of a cluster say how many GPUs are free, which no network does
@@ -53,7 +53,7 @@ def _network_of_table(tree: Any, path: Any) -> Any:
 
 
 def _synthesized(scenario: Any) -> Any:
-    from commsim.synthesis.ready import plan_synthesized
+    from commsim.ranking.synthesis.ready import plan_synthesized
 
     return plan_synthesized(scenario)
 

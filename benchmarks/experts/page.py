@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from benchmarks.experts.answers import Answer
-from commsim.software.experts.kernels import Kernel, known_kernels
+from commsim.experts.kernels import Kernel, known_kernels
 
 Groups = Callable[..., Iterable[tuple[str, list[Answer]]]]
 HEAD = """# Expert parallelism: predictions against public tables

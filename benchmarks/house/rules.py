@@ -22,8 +22,8 @@ PLAIN_DECORATORS = {
     "True",
     "overload",
 }
-# Names that are looked up in modules: the verbs of a module of the command line, what the root package registers.
-ENTERED = ("COMMANDS", "register_services")
+# Names that are looked up in modules: verbs, what an extension needs, what the root package registers.
+ENTERED = ("COMMANDS", "NEEDS", "register_services")
 MAX_IN_FOLDER, MAX_SAME_NAME, MAX_LINES, MAX_ARGUMENTS = 25, 2, 350, 8
 _PARAMETERS = re.compile(r"Parameters\n-{4,}\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", re.DOTALL)
 
@@ -47,12 +47,12 @@ def unused_modules(files: Iterable[Source]) -> list[str]:
     """List the modules that neither a command, a registry nor the public interface reaches through imports.
 
     A module is reached when a reached one imports it or has its dotted name in a string, and when it lies in a package
-    that a registry loads whole. Commands are all modules of ``commsim.cli``.
+    that a registry loads whole. Commands are all modules of a package ``cli``.
     """
     of_module = {one.module: one for one in files}
     uses = {name: _names(one) & of_module.keys() for name, one in of_module.items()}
     reached: set[str] = set()
-    waiting = [m for m in of_module if m in ("commsim", "commsim.__main__") or m.startswith("commsim.cli")]
+    waiting = [m for m in of_module if m in ("commsim", "commsim.__main__") or "cli" in m.split(".")[1:3]]
     while waiting:
         name = waiting.pop()
         if name in reached:

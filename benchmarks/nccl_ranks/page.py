@@ -17,9 +17,9 @@ from benchmarks.nccl_ranks.own_search import differing_channels
 from benchmarks.nccl_ranks.what_nccl_said import BY_RANK
 from collectives.nccl.call import Call
 from collectives.nccl.rules import split
-from commsim.scenario import prepare
-from commsim.software.nccl.choice import cells, fastest
-from commsim.software.nccl.search import Channels, Setting
+from commsim.nccl.choice import cells, fastest
+from commsim.nccl.search import Channels, Setting
+from commsim.prediction.build import prepare
 
 PAGE = Path(__file__).parents[2] / "docs" / "nccl_real.md"
 VERSION = (2, 28)

@@ -27,9 +27,9 @@ from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.rows import PEERS, Row, by_kind, group, median_of, ratios, rows_of, summary, usable
 from benchmarks.nccl_tables.ways import print_compared
 from commsim.core.errors import InputError
-from commsim.files.whole_files import write_json
+from commsim.core.files.whole_files import write_json
+from commsim.nccl.gpu_costs import costs
 from commsim.report.terminal import print_table
-from commsim.software.nccl.gpu_costs import costs
 
 PAGE_HEAD = """# NCCL: predictions against public tables
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.processes import machine_kind
 from benchmarks.scale.page import markdown
-from commsim.files.whole_files import replacing
+from commsim.core.files.whole_files import replacing
 
 from .works import WORKS
 

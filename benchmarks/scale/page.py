@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.processes import machine_kind
-from commsim.files.whole_files import replacing
+from commsim.core.files.whole_files import replacing
 
 from .works import FULL_TRANSFERS
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from commsim.files.whole_files import read_tree
+from commsim.core.files.whole_files import read_tree
 from commsim.sweep import run_sweep
 from commsim.sweep.config import read_config
 from commsim.sweep.executors import open_pool

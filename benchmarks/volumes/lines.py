@@ -140,7 +140,7 @@ def _files() -> set[str]:
 
 def _ran(words: list[str]) -> str:
     out, err = io.StringIO(), io.StringIO()
-    from commsim.limits import EXPECTED
+    from commsim.core.limits import EXPECTED
 
     EXPECTED.clear()
     try:

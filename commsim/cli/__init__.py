@@ -66,8 +66,47 @@ GROUPS: dict[str, dict[str, str]] = {
 VERBS = {verb: what for verbs in GROUPS.values() for verb, what in verbs.items()}
 # Verbs that are understood, but not listed.
 UNLISTED = {"convert": "convert networks, schedules and workloads from and to the files of other tools"}
-# Modules of verbs that share one with another verb.
-MODULES = {"plot": "report", "validate": "calibrate", "nccl": "nccl_choices"}
+# Modules of verbs that are not in a module of their name beside this one; each brings some words of its verb.
+MODULES: dict[str, tuple[str, ...]] = {
+    "nccl": ("commsim.nccl.cli.nccl_choices",),
+    "traffic": ("commsim.traffic.cli.traffic",),
+    "advise": ("commsim.ranking.cli.advise",),
+    "bound": ("commsim.ranking.cli.bound",),
+    "synthesize": ("commsim.ranking.cli.synthesize",),
+    "calibrate": ("commsim.real.cli.calibrate",),
+    "validate": ("commsim.real.cli.calibrate",),
+    "testbed": ("commsim.real.cli.testbed",),
+    "compare": ("commsim.real.cli.compare",),
+    "fit": ("commsim.real.cli.fit",),
+    "emulate": ("commsim.emulation.cli",),
+    "reproduce": ("commsim.papers.cli.reproduce",),
+    "switch": (
+        "commsim.switches.cli",
+        "commsim.live.cli",
+    ),
+    "workload": (
+        "commsim.training.cli",
+        "commsim.papers.cli.systems",
+        "commsim.profiles.cli",
+        "commsim.formats.cli.import_export",
+    ),
+    "place": ("commsim.placement.cli",),
+    "cluster": ("commsim.placement.cli.cluster",),
+    "sweep": ("commsim.sweep.cli",),
+    "report": ("commsim.pages.cli.report",),
+    "plot": ("commsim.pages.cli.report",),
+    "diff": ("commsim.pages.cli.diff",),
+    "trace": ("commsim.pages.cli.trace",),
+    "topo": (
+        "commsim.cli.topo",
+        "commsim.formats.cli.import_export",
+    ),
+    "schedule": (
+        "commsim.cli.schedule",
+        "commsim.formats.cli.import_export",
+    ),
+    "convert": ("commsim.formats.cli.convert",),
+}
 # Verbs of which some words are old names.
 WITH_OLD_WORDS = ("advise", "report")
 
@@ -89,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_what_is_closed()
     may_run = None
     if argv and argv[0].startswith("--only-code="):
-        from commsim.core.own_files import read_only_code
+        from commsim.core.files.own_files import read_only_code
 
         may_run, argv = read_only_code(argv[0]), argv[1:]
     if argv[:1] == ["help"]:
@@ -173,7 +212,7 @@ def _check_answers(config: Flags) -> None:
         if path and isinstance(path, str) and path != "-":
             from pathlib import Path
 
-            from commsim.files.whole_files import check_writable
+            from commsim.core.files.whole_files import check_writable
 
             check_writable(Path(path))
     from .flags import WRITTEN
@@ -184,6 +223,14 @@ def _check_answers(config: Flags) -> None:
         check_outputs(config)
 
 
+def commands_of(verb: str) -> dict[str, Verb]:
+    """Return the commands of a verb by its words, from every module that brings some."""
+    commands: dict[str, Verb] = {}
+    for module in MODULES.get(verb, (f"commsim.cli.{verb}",)):
+        commands |= importlib.import_module(module).COMMANDS
+    return {name: one for name, one in commands.items() if name.split()[0] == verb}
+
+
 def parser_of(verb: str) -> tuple[Parser, list[str]]:
     """Return the parser of a verb.
 
@@ -192,9 +239,8 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
     Parser, list of str
         Where one of its verbs is meant if none is named: that one, and all of them; otherwise empty.
     """
-    module = importlib.import_module(f"commsim.cli.{MODULES.get(verb, verb)}")
     parser = Parser(prog=f"commsim {verb}", description=sentence((VERBS | UNLISTED)[verb]))
-    commands: dict[str, Verb] = {name: one for name, one in module.COMMANDS.items() if name.split()[0] == verb}
+    commands = commands_of(verb)
     if verb in commands:
         _add(parser, commands[verb])
         return parser, []

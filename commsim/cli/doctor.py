@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from commsim.prediction import self_check
 from commsim.report.answer import Answer, Table
-from commsim.scenario import self_check
 
 from .flags import Verb, WithJson, switched
 

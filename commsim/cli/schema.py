@@ -33,7 +33,7 @@ def run(config: Config) -> Answer:
     known = schemas()
     verb = " ".join(config.verb)
     if verb == SERVICE:
-        from .place.serve import require_extra
+        from commsim.placement.cli.serve import require_extra
 
         require_extra()
         from commsim.placement.service.models import schemas as of_service

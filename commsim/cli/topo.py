@@ -15,7 +15,6 @@ from commsim.core.remark import as_remarks
 from commsim.core.units import counted, format_bandwidth, format_time
 from commsim.report.answer import Answer, Facts, Lines, Table, comments, remarks
 
-from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
@@ -73,12 +72,6 @@ class SaveConfig(Faults, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .toml, .json or .npz")
 
 
-class ExportConfig(Writing, OneConfig):
-    """All flags of ``commsim topo export``."""
-
-    output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
-
-
 def _effective(topology: str) -> str:
     """Describe that rates of a preset are below those as sold, unless these are asked for."""
     from topologies.presets import has_effective_rates
@@ -122,11 +115,11 @@ def show(config: ShowConfig) -> Answer:
         check_drawable(config.draw)
     elif given := config.given("load", "collapse"):
         raise InputError(f"{given[0]} changes nothing without --draw FILE")
+    from commsim.core.files.result_file import read_result
     from commsim.core.network_queries import link_names, locality_levels
-    from commsim.files.result_file import read_result
+    from commsim.prediction.inputs import load_network
     from commsim.routing.bisection import HALVES, bisection_bandwidth
     from commsim.routing.cable_counts import count_cables
-    from commsim.scenario.inputs import load_network
 
     whole = load_network(config.topology)
     network, notes = with_faults(whole, config)
@@ -236,7 +229,7 @@ def _joined(network: Network, rate: float) -> str:
 
 def _measured(network: Network) -> NetworkMetrics:
     """Measure a network; of a large one, give back the memory that building and measuring it have freed."""
-    from commsim.limits import give_back_memory
+    from commsim.core.limits import give_back_memory
     from commsim.routing.network_metrics import measure
 
     metrics = measure(network)
@@ -247,8 +240,8 @@ def _measured(network: Network) -> NetworkMetrics:
 
 def save_network(config: SaveConfig) -> Answer:
     """Write the network to a file."""
-    from commsim.files.store import save
-    from commsim.scenario.inputs import load_network
+    from commsim.core.files.store import save
+    from commsim.prediction.inputs import load_network
 
     network, notes = with_faults(load_network(config.topology), config)
     save(network, config.output)
@@ -278,11 +271,11 @@ def _kind_of(n: int, kind: str) -> str:
 def check(config: CheckConfig) -> Answer:
     """Read the network, refuse it if endpoints are cut off, and return its bounds."""
     from commsim.core.network import PLURALS
+    from commsim.prediction.inputs import load_network
+    from commsim.ranking.synthesis import lower_bound
+    from commsim.ranking.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
     from commsim.routing.bisection import bisection_bandwidth
     from commsim.routing.network_metrics import unusual
-    from commsim.scenario.inputs import load_network
-    from commsim.synthesis import lower_bound
-    from commsim.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
 
     network = load_network(config.topology)
     metrics = _measured(network)
@@ -321,18 +314,7 @@ COMMANDS = {
     ),
     "topo check": Verb(CheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"),
     "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),
-    "topo import": Verb(
-        ImportConfig,
-        lambda config: convert_file(config, config.source, config.output),
-        "read an ASTRA-sim, GraphML, ns-3, SimAI or NCCL file, and write a commsim network",
-    ),
-    "topo export": Verb(
-        ExportConfig,
-        lambda config: convert_file(config, config.topology, config.output),
-        "write a file in the format of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
-    ),
     "topo presets": Verb(
         PresetsConfig, presets, "list commercial machines and networks, or show one: rates and their sources"
     ),
-    "topo formats": Verb(Flags, lambda _: formats("network"), "list the formats of other tools"),
 }

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
+from .files.own_files import resolve
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
 from .network_queries import locality_levels, numbered
-from .own_files import resolve
 from .pinned_routes import PinnedRoutes
 from .registry import Registry, service
 from .spec import is_own_file

@@ -10,8 +10,8 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import Result
+from commsim.prediction.solve import Solution
 from commsim.report.title_of_network import software_costs
-from commsim.scenario.solve import Solution
 
 NO_SCENARIO = "a result that was read or pickled has no timeline; predict it again"
 
@@ -106,8 +106,8 @@ class Predicted(Result):
         InputError
             If matplotlib is not installed, or the engine knows no single transfers.
         """
-        from commsim.report.pictures.paint import require_matplotlib
-        from commsim.report.plots.plot_ranks import plot_ranks
+        from commsim.pages.pictures.paint import require_matplotlib
+        from commsim.pages.plots.plot_ranks import plot_ranks
 
         require_matplotlib("plots need", "")
         transfers, (start, sent, _) = self._traced()
@@ -117,7 +117,7 @@ class Predicted(Result):
         """Return the transfers in program order, and their times: simulated again as the scenario says."""
         if self.solution is None:
             raise InputError(NO_SCENARIO)
-        from commsim.report.repeated_runs import repeated
+        from commsim.pages.repeated_runs import repeated
 
         run = repeated(self.solution, self)
         return run.prepared.schedule.expand(), (run.trace.start, run.trace.sent, run.trace.done)

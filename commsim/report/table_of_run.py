@@ -14,17 +14,17 @@ from commsim.core.operations import OPERATIONS, meaning_of_size
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
+from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.report.rows.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
+from commsim.report.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
 from commsim.report.title_of_network import costs_in_title, software_costs, spreading_in_title
-from commsim.scenario.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.core.result import Result
     from commsim.core.schedule import Schedule
-    from commsim.engine.packet.transports.spraying import Spraying
-    from commsim.scenario.solve import Solution
+    from commsim.packets.transports.spraying import Spraying
+    from commsim.prediction.solve import Solution
 
 # Links that a verbose table lists.
 MAX_LINKS = 10
@@ -172,7 +172,7 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     results, plan = solution.results, solution.plan
     engines = "/".join(dict.fromkeys(r.engine for r in results))
     if engines == "packet":
-        from commsim.scenario.packet_options import told_transport
+        from commsim.packets.packet_options import told_transport
 
         engines = f"{engines}, {told_transport(solution.scenario.wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
@@ -225,7 +225,7 @@ def parts_of(
             parts += [Lines((f"# {limits}",))] if limits else []
         parts += [Lines(met_by_packets(result)) for result in results if result.engine == "packet"]
         if engines.startswith("packet"):
-            from commsim.scenario.packet_options import told_queues
+            from commsim.packets.packet_options import told_queues
 
             marked = any(result.counters.get("marks", 0) for result in results)
             queues = told_queues(wish.transport, plan.network, marked=marked)
@@ -260,7 +260,7 @@ def unmet(results: Sequence[Result], transport: Spraying | None) -> list[str]:
     transport : Spraying, optional
         How packets were sent.
     """
-    from commsim.scenario.packet_options import name_of
+    from commsim.packets.packet_options import name_of
 
     name = name_of(transport)
     if transport is None or not transport.on_path or transport.window is not None or name not in ("dctcp", "dcqcn"):

@@ -5,4 +5,12 @@
 
 from .run import Progress, run_sweep
 
+# Other extensions that this one imports.
+NEEDS: tuple[str, ...] = (
+    "packets",
+    "profiles",
+    "ranking",
+    "training",
+)
+
 __all__ = ["Progress", "run_sweep"]

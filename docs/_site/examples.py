@@ -42,7 +42,7 @@ def matches(expected: str, printed: str) -> bool:
 def run(command: str) -> tuple[int, str]:
     """Run a command of commsim in this process; its exit code, and what it printed, or why it refused."""
     from commsim.cli import main
-    from commsim.scenario.systems import every_collective
+    from commsim.packets.aggregated.systems import every_collective
 
     verb, *words = shlex.split(command.replace("\\\n", " "), comments=True)
     if verb != "commsim":

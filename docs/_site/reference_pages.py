@@ -13,7 +13,7 @@ from typing import Any
 GENERATED = "_generated"
 WRITTEN_BY_HAND = ("index", "tutorial", "limits", "validation", "changes")
 PACKAGES = ("commsim", "collectives", "topologies", "switch_model")
-MADE_OF_VERBS = ("commsim.cli",)  # the page of verbs says what users see of them
+OF_VERBS = "cli"  # the page of verbs says what users see of them
 INNER = ("_kernel", "kernels", "__main__")
 
 
@@ -76,7 +76,7 @@ def _registries() -> Iterator[tuple[str, Any]]:
 
     found: dict[int, tuple[str, str, Any]] = {}
     for name in _modules(PACKAGES):
-        if not name.endswith("__main__") and not name.startswith("commsim.cli"):
+        if not name.endswith("__main__") and OF_VERBS not in name.split("."):
             for value in vars(importlib.import_module(name)).values():
                 if isinstance(value, Registry):
                     home = ".".join(name.split(".")[:2])
@@ -116,7 +116,7 @@ def rooms() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in _modules(PACKAGES):
         parts = name.split(".")
-        if name.startswith(MADE_OF_VERBS) or any(part.startswith("_") or part.endswith(INNER) for part in parts):
+        if OF_VERBS in parts or any(part.startswith("_") or part.endswith(INNER) for part in parts):
             continue
         room = parts[0] if parts[0] != "commsim" or len(parts) == 1 else ".".join(parts[:2])
         if parts[0] == "commsim" and len(parts) == 2 and not hasattr(importlib.import_module(name), "__path__"):

@@ -85,8 +85,8 @@ def test_ranks_and_topology_have_one_name_in_all_verbs(commsim, words, flag):
         (["run", "--help"], {"numba"}),
         (
             ["run", "--topology", "fat_tree:k=4", "--collective", "ring_all_reduce"],
-            {"commsim.files.store", "commsim.core.checking.check", "collectives.dense.torus", "topologies.torus",
-             "commsim.cli.report", "rich", "scipy.optimize", "tomllib"},
+            {"commsim.core.files.store", "commsim.core.checking.check", "collectives.dense.torus", "topologies.torus",
+             "commsim.pages.cli.report", "rich", "scipy.optimize", "tomllib"},
         ),
     ],
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """What verbs write with ``--json`` is what the shipped JSON Schemas say."""
 
 import csv
-import importlib
 import io
 import json
 from pathlib import Path
@@ -10,7 +9,7 @@ import jsonschema
 import pytest
 
 from benchmarks.house import schemas
-from commsim.cli import MODULES, VERBS
+from commsim.cli import VERBS, commands_of
 from commsim.cli import schema as verb
 
 EXAMPLES = schemas.description()["examples"]
@@ -65,7 +64,7 @@ def test_every_verb_with_json_has_a_schema():
     with_json = {
         name
         for one in VERBS
-        for name, command in importlib.import_module(f"commsim.cli.{MODULES.get(one, one)}").COMMANDS.items()
+        for name, command in commands_of(one).items()
         if "json" in command.config.__dataclass_fields__
     }
     assert with_json - MEASURING == set(verb.schemas()) == set(EXAMPLES)

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.own_files import own_entry
+from commsim.core.files.own_files import own_entry
 from commsim.core.registry import Registry
 from commsim.core.spec import OwnFile, is_own_file
 

@@ -1,4 +1,4 @@
-from commsim.limits import duration
+from commsim.core.limits import duration
 from commsim.sweep import Progress
 from commsim.sweep.progress import Lines, line
 

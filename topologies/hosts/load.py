@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry, service
 from commsim.core.spec import read_arguments, split_spec
-from commsim.files.whole_files import SUFFIXES
+from topologies import TOPOLOGIES, require_buildable
+from topologies.presets import PRESETS
 
-from .. import TOPOLOGIES, require_buildable
-from ..presets import PRESETS
 from . import HOST_TYPES
 
 # By the suffix of a file that holds one machine, its reader as module and function: it is imported when it is needed,
@@ -46,7 +46,7 @@ def load_saved(text: str) -> Network:
     InputError
         If the file is wrong, or something else than a fact is given.
     """
-    from commsim.files.network_file import read_network
+    from commsim.core.files.network_file import read_network
 
     if Path(text).suffix in SUFFIXES:
         return read_network(text)

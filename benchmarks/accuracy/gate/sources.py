@@ -77,7 +77,7 @@ class Source:
 def _nccl(folder: Path) -> Found:
     from benchmarks.nccl_tables.machines import read_tables
     from benchmarks.nccl_tables.rows import LARGE, PEERS, class_rows, median_of, predicted_by, rows_of, usable
-    from commsim.software.nccl.gpu_costs import costs
+    from commsim.nccl.gpu_costs import costs
 
     known = costs()
     tables = {table.id: table for table in read_tables(folder)}
@@ -117,7 +117,7 @@ def _questions(folder: Path) -> Found:
 def _rccl(folder: Path) -> Found:
     from benchmarks.nccl_tables.amd import errors, read
     from benchmarks.nccl_tables.rows import LARGE
-    from commsim.software.nccl.rccl_costs import rccl_costs
+    from commsim.nccl.rccl_costs import rccl_costs
 
     fitted_on = {name for costs in rccl_costs().values() for name in costs.fitted_on}
     found = defaultdict(list)
@@ -180,7 +180,7 @@ def _fabrics(folder: Path) -> Found:
 
 
 def _papers(_: Path) -> Found:
-    from commsim.report.papers.paper import load_paper, paper_names
+    from commsim.papers.paper import load_paper, paper_names
 
     rows = [row for name in paper_names() for row in load_paper(name).rows() if row.counts]
     yield "numbers whose set-up is known", sum_up(row.error for row in rows)

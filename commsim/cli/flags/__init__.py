@@ -155,7 +155,7 @@ def _code_of(value: Any, code: Sequence[str] | None) -> Any:
         return tuple(_code_of(one, code) for one in value)
     if not isinstance(value, str):
         return value
-    from commsim.core.own_files import allowed
+    from commsim.core.files.own_files import allowed
     from commsim.core.spec import OwnFile
 
     return OwnFile(value) if code is None else allowed(value, code)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def check_drawable(path: str) -> None:
     """Refuse, before anything is computed, a file that no picture can be written to."""
-    from commsim.report.pictures import paint
+    from commsim.pages.pictures import paint
 
     paint.check_drawable(path)
     if not Path(path).parent.is_dir():
@@ -45,8 +45,8 @@ def draw_loads(
     whole : Network, optional
         The network without faults, which are then marked.
     """
-    from commsim.report.pictures.network_picture import draw_network
-    from commsim.report.pictures.paint import write_picture
+    from commsim.pages.pictures.network_picture import draw_network
+    from commsim.pages.pictures.paint import write_picture
 
     picture, notes = draw_network(network, result, collapse=collapse, whole=whole)
     write_picture(picture, path)
@@ -55,8 +55,8 @@ def draw_loads(
 
 def draw_transfers(schedule: Schedule, path: str) -> list[str]:
     """Draw a small schedule, and return the remark that it is drawn."""
-    from commsim.report.pictures.paint import write_picture
-    from commsim.report.schedules.schedule_picture import draw_schedule
+    from commsim.pages.pictures.paint import write_picture
+    from commsim.pages.schedules.schedule_picture import draw_schedule
 
     write_picture(draw_schedule(schedule), path)
     return [f"{path}: drawn"]

@@ -7,19 +7,19 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from commsim.cli.flags import Verb
 from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.remark import Remark
 from commsim.core.units import format_size
+from commsim.prediction.read import JOBS_ONLY
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.terminal import progress
-from commsim.scenario.read import JOBS_ONLY
 
-from ..flags import Verb
 from .config import Config, without_effect
 from .tables import Answered, answered_by, resolved_network
 
 if TYPE_CHECKING:
-    from commsim.scenario.solve import Solution
+    from commsim.prediction.solve import Solution
 
     from .renderings import Render
 
@@ -113,26 +113,26 @@ def _renderings(config: Config) -> list[Render]:
 
 
 def _jobs(config: Config, _: Sequence[int]) -> Answered:
-    from .together import answer_jobs
+    from commsim.jobs.cli.together import answer_jobs
 
     return answer_jobs(config)
 
 
 def _ranking(config: Config, sizes: Sequence[int]) -> Answered:
-    from .operation import answer_ranking
+    from commsim.ranking.cli.operation import answer_ranking
 
     return answer_ranking(config, sizes)
 
 
 def _algorithms(config: Config, sizes: Sequence[int]) -> Answered:
-    from .operation import answer_algorithms
+    from commsim.ranking.cli.operation import answer_algorithms
 
     return answer_algorithms(config, sizes)
 
 
 def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
-    from commsim.scenario.inputs import load_network
-    from commsim.scenario.solve import solve
+    from commsim.prediction.inputs import load_network
+    from commsim.prediction.solve import solve
 
     network = load_network(config.topology)
     scenarios = [config.scenario(spec, network) for spec in config.collective or (None,)]
@@ -177,10 +177,10 @@ def _unlike(solutions: Sequence[Solution]) -> list[Remark]:
 
 def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
     """Rank collectives of one operation in one table, and name the sizes where the fastest changes."""
-    from commsim.report.tables_of_questions import table_of_ranking
-    from commsim.scenario.bounds.limited_by import limit_of
-    from commsim.scenario.contenders import priced_apart
-    from commsim.scenario.plans.dense import Plan
+    from commsim.prediction.bounds.limited_by import limit_of
+    from commsim.prediction.plans.dense import Plan
+    from commsim.ranking.contenders import priced_apart
+    from commsim.ranking.tables_of_questions import table_of_ranking
 
     operations = {one.results[0].operation for one in solutions if one.results}
     named = {one.scenario.name or str(one.scenario.collective): one for one in solutions}

@@ -31,8 +31,8 @@ def renderings_of(config: Config) -> list[Render]:
 
 def _bounds(_: Config, answered: Answered) -> list[Part]:
     """Return the ratio of each time to the lower bound."""
-    from commsim.scenario import Plan
-    from commsim.synthesis.over_bound import about_bound
+    from commsim.prediction.plans.dense import Plan
+    from commsim.ranking.synthesis.over_bound import about_bound
 
     several = len(answered.solutions) > 1
     known = ((one.scenario.name if several else "", one.plan, one.results) for one in answered.solutions)
@@ -42,30 +42,29 @@ def _bounds(_: Config, answered: Answered) -> list[Part]:
 
 
 def _check_picture(path: str) -> None:
-    from ..flags.outputs import check_drawable
+    from commsim.cli.flags.outputs import check_drawable
 
     check_drawable(path)
 
 
 def _picture(config: Config, answered: Answered) -> list[Part]:
     """Draw the network with the loads of the last result, and what its faults are."""
-    from commsim.scenario.inputs import load_network
-
-    from ..flags.outputs import draw_loads
+    from commsim.cli.flags.outputs import draw_loads
+    from commsim.prediction.inputs import load_network
 
     whole = load_network(config.topology) if config.fail or config.scale else None
     return comments(draw_loads(answered.network, answered.results[-1], config.draw or "", whole=whole))
 
 
 def _check_osu_table(path: str) -> None:
-    from commsim.files.whole_files import check_writable
+    from commsim.core.files.whole_files import check_writable
 
     check_writable(Path(path))
 
 
 def _osu_table(config: Config, answered: Answered) -> list[Part]:
     """Write the table that an OSU micro-benchmark would print."""
-    from commsim.files.whole_files import replacing
+    from commsim.core.files.whole_files import replacing
     from commsim.formats.measured_text import osu_text
 
     with replacing(config.osu or "") as file:
@@ -74,17 +73,16 @@ def _osu_table(config: Config, answered: Answered) -> list[Part]:
 
 
 def _check_page(path: str) -> None:
-    from commsim.report.page.write import check_page
+    from commsim.pages.page.write import check_page
 
     check_page(path)
 
 
 def _page(config: Config, answered: Answered) -> list[Part]:
     """Write the page with figures."""
-    from commsim.scenario.faults import failed_links
-    from commsim.scenario.inputs import load_network
-
-    from ..report import report_run
+    from commsim.pages.cli.report import report_run
+    from commsim.prediction.faults import failed_links
+    from commsim.prediction.inputs import load_network
 
     chosen = dataclasses.replace(config, **answered.chosen)
     failed = failed_links(load_network(config.topology), answered.network) if config.fail else []

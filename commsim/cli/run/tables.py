@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from commsim.core.network import Network
     from commsim.core.result import Result
-    from commsim.scenario.solve import Solution
+    from commsim.prediction.solve import Solution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ def answered_by(
     brief : bool
         Whether only ``-v`` shows the table of each.
     """
-    from commsim.scenario.packet_options import queues_of
+    from commsim.packets.packet_options import queues_of
 
     parts, rows = [*said], list[Row]()
     common, titles = titles_beside(solutions) if len(solutions) > 1 else ("", [""])
