@@ -8,8 +8,6 @@ from commsim.extensions import House
 NEEDS: tuple[str, ...] = (
     "packets",
     "profiles",
-    "ranking",
-    "sweep",
     "training",
 )
 

@@ -13,7 +13,6 @@ import numpy as np
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.network_queries import units
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
@@ -23,7 +22,7 @@ from commsim.prediction.scenario import AUTO
 
 from .hash_ends import MEDIAN, Times
 from .task_graph import Task
-from .timeline import sent_by_each
+from .timeline import busiest_link, sent_by_each
 
 if TYPE_CHECKING:
     from commsim.engine.flow_plan import Job
@@ -97,25 +96,6 @@ def network_costs(
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
     return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(told), hashes)
-
-
-def busiest_link(network: Network, sent: Iterable[tuple[Mapping[int, float], int]]) -> int | None:
-    """Return the link out of a machine with ranks that is longest busy with communications; None if all stay inside.
-
-    Parameters
-    ----------
-    sent : iterable of (mapping of int to float, int)
-        Bytes of a communication by link, and how often it comes.
-    """
-    unit = units(network)
-    src, dst = unit[network.src], unit[network.dst]
-    leaves = (src != dst) & np.isin(src, unit[network.endpoints])
-    busy = np.zeros(network.n_links)
-    for n_bytes, times in sent:
-        for link, one in n_bytes.items():
-            busy[link] += times * (one / network.bandwidth[link])
-    busy[~leaves] = 0.0
-    return int(np.round(busy, 12).argmax()) if busy.max() > 0 else None
 
 
 class NetworkCosts:

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.training.cost_of import SEND, busiest_link
+from commsim.training.cost_of import SEND
 from commsim.training.sharing.periodic import Phase
-from commsim.training.timeline import link_phases
+from commsim.training.timeline import busiest_link, link_phases
 
 if TYPE_CHECKING:
     from commsim.training.task_graph import Task
