@@ -6,6 +6,28 @@ from typing import Any
 
 from commsim.core.registry import offer
 
+# What the core asks extensions for: kinds of work, of registered collectives, engines, and their values.
+LAZY = {
+    "work jobs": "commsim.jobs.several_jobs:JOBS",
+    "work traffic": "commsim.traffic.host_traffic:TRAFFIC",
+    "work groups": "commsim.jobs.groups:GROUPS",
+    "work compressor": "commsim.sparse.plan_compressed:COMPRESSED",
+    "plan nccl": "commsim.nccl.plans.plan_nccl:plan_nccl",
+    "plan systems": "commsim.packets.aggregated.plan_aggregated:plan_aggregated",
+    "plan sparse": "commsim.sparse.plan_sparse:plan_sparse",
+    "plan library": "commsim.experts.plan_experts:plan_experts",
+    "arguments of systems": "commsim.packets.aggregated.systems:split_system",
+    "arguments of data": "commsim.sparse.sparse_data:split_data",
+    "engine auto": "commsim.auto:engine_for",
+    "engine packet": "commsim.packets.simulation:simulation",
+    "options of packets": "commsim.packets.packet_options:transport_of",
+    "jobs": "commsim.jobs.composition:jobs_of",
+    "value Composition": "commsim.jobs.job_entries:Composition",
+    "value Fabric": "commsim.packets.links.fabric:Fabric",
+    "value Messages": "commsim.traffic.patterns:Messages",
+    "value Spraying": "commsim.packets.transports.spraying:Spraying",
+}
+
 
 def _html(value: object) -> str:
     from commsim.pages.notebook import html_of
@@ -75,3 +97,5 @@ def register() -> None:
     offer("NCCL's tuner", _nccl_tuner)
     offer("synthesized plan", _synthesized)
     offer("placement strategies", _placement_strategies)
+    for name, where in LAZY.items():
+        offer(name, where)

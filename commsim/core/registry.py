@@ -25,8 +25,8 @@ MAX_NAMES = 12  # that a message lists in full
 
 
 # Services that packages above offer to packages below, by name: imports go one way, also those by a string.
-# `commsim.registrations` registers them.
-_SERVICES: dict[str, Callable[..., Any]] = {}
+# `commsim.registrations` registers them; a text is ``module:attribute``, imported when it is first asked for.
+_SERVICES: dict[str, Callable[..., Any] | str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Registry(Generic[T]):
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = False
-        self._afterwards: list[Callable[[], None]] = []
+        self._afterwards: list[Callable[[], None] | str] = []
 
     def add(self, build: Callable[..., T], **metadata: Any) -> None:
         """Register `build` under its own name.
@@ -105,10 +105,10 @@ class Registry(Generic[T]):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
         self._entries[name] = Entry(name, build, MappingProxyType(metadata))
 
-    def when_complete(self, call: Callable[[], None]) -> None:
-        """Call a function once all modules are imported, at the latest before the first answer: it may add entries."""
+    def when_complete(self, call: Callable[[], None] | str) -> None:
+        """Call a function, or ``module:function``, once all modules are imported: it may add entries."""
         if self._complete:
-            call()
+            _called(call)()
         else:
             self._afterwards.append(call)
 
@@ -169,7 +169,7 @@ class Registry(Generic[T]):
             for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
             for call in self._afterwards:
-                call()
+                _called(call)()
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise
@@ -184,12 +184,12 @@ def _is_like(name: str, known: str) -> bool:
     return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
 
 
-def offer(name: str, service: Callable[..., Any]) -> None:
-    """Register a service; one of the same name is replaced."""
+def offer(name: str, service: Callable[..., Any] | str) -> None:
+    """Register a service, or where it is: ``module:attribute``; one of the same name is replaced."""
     _SERVICES[name] = service
 
 
-def service(name: str) -> Callable[..., Any]:
+def service(name: str) -> Any:
     """Return a service.
 
     Raises
@@ -201,4 +201,12 @@ def service(name: str) -> Callable[..., Any]:
         sys.modules[__name__.partition(".")[0]].register_services()  # the root package registers all
     if name not in _SERVICES:
         raise LookupError(f"no service {name!r} is registered; known: {', '.join(sorted(_SERVICES))}")
-    return _SERVICES[name]
+    return _called(_SERVICES[name])
+
+
+def _called(what: Any) -> Any:
+    """Return a function; a text is ``module:attribute``."""
+    if not isinstance(what, str):
+        return what
+    module, _, attribute = what.partition(":")
+    return getattr(importlib.import_module(module), attribute)
