@@ -9,10 +9,10 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.core.registry import service
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.units import counted
+from commsim.extensions import house
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.good_parameters import PARTITIONS
 from commsim.prediction.inputs import PACKED, load_network
@@ -95,7 +95,7 @@ def prepare(
         has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
         has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
         mark = next((mark for mark in KINDS if mark in has), None)
-        ready = plan_dense(asked) if mark is None else (KINDS[mark] or service(f"plan {mark}"))(asked)
+        ready = plan_dense(asked) if mark is None else (KINDS[mark] or house().planners[mark])(asked)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     if network.software:
@@ -126,7 +126,7 @@ def plan_collective(scenario: Scenario) -> Plan:
 
 def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: Any) -> Plan:
     """Return the plan of what is synthesized for an operation, which a higher package registers."""
-    plan: Plan = service("synthesized plan")(Scenario(network, name, n_ranks, **placing))
+    plan: Plan = house().services["synthesized plan"](Scenario(network, name, n_ranks, **placing))
     return plan
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.registry import service
 from commsim.core.units import share
+from commsim.extensions import house
 
 __all__ = ["CHECKS", "Check", "checked", "checked_all", "numbers_of", "part", "quantity", "text", "whole"]
 
@@ -139,7 +139,7 @@ def instance(right: str, kind: type | str, *, or_text: bool = False) -> Check:
     def read(given: Any) -> Any:
         if or_text and isinstance(given, (str, PathLike)):
             return given
-        if not isinstance(given, service(f"value {kind}") if isinstance(kind, str) else kind):
+        if not isinstance(given, house().services[f"value {kind}"] if isinstance(kind, str) else kind):
             raise TypeError
         return given
 

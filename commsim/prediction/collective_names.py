@@ -21,11 +21,12 @@ from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.operations import operation as known_operation
-from commsim.core.registry import Entry, service
+from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.core.units import write_bandwidth
+from commsim.extensions import house
 from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
@@ -40,8 +41,6 @@ USUAL = {
     "send_recv": "ring_send_recv", "gather": "direct_gather", "scatter": "direct_scatter",
     "barrier": "dissemination_barrier",
 }  # fmt: skip
-# Suffixes of schedules of other tools, which `commsim schedule import` reads.
-OF_OTHER_TOOLS = (".xml", ".goal", ".bin", ".et")
 
 
 def usual_collective(
@@ -203,7 +202,7 @@ def check_collective(text: str) -> None:
     """
     entry, raw = collective_entry(text)
     if entry.metadata.get("sparse") is not None:
-        raw, _ = service("arguments of data")(entry, raw)
+        raw, _ = house().services["arguments of data"](entry, raw)
     read_arguments(entry.build, _without_system(entry, raw), given=found_parameters(entry.metadata["needs"]))
 
 
@@ -211,7 +210,7 @@ def _without_system(entry: Entry[Schedule], raw: dict[str, str]) -> dict[str, st
     """Return the arguments of the builder, without those of a switch system."""
     if not entry.metadata["systems"]:
         return raw
-    rest: dict[str, str] = service("arguments of systems")(entry, raw)[0]
+    rest: dict[str, str] = house().services["arguments of systems"](entry, raw)[0]
     return rest
 
 
@@ -229,7 +228,7 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     if not is_own_file(text):
         name, raw = split_spec(spelled_out(text, None))
         if name not in COLLECTIVES:
-            if Path(name).suffix in OF_OTHER_TOOLS:
+            if Path(name).suffix in house().schedules:
                 raise InputError(
                     f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
                     "what is taken here"

@@ -13,9 +13,9 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of, net_of
 from commsim.core.network import GPU, MEMORY, SWITCH, Network
-from commsim.core.registry import service
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
+from commsim.extensions import house
 from commsim.prediction.checks import checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
 from commsim.prediction.faults import draws_faults, flaps_of, with_faults
@@ -239,7 +239,7 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
         framing = framing_of(payload, header)
     transport, notes = None, list[Remark]()
     if engine == "packet" or {"transport", "fabric", "packets"} & options.keys():
-        transport, notes = service("options of packets")(options, engine, framing, network)
+        transport, notes = house().services["options of packets"](options, engine, framing, network)
     flap, detection, rto = options.get("flap", ()), options.get("detection"), options.get("rto")
     wish = Wish(
         engine=engine, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,
@@ -259,7 +259,8 @@ def _jobs_of(given: Composition | str | PathLike[str] | None, operation: str | N
         raise InputError("jobs must be a TOML or JSON file, or a Composition, got ''")
     if operation is not None:
         raise InputError(JOBS_ONLY.format("operation"))
-    return service("jobs")(given)
+    found: Composition = house().services["jobs"](given)
+    return found
 
 
 def _group_of(ranks: Sequence[int]) -> tuple[int, ...]:

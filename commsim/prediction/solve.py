@@ -9,11 +9,11 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.core.registry import service
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
+from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.build import COLLECTIVE
 from commsim.prediction.kind import Kind, Outcome, WorkPlan
@@ -96,7 +96,7 @@ def kind_of(scenario: Scenario) -> Kind:
         If the scenario has an option that this kind does not honour.
     """
     asked = next((name for name in WORKS if getattr(scenario, name) not in (None, ())), None)
-    kind: Kind = COLLECTIVE if asked is None else service(f"work {asked}")
+    kind: Kind = COLLECTIVE if asked is None else house().works[asked]
     if "tolerance" not in kind.honours:
         scenario.wish.require_engine(kind.name)
     not_modelled = f"{{}} is not modelled for {kind.name}"

@@ -1,11 +1,12 @@
 """Kinds of work: what each declares, and that nothing else gets through."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.registry import service
+from commsim.extensions import house
 from commsim.prediction.build import COLLECTIVE
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario, Wish
@@ -17,7 +18,7 @@ FIELDS = {field.name for value in (Scenario, Wish) for field in dataclasses.fiel
 
 @pytest.mark.parametrize("work", WORKS)
 def test_a_kind_honours_fields_that_exist_and_the_one_that_asks_for_it(work):
-    assert {work} <= service(f"work {work}").honours <= FIELDS
+    assert {work} <= house().works[work].honours <= FIELDS
     assert COLLECTIVE.honours <= FIELDS
 
 
@@ -38,6 +39,6 @@ def test_a_field_that_a_new_kind_does_not_name_is_refused():
     kind = kind_of(asked)
     narrow = dataclasses.replace(kind, honours=kind.honours - {"trace"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("commsim.prediction.solve.service", {"work groups": narrow}.__getitem__)
+        patch.setattr("commsim.prediction.solve.house", lambda: SimpleNamespace(works={"groups": narrow}))
         with pytest.raises(InputError, match=r"^trace is not modelled for groups$"):
             kind_of(asked)

@@ -188,7 +188,7 @@ def plan_nccl(asked: Asked) -> NcclPlan:
     """
     entry, where = asked.entry, asked.placement
     is_named = isinstance(where, str) and where in RANK_ORDERS
-    if not is_named or READERS.keys() & asked.raw.keys() or COLLECTIVES[entry.name] is not entry:
+    if not is_named or asked.raw.keys() & {*READERS} or COLLECTIVES[entry.name] is not entry:
         return _planned(asked)
     key = (
         id(asked.network), entry.name, *asked.raw.items(), asked.n_ranks, where, asked.routing, asked.seed,

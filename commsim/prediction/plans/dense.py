@@ -16,12 +16,12 @@ from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS, no_bytes
 from commsim.core.placement import Placement
-from commsim.core.registry import service
 from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
+from commsim.extensions import house
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.kind import Outcome
 from commsim.prediction.plans.draws import over_hashes
@@ -212,7 +212,7 @@ class Plan:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
         said: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
-            wish, said = service("engine auto")(self, size, wish)
+            wish, said = house().engines["auto"](self, size, wish)
         return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), said)
 
     def hashed_by(self, seed: int | None) -> Self:

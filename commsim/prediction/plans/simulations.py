@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from commsim.core.registry import service
 from commsim.core.result import Result
 from commsim.engine.flow_paths import FlowPaths
+from commsim.extensions import house
 from commsim.prediction.scenario import Wish
 
 # Function from ``(size, *, starts, framing)`` to a result.
@@ -36,5 +36,5 @@ SIMULATIONS: Mapping[str, Callable[[FlowPaths, Wish], Simulation]] = {"flow": _f
 
 def simulation_of(paths: FlowPaths, wish: Wish) -> Simulation:
     """Return how the engine that is wished for simulates messages on these paths."""
-    simulation: Simulation = (SIMULATIONS.get(wish.engine) or service(f"engine {wish.engine}"))(paths, wish)
+    simulation: Simulation = (SIMULATIONS.get(wish.engine) or house().engines[wish.engine])(paths, wish)
     return simulation
