@@ -14,7 +14,7 @@ from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
 from commsim.core.network import Network
-from commsim.core.remark import Remark
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
@@ -49,6 +49,14 @@ class SparsePlan(Plan):
     def data(self) -> SparseData:
         """Blocks that are not zero."""
         return self.sparse
+
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+        """Return the sizes that are asked for; gradients of a file have their own."""
+        if self.sparse.size is None:
+            return Plan.sizes(self, asked)
+        own = [float(self.sparse.size)]
+        told = Remark(SIZE_UNUSED, "sizes have no effect, the size is that of the gradients")
+        return own, [told] if list(asked) not in ([], own) else []
 
     def at(self, size: float) -> SparsePlan:
         """Return the plan of one size: with the partitions that suit it, where they are not given."""

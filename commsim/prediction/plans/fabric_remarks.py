@@ -12,7 +12,6 @@ from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.kind import WorkPlan
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
@@ -51,7 +50,7 @@ def of_packed_ranks(
 
 def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
     """Whether ranks on the first endpoints exchange messages over links, not all with all and not by switches."""
-    if not isinstance(plan, Plan) or isinstance(plan, AggregatedPlan):
+    if not isinstance(plan, Plan) or plan.in_slots:
         return False
     n = plan.schedule.n_ranks
     is_packed = np.array_equal(plan.placement.nodes[:n], plan.network.endpoints[:n])
