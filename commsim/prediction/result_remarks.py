@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
-from commsim.core.network import CPU, SWITCH, Network
+from commsim.core.network import CPU, NIC, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
@@ -53,7 +53,7 @@ def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
         return [Remark("fabric-unseen", told, worst - 1, needed=True)] if worst > 1 + 1e-9 else []
     if (network.kind == CPU).any() and (of_sockets := _between_sockets(network, results)):
         return [of_sockets]
-    return _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
+    return _of_rails(network, results) if (network.kind == NIC).any() else []
 
 
 def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | None:
@@ -73,7 +73,7 @@ def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | No
 
 def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
     """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
-    if only_sends(network).any():
+    if only_sends(network).any() or not _has_rails(network):
         return []
     switch = (network.kind == SWITCH) & (network.machine < 0)
     between = switch[network.src] & switch[network.dst]
@@ -82,6 +82,17 @@ def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
         return []
     told = "messages between rails cross the spines: PXN is off here, and on in NCCL (pxn=true)"
     return [Remark("pxn-off", told, needed=True)]
+
+
+def _has_rails(network: Network) -> bool:
+    """Whether machines have several NICs, each on a switch with NICs of other machines and no other of its own."""
+    port = (
+        (network.kind[network.src] == NIC) & (network.kind[network.dst] == SWITCH) & (network.machine[network.dst] < 0)
+    )
+    nics, switches = np.unique(np.stack((network.src[port], network.dst[port])), axis=1)
+    machines = network.machine[nics]
+    is_apart = np.unique(np.stack((machines, switches)), axis=1).shape[1] == len(nics)
+    return is_apart and len(np.unique(switches)) < len(nics) and len(np.unique(nics)) > len(np.unique(machines))
 
 
 def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[Remark]:
