@@ -12,3 +12,4 @@ def register(house: House) -> None:
     """Bring sparse and compressed data."""
     house.planners["sparse"] = "commsim.sparse.plan_sparse:plan_sparse"
     house.works["compressor"] = "commsim.sparse.plan_compressed:COMPRESSED"
+    house.remarks["union_density"] = "commsim.sparse.plan_sparse:of_density"
