@@ -13,8 +13,7 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.jobs.groups import GROUPS
-from commsim.jobs.several_jobs import JOBS
+from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.build import COLLECTIVE
 from commsim.prediction.kind import Kind, Outcome, WorkPlan
@@ -23,14 +22,12 @@ from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.result_remarks import of_detection
 from commsim.prediction.scenario import Scenario
-from commsim.sparse.plan_compressed import COMPRESSED
-from commsim.traffic.host_traffic import TRAFFIC
 
-# Kinds of work: the first one that a scenario asks for is planned.
-KINDS: tuple[Kind, ...] = (JOBS, TRAFFIC, GROUPS, COMPRESSED, COLLECTIVE)
+# Fields of a scenario that ask for a kind of work of an extension: the first one that is set decides.
+WORKS = ("jobs", "traffic", "groups", "compressor")
 # Names of fields in messages, where they differ.
 OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
-__all__ = ["KINDS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]
+__all__ = ["WORKS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -98,7 +95,8 @@ def kind_of(scenario: Scenario) -> Kind:
     InputError
         If the scenario has an option that this kind does not honour.
     """
-    kind = next(kind for kind in KINDS if not kind.asked_by or getattr(scenario, kind.asked_by) not in (None, ()))
+    asked = next((name for name in WORKS if getattr(scenario, name) not in (None, ())), None)
+    kind: Kind = COLLECTIVE if asked is None else house().works[asked]
     if "tolerance" not in kind.honours:
         scenario.wish.require_engine(kind.name)
     not_modelled = f"{{}} is not modelled for {kind.name}"
@@ -157,11 +155,12 @@ def solve(
         outcomes.append(over_hashes(plan, size, scenario.wish))
         said += outcomes[-1].said
     results = tuple(result for outcome in outcomes for result in outcome.results)
-    results = results if scenario.whole is None else with_whole(scenario, results, wanted, whole)
+    whole = plan_of_whole(scenario) if whole is None else whole
+    results = results if whole is None else with_whole(scenario, results, wanted, whole)
     derived = [*scenario.remarks, *without_effect(scenario), *said, *plan.notes]
     named, found = {scenario.name: plan}, {scenario.name: results}
     remarks = [
-        *(of_unused_faults(scenario, named, found) if scenario.slower or scenario.failed else ()),
+        *of_unused_faults(scenario, named, found, {scenario.name: whole}),
         *plan.remarks(results, has_framing=scenario.wish.framing is not None),
         *of_packed_ranks(scenario, named, found),
         *(() if scenario.wish.flaps is None else of_detection(scenario.wish.flaps, plan.network, results)),
@@ -180,10 +179,9 @@ def on_whole(scenario: Scenario) -> Scenario:
 def plan_of_whole(scenario: Scenario) -> WorkPlan | None:
     """Return the plan on the network without its faults.
 
-    None is known where the network has none, where cables flap too, and where what is pinned or placed does not fit on
-    it.
+    None is known where the network has none, and where what is pinned or placed does not fit on it.
     """
-    if scenario.whole is None or scenario.wish.flaps is not None:
+    if scenario.whole is None:
         return None
     try:
         return plan_of(on_whole(scenario))
@@ -192,11 +190,11 @@ def plan_of_whole(scenario: Scenario) -> WorkPlan | None:
 
 
 def with_whole(
-    scenario: Scenario, results: tuple[Result, ...], sizes: Sequence[float], plan: WorkPlan | None = None
+    scenario: Scenario, results: tuple[Result, ...], sizes: Sequence[float], plan: WorkPlan
 ) -> tuple[Result, ...]:
     """Return results with the times on the network without its faults, over the same hashes.
 
-    Nothing is added where :func:`plan_of_whole` knows no plan, and where other numbers of ranks would run there.
+    Nothing is added where cables flap too, and where other numbers of ranks would run there.
 
     Parameters
     ----------
@@ -206,11 +204,10 @@ def with_whole(
         Its results.
     sizes : sequence of float, bytes
         Sizes of these.
-    plan : WorkPlan, optional
-        Plan on the network without its faults, where it is known already.
+    plan : WorkPlan
+        Plan on the network without its faults.
     """
-    plan = plan_of_whole(scenario) if plan is None else plan
-    if plan is None or not results:
+    if scenario.wish.flaps is not None or not results:
         return results
     try:
         wish = on_whole(scenario).wish
