@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from commsim.extensions import house
+
 from .errors import InputError
 
 T = TypeVar("T")
@@ -80,7 +82,6 @@ class Registry(Generic[T]):
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = False
-        self._afterwards: list[Callable[[], None]] = []
 
     def add(self, build: Callable[..., T], **metadata: Any) -> None:
         """Register `build` under its own name.
@@ -98,13 +99,6 @@ class Registry(Generic[T]):
         ):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
         self._entries[name] = Entry(name, build, MappingProxyType(metadata))
-
-    def when_complete(self, call: Callable[[], None]) -> None:
-        """Call a function once all modules are imported, at the latest before the first answer: it may add entries."""
-        if self._complete:
-            call()
-        else:
-            self._afterwards.append(call)
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self:
@@ -162,8 +156,9 @@ class Registry(Generic[T]):
             package = self._imported()
             for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
-            for call in self._afterwards:
-                call()
+            for what in house().additions:
+                if what.startswith(f"{self.kind} "):
+                    house().additions[what]()
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise

@@ -10,5 +10,6 @@ NEEDS: tuple[str, ...] = ("packets",)
 
 def register(house: House) -> None:
     """Bring several jobs, and groups."""
+    house.questions["jobs"] = "commsim.jobs.cli.together:JOBS"
     house.works["jobs"] = "commsim.jobs.several_jobs:JOBS"
     house.works["groups"] = "commsim.jobs.groups:GROUPS"

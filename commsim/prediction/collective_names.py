@@ -224,15 +224,12 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     if not is_own_file(text):
         name, raw = split_spec(spelled_out(text, None))
         if name not in COLLECTIVES:
-            from commsim.packets.aggregated.systems import every_collective  # which registers those of switch systems
-
-            if name not in every_collective():
-                if Path(name).suffix in house().schedules:
-                    raise InputError(
-                        f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
-                        "what is taken here"
-                    )
-                _refuse_operation(name)
+            if Path(name).suffix in house().schedules:
+                raise InputError(
+                    f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
+                    "what is taken here"
+                )
+            _refuse_operation(name)
         return COLLECTIVES[name], raw
     entry, raw = own_entry(COLLECTIVES, text)
     if next(iter(entry.parameters), None) != "n_ranks":
