@@ -98,8 +98,8 @@ class House:
         Kinds of questions of ``commsim run``.
     renderings : LazyTable
         What ``commsim run`` makes of an answer, by flag.
-    additions : LazyTable
-        Functions that complete a registry, by what it registers and of what.
+    remarks : LazyTable
+        Functions from results to what is to be said beside them, by the counter, field or engine of results that asks.
     services : LazyTable
         What there is one of, such as a notebook's page of a value.
     schemas : LazyTable
@@ -124,7 +124,7 @@ class House:
         self.reports = LazyTable("report of engine")
         self.questions = LazyTable("answer to the question of")
         self.renderings = LazyTable("rendering")
-        self.additions = LazyTable("addition of a")
+        self.remarks = LazyTable("remark on results with")
         self.services = LazyTable("service")
         self.schemas = LazyTable("schema of")
         self.doctor = LazyTable("rows of doctor")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from commsim.extensions import house
+from commsim.extensions import found_at
 
 from .errors import InputError
 
@@ -82,6 +82,7 @@ class Registry(Generic[T]):
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = False
+        self._afterwards: list[str] = []
 
     def add(self, build: Callable[..., T], **metadata: Any) -> None:
         """Register `build` under its own name.
@@ -99,6 +100,13 @@ class Registry(Generic[T]):
         ):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
         self._entries[name] = Entry(name, build, MappingProxyType(metadata))
+
+    def when_complete(self, place: str) -> None:
+        """Call a function, named as ``module:function``, once all modules are imported: it may add entries."""
+        if self._complete:
+            found_at(place)()
+        else:
+            self._afterwards.append(place)
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self:
@@ -156,9 +164,8 @@ class Registry(Generic[T]):
             package = self._imported()
             for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
-            for what in house().additions:
-                if what.startswith(f"{self.kind} "):
-                    house().additions[what]()
+            for place in self._afterwards:
+                found_at(place)()
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise

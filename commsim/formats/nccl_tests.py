@@ -214,8 +214,7 @@ def _operation_of(spec: str) -> str:
     from collectives import COLLECTIVES
 
     name = spec.partition(":")[0]
-    known = COLLECTIVES
-    return str(known[name].metadata["operation"]) if name in known else ""
+    return str(COLLECTIVES[name].metadata["operation"]) if name in COLLECTIVES else ""
 
 
 def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list[Measured], int]:

@@ -13,3 +13,5 @@ def register(house: House) -> None:
     house.questions["jobs"] = "commsim.jobs.cli.together:JOBS"
     house.works["jobs"] = "commsim.jobs.several_jobs:JOBS"
     house.works["groups"] = "commsim.jobs.groups:GROUPS"
+    house.services["jobs"] = "commsim.jobs.composition:jobs_of"
+    house.services["value Composition"] = "commsim.jobs.job_entries:Composition"

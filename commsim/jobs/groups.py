@@ -134,7 +134,6 @@ def _planned(scenario: Scenario) -> GroupsPlan:
 
 GROUPS = Kind(
     name="groups",
-    asked_by="groups",
     plan=_planned,
     honours=COMMON | {"groups", "collective", "n_ranks", "trace", "flaps", "watch"},
 )

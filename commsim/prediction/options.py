@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
-    from commsim.jobs.job_entries import Composition
-    from commsim.packets.links.fabric import Fabric
-    from commsim.packets.transports.spraying import Spraying
-    from commsim.prediction.given import PlacementLike
-    from commsim.traffic.patterns import Messages
+    from commsim.prediction.given import Composition, Fabric, Messages, PlacementLike, Spraying
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])

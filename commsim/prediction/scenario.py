@@ -16,12 +16,8 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
-    from commsim.jobs.job_entries import Composition
-    from commsim.packets.flow_capture import FlowCapture
-    from commsim.packets.link_samples import LinkWatch
-    from commsim.packets.transports.spraying import Spraying
+    from commsim.prediction.given import Composition, FlowCapture, LinkWatch, Messages, Spraying
     from commsim.routing.flaps import Flaps
-    from commsim.traffic.patterns import Messages
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
 AUTO = "auto"
