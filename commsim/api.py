@@ -142,8 +142,8 @@ def rank(
     if unknown := options.keys() - RankedOptions.__annotations__.keys():
         raise unknown_option(min(unknown), RankedOptions)
     operation = checked("operation", operation)
-    asked = scenario_of("", network, operation=operation, **options)
+    scenario = scenario_of("", network, operation=operation, **options)
     return rank_scenario(
-        asked, operation, [int(s) for s in sizes_of(sizes)], synthesized=synthesized,
+        scenario, operation, [int(s) for s in sizes_of(sizes)], synthesized=synthesized,
         **checked_all({"algorithms": algorithms, "named": named}),
     )  # fmt: skip

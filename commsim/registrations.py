@@ -44,10 +44,10 @@ def _nccl_tuner(path: str) -> Any:
 
 
 def _network_of_table(tree: Any, path: Any) -> Any:
-    from commsim.core.files.fields import Fields
+    from commsim.core.files.fields import TableFields
     from commsim.prediction.inputs import read_topology
 
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     top.only("topology", "hosts")  # the hosts of a cluster say how many GPUs are free, which no network does
     return read_topology(top, path)
 

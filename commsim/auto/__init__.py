@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .choose import Choice, Option, choose, engine_for
+from .choose import EngineChoice, Option, choose, engine_for
 
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = ("packets",)
 
-__all__ = ["Choice", "Option", "choose", "engine_for"]
+__all__ = ["EngineChoice", "Option", "choose", "engine_for"]

@@ -47,7 +47,7 @@ PACKAGES = {
 }
 
 
-class Config(WithJson):
+class DoctorConfig(WithJson):
     """All flags of ``commsim doctor``."""
 
     deep: bool = switched(
@@ -55,7 +55,7 @@ class Config(WithJson):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: DoctorConfig) -> Answer:
     """Look; fails only where ``--deep`` finds something wrong, never because something is missing."""
     rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items()), _mpi(), *_kernel()]
     checks = list(self_check.rows()) if config.deep else []
@@ -136,7 +136,7 @@ def _testbed(root: bool) -> list[tuple[str, str, str]]:
         ("tc netem", tried(requirements.has_netem), "emulated delay and loss"),
         ("nft egress", tried(requirements.has_nftables), "emulated loss, without netem"),
         ("tc htb", tried(requirements.has_fair_queues), "a queue for every pair of hosts at a testbed's ports"),
-        ("testbed", _said(requirements.lacking()), "commsim testbed: a network of namespaces"),
+        ("testbed", _lacking_text(requirements.lacking()), "commsim testbed: a network of namespaces"),
     ]
 
 
@@ -148,14 +148,18 @@ def _programmable() -> list[tuple[str, str, str]]:
     return [
         ("clang", shutil.which("clang") or "no (package clang)", purpose),
         ("bpftool", shutil.which("bpftool") or "no (package bpftool)", purpose),
-        ("namespaces", _said(requirements.lacking_namespaces()), "hosts with links between them on this machine"),
-        ("tc clsact", _said(requirements.lacking_hook()), purpose),
-        ("bpf", _said(requirements.lacking_program()), "commsim switch serve --dataplane bpf"),
+        (
+            "namespaces",
+            _lacking_text(requirements.lacking_namespaces()),
+            "hosts with links between them on this machine",
+        ),
+        ("tc clsact", _lacking_text(requirements.lacking_hook()), purpose),
+        ("bpf", _lacking_text(requirements.lacking_program()), "commsim switch serve --dataplane bpf"),
     ]
 
 
-def _said(lacking: str) -> str:
+def _lacking_text(lacking: str) -> str:
     return f"no: {lacking}" if lacking else "yes"
 
 
-COMMANDS = {"doctor": Verb(Config, run)}
+COMMANDS = {"doctor": Verb(DoctorConfig, run)}

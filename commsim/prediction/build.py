@@ -9,20 +9,20 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.core.kept import Kept
+from commsim.core.kept import Cache
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, Placement
 from commsim.core.registry import service
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import split_spec
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.packets.aggregated.plan_aggregated import plan_aggregated
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.good_parameters import PARTITIONS
 from commsim.prediction.inputs import PACKED, load_network
-from commsim.prediction.kind import COMMON, Kind
-from commsim.prediction.plans.asked import Asked, Built, placed, plan_dense, planned
+from commsim.prediction.kind import COMMON, WorkKind
+from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, placement_of, plan_dense, plan_schedule
 from commsim.prediction.plans.cut_by_size import plan_partitions, plan_pieces
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
@@ -34,7 +34,7 @@ SYNTHESIZED = "synthesized_"
 # Parameter of exchanges of experts, whose library costs time.
 LIBRARY = "library"
 # Plans of what was asked for last, with their networks, which so keep their id.
-PLANS: Kept[tuple[Network, Plan]] = Kept(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
+PLANS: Cache[tuple[Network, Plan]] = Cache(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
 __all__ = ["COLLECTIVE", "plan_collective", "prepare"]
 
 
@@ -92,27 +92,29 @@ def prepare(
             collective = load_schedule(path)
     placement = PACKED if placement is None else placement
     if isinstance(collective, Schedule):
-        where = placed(placement, network, collective, seed)
-        ready = planned(Built(collective, {}, where, notes), network, routing, seed)
+        where = placement_of(placement, network, collective, seed)
+        ready = plan_schedule(PlacedSchedule(collective, {}, where, notes), network, routing, seed)
         ready = dataclasses.replace(ready, own_size=size)
     elif collective.startswith(SYNTHESIZED):
         ready = _synthesized(collective, network, n_ranks, placement=placement, routing=routing, seed=seed)
     else:
         entry, raw = collective_entry(collective)
-        asked = Asked(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
+        request = CollectiveRequest(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
         has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
         has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
-        ready = next((plan for mark, plan in KINDS.items() if mark in has), plan_dense)(asked)
+        ready = next((plan for mark, plan in KINDS.items() if mark in has), plan_dense)(request)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
-        raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
+        raise InputError(f"the schedule has {count_text(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     if network.software:
         software(network.software).refuse(network.machine[ready.placement.nodes])
     if not per_call:
         return ready
     if ready.posts_calls:
         return dataclasses.replace(ready, before=ready.before + per_call)
-    told = Remark("call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}")
-    return dataclasses.replace(ready, notes=(*ready.notes, told))
+    remark = Remark(
+        "call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}"
+    )
+    return dataclasses.replace(ready, notes=(*ready.notes, remark))
 
 
 def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
@@ -160,26 +162,26 @@ def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: An
     return plan
 
 
-def _of_nccl(asked: Asked) -> Plan:
+def _of_nccl(request: CollectiveRequest) -> Plan:
     from commsim.nccl.plans.plan_nccl import plan_nccl  # models of libraries take a third of a start
 
-    return plan_nccl(asked)
+    return plan_nccl(request)
 
 
-def _of_experts(asked: Asked) -> Plan:
+def _of_experts(request: CollectiveRequest) -> Plan:
     from commsim.experts.plan_experts import plan_experts
 
-    return plan_experts(asked)
+    return plan_experts(request)
 
 
 # Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
 # what plans it. The first that fits is taken, else the collective is dense.
-KINDS: Mapping[str, Callable[[Asked], Plan]] = {
+KINDS: Mapping[str, Callable[[CollectiveRequest], Plan]] = {
     "nccl": _of_nccl, "systems": plan_aggregated, "sparse": plan_sparse, LIBRARY: _of_experts,
     "pieces": plan_pieces, PARTITIONS: plan_partitions,
 }  # fmt: skip
 # One collective: what a scenario asks for that asks for nothing else.
-COLLECTIVE = Kind(
+COLLECTIVE = WorkKind(
     name="a collective",
     plan=plan_collective,
     honours=COMMON

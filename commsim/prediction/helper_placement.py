@@ -19,7 +19,7 @@ from commsim.core.placement import Placement, helper_nodes, helper_order, is_str
 from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 
 from .inputs import load_placement
@@ -33,7 +33,7 @@ SHARP = "sharp"
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class SeatedPlacement:
     """Placement of ranks, aggregators and server.
 
     Parameters
@@ -66,7 +66,7 @@ def seat_aggregators(
     placement: str | Placement = "packed",
     seed: int = 0,
     assume_programmable: bool = True,
-) -> Seated:
+) -> SeatedPlacement:
     """Place ranks, aggregators and, where one is wanted, a parameter server.
 
     Parameters
@@ -100,19 +100,19 @@ def seat_aggregators(
         raise OtherAggregatorsError(f"{name}: {why}; name {name} to assume it")
     ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:
-        return Seated(1, None, Placement(ranks), network, tuple(notes))
+        return SeatedPlacement(1, None, Placement(ranks), network, tuple(notes))
     where = place_aggregators(network, ranks, able, server=server, chosen=given, n_trees=system.n_trees)
     switches = where.helpers if server is None else where.helpers[:-1]
     if assumed:
         can = network.aggregates.copy()
         can[list(switches)] = True
         network = dataclasses.replace(network, aggregates=can)
-    said = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
+    text = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
     taken = ", assumed to be programmable" if assumed or why else ""
-    notes.append(Remark("aggregators-assumed" if taken else "aggregators", said + taken))
+    notes.append(Remark("aggregators-assumed" if taken else "aggregators", text + taken))
     if server is not None:
         notes.append(Remark("server", f"{name}: parameter server on {network.nodes[server]}"))
-    return Seated(len(ranks), where, Placement([*ranks, *where.helpers]), network, tuple(notes))
+    return SeatedPlacement(len(ranks), where, Placement([*ranks, *where.helpers]), network, tuple(notes))
 
 
 def _other_hardware(name: str, system: System, network: Network) -> str:
@@ -140,7 +140,7 @@ def _who_sits_where(
         n_ranks = first_helper if n_ranks is None else n_ranks
         ranks, rest = nodes[:n_ranks], nodes[n_ranks:]
         if len(ranks) < max(1, n_ranks):
-            raise InputError(f"{name}: the placement has {counted(len(ranks), 'rank')}, got n_ranks={n_ranks}")
+            raise InputError(f"{name}: the placement has {count_text(len(ranks), 'rank')}, got n_ranks={n_ranks}")
         if not system.server:
             return ranks, rest, None, notes
         return ranks, rest[:-1], rest[-1] if rest else free_seat(name, network, ranks), notes
@@ -149,8 +149,8 @@ def _who_sits_where(
         if system.server and not len(helper_nodes(network)):
             n_ranks -= 1
             seats = PLURALS[network.seat_kind]
-            told = f"{name}: {counted(n_ranks, 'rank')}, since one of the {seats} is its server"
-            notes.append(Remark("fewer-ranks", told))
+            text = f"{name}: {count_text(n_ranks, 'rank')}, since one of the {seats} is its server"
+            notes.append(Remark("fewer-ranks", text))
         if n_ranks < 1:
             raise InputError(f"{name}: no {KINDS[network.seat_kind]} is left for a rank: its server takes the only one")
     n_servers = int(system.server and n_ranks > 1)
@@ -177,7 +177,7 @@ def free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
 
 def _no_seat_for_server(name: str, network: Network, n_ranks: int) -> InputError:
     seat = KINDS[network.seat_kind]
-    return InputError(f"{name} needs a {seat} beside its {counted(n_ranks, 'rank')}, for its server")
+    return InputError(f"{name} needs a {seat} beside its {count_text(n_ranks, 'rank')}, for its server")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -205,9 +205,9 @@ def ranks_left(schedule: Schedule, network: Network) -> tuple[int, str]:
     name, seats, n_helpers = schedule.name, PLURALS[network.seat_kind], schedule.n_helpers
     left = schedule.n_ranks - n_helpers
     if left <= 0:
-        places = counted(schedule.n_ranks, KINDS[network.seat_kind], seats)
-        raise InputError(f"{name}: no place is left for a rank: {counted(n_helpers, 'helper')}, {places}")
-    return left, f"{name}: {counted(left, 'rank')}, since helpers need {n_helpers} of the {seats}"
+        places = count_text(schedule.n_ranks, KINDS[network.seat_kind], seats)
+        raise InputError(f"{name}: no place is left for a rank: {count_text(n_helpers, 'helper')}, {places}")
+    return left, f"{name}: {count_text(left, 'rank')}, since helpers need {n_helpers} of the {seats}"
 
 
 def machines_of(
@@ -276,9 +276,9 @@ def where_helpers_sit(name: str, network: Network, where: Placement, n_ranks: in
     n, machines = len(helpers), network.machine[where.nodes[:n_ranks]]
     n_shared = int(np.isin(network.machine[helpers], machines).sum()) if network.machine.max() > 0 else 0
     names = [network.nodes[node] for node in helpers[:MAX_NAMED]]
-    said = f"{name}: helpers on {', '.join(names)}{' and so on' if n > MAX_NAMED else ''}"
+    text = f"{name}: helpers on {', '.join(names)}{' and so on' if n > MAX_NAMED else ''}"
     shared = f"{n_shared} of {n} in machines of ranks, whose NICs they share" if n_shared else ""
-    return Remark("helpers", said, details=shared)
+    return Remark("helpers", text, details=shared)
 
 
 def helpers_sit_beside(network: Network, placement: str | Placement) -> bool:
@@ -305,7 +305,7 @@ def require_seats(schedule: Schedule, network: Network, placement: str | Placeme
 
 
 def _too_few_seats(schedule: Schedule, network: Network) -> InputError:
-    wanted = f"{counted(schedule.n_ranks, 'rank')} and {counted(schedule.n_helpers, 'helper')}"
+    wanted = f"{count_text(schedule.n_ranks, 'rank')} and {count_text(schedule.n_helpers, 'helper')}"
     return InputError(
         f"{schedule.name}: {wanted} need {schedule.n_participants} {PLURALS[network.seat_kind]}, "
         f"{network.name} has {len(network.endpoints)}{_without_seats(schedule)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from commsim.packets.links.fabric import Fabric
     from commsim.packets.transports.spraying import Spraying
     from commsim.prediction.given import PlacementLike
-    from commsim.traffic.patterns import Messages
+    from commsim.traffic.patterns import HostMessages
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -133,7 +133,7 @@ class ScenarioOptions(RankedOptions, total=False):
         Ranks of each group; all groups run the collective at the same time.
     jobs : str, path or Composition
         Jobs and background traffic in place of a collective: a TOML or JSON file as ``commsim run --jobs`` reads it.
-    traffic : str or Messages
+    traffic : str or HostMessages
         Messages between hosts in place of a collective: ``name:key=value,...`` of a pattern, a CSV file, or messages.
     assume_programmable : bool
         Whether aggregators may sit on switches of a network that declares none as able to aggregate. Default: True.
@@ -149,7 +149,7 @@ class ScenarioOptions(RankedOptions, total=False):
     compressor: str | None
     groups: Sequence[Sequence[int]]
     jobs: Composition | str | PathLike[str] | None
-    traffic: str | Messages | None
+    traffic: str | HostMessages | None
     assume_programmable: bool
     tolerance: float | None
     method: str
@@ -183,14 +183,16 @@ def takes(options: type) -> Callable[[Function], Function]:
 
     def show(function: Function) -> Function:
         signature = inspect.signature(function)
-        named = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        named += [
+        parameters = [
+            parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=NotGiven(), annotation=kind.__forward_arg__)
             for name, kind in options.__annotations__.items()
         ]
-        function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         entries = [_ENTRIES.search(inspect.getdoc(part) or "") for part in _PARTS[options]]
-        described = "\n".join(found[1] for found in entries if found)
+        described = "\n".join(entry[1] for entry in entries if entry)
         text = inspect.getdoc(function) or ""
         function.__doc__ = re.sub(r"\*\*options\n(?: +.*\n)+", lambda _: f"{described}\n", text)
         return function

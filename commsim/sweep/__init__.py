@@ -3,7 +3,7 @@
 `commsim.sweep.run_sweep` runs one, `commsim.sweep.table.read_table` reads its results.
 """
 
-from .run import Progress, run_sweep
+from .run import SweepProgress, run_sweep
 
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
@@ -13,4 +13,4 @@ NEEDS: tuple[str, ...] = (
     "training",
 )
 
-__all__ = ["Progress", "run_sweep"]
+__all__ = ["SweepProgress", "run_sweep"]

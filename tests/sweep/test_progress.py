@@ -1,20 +1,20 @@
 from commsim.core.limits import duration
-from commsim.sweep import Progress
-from commsim.sweep.progress import Lines, line
+from commsim.sweep import SweepProgress
+from commsim.sweep.progress import ProgressLines, line
 
 
 def test_a_line_says_what_is_known():
-    assert line(Progress(100, 40, 60), 20.0) == "60 of 100 points, 40 of them from before, about 20 s left"
-    assert line(Progress(100, 0, 100, 3), 0.0) == "100 of 100 points, 3 failed"
-    assert line(Progress(100), 0.0) == "0 of 100 points"
+    assert line(SweepProgress(100, 40, 60), 20.0) == "60 of 100 points, 40 of them from before, about 20 s left"
+    assert line(SweepProgress(100, 0, 100, 3), 0.0) == "100 of 100 points, 3 failed"
+    assert line(SweepProgress(100), 0.0) == "0 of 100 points"
 
 
 def test_a_line_is_printed_now_and_then_and_at_the_end(capsys):
     now = [0.0]
-    say = Lines(lambda: now[0])
+    say = ProgressLines(lambda: now[0])
     now[0] = 50.0  # workers start
     for done in range(41, 101):
-        say(Progress(100, 40, done))
+        say(SweepProgress(100, 40, done))
         now[0] += 1.0
     lines = [text.removeprefix("commsim sweep: ") for text in capsys.readouterr().err.splitlines()]
     assert len(lines) == 7

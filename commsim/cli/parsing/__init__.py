@@ -91,9 +91,9 @@ class Parser(argparse.ArgumentParser):
 
     def _meant(self, message: str) -> str:
         """Return the command that an error is about: argparse reports flags that a verb's verb lacks for the verb."""
-        verbs = [one for one in self._actions if isinstance(one, argparse._SubParsersAction)]
-        named = [word for one in verbs for word in self.words if word in one.choices]
-        return f"{self.prog} {named[0]}" if named and message.startswith("unrecognized") else self.prog
+        verbs = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        words = [word for verb in verbs for word in self.words if word in verb.choices]
+        return f"{self.prog} {words[0]}" if words and message.startswith("unrecognized") else self.prog
 
     def format_help(self) -> str:
         """Return the help: frequent flags, or all after ``--help all``, and examples."""
@@ -124,8 +124,8 @@ class Parser(argparse.ArgumentParser):
 
     def _short_usage(self) -> str:
         """Return the usage with the flags that are required only."""
-        required = [f"{one.option_strings[-1]} {one.metavar}" for one in self._flags() if one.required]
-        words = [_positional(one) for one in self._get_positional_actions()]
+        required = [f"{flag.option_strings[-1]} {flag.metavar}" for flag in self._flags() if flag.required]
+        words = [_positional(action) for action in self._get_positional_actions()]
         usage = " ".join([self.prog, *required, "[FLAG ...]", *words])
         width = max(40, shutil.get_terminal_size().columns - len("usage: "))
         return textwrap.fill(usage, width, break_on_hyphens=False, subsequent_indent=" " * len("usage: "))

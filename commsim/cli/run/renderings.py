@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 from commsim.report.answer import Answer, Part, comments, remarks
 
-from .config import Config
-from .tables import Answered
+from .config import RunConfig
+from .tables import RunTables
 
-Render: TypeAlias = Callable[[Config, Answered], list[Part]]
+Render: TypeAlias = Callable[[RunConfig, RunTables], list[Part]]
 
 
-def renderings_of(config: Config) -> list[Render]:
+def renderings_of(config: RunConfig) -> list[Render]:
     """Return the renderings that the flags ask for.
 
     Raises
@@ -23,19 +23,21 @@ def renderings_of(config: Config) -> list[Render]:
     InputError
         If a file of theirs cannot be written.
     """
-    asked = [name for name in RENDERINGS if getattr(config, name)]
-    for name in asked:
+    renderings = [name for name in RENDERINGS if getattr(config, name)]
+    for name in renderings:
         RENDERINGS[name][0](getattr(config, name))
-    return [RENDERINGS[name][1] for name in asked]
+    return [RENDERINGS[name][1] for name in renderings]
 
 
-def _bounds(_: Config, answered: Answered) -> list[Part]:
+def _bounds(_: RunConfig, answered: RunTables) -> list[Part]:
     """Return the ratio of each time to the lower bound."""
     from commsim.prediction.plans.dense import Plan
     from commsim.ranking.synthesis.over_bound import about_bound
 
     several = len(answered.solutions) > 1
-    known = ((one.scenario.name if several else "", one.plan, one.results) for one in answered.solutions)
+    known = (
+        (solution.scenario.name if several else "", solution.plan, solution.results) for solution in answered.solutions
+    )
     return remarks(
         line for name, plan, some in known if isinstance(plan, Plan) for line in about_bound(plan, some, name)
     )
@@ -47,7 +49,7 @@ def _check_picture(path: str) -> None:
     check_drawable(path)
 
 
-def _picture(config: Config, answered: Answered) -> list[Part]:
+def _picture(config: RunConfig, answered: RunTables) -> list[Part]:
     """Draw the network with the loads of the last result, and what its faults are."""
     from commsim.cli.flags.outputs import draw_loads
     from commsim.prediction.inputs import load_network
@@ -62,7 +64,7 @@ def _check_osu_table(path: str) -> None:
     check_writable(Path(path))
 
 
-def _osu_table(config: Config, answered: Answered) -> list[Part]:
+def _osu_table(config: RunConfig, answered: RunTables) -> list[Part]:
     """Write the table that an OSU micro-benchmark would print."""
     from commsim.core.files.whole_files import replacing
     from commsim.formats.measured_text import osu_text
@@ -78,7 +80,7 @@ def _check_page(path: str) -> None:
     check_page(path)
 
 
-def _page(config: Config, answered: Answered) -> list[Part]:
+def _page(config: RunConfig, answered: RunTables) -> list[Part]:
     """Write the page with figures."""
     from commsim.pages.cli.report import report_run
     from commsim.prediction.faults import failed_links

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from commsim.report.answer import Lines, Part
-from commsim.report.table_of_run import Row, json_row, parts_of, rows_of, titles_beside
+from commsim.report.table_of_run import RunRow, json_row, parts_of, rows_of, titles_beside
 
-from .config import Config
+from .config import RunConfig
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answered:
+class RunTables:
     """What was asked for, predicted.
 
     Parameters
@@ -52,13 +52,13 @@ class Answered:
 
 
 def answered_by(
-    config: Config, solutions: Sequence[Solution], said: Sequence[Part] = (), *, brief: bool = False
-) -> Answered:
+    config: RunConfig, solutions: Sequence[Solution], said: Sequence[Part] = (), *, brief: bool = False
+) -> RunTables:
     """Return the table of each solution, below what is said of all.
 
     Parameters
     ----------
-    config : Config
+    config : RunConfig
         Flags.
     solutions : sequence of Solution
         Solutions of single collectives, or of one that groups run.
@@ -69,7 +69,7 @@ def answered_by(
     """
     from commsim.packets.packet_options import queues_of
 
-    parts, rows = [*said], list[Row]()
+    parts, rows = [*said], list[RunRow]()
     common, titles = titles_beside(solutions) if len(solutions) > 1 else ("", [""])
     parts += [Lines((f"# {common}",))] if common else []
     for solution, title in zip(solutions, titles, strict=True):
@@ -80,10 +80,12 @@ def answered_by(
     return answered_of(config, parts, rows, solutions[0].scenario.network, solutions=solutions, more=more)
 
 
-def answered_of(config: Config, parts: Sequence[Part], rows: Sequence[Row], network: Network, **more: Any) -> Answered:
+def answered_of(
+    config: RunConfig, parts: Sequence[Part], rows: Sequence[RunRow], network: Network, **more: Any
+) -> RunTables:
     """Return what was predicted, of rows."""
     results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
-    return Answered(parts, [json_row(row) for row in rows], results, network, chosen=chosen, **more)
+    return RunTables(parts, [json_row(row) for row in rows], results, network, chosen=chosen, **more)
 
 
 def resolved_network(network: Network) -> dict[str, Any]:

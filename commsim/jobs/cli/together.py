@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commsim.cli.run.tables import Answered
+from commsim.cli.run.tables import RunTables
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import Config
+    from commsim.cli.run.config import RunConfig
 
 
-def answer_jobs(config: Config) -> Answered:
+def answer_jobs(config: RunConfig) -> RunTables:
     """Simulate all jobs of the file together, and each on its own; say what sharing costs.
 
     Raises
@@ -26,4 +26,4 @@ def answer_jobs(config: Config) -> Answered:
     chosen, more = {"engine": solution.scenario.wish.engine}, {"background": solution.details.background()}
     more["shared_links"] = shared_links(solution)
     parts, rows = parts_of_jobs(solution, config.verbose), rows_of_jobs(solution)
-    return Answered(parts, rows, solution.results, solution.plan.network, more, chosen=chosen)
+    return RunTables(parts, rows, solution.results, solution.plan.network, more, chosen=chosen)

@@ -45,8 +45,8 @@ def of_packed_ranks(
     racks = next((level.group for level in locality_levels(network) if level.name == "rack"), np.zeros(1, np.int64))
     if not racks.max() or (np.diff(racks) < 0).any():
         return []
-    told = "ranks are packed rack by rack; --placement spread is the time of a fragmented job"
-    return [Remark("ranks-packed", told)]
+    text = "ranks are packed rack by rack; --placement spread is the time of a fragmented job"
+    return [Remark("ranks-packed", text)]
 
 
 def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
@@ -55,8 +55,8 @@ def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
         return False
     n = plan.schedule.n_ranks
     is_packed = np.array_equal(plan.placement.nodes[:n], plan.network.endpoints[:n])
-    seen = [one for one in results if one.engine != "closed-form" and one.link_bytes.any()]
-    return n > 1 and is_packed and any(not one.operation.startswith("all_to_all") for one in seen)
+    seen = [result for result in results if result.engine != "closed-form" and result.link_bytes.any()]
+    return n > 1 and is_packed and any(not result.operation.startswith("all_to_all") for result in seen)
 
 
 def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Result]) -> list[Remark]:
@@ -72,12 +72,12 @@ def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Re
         Predictions of NCCL.
     """
     machines = np.unique(network.machine[ranks])
-    if not any(one.interval is not None for one in results) or len(machines) < 2 or machines[0] < 0:
+    if not any(result.interval is not None for result in results) or len(machines) < 2 or machines[0] < 0:
         return []
-    told = []
+    lines = []
     if _H100.search(network.name):
         missed = "low to high: two public logs of machines of 8 H100 outside clouds lie outside (docs/limits.md)"
-        told.append(Remark("interval-missed", missed))
+        lines.append(Remark("interval-missed", missed))
     if fabric_oversubscription(network) > 1 + 1e-9:
-        told.append(Remark("interval-unknown", "low to high: no public table is of an oversubscribed fabric"))
-    return told
+        lines.append(Remark("interval-unknown", "low to high: no public table is of an oversubscribed fabric"))
+    return lines

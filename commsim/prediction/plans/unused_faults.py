@@ -41,7 +41,7 @@ def of_unused_faults(
         Plans and predictions, by name of the collective.
     """
     hashed = is_hashed(scenario.routing or scenario.network.routing) and not scenario.wish.sprays
-    several = any(one.hashes is not None for some in results.values() for one in some)
+    several = any(fault.hashes is not None for some in results.values() for fault in some)
     draw = f"with the hash of {'the median draw' if several else 'this --seed'}, " if hashed else ""
     missed = {
         "crosses a slower link": [
@@ -51,8 +51,8 @@ def of_unused_faults(
             name for name, some in results.items() if _misses_failed(scenario, name, plans[name], some)
         ],
     }  # fmt: skip
-    said = {what: f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names}
-    return [Remark("fault-unused", text, needed=True) for text in said.values()]
+    texts = {what: f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names}
+    return [Remark("fault-unused", text, needed=True) for text in texts.values()]
 
 
 def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]) -> bool:
@@ -60,9 +60,9 @@ def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]
     slower = list(scenario.slower)
     if not slower:
         return False
-    if all(one.link_bytes.size for one in results):
-        return not any(one.link_bytes[slower].any() for one in results)
-    used = _links(plan, {one.size for one in results}, None)
+    if all(result.link_bytes.size for result in results):
+        return not any(result.link_bytes[slower].any() for result in results)
+    used = _links(plan, {result.size for result in results}, None)
     return used is not None and not used[slower].any()
 
 
@@ -70,7 +70,7 @@ def _misses_failed(scenario: Scenario, name: str, plan: WorkPlan, results: Seque
     """Whether routes on the network without its failures avoid what failed."""
     from commsim.prediction.solve import plan_of
 
-    sizes = {one.size for one in results}
+    sizes = {result.size for result in results}
     if scenario.whole is None or not scenario.failed or not (isinstance(plan, TrafficPlan) or _distinct(plan, sizes)):
         return False
     asked = {} if scenario.name or scenario.jobs or scenario.traffic else {"collective": name}

@@ -17,7 +17,7 @@ def copies_of_token(top_k: int, n_machines: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class StepExchange:
     """Collectives of all groups of a kind at once, or messages from a stage to another.
 
     Parameters

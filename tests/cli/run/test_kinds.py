@@ -3,7 +3,7 @@
 import pytest
 
 from commsim.cli.run import KINDS, RENDERED
-from commsim.cli.run.config import Config
+from commsim.cli.run.config import RunConfig
 from commsim.cli.run.renderings import RENDERINGS
 
 STAR = ("run", "--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K")
@@ -46,8 +46,8 @@ def test_a_rendering_works_or_is_refused_on_one_line(commsim, folder, kind, name
 def test_every_rendering_has_a_check_and_every_refused_flag_is_one_of_run():
     assert tuple(RENDERINGS) == RENDERED
     flags = {flag for kind in KINDS for refused in kind.refused for flag in refused.flags}
-    assert flags <= set(Config.__dataclass_fields__)
-    assert KINDS[-1].is_asked(Config(topology=""))
+    assert flags <= set(RunConfig.__dataclass_fields__)
+    assert KINDS[-1].is_asked(RunConfig(topology=""))
 
 
 @pytest.mark.parametrize(
