@@ -145,12 +145,5 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def register_services() -> None:
-    """Register what higher packages offer to lower ones; asked for by the first that needs a service."""
-    from .registrations import register
-
-    register()
-
-
 def __dir__() -> list[str]:
     return list(__all__)

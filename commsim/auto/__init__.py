@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from .choose import EngineChoice, Option, choose, engine_for
+from commsim.extensions import House
 
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = ("packets",)
 
-__all__ = ["EngineChoice", "Option", "choose", "engine_for"]
+
+def register(house: House) -> None:
+    """Bring the choice of an engine."""
+    house.engines["auto"] = "commsim.auto.choose:engine_for"

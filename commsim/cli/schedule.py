@@ -11,6 +11,7 @@ from typing import Any
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text, format_size, parse_nccl_size
+from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
 from .flags import Flags, Verb, WithJson, flag
@@ -112,19 +113,18 @@ def _wrapped(indent: str, text: str) -> list[str]:
 
 
 def _is_foreign(source: str) -> bool:
-    from commsim.prediction.collective_names import OF_OTHER_TOOLS
-
-    return Path(source).suffix in OF_OTHER_TOOLS
+    return Path(source).suffix in house().schedules
 
 
 def _read(spec: str, n_ranks: int | None, size: float | None = None) -> tuple[Any, tuple[str, ...]]:
     """Return a schedule that may be in a file of another tool, and what reading it said."""
-    from commsim.formats.convert import read_foreign
     from commsim.prediction.collective_names import load_schedule
 
-    schedule, notes = read_foreign(spec) if _is_foreign(spec) else (load_schedule(spec, n_ranks, size), ())
+    schedule, said = (
+        house().schedules[Path(spec).suffix](spec) if _is_foreign(spec) else (load_schedule(spec, n_ranks, size), ())
+    )
     _require_ranks(spec, n_ranks, schedule)
-    return schedule, notes
+    return schedule, said
 
 
 def _require_ranks(spec: str, n_ranks: int | None, schedule: Any) -> None:

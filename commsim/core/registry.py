@@ -7,7 +7,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,11 +21,6 @@ T = TypeVar("T")
 # Names that a message offers where they contain the wrong one.
 MAX_HINTS = 4
 MAX_NAMES = 12  # that a message lists in full
-
-
-# Services that packages above offer to packages below, by name: imports go one way, also those by a string.
-# `commsim.registrations` registers them.
-_SERVICES: dict[str, Callable[..., Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,23 +176,3 @@ def _is_like(name: str, known: str) -> bool:
         words.pop()
         other.pop()
     return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
-
-
-def offer(name: str, service: Callable[..., Any]) -> None:
-    """Register a service; one of the same name is replaced."""
-    _SERVICES[name] = service
-
-
-def service(name: str) -> Callable[..., Any]:
-    """Return a service.
-
-    Raises
-    ------
-    LookupError
-        If nothing is registered under the name.
-    """
-    if not _SERVICES:
-        sys.modules[__name__.partition(".")[0]].register_services()  # the root package registers all
-    if name not in _SERVICES:
-        raise LookupError(f"no service {name!r} is registered; known: {', '.join(sorted(_SERVICES))}")
-    return _SERVICES[name]

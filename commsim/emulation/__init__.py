@@ -16,6 +16,10 @@ The interface that a library's stand-in builds on is :class:`~.rank.Rank`, the s
 :func:`~.emulate.emulate` starts the ranks, and returns a :class:`~.report.Emulation`.
 """
 
+from __future__ import annotations
+
+from commsim.extensions import House
+
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
     "jobs",
@@ -24,3 +28,8 @@ NEEDS: tuple[str, ...] = (
     "real",
     "training",
 )
+
+
+def register(house: House) -> None:
+    """Bring programs on an emulated network."""
+    house.commands("commsim.emulation.cli", emulate="run an unmodified program on an emulated network")

@@ -1,5 +1,9 @@
 """Files that other tools of the field read and write; commsim/core/files has our own."""
 
+from __future__ import annotations
+
+from commsim.extensions import House
+
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
     "packets",
@@ -8,3 +12,18 @@ NEEDS: tuple[str, ...] = (
     "sweep",
     "training",
 )
+
+
+def register(house: House) -> None:
+    """Bring files of other tools."""
+    for suffix in (".yml", ".yaml"):
+        house.networks[suffix] = "commsim.formats.astra.network:read_astra_network"
+    house.machines[".xml"] = "commsim.formats.machines.nccl_topology:read_nccl_topology"
+    house.machines[".txt"] = "commsim.formats.machines.nvidia_smi:read_nvidia_smi"
+    for suffix in (".xml", ".goal", ".bin", ".et"):
+        house.schedules[suffix] = "commsim.formats.convert:read_foreign"
+    house.commands("commsim.formats.cli.import_export", workload="", topo="", schedule="")
+    house.commands(
+        "commsim.formats.cli.convert",
+        convert="convert networks, schedules and workloads from and to the files of other tools",
+    )

@@ -1,4 +1,13 @@
 """The switch that real workers talk to over UDP: its verbs; the switch itself is in switch_model."""
 
+from __future__ import annotations
+
+from commsim.extensions import House
+
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = ("switch_model",)
+
+
+def register(house: House) -> None:
+    """Bring a switch for real workers."""
+    house.commands("commsim.live.cli", switch="")

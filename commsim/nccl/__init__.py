@@ -1,4 +1,16 @@
 """What NCCL itself would choose on a network, and why."""
 
+from __future__ import annotations
+
+from commsim.extensions import House
+
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = ("formats",)
+
+
+def register(house: House) -> None:
+    """Bring what NCCL and RCCL choose."""
+    house.planners["nccl"] = "commsim.nccl.plans.plan_nccl:plan_nccl"
+    house.commands(
+        "commsim.nccl.cli.nccl_choices", nccl="print which algorithm and protocol NCCL chooses at each size, and why"
+    )

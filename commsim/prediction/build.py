@@ -12,11 +12,11 @@ from commsim.core.errors import InputError
 from commsim.core.kept import Cache
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, Placement
-from commsim.core.registry import service
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import split_spec
 from commsim.core.units import count_text
+from commsim.extensions import house
 from commsim.packets.aggregated.plan_aggregated import plan_aggregated
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.good_parameters import PARTITIONS
@@ -148,7 +148,7 @@ def _as_named(scenario: Scenario) -> Hashable:
         return None
     from commsim.nccl.plans.nccl_files import READERS
 
-    if READERS.keys() & split_spec(name)[1].keys():
+    if set(READERS) & split_spec(name)[1].keys():
         return None
     return (
         id(scenario.network), name, scenario.n_ranks, where, scenario.routing, scenario.seed,
@@ -158,7 +158,7 @@ def _as_named(scenario: Scenario) -> Hashable:
 
 def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: Any) -> Plan:
     """Return the plan of what is synthesized for an operation, which a higher package registers."""
-    plan: Plan = service("synthesized plan")(Scenario(network, name, n_ranks, **placing))
+    plan: Plan = house().services["synthesized plan"](Scenario(network, name, n_ranks, **placing))
     return plan
 
 

@@ -26,6 +26,7 @@ from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.core.units import write_bandwidth
+from commsim.extensions import house
 from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
@@ -40,8 +41,6 @@ USUAL = {
     "send_recv": "ring_send_recv", "gather": "direct_gather", "scatter": "direct_scatter",
     "barrier": "dissemination_barrier",
 }  # fmt: skip
-# Suffixes of schedules of other tools, which `commsim schedule import` reads.
-OF_OTHER_TOOLS = (".xml", ".goal", ".bin", ".et")
 
 
 def usual_collective(
@@ -228,7 +227,7 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
             from commsim.packets.aggregated.systems import every_collective  # which registers those of switch systems
 
             if name not in every_collective():
-                if Path(name).suffix in OF_OTHER_TOOLS:
+                if Path(name).suffix in house().schedules:
                     raise InputError(
                         f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
                         "what is taken here"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Any
 
 from commsim.core.errors import InputError, located, shorten
 from commsim.core.files.fields import TableFields
@@ -16,17 +17,14 @@ from commsim.core.limits import may_open_files
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
-from commsim.core.registry import service
 from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text
+from commsim.extensions import house
 from topologies import TOPOLOGIES, largest
 
 PACKED = "packed"  # the placement where none is given
 
 SPEC_OF_TABLE = 'spec = "star:n_hosts=8"'
-ASTRA_SUFFIXES = (".yml", ".yaml")
-# Suffixes of what is read anew each time, since a file may have changed.
-FILES = (*SUFFIXES, *ASTRA_SUFFIXES, ".xml", ".txt", ".py")
 # Machines on fabrics that were asked for last, of up to 2^18 links each (20 MB).
 NETWORKS: Cache[Network] = Cache(8, lambda network: network.n_links <= 2**18)
 
@@ -50,8 +48,8 @@ def load_network(text: str) -> Network:
     """
     if Path(text).suffix in SUFFIXES and (_is_there(text) or "@" not in text):
         return read_network(text)
-    if Path(text).suffix in ASTRA_SUFFIXES and (_is_there(text) or "@" not in text):
-        network: Network = service("network of ASTRA-sim")(text)
+    if Path(text).suffix in house().networks and (_is_there(text) or "@" not in text):
+        network: Network = house().networks[Path(text).suffix](text)
         return network
     if is_own_file(text):
         own, given = own_entry(TOPOLOGIES, text)
@@ -84,6 +82,8 @@ def load_network(text: str) -> Network:
     if name in PRESETS:
         return build_preset(name, raw)
     if _is_there(text) or "/" in name:
+        if read := house().networks.get(Path(text).suffix):
+            return read(text)
         raise InputError(
             f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
         )
@@ -98,10 +98,16 @@ def _as_registered(text: str) -> Hashable:
 
     words = [word for part in text.split("@") for word in part.replace("=", ":").replace(",", ":").split(":")]
     machine, fabric = (part.partition(":")[0].strip() for part in text.partition("@")[::2])
-    if fabric not in TOPOLOGIES or "/" in text or any(Path(word.strip()).suffix in FILES for word in words):
+    if fabric not in TOPOLOGIES or "/" in text or any(map(_is_of_file, words)):
         return None
     builder = PRESETS[machine].builder if machine in PRESETS else machine
     return (text, largest(), TOPOLOGIES[fabric].build, HOST_TYPES[builder].build) if builder in HOST_TYPES else None
+
+
+def _is_of_file(word: str) -> bool:
+    """Whether a word names a file, which is read anew each time, since it may have changed."""
+    suffix = Path(word.strip()).suffix
+    return suffix in (*SUFFIXES, ".py") or suffix in house().networks or suffix in house().machines
 
 
 def _joined(text: str) -> Network:
@@ -252,3 +258,10 @@ def _as_text(fields: TableFields, key: str) -> str:
     if not isinstance(value, (str, int, float)) or {",", "@"} & {*str(value)}:
         fields.refuse(key, "a number, text without a comma and @, true, false or a list of whole numbers")
     return str(value)
+
+
+def network_of_table(tree: Any, path: Path) -> Network:
+    """Return the network that the table ``[topology]`` of a file names."""
+    top = TableFields(tree, path)
+    top.only("topology", "hosts")  # the hosts of a cluster say how many GPUs are free, which no network does
+    return read_topology(top, path)

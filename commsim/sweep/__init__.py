@@ -3,7 +3,9 @@
 `commsim.sweep.run_sweep` runs one, `commsim.sweep.table.read_table` reads its results.
 """
 
-from .run import SweepProgress, run_sweep
+from __future__ import annotations
+
+from commsim.extensions import House
 
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
@@ -13,4 +15,10 @@ NEEDS: tuple[str, ...] = (
     "training",
 )
 
-__all__ = ["SweepProgress", "run_sweep"]
+
+def register(house: House) -> None:
+    """Bring many points."""
+    house.commands(
+        "commsim.sweep.cli",
+        sweep="vary any parameters over many points, and resume if interrupted; find the cheapest topology",
+    )

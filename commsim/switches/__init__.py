@@ -1,5 +1,9 @@
 """Switches that aggregate, packet by packet: ``commsim switch``; their arithmetic is in switch_model."""
 
+from __future__ import annotations
+
+from commsim.extensions import House
+
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
     "packets",
@@ -7,3 +11,10 @@ NEEDS: tuple[str, ...] = (
     "sparse",
     "switch_model",
 )
+
+
+def register(house: House) -> None:
+    """Bring switches that aggregate."""
+    house.commands(
+        "commsim.switches.cli", switch="switches that aggregate: simulate, budget, serve, all-reduce, status, pcap"
+    )

@@ -40,10 +40,11 @@ def write(docs: Path) -> None:
 
 def verbs() -> str:
     """Return what every verb's ``--help`` prints."""
-    from commsim.cli import VERBS, parser_of
+    from commsim.cli import parser_of
+    from commsim.cli.verbs import listed_verbs
 
     parts = ["# Commands\n\nWhat `commsim VERB --help` prints, for all verbs.\n"]
-    for verb in VERBS:
+    for verb in listed_verbs():
         parser, _ = parser_of(verb)
         parts.append(f"## commsim {verb}\n")
         parts += [f"{heading}```text\n{one.format_help()}```\n" for heading, one in _parsers(parser, "")]

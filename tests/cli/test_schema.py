@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from benchmarks.house import schemas
-from commsim.cli import VERBS, commands_of
 from commsim.cli import schema as verb
+from commsim.cli.verbs import commands_of, listed_verbs
 
 EXAMPLES = schemas.description()["examples"]
 # These measure: they need mpirun, a testbed, a live switch or torch, or compile for minutes.
@@ -63,7 +63,7 @@ def test_a_schema_refuses_an_answer_without_its_keys_or_of_another_type():
 def test_every_verb_with_json_has_a_schema():
     with_json = {
         name
-        for one in VERBS
+        for one in listed_verbs()
         for name, command in commands_of(one).items()
         if "json" in command.config.__dataclass_fields__
     }

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from commsim.cli import VERBS, main, parser_of
+from commsim.cli import main, parser_of
+from commsim.cli.verbs import listed_verbs
 
 ROOT = Path(__file__).parents[2]
 # These open files of the system, of the package or of a run of their own, whose names no user gives.
@@ -279,7 +280,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", listed_verbs())
 def test_every_flag_that_takes_a_file_is_tried(verb):
     tried = {(" ".join(line.split()[:2]), word) for line in LINES for word in line.split() if word.startswith("--")}
     tried |= {(verb, word) for line in LINES for word in line.split() if line.split()[0] == verb}

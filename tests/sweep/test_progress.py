@@ -1,6 +1,6 @@
 from commsim.core.limits import duration
-from commsim.sweep import SweepProgress
 from commsim.sweep.progress import ProgressLines, line
+from commsim.sweep.run import SweepProgress
 
 
 def test_a_line_says_what_is_known():

@@ -5,8 +5,8 @@ import pytest
 
 from commsim import predict
 from commsim.core.errors import InputError
-from commsim.sweep import run_sweep
 from commsim.sweep.compute import Bench
+from commsim.sweep.run import run_sweep
 from commsim.sweep.sweep_store import read_description
 from commsim.sweep.table import read_table
 from commsim.sweep.worker import one_line

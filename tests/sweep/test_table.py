@@ -6,8 +6,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark, read_remarks
-from commsim.sweep import run_sweep
 from commsim.sweep.remarks import remarks_of
+from commsim.sweep.run import run_sweep
 from commsim.sweep.sweep_store import Store
 from commsim.sweep.table import query, read_table, write_table
 

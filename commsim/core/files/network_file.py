@@ -20,7 +20,6 @@ from commsim.core.errors import InputError
 from commsim.core.files.opening import path_of
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
-from commsim.core.registry import service
 from commsim.core.units import (
     parse_bandwidth,
     parse_cost,
@@ -31,6 +30,7 @@ from commsim.core.units import (
     write_size,
     write_time,
 )
+from commsim.extensions import house
 
 from .curves_fields import curves_tree, read_curves
 from .fields import TableFields
@@ -63,8 +63,8 @@ def read_network(path: str | Path, *, has_table: bool = True) -> Network:
     if "schema" not in tree and "topology" in tree:
         if not has_table:
             raise InputError(f"{path}: a [topology] table names a file with nodes and links, and no other table")
-        network: Network = service("network of a table")(tree, path)
-        return network
+        found: Network = house().services["network of a table"](tree, path)
+        return found
     try:
         is_node_link = "schema" not in tree and "directed" in tree and "nodes" in tree
         return read_node_link(tree, path) if is_node_link else read_own(tree, path)

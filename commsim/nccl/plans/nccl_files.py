@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.registry import service
 from commsim.nccl.search import Channels
 from commsim.nccl.told import WORDS, read_words
 from commsim.nccl.tuner_rules import Rule, first_rule
 
-# Services that read the files, by parameter.
-READERS = {"graph": "NCCL's channels", "tuner": "NCCL's tuner"}
+# Parameters that name files.
+READERS = ("graph", "tuner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,11 @@ class NcclFiles:
 
     def channels(self, gpu: str) -> dict[str, Channels] | None:
         """Return the dumped channels of each pattern; None without a file."""
-        channels: dict[str, Channels] | None = service(READERS["graph"])(self.graph, gpu) if self.graph else None
-        return channels
+        if not self.graph:
+            return None
+        from commsim.nccl.tuner_and_graph_files import read_nccl_graphs
+
+        return read_nccl_graphs(self.graph, gpu)
 
     def rule(self, operation: str, size: int, n_nodes: int, n_ranks: int) -> dict[str, Any]:
         """Return algorithm, protocol and channels of the first rule that fits, as the plugin does; empty for none.
@@ -76,5 +78,9 @@ def split_files(raw: Mapping[str, str]) -> tuple[dict[str, str], NcclFiles]:
     rest = {key: value for key, value in raw.items() if key not in READERS and key not in words}
     if "graph" in raw and "channels" in words:
         raise InputError("graph= and channels= both give the channels; give one of them")
-    rules = tuple(service(READERS["tuner"])(raw["tuner"])) if "tuner" in raw else ()
+    rules: tuple[Rule, ...] = ()
+    if "tuner" in raw:
+        from commsim.nccl.tuner_and_graph_files import read_tuner
+
+        rules = read_tuner(raw["tuner"])
     return rest, NcclFiles(raw.get("graph", ""), rules, read_words(words, "{}=".format))

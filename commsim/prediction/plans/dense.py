@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import BLOCKING, COLLECTIVES
-from commsim.auto import engine_for
+from commsim.auto.choose import engine_for
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.network import Network

@@ -20,7 +20,7 @@ from . import cheapest
 from .cheapest import Code
 
 if TYPE_CHECKING:
-    from commsim.sweep import SweepProgress
+    from commsim.sweep.run import SweepProgress
 
 NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
 MAX_POINTS_HELP = "refuse a sweep with more points, before filters (default: 10000000)"
@@ -59,11 +59,11 @@ class SweepRunConfig(Code):
 
 def run(config: SweepRunConfig) -> Answer:
     """Run, and say where the results are."""
-    from commsim.sweep import run_sweep
     from commsim.sweep.parts import read_part
     from commsim.sweep.points import MAX_POINTS
     from commsim.sweep.progress import progress_shown
     from commsim.sweep.remarks import costs_of, remarks_of
+    from commsim.sweep.run import run_sweep
 
     part = None if config.part is None else read_part(config.part)
     directory = config.output or default_directory(config.config) + (f"-{part.k}-of-{part.n}" if part else "")
