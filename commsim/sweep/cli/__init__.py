@@ -293,7 +293,7 @@ COMMANDS = {
     ),
     "sweep plan": Verb(PlanConfig, plan, "estimate the number of points, time and memory, by measuring a few points"),
     "sweep cheapest": Verb(
-        cheapest.Config,
+        cheapest.SweepCheapestConfig,
         cheapest.run,
         "find the cheapest topology that meets a goal, from the sweep's tables [cost] and [goal]",
     ),
