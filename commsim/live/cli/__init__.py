@@ -12,6 +12,6 @@ COMMANDS = {
         all_reduce.SwitchAllReduceConfig, all_reduce.run, "sum tensors as a worker of a running switch"
     ),
     "switch status": Verb(
-        all_reduce.StatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
+        all_reduce.SwitchStatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
     ),
 }
