@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 
 from commsim.core.limits import EXPECTED, duration
 
-from .run import SweepProgress
+from .run import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextlib.contextmanager
-def progress_shown() -> Iterator[Callable[[SweepProgress], None]]:
+def progress_shown() -> Iterator[Callable[[Progress], None]]:
     """Return a function that shows the progress it is given on standard error."""
     EXPECTED.is_shown = True
     if sys.stderr.isatty():
@@ -36,7 +36,7 @@ class ProgressLines:
         self._last = clock()
         self._first: tuple[float, int] | None = None
 
-    def __call__(self, progress: SweepProgress) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Print, if it is time to."""
         now = self._clock()
         is_first, is_last = self._first is None, progress.n_done == progress.n_points
@@ -48,7 +48,7 @@ class ProgressLines:
             print(f"commsim sweep: {line(progress, left)}", file=sys.stderr, flush=True)
 
 
-def line(progress: SweepProgress, left: float) -> str:
+def line(progress: Progress, left: float) -> str:
     """Format progress and, if known, the seconds left."""
     text = f"{progress.n_done} of {progress.n_points} points"
     if progress.n_before:
@@ -59,7 +59,7 @@ def line(progress: SweepProgress, left: float) -> str:
 
 
 @contextlib.contextmanager
-def _bar() -> Iterator[Callable[[SweepProgress], None]]:
+def _bar() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -69,7 +69,7 @@ def _bar() -> Iterator[Callable[[SweepProgress], None]]:
     with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("points", total=None)
 
-        def say(progress: SweepProgress) -> None:
+        def say(progress: Progress) -> None:
             failed = f" ({progress.n_failed} failed)" if progress.n_failed else ""
             bar.update(task, total=progress.n_points, completed=progress.n_done, description=f"points{failed}")
 

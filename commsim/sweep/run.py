@@ -72,7 +72,7 @@ def _git(root: Path, *command: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepProgress:
+class Progress:
     """Progress of a sweep.
 
     Parameters
@@ -124,9 +124,9 @@ def run_sweep(
     host: bool = False,
     retry_failed: bool = False,
     part: SweepPart | None = None,
-    say: Callable[[SweepProgress], None] | None = None,
+    say: Callable[[Progress], None] | None = None,
     code: Code = (),
-) -> SweepProgress:
+) -> Progress:
     """Compute all points of a sweep that have no row yet; one that failed has a row too.
 
     Parameters
@@ -157,7 +157,7 @@ def run_sweep(
 
     Returns
     -------
-    SweepProgress
+    Progress
         At the end.
 
     Raises
@@ -206,7 +206,7 @@ class _Todo:
         self._n_points = part.n_of(n_points)
         self._limit = min(limit or self._n_points, self._n_points)
         failed = [known[point.digest] for point in self._wanted() if point.digest in known] if known else []
-        self.progress = SweepProgress(self._limit, len(failed), len(failed), sum(failed))
+        self.progress = Progress(self._limit, len(failed), len(failed), sum(failed))
 
     def points(self) -> Iterator[Point]:
         """Walk them."""
@@ -222,9 +222,7 @@ class _Todo:
 class _RowWriter:
     """Stores the rows of a run, and counts them."""
 
-    def __init__(
-        self, config: SweepConfig, store: Store, progress: SweepProgress, say: Callable[[SweepProgress], None]
-    ) -> None:
+    def __init__(self, config: SweepConfig, store: Store, progress: Progress, say: Callable[[Progress], None]) -> None:
         from commsim import __version__
 
         self.chunker = Chunker(__version__, config.hash, config.kinds)

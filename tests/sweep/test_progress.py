@@ -1,12 +1,12 @@
 from commsim.core.limits import duration
 from commsim.sweep.progress import ProgressLines, line
-from commsim.sweep.run import SweepProgress
+from commsim.sweep.run import Progress
 
 
 def test_a_line_says_what_is_known():
-    assert line(SweepProgress(100, 40, 60), 20.0) == "60 of 100 points, 40 of them from before, about 20 s left"
-    assert line(SweepProgress(100, 0, 100, 3), 0.0) == "100 of 100 points, 3 failed"
-    assert line(SweepProgress(100), 0.0) == "0 of 100 points"
+    assert line(Progress(100, 40, 60), 20.0) == "60 of 100 points, 40 of them from before, about 20 s left"
+    assert line(Progress(100, 0, 100, 3), 0.0) == "100 of 100 points, 3 failed"
+    assert line(Progress(100), 0.0) == "0 of 100 points"
 
 
 def test_a_line_is_printed_now_and_then_and_at_the_end(capsys):
@@ -14,7 +14,7 @@ def test_a_line_is_printed_now_and_then_and_at_the_end(capsys):
     say = ProgressLines(lambda: now[0])
     now[0] = 50.0  # workers start
     for done in range(41, 101):
-        say(SweepProgress(100, 40, done))
+        say(Progress(100, 40, done))
         now[0] += 1.0
     lines = [text.removeprefix("commsim sweep: ") for text in capsys.readouterr().err.splitlines()]
     assert len(lines) == 7

@@ -81,7 +81,7 @@ def report_run(config: RunConfig, results: Sequence[Any], path: str, notes: Sequ
 
     Parameters
     ----------
-    config : ReportConfig
+    config : RunConfig
         Flags of the run.
     results : sequence of Result
         What it predicted.

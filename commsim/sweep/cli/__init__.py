@@ -20,7 +20,7 @@ from . import cheapest
 from .cheapest import Code
 
 if TYPE_CHECKING:
-    from commsim.sweep.run import SweepProgress
+    from commsim.sweep.run import Progress
 
 NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
 MAX_POINTS_HELP = "refuse a sweep with more points, before filters (default: 10000000)"
@@ -118,7 +118,7 @@ def default_directory(config: str) -> str:
     return path.stem
 
 
-def _summary(done: SweepProgress, directory: str) -> str:
+def _summary(done: Progress, directory: str) -> str:
     text = f"{directory}: {count_text(done.n_done, 'point')}"
     if done.n_before:
         text += f", {done.n_before} of them from before"

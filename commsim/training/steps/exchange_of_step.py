@@ -25,7 +25,7 @@ class StepExchange:
     operation : str
         Operation of one of them, or ``send``.
     kind : str
-        Kind of groups, as :meth:`Layout.groups` names it, or ``pipeline``.
+        Kind of groups, as :meth:`ParallelSizes.groups` names it, or ``pipeline``.
     size : float, bytes
         Size of one, as nccl-tests counts it.
     times : float
