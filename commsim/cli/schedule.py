@@ -64,12 +64,11 @@ class ScheduleListConfig(WithJson):
 
 def list_collectives(config: ScheduleListConfig) -> Answer:
     """Return the collectives, or one, their operations and parameters."""
-    from collectives import BLOCKING
-    from commsim.packets.aggregated.systems import every_collective
+    from collectives import BLOCKING, COLLECTIVES
 
-    rows, known = [], every_collective()
-    for name in known if config.name is None else [config.name]:
-        entry = known[name]
+    rows = []
+    for name in COLLECTIVES if config.name is None else [config.name]:
+        entry = COLLECTIVES[name]
         own = _own_parameters(entry)
         row = {
             "collective": name,

@@ -80,7 +80,7 @@ class Registry(Generic[T]):
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = False
-        self._afterwards: list[Callable[[], None]] = []
+        self._afterwards: list[Callable[[], None] | str] = []
 
     def add(self, build: Callable[..., T], **metadata: Any) -> None:
         """Register `build` under its own name.
@@ -99,10 +99,10 @@ class Registry(Generic[T]):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
         self._entries[name] = Entry(name, build, MappingProxyType(metadata))
 
-    def when_complete(self, call: Callable[[], None]) -> None:
-        """Call a function once all modules are imported, at the latest before the first answer: it may add entries."""
+    def when_complete(self, call: Callable[[], None] | str) -> None:
+        """Call a function, or ``module:function``, once all modules are imported: it may add entries."""
         if self._complete:
-            call()
+            _called(call)()
         else:
             self._afterwards.append(call)
 
@@ -163,7 +163,7 @@ class Registry(Generic[T]):
             for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
             for call in self._afterwards:
-                call()
+                _called(call)()
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise
@@ -176,3 +176,12 @@ def _is_like(name: str, known: str) -> bool:
         words.pop()
         other.pop()
     return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
+
+
+def _called(what: Callable[[], None] | str) -> Callable[[], None]:
+    """Return a function; a text is ``module:function``."""
+    if not isinstance(what, str):
+        return what
+    module, _, name = what.partition(":")
+    function: Callable[[], None] = getattr(importlib.import_module(module), name)
+    return function

@@ -213,11 +213,10 @@ def _learn(state: _State, line: str, cells: list[str]) -> None:
 
 def _operation_of(spec: str) -> str:
     """Operation of one of our collectives; empty for one out of a user's file."""
-    from commsim.packets.aggregated.systems import every_collective
+    from collectives import COLLECTIVES
 
     name = spec.partition(":")[0]
-    known = every_collective()
-    return str(known[name].metadata["operation"]) if name in known else ""
+    return str(COLLECTIVES[name].metadata["operation"]) if name in COLLECTIVES else ""
 
 
 def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list[Measurement], int]:

@@ -12,3 +12,5 @@ def register(house: House) -> None:
     """Bring several jobs, and groups."""
     house.works["jobs"] = "commsim.jobs.several_jobs:JOBS"
     house.works["groups"] = "commsim.jobs.groups:GROUPS"
+    house.services["jobs"] = "commsim.jobs.composition:jobs_of"
+    house.services["value Composition"] = "commsim.jobs.job_entries:Composition"

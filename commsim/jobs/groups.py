@@ -134,7 +134,6 @@ def _plan_groups(scenario: Scenario) -> GroupsPlan:
 
 GROUPS = WorkKind(
     name="groups",
-    asked_by="groups",
     plan=_plan_groups,
     honours=COMMON | {"groups", "collective", "n_ranks", "trace", "flaps", "watch"},
 )

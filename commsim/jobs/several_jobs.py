@@ -52,10 +52,6 @@ class JobsPlan(SharedPlan):
         """Return one size, which has no effect: each job has its own."""
         return [0.0], [Remark(SIZE_UNUSED, "sizes have no effect, each job has its own")] if any(sizes) else []
 
-    def at(self, size: float) -> JobsPlan:  # noqa: ARG002
-        """Return the plan of one size, the same for all."""
-        return self
-
     def outcome(self, size: float, wish: Wish) -> Outcome:  # noqa: ARG002
         """Predict all jobs, each of the size that its file says, and each on its own.
 
@@ -199,7 +195,6 @@ def _plan_jobs(scenario: Scenario) -> JobsPlan:
 
 JOBS = WorkKind(
     name="jobs",
-    asked_by="jobs",
     plan=_plan_jobs,
     honours=COMMON | {"jobs", "flaps", "watch"},
     refusal=JOBS_ONLY,

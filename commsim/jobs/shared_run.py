@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.bounds.floor import ON_PAPER, SLACK
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.plans.used_links import links_of
 from commsim.prediction.scenario import Wish
 
 from .background import BackgroundMessages
@@ -339,6 +340,21 @@ class SharedPlan:
     def may_collide(self) -> bool:
         """Whether routes are drawn by hashing where there are several."""
         return may_collide(self.network, self.run.routing)
+
+    def at(self, size: float) -> SharedPlan:  # noqa: ARG002
+        """Return the plan of one size, the same for all."""
+        return self
+
+    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
+        """Return the links on the routes of all messages, bool[n_links]; None with background traffic."""
+        if len(self.run.messages.start):
+            return None
+        runs = [self.at(size).run for size in sizes]
+        parts = [
+            (plan.at(entry.size), entry.number or 0)
+            for run in runs for plan, entry in zip(run.plans, run.entries, strict=True)
+        ]  # fmt: skip
+        return links_of(parts, self.network, routing)
 
 
 def _roce() -> Framing:

@@ -14,3 +14,8 @@ NEEDS: tuple[str, ...] = (
 def register(house: House) -> None:
     """Bring packets, and what aggregates in switches."""
     house.planners["systems"] = "commsim.packets.aggregated.plan_aggregated:plan_aggregated"
+    house.engines["packet"] = "commsim.packets.simulation:simulation"
+    house.services["options of packets"] = "commsim.packets.packet_options:transport_of"
+    house.services["arguments of systems"] = "commsim.packets.aggregated.systems:split_system"
+    house.services["value Fabric"] = "commsim.packets.links.fabric:Fabric"
+    house.services["value Spraying"] = "commsim.packets.transports.spraying:Spraying"

@@ -40,8 +40,8 @@ USUAL = "window"
 BALANCING_NAMES = {"spray": "oblivious"}
 PAPERS_RATE = 5e9  # bytes/s of the links for which DCQCN's constants were chosen
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
-__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of", "queues_of",
-           "told_briefly", "told_queues", "told_transport"]  # fmt: skip
+__all__ = ["ALL", "checked_packets", "name_of", "packet_notes", "packets_of", "queues_of",
+           "told_briefly", "told_queues", "told_transport", "transport_of"]  # fmt: skip
 
 
 # How values of each kind are checked.
@@ -87,6 +87,45 @@ def checked_packets(
     return {**preset_options(read.pop("preset")), **read}
 
 
+def transport_of(
+    options: Mapping[str, Any], engine: str, framing: Framing | None, network: Network
+) -> tuple[Spraying | None, list[Remark]]:
+    """Return how packets are sent, by the options of a scenario, and what to say of it.
+
+    Parameters
+    ----------
+    options : mapping of str to value
+        Options of a scenario, of which ``transport``, ``fabric`` and ``packets`` are read.
+    engine : str
+        Name of the engine.
+    framing : Framing or None
+        Packets that messages are cut into.
+    network : Network
+        Network, whose hardware may say how packets are sent.
+
+    Raises
+    ------
+    InputError
+        If an option is unknown or wrong, is given twice, or belongs to another engine.
+    """
+    packets, transport, fabric = (options.get(name) for name in ("packets", "transport", "fabric"))
+    given = checked_packets(packets, transport, fabric) if packets else {}
+    if isinstance(transport, str):
+        given, transport = {"transport": transport, **given}, None
+    notes: list[Remark] = []
+    if engine == "packet":
+        notes = packet_notes(given, framing)
+        transport = transport or packets_of(given, network)
+        transport = transport if fabric is None else transport.with_fabric(fabric)
+    elif given and (engine, *given) != ("auto", "transport"):
+        raise InputError(f"{min(given).replace('_', ' ')} needs engine packet, got engine {engine}")
+    elif given:
+        transport = packets_of(given, network)
+    if fabric is not None and engine not in ("packet", "auto"):
+        raise InputError(f"transports and queues are the packet engine's, got engine {engine}")
+    return transport, notes
+
+
 def _read_option(key: str, value: Any) -> Any:
     """Return an option in SI units."""
     parse = {"size": parse_size, "time": parse_time}.get(ALL[key])
@@ -95,30 +134,6 @@ def _read_option(key: str, value: Any) -> Any:
     if key == "window" and not value > 0:
         raise InputError(f"window must be above 0, got {value:g}")
     return value
-
-
-def framing_of(payload: float | str | None, header: float | str | None) -> Framing | None:
-    """Return how messages are cut into packets; None where neither is given.
-
-    Parameters
-    ----------
-    payload, header : float, bytes, or str, optional
-        Bytes of each packet, as numbers or text such as ``4096B``.
-
-    Raises
-    ------
-    InputError
-        If a payload is given without a header: it changes nothing.
-    """
-    if header is None:
-        if payload is not None:
-            raise InputError("payload changes nothing without header")
-        return None
-    sizes = [
-        parse_size(value, name) if isinstance(value, str) else value
-        for value, name in ((payload, "payload"), (header, "header"))
-    ]
-    return Framing(*(float("inf") if size is None else float(size) for size in sizes))
 
 
 def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.core.kept import Cache
 from commsim.core.network import Network
-from commsim.core.placement import RANK_ORDERS, Placement
+from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.spec import split_spec
 from commsim.core.units import count_text
 from commsim.extensions import house
-from commsim.packets.aggregated.plan_aggregated import plan_aggregated
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.good_parameters import PARTITIONS
 from commsim.prediction.inputs import PACKED, load_network
@@ -27,14 +22,11 @@ from commsim.prediction.plans.cut_by_size import plan_partitions, plan_pieces
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.software import software
-from commsim.sparse.plan_sparse import plan_sparse
 
 # How the name of what is synthesized for an operation begins.
 SYNTHESIZED = "synthesized_"
 # Parameter of exchanges of experts, whose library costs time.
 LIBRARY = "library"
-# Plans of what was asked for last, with their networks, which so keep their id.
-PLANS: Cache[tuple[Network, Plan]] = Cache(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
 __all__ = ["COLLECTIVE", "plan_collective", "prepare"]
 
 
@@ -102,7 +94,8 @@ def prepare(
         request = CollectiveRequest(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
         has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
         has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
-        ready = next((plan for mark, plan in KINDS.items() if mark in has), plan_dense)(request)
+        mark = next((mark for mark in KINDS if mark in has), None)
+        ready = plan_dense(request) if mark is None else (KINDS[mark] or house().planners[mark])(request)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {count_text(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     if network.software:
@@ -126,33 +119,10 @@ def _with_software(collective: str | Schedule, network: Network) -> tuple[Networ
 
 
 def plan_collective(scenario: Scenario) -> Plan:
-    """Return the plan of a scenario's collective; that of a call of NCCL is kept for the same question again."""
-    make = functools.partial(
-        prepare, scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
+    """Return the plan of a scenario's collective."""
+    return prepare(
+        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
         assume_programmable=scenario.assume_programmable, **scenario.placing,
-    )  # fmt: skip
-    is_named = isinstance(scenario.collective, str) and "ccl" in scenario.collective
-    key = _as_named(scenario) if is_named else None
-    if key is None:
-        return make()
-    _, plan = PLANS.get(key, lambda: (scenario.network, make()))
-    return dataclasses.replace(plan, _at={}, _bounds={})  # what is found at sizes takes memory, and is not kept
-
-
-def _as_named(scenario: Scenario) -> Hashable:
-    """Return what decides a plan that is kept: of a call of NCCL by name, placed by name, where no file is read."""
-    name, where = scenario.collective, scenario.placement
-    if not isinstance(name, str) or name.partition(":")[0] not in COLLECTIVES:
-        return None
-    if "nccl" not in COLLECTIVES[name.partition(":")[0]].metadata["needs"] or where not in (None, *RANK_ORDERS):
-        return None
-    from commsim.nccl.plans.nccl_files import READERS
-
-    if set(READERS) & split_spec(name)[1].keys():
-        return None
-    return (
-        id(scenario.network), name, scenario.n_ranks, where, scenario.routing, scenario.seed,
-        scenario.assume_programmable,
     )  # fmt: skip
 
 
@@ -162,23 +132,10 @@ def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: An
     return plan
 
 
-def _of_nccl(request: CollectiveRequest) -> Plan:
-    from commsim.nccl.plans.plan_nccl import plan_nccl  # models of libraries take a third of a start
-
-    return plan_nccl(request)
-
-
-def _of_experts(request: CollectiveRequest) -> Plan:
-    from commsim.experts.plan_experts import plan_experts
-
-    return plan_experts(request)
-
-
 # Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
-# what plans it. The first that fits is taken, else the collective is dense.
-KINDS: Mapping[str, Callable[[CollectiveRequest], Plan]] = {
-    "nccl": _of_nccl, "systems": plan_aggregated, "sparse": plan_sparse, LIBRARY: _of_experts,
-    "pieces": plan_pieces, PARTITIONS: plan_partitions,
+# what plans it, None for an extension's. The first that fits is taken, else the collective is dense.
+KINDS: Mapping[str, Callable[[CollectiveRequest], Plan] | None] = {
+    "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
 }  # fmt: skip
 # One collective: what a scenario asks for that asks for nothing else.
 COLLECTIVE = WorkKind(

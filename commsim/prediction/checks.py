@@ -13,6 +13,7 @@ from typing import Any
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.units import share
+from commsim.extensions import house
 
 __all__ = ["CHECKS", "Check", "checked", "checked_all", "fraction", "numbers_of", "quantity", "text", "whole_number"]
 
@@ -132,11 +133,13 @@ def mapping(example: str) -> Check:
     return Check(f"a mapping such as {example}", read)
 
 
-def instance(right: str, types: Callable[[], tuple[type, ...]], *, or_text: bool = False) -> Check:
-    """Take a value of a type, which is imported when one is given; with `or_text` also text or a path."""
+def instance(right: str, kind: type | str, *, or_text: bool = False) -> Check:
+    """Take a value of a type, an extension's by its name; with `or_text` also text or a path."""
 
     def read(value: Any) -> Any:
-        if not (or_text and isinstance(value, (str, PathLike))) and not isinstance(value, types()):
+        if or_text and isinstance(value, (str, PathLike)):
+            return value
+        if not isinstance(value, house().services[f"value {kind}"] if isinstance(kind, str) else kind):
             raise TypeError
         return value
 
@@ -164,30 +167,6 @@ def _real(value: Any) -> float:
     return number
 
 
-def _transports() -> tuple[type, ...]:
-    from commsim.packets.transports.spraying import Spraying
-
-    return (Spraying,)
-
-
-def _messages() -> tuple[type, ...]:
-    from commsim.traffic.patterns import HostMessages
-
-    return (HostMessages,)
-
-
-def _fabrics() -> tuple[type, ...]:
-    from commsim.packets.links.fabric import Fabric
-
-    return (Fabric,)
-
-
-def _compositions() -> tuple[type, ...]:
-    from commsim.jobs.job_entries import Composition
-
-    return (Composition,)
-
-
 # How the value of each keyword is checked; `placement` is read with its network.
 CHECKS: Mapping[str, Check] = {
     "fail": texts("links:5%"),
@@ -205,14 +184,14 @@ CHECKS: Mapping[str, Check] = {
     "seed": whole_number(0),
     "hashes": whole_number(1),
     "engine": text("flow", may_be_empty=True),
-    "transport": instance("the name of a transport, such as 'dctcp', or a Spraying", _transports, or_text=True),
-    "fabric": instance("a Fabric", _fabrics),
+    "transport": instance("the name of a transport, such as 'dctcp', or a Spraying", "Spraying", or_text=True),
+    "fabric": instance("a Fabric", "Fabric"),
     "packets": mapping("{'window': '64KiB'}"),
     "operation": text("all_reduce"),
     "compressor": text("top_k:density=0.01"),
     "groups": lists("[[0, 1], [2, 3]]"),
-    "jobs": instance("a file of jobs or a Composition", _compositions, or_text=True),
-    "traffic": instance("a pattern such as 'incast:senders=8', a CSV file, or Messages", _messages, or_text=True),
+    "jobs": instance("a file of jobs or a Composition", "Composition", or_text=True),
+    "traffic": instance("a pattern such as 'incast:senders=8', a CSV file, or Messages", "Messages", or_text=True),
     "assume_programmable": flag(),
     "tolerance": fraction("10%"),
     "method": text("auto"),
@@ -220,7 +199,7 @@ CHECKS: Mapping[str, Check] = {
     "iterations": whole_number(1),
     "payload": quantity("4096B"),
     "header": quantity("82B"),
-    "framing": instance("a Framing", lambda: (Framing,)),
+    "framing": instance("a Framing", Framing),
     "trace": flag(),
 }
 # Keywords of single questions.

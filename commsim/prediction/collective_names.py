@@ -188,9 +188,7 @@ def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Sched
     entry, raw = collective_entry(text)
     if n_ranks is None:
         raise InputError(f"{entry.name} needs a number of ranks: --ranks N")
-    from commsim.packets.aggregated.systems import split_system
-
-    raw, _ = split_system(entry, raw)
+    raw = _without_system(entry, raw)
     return entry.build, read_arguments(entry.build, raw, names=found_parameters(entry.metadata["needs"]))
 
 
@@ -202,12 +200,18 @@ def check_collective(text: str) -> None:
     InputError
         If the collective is unknown or an argument is wrong.
     """
-    from commsim.packets.aggregated.systems import split_system
-    from commsim.sparse.sparse_data import split_data
-
     entry, raw = collective_entry(text)
-    raw, _ = split_system(entry, split_data(entry, raw)[0])
-    read_arguments(entry.build, raw, names=found_parameters(entry.metadata["needs"]))
+    if entry.metadata.get("sparse") is not None:
+        raw, _ = house().services["arguments of data"](entry, raw)
+    read_arguments(entry.build, _without_system(entry, raw), names=found_parameters(entry.metadata["needs"]))
+
+
+def _without_system(entry: Entry[Schedule], raw: dict[str, str]) -> dict[str, str]:
+    """Return the arguments of the builder, without those of a switch system."""
+    if not entry.metadata["systems"]:
+        return raw
+    rest: dict[str, str] = house().services["arguments of systems"](entry, raw)[0]
+    return rest
 
 
 def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
@@ -224,15 +228,12 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     if not is_own_file(text):
         name, raw = split_spec(spelled_out(text, None))
         if name not in COLLECTIVES:
-            from commsim.packets.aggregated.systems import every_collective  # which registers those of switch systems
-
-            if name not in every_collective():
-                if Path(name).suffix in house().schedules:
-                    raise InputError(
-                        f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
-                        "what is taken here"
-                    )
-                _refuse_operation(name)
+            if Path(name).suffix in house().schedules:
+                raise InputError(
+                    f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
+                    "what is taken here"
+                )
+            _refuse_operation(name)
         return COLLECTIVES[name], raw
     entry, raw = own_entry(COLLECTIVES, text)
     if next(iter(entry.parameters), None) != "n_ranks":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
@@ -23,6 +24,13 @@ from commsim.prediction.inputs import load_network
 if TYPE_CHECKING:
     from commsim.prediction.network_builder import NetworkBuilder
 
+# Values of extensions, which the core only passes on: the extensions' modules say what they are.
+Composition: TypeAlias = Any
+Fabric: TypeAlias = Any
+FlowCapture: TypeAlias = Any
+LinkWatch: TypeAlias = Any
+Messages: TypeAlias = Any
+Spraying: TypeAlias = Any
 LARGEST = 2**63  # bytes, as in commsim.core.units.parse_nccl_size
 
 NetworkLike: TypeAlias = Union[str, PathLike[str], Network, "NetworkBuilder"]
@@ -85,6 +93,30 @@ def sizes_of(sizes: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[
     if not every:
         raise InputError(f"{name} must name at least one size, such as '64MiB'")
     return [size_of(size) for size in every]
+
+
+def framing_of(payload: float | str | None, header: float | str | None) -> Framing | None:
+    """Return how messages are cut into packets; None where neither is given.
+
+    Parameters
+    ----------
+    payload, header : float, bytes, or str, optional
+        Bytes of each packet, as numbers or text such as ``4096B``.
+
+    Raises
+    ------
+    InputError
+        If a payload is given without a header: it changes nothing.
+    """
+    if header is None:
+        if payload is not None:
+            raise InputError("payload changes nothing without header")
+        return None
+    sizes = [
+        parse_size(value, name) if isinstance(value, str) else value
+        for value, name in ((payload, "payload"), (header, "header"))
+    ]
+    return Framing(*(float("inf") if size is None else float(size) for size in sizes))
 
 
 def seconds_of(value: float | str, name: str) -> float:

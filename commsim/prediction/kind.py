@@ -1,10 +1,13 @@
-"""What a kind of work declares: the scenarios that ask for it, the options that it honours, and the plan it makes."""
+"""What a kind of work declares: the options that it honours, and the plan it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.remark import Remark
@@ -71,6 +74,12 @@ class WorkPlan(Protocol):
     def at(self, size: float) -> WorkPlan:
         """Return the plan of one size."""
 
+    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
+        """Return the links on the routes of all messages, bool[n_links]; None where that is not known, or takes long.
+
+        Routing in place of the plan's own is taken where it is given.
+        """
+
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size, and check the results against the capacity of cuts."""
 
@@ -101,8 +110,6 @@ class WorkKind:
     ----------
     name : str
         Name in refusals, such as ``groups``.
-    asked_by : str
-        Field of Scenario that asks for the kind where it is neither None nor empty; "" for what is asked otherwise.
     plan : callable
         Function from a scenario to its plan.
     honours : frozenset of str
@@ -112,7 +119,6 @@ class WorkKind:
     """
 
     name: str
-    asked_by: str = ""
     plan: Callable[[Scenario], WorkPlan]
     honours: frozenset[str]
     refusal: str = ""

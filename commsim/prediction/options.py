@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
-    from commsim.jobs.job_entries import Composition
-    from commsim.packets.links.fabric import Fabric
-    from commsim.packets.transports.spraying import Spraying
-    from commsim.prediction.given import PlacementLike
-    from commsim.traffic.patterns import HostMessages
+    from commsim.prediction.given import Composition, Fabric, Messages, PlacementLike, Spraying
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -133,7 +129,7 @@ class ScenarioOptions(RankedOptions, total=False):
         Ranks of each group; all groups run the collective at the same time.
     jobs : str, path or Composition
         Jobs and background traffic in place of a collective: a TOML or JSON file as ``commsim run --jobs`` reads it.
-    traffic : str or HostMessages
+    traffic : str or Messages
         Messages between hosts in place of a collective: ``name:key=value,...`` of a pattern, a CSV file, or messages.
     assume_programmable : bool
         Whether aggregators may sit on switches of a network that declares none as able to aggregate. Default: True.
@@ -149,7 +145,7 @@ class ScenarioOptions(RankedOptions, total=False):
     compressor: str | None
     groups: Sequence[Sequence[int]]
     jobs: Composition | str | PathLike[str] | None
-    traffic: str | HostMessages | None
+    traffic: str | Messages | None
     assume_programmable: bool
     tolerance: float | None
     method: str

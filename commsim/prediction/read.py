@@ -6,7 +6,6 @@ import dataclasses
 import operator
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -16,11 +15,11 @@ from commsim.core.machines.hardware import guesses_of, net_of
 from commsim.core.network import GPU, MEMORY, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
-from commsim.packets.packet_options import checked_packets, framing_of, packet_notes, packets_of
+from commsim.extensions import house
 from commsim.prediction.checks import checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
 from commsim.prediction.faults import draws_faults, flaps_of, with_faults
-from commsim.prediction.given import CollectiveLike, NetworkLike, collective_of, placement_of
+from commsim.prediction.given import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
 from commsim.prediction.given import network_of as loaded
 from commsim.prediction.options import Quantity, ScenarioOptions, takes, unknown_option
 from commsim.prediction.scenario import AUTO, Scenario, Wish
@@ -28,7 +27,7 @@ from commsim.prediction.software import software as software_named
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
-    from commsim.jobs.job_entries import Composition
+    from commsim.prediction.given import Composition
 
 # Options that set what messages cost.
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
@@ -234,24 +233,13 @@ def _slower_links(whole: Network, fail: Sequence[str], scale: Sequence[str], see
 
 def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Remark]]:
     """Return the engine that is wished for, with its options, and what to say of packets."""
-    engine, framing, transport = options.get("engine") or "flow", options.get("framing"), options.get("transport")
-    payload, header, fabric = options.get("payload"), options.get("header"), options.get("fabric")
+    engine, framing = options.get("engine") or "flow", options.get("framing")
+    payload, header = options.get("payload"), options.get("header")
     if framing is None and (payload, header) != (None, None):
         framing = framing_of(payload, header)
-    given = checked_packets(packets, transport, fabric) if (packets := options.get("packets")) else {}
-    if isinstance(transport, str):
-        given, transport = {"transport": transport, **given}, None
-    notes: list[Remark] = []
-    if engine == "packet":
-        notes = packet_notes(given, framing)
-        transport = transport or packets_of(given, network)
-        transport = transport if fabric is None else transport.with_fabric(fabric)
-    elif given and (engine, *given) != (AUTO, "transport"):
-        raise InputError(f"{min(given).replace('_', ' ')} needs engine packet, got engine {engine}")
-    elif given:
-        transport = packets_of(given, network)
-    if fabric is not None and engine not in ("packet", AUTO):
-        raise InputError(f"transports and queues are the packet engine's, got engine {engine}")
+    transport, notes = None, list[Remark]()
+    if engine == "packet" or {"transport", "fabric", "packets"} & options.keys():
+        transport, notes = house().services["options of packets"](options, engine, framing, network)
     flap, detection, rto = options.get("flap", ()), options.get("detection"), options.get("rto")
     wish = Wish(
         engine=engine, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,
@@ -271,10 +259,8 @@ def _jobs_of(jobs: Composition | str | PathLike[str] | None, operation: str | No
         raise InputError("jobs must be a TOML or JSON file, or a Composition, got ''")
     if operation is not None:
         raise InputError(JOBS_ONLY.format("operation"))
-    from commsim.jobs.composition import read_composition
-    from commsim.jobs.job_entries import Composition
-
-    return jobs if isinstance(jobs, Composition) else read_composition(Path(jobs))
+    found: Composition = house().services["jobs"](jobs)
+    return found
 
 
 def _group_of(ranks: Sequence[int]) -> tuple[int, ...]:

@@ -16,12 +16,8 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
-    from commsim.jobs.job_entries import Composition
-    from commsim.packets.flow_capture import FlowCapture
-    from commsim.packets.link_samples import LinkWatch
-    from commsim.packets.transports.spraying import Spraying
+    from commsim.prediction.given import Composition, FlowCapture, LinkWatch, Messages, Spraying
     from commsim.routing.flaps import Flaps
-    from commsim.traffic.patterns import HostMessages
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
 AUTO = "auto"
@@ -170,7 +166,7 @@ class Scenario:
         Ranks of groups that run the collective at once; empty for one group of all.
     jobs : Composition, optional
         Jobs and background traffic that share the network, in place of a collective.
-    traffic : str or HostMessages, optional
+    traffic : str or Messages, optional
         Messages between hosts, in place of a collective: a pattern, a file, or the messages.
     assume_programmable : bool
         Whether aggregators may sit on switches of a network that declares none as able to aggregate.
@@ -195,7 +191,7 @@ class Scenario:
     compressor: str | None = None
     groups: tuple[tuple[int, ...], ...] = ()
     jobs: Composition | None = None
-    traffic: str | HostMessages | None = None
+    traffic: str | Messages | None = None
     assume_programmable: bool = True
     wish: Wish = field(default_factory=Wish)
     remarks: tuple[Remark, ...] = ()

@@ -13,8 +13,7 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.jobs.groups import GROUPS
-from commsim.jobs.several_jobs import JOBS
+from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.build import COLLECTIVE
 from commsim.prediction.kind import Outcome, WorkKind, WorkPlan
@@ -23,14 +22,12 @@ from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.result_remarks import of_detection
 from commsim.prediction.scenario import Scenario
-from commsim.sparse.plan_compressed import COMPRESSED
-from commsim.traffic.host_traffic import TRAFFIC
 
-# Kinds of work: the first one that a scenario asks for is planned.
-KINDS: tuple[WorkKind, ...] = (JOBS, TRAFFIC, GROUPS, COMPRESSED, COLLECTIVE)
+# Fields of a scenario that ask for a kind of work of an extension: the first one that is set decides.
+WORKS = ("jobs", "traffic", "groups", "compressor")
 # Names of fields in messages, where they differ.
 OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
-__all__ = ["KINDS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]
+__all__ = ["WORKS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -98,7 +95,8 @@ def kind_of(scenario: Scenario) -> WorkKind:
     InputError
         If the scenario has an option that this kind does not honour.
     """
-    kind = next(kind for kind in KINDS if not kind.asked_by or getattr(scenario, kind.asked_by) not in (None, ()))
+    asked = next((name for name in WORKS if getattr(scenario, name) not in (None, ())), None)
+    kind: WorkKind = COLLECTIVE if asked is None else house().works[asked]
     if "tolerance" not in kind.honours:
         scenario.wish.require_engine(kind.name)
     not_modelled = f"{{}} is not modelled for {kind.name}"

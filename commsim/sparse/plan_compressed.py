@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -105,6 +106,10 @@ class CompressedPlan:
     def at(self, size: float) -> CompressedPlan:  # noqa: ARG002
         """Return the plan of one size, the same for all."""
         return self
+
+    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
+        """Return the links on the routes of all messages, bool[n_links]; None where that takes long."""
+        return self.prepared.links_used(sizes, routing)
 
     def predict(self, size: float, **options: Any) -> Result:
         """Predict one size; options are fields of :class:`commsim.prediction.scenario.Wish`."""
@@ -222,7 +227,6 @@ def _plan_compressed(scenario: Scenario) -> CompressedPlan:
 
 COMPRESSED = WorkKind(
     name="compressed gradients",
-    asked_by="compressor",
     plan=_plan_compressed,
     honours=COMMON | {"compressor", "collective", "n_ranks", "start_jitter", "trace", "method", "watch"},
 )

@@ -14,7 +14,7 @@ from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
 from commsim.core.network import Network
-from commsim.core.remark import Remark
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
@@ -27,7 +27,7 @@ from commsim.prediction.scenario import Wish
 from commsim.prediction.software import known_software
 from commsim.sparse.sparse_data import SparseData, split_data
 
-__all__ = ["SparsePlan", "links_only", "plan_sparse"]
+__all__ = ["SparsePlan", "links_only", "of_density", "plan_sparse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,14 @@ class SparsePlan(Plan):
     def data(self) -> SparseData:
         """Blocks that are not zero."""
         return self.sparse
+
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+        """Return the sizes that are asked for; gradients of a file have their own."""
+        if self.sparse.size is None:
+            return Plan.sizes(self, asked)
+        own = [float(self.sparse.size)]
+        told = Remark(SIZE_UNUSED, "sizes have no effect, the size is that of the gradients")
+        return own, [told] if list(asked) not in ([], own) else []
 
     def at(self, size: float) -> SparsePlan:
         """Return the plan of one size: with the partitions that suit it, where they are not given."""
@@ -111,6 +119,19 @@ class SparsePlan(Plan):
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:  # noqa: ARG002
         raise NoClosedFormError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
+
+
+def of_density(results: Sequence[Result]) -> list[Remark]:
+    """Describe how sparse the data is, and how much denser the sum."""
+    return [
+        Remark(
+            "density",
+            f"{r.size:.0f} B: density {r.counters['density']:.4g}, of the sum {r.counters['union_density']:.4g}, "
+            f"{r.counters['densification']:.4g} times denser",
+        )
+        for r in results
+        if "union_density" in r.counters
+    ]
 
 
 def links_only(name: str, network: Network) -> list[Remark]:

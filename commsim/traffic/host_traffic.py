@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,6 +163,13 @@ class TrafficPlan:
         plan = self if routing is None else dataclasses.replace(self, routing=routing)
         return plan._plan(self.messages(size)).routes
 
+    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_]:
+        """Return the links on the routes of all messages, bool[n_links]."""
+        used = np.zeros(self.network.n_links, np.bool_)
+        for size in sizes:
+            used[self.routes(size, routing).link] = True
+        return used
+
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size.
 
@@ -267,7 +274,6 @@ def _plan_traffic(scenario: Scenario) -> TrafficPlan:
 
 TRAFFIC = WorkKind(
     name="traffic",
-    asked_by="traffic",
     plan=_plan_traffic,
     honours=COMMON - {"placement", "assume_programmable"} | {"traffic", "flaps", "trace"},
     refusal="{} is not modelled for traffic, whose messages go between all hosts",

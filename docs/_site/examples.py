@@ -41,13 +41,13 @@ def matches(expected: str, printed: str) -> bool:
 
 def run(command: str) -> tuple[int, str]:
     """Run a command of commsim in this process; its exit code, and what it printed, or why it refused."""
+    from collectives import COLLECTIVES
     from commsim.cli import main
-    from commsim.packets.aggregated.systems import every_collective
 
     verb, *words = shlex.split(command.replace("\\\n", " "), comments=True)
     if verb != "commsim":
         raise ValueError(f"only commands of commsim can be run here, got {command}")
-    registry = every_collective()  # those of switch systems among them, which are kept too
+    registry = COLLECTIVES  # those of switch systems among them, which are kept too
     kept = {name: registry[name] for name in registry}
     out, err = io.StringIO(), io.StringIO()
     try:

@@ -7,7 +7,7 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.files.network_file import write_network
-from commsim.prediction.build import PLANS
+from commsim.nccl.plans.plan_nccl import PLANS
 from commsim.prediction.inputs import NETWORKS, load_network
 from topologies import at_most
 

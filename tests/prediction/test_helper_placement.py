@@ -11,8 +11,8 @@ from commsim.core.files.store import save
 from commsim.core.network import SWITCH
 from commsim.core.placement import Placement
 from commsim.jobs.groups import prepare_groups
+from commsim.packets.aggregated.aggregator_seats import seat_aggregators
 from commsim.prediction.build import prepare
-from commsim.prediction.helper_placement import seat_aggregators
 from commsim.prediction.read import with_costs
 from switch_model.systems import SYSTEMS
 

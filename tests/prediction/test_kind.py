@@ -1,22 +1,25 @@
 """Kinds of work: what each declares, and that nothing else gets through."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.extensions import house
+from commsim.prediction.build import COLLECTIVE
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario, Wish
-from commsim.prediction.solve import KINDS, OPTIONS, kind_of
+from commsim.prediction.solve import OPTIONS, WORKS, kind_of
 
 STAR = "star:n_hosts=8"
 FIELDS = {field.name for value in (Scenario, Wish) for field in dataclasses.fields(value)}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_kind_honours_fields_that_exist_and_the_one_that_asks_for_it(kind):
-    assert kind.honours <= FIELDS
-    assert {kind.asked_by} <= {*kind.honours, ""}
+@pytest.mark.parametrize("work", WORKS)
+def test_a_kind_honours_fields_that_exist_and_the_one_that_asks_for_it(work):
+    assert {work} <= house().works[work].honours <= FIELDS
+    assert COLLECTIVE.honours <= FIELDS
 
 
 def test_every_option_that_has_a_name_of_its_own_sets_a_field():
@@ -36,6 +39,6 @@ def test_a_field_that_a_new_kind_does_not_name_is_refused():
     kind = kind_of(asked)
     narrow = dataclasses.replace(kind, honours=kind.honours - {"trace"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("commsim.prediction.solve.KINDS", (narrow,))
+        patch.setattr("commsim.prediction.solve.house", lambda: SimpleNamespace(works={"groups": narrow}))
         with pytest.raises(InputError, match=r"^trace is not modelled for groups$"):
             kind_of(asked)

@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from collectives import COLLECTIVES
 from collectives.nccl.call import ALLOWED
 from collectives.nccl.launch import SIZE
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.kept import once
-from commsim.core.placement import Placement
+from commsim.core.kept import Cache, once
+from commsim.core.network import Network
+from commsim.core.placement import RANK_ORDERS, Placement
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import format_size
@@ -19,19 +21,25 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.nccl.choice import ranges
+from commsim.nccl.interval_remarks import of_tables
 from commsim.nccl.intervals import RCCL, interval_of
+from commsim.nccl.plans.nccl_files import READERS, split_files
 from commsim.nccl.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.nccl.prediction import Site, faster_than_chosen
 from commsim.nccl.rccl_costs import priced
 from commsim.nccl.search import NcclSetting
+from commsim.nccl.told import WORDS
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.plans.fabric_remarks import of_tables
 from commsim.prediction.scenario import Wish
 
-__all__ = ["NcclPlan", "plan_nccl"]
+# Plans of what was asked for last, with their networks, which so keep their id.
+PLANS: Cache[tuple[Network, NcclPlan]] = Cache(
+    4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18
+)
+__all__ = ["PLANS", "NcclPlan", "plan_nccl"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,19 +188,33 @@ class NcclPlan(Plan):
 
 
 def plan_nccl(request: CollectiveRequest) -> NcclPlan:
-    """Plan what NCCL launches, with what it takes for the array that is usual."""
-    from commsim.nccl.plans.nccl_files import READERS, split_files
-    from commsim.nccl.told import WORDS
+    """Plan what NCCL launches; the plan is kept for the same question again.
 
-    raw, decided = split_files(request.raw)
-    more = (word for word in (*READERS, *WORDS) if word not in request.entry.parameters)
-    request = dataclasses.replace(request, raw=raw, more=", ".join(more))
-    entry, network, parameters, n_ranks = request.entry, request.network, request.parameters, request.all_ranks
-    where = request.placement
+    It is not where a file is read, ranks are placed by value, or the collective is the user's own.
+    """
+    entry, where = request.entry, request.placement
+    is_named = isinstance(where, str) and where in RANK_ORDERS
+    if not is_named or request.raw.keys() & {*READERS} or COLLECTIVES[entry.name] is not entry:
+        return _planned(request)
+    key = (
+        id(request.network), entry.name, *request.raw.items(), request.n_ranks, where, request.routing, request.seed,
+        request.assume_programmable,
+    )  # fmt: skip
+    _, plan = PLANS.get(key, lambda: (request.network, _planned(request)))
+    return dataclasses.replace(plan, _at={}, _bounds={})  # what is found at sizes takes memory, and is not kept
+
+
+def _planned(asked: CollectiveRequest) -> NcclPlan:
+    """Plan what NCCL launches, with what it takes for the array that is usual."""
+    raw, decided = split_files(asked.raw)
+    more = (word for word in (*READERS, *WORDS) if word not in asked.entry.parameters)
+    asked = dataclasses.replace(asked, raw=raw, more=", ".join(more))
+    entry, network, parameters, n_ranks = asked.entry, asked.network, asked.parameters, asked.all_ranks
+    where = asked.placement
     if not isinstance(where, Placement):
-        where = load_placement(where, network, n_ranks, request.seed)
+        where = load_placement(where, network, n_ranks, asked.seed)
     launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks, decided)
     parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
     schedule = entry.build(n_ranks, **parameters)
-    collective = PlacedSchedule(schedule, parameters, launch.placed(schedule, parameters), launch.notes)
-    return laid_out(collective, request).as_kind(NcclPlan, launch=launch)
+    made = PlacedSchedule(schedule, parameters, launch.placed(schedule, parameters), launch.notes)
+    return laid_out(made, asked).as_kind(NcclPlan, launch=launch)

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collectives import BLOCKING
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.packets.aggregated.switch_system import Aggregation, FlowView, describe_packets
+from commsim.packets.aggregated.aggregator_seats import Seated, seat_aggregators
+from commsim.packets.aggregated.switch_system import Aggregation, FlowView, describe_packets, links_of_trees
 from commsim.packets.aggregated.systems import split_system, usual_system
-from commsim.prediction.helper_placement import SeatedPlacement, seat_aggregators
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.result_remarks import of_shared_machines, of_switches
@@ -65,6 +66,11 @@ class AggregatedPlan(Plan):
             self._at[key] = self.with_schedule(schedule, view.parameters, self.network, rate_cap=view.rate_cap)
         plan: AggregatedPlan = self._at[key]
         return dataclasses.replace(plan, framing=view.framing, sent=view.size, before=view.latency)
+
+    @property
+    def own_links(self) -> NDArray[np.int64]:
+        """Links of the trees, to which packets of switch systems keep."""
+        return np.asarray(links_of_trees(self.system.where.trees), np.int64)
 
     @property
     def in_slots(self) -> bool:
@@ -150,9 +156,7 @@ def plan_aggregated(request: CollectiveRequest) -> Plan:
     return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network and network.overhead_given)
 
 
-def _beyond_a_pipe(
-    name: str, system: System, where: AggregatorPlacement, seated: SeatedPlacement
-) -> tuple[Remark, ...]:
+def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: Seated) -> tuple[Remark, ...]:
     """Describe that a switch has more children than the switches take for which the system was written."""
     if system.name not in OF_TOFINO:
         return ()

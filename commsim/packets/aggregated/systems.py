@@ -9,7 +9,7 @@ from typing import Any
 from collectives import COLLECTIVES, found_parameters
 from collectives.in_network.reduction_tree import register_tree
 from commsim.core.errors import InputError
-from commsim.core.registry import Entry, Registry
+from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments, split_spec
 from switch_model.systems import SYSTEMS, SystemSpec, parameters_of
@@ -25,14 +25,6 @@ def register_systems() -> None:
         entry = SYSTEMS[name]
         if name not in names and name not in COLLECTIVES and not entry.build().hosts:
             register_tree(name)
-
-
-COLLECTIVES.when_complete(register_systems)
-
-
-def every_collective() -> Registry[Schedule]:
-    """Return the registry of collectives, with those of all switch systems."""
-    return COLLECTIVES
 
 
 def split_system(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str, str], SystemSpec | None]:

@@ -18,8 +18,8 @@ from commsim.core.network import CPU, MEMORY, SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.core.result import Result
 from commsim.core.units import format_size
-from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.kind import WorkPlan
+from commsim.prediction.plans.dense import Plan
 
 # Share of the time from which on links limit it: those of one kind, or of the kinds that are busy in turn together.
 BUSY = 0.5
@@ -122,10 +122,7 @@ def _by_kind(network: Network, busy: NDArray[np.float64]) -> dict[str, float]:
 
 def _waits_for_slots(plan: WorkPlan, result: Result) -> bool:
     """Whether a switch system's windows allow less than the links of its hosts carry."""
-    if not isinstance(plan, AggregatedPlan):
-        return False
-    view = plan.view(result.size)
-    return view is not None and bool(np.isfinite(view.rate_cap))
+    return isinstance(plan, Plan) and plan.in_slots and bool(np.isfinite(plan.at(result.size).paths.job.rate_cap))
 
 
 def row_of_limit(limit: Limit | None) -> dict[str, str | float | None]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collectives import BLOCKING, COLLECTIVES
-from commsim.auto.choose import engine_for
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.network import Network
@@ -22,15 +21,14 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
+from commsim.extensions import house
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.kind import Outcome
 from commsim.prediction.plans.draws import over_hashes
-from commsim.prediction.plans.simulations import SIMULATIONS
+from commsim.prediction.plans.simulations import simulation_of
+from commsim.prediction.plans.used_links import links_of
 from commsim.prediction.result_remarks import of_paths, of_switches, remarks_of_results
 from commsim.prediction.scenario import AUTO, Wish
-
-if TYPE_CHECKING:
-    from commsim.sparse.sparse_data import SparseData
 
 Starts = NDArray[np.float64]
 OTHER_SIZE = "{0}: its file's messages have these sizes only with -b {1:.0f} -e {1:.0f}"
@@ -84,7 +82,7 @@ class Plan:
         return self.paths.plan
 
     @property
-    def data(self) -> SparseData | None:
+    def data(self) -> Any:
         """Blocks that are not zero, of a collective that sends less where data is not dense."""
         return None
 
@@ -114,12 +112,17 @@ class Plan:
         return False
 
     @property
+    def own_links(self) -> NDArray[np.int64]:
+        """Links beside those of messages' routes: of trees in switches."""
+        return np.zeros(0, np.int64)
+
+    @property
     def posts_calls(self) -> bool:
         """Whether a call costs what a preset of software says, which NCCL's costs and switch systems' hosts replace."""
         return not (self.has_own_costs or self.in_slots)
 
     def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
-        """Return the sizes that are asked for; a barrier has none, and gradients of a file have their own.
+        """Return the sizes that are asked for; a barrier has none.
 
         Raises
         ------
@@ -131,14 +134,6 @@ class Plan:
             return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(sizes) or len(
                 sizes
             ) > 1 else []
-        if self.data is not None and self.data.size is not None:
-            own = [float(self.data.size)]
-            return own, [Remark(SIZE_UNUSED, "sizes have no effect, the size is that of the gradients")] if list(
-                sizes
-            ) not in (
-                [],
-                own,
-            ) else []
         if not sizes:
             raise InputError("sizes must name at least one size, such as '64MiB'")
         return list(sizes), []
@@ -158,6 +153,10 @@ class Plan:
     def at_with(self, size: float, wish: Wish) -> Plan:  # noqa: ARG002
         """Return the plan that an engine plays at one size."""
         return self.at(size)
+
+    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
+        """Return the links on the routes of all messages, bool[n_links]; None where that takes long."""
+        return links_of([(self.at(size), 0) for size in sizes], self.network, routing)
 
     def as_kind(self, kind: type[Derived], **more: Any) -> Derived:
         """Return the same as a plan of another kind, with the fields that this kind has beside."""
@@ -213,7 +212,7 @@ class Plan:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
         remarks: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
-            wish, remarks = engine_for(self, size, wish)
+            wish, remarks = house().engines["auto"](self, size, wish)
         return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), remarks)
 
     def hashed_by(self, seed: int | None) -> Self:
@@ -242,7 +241,7 @@ class Plan:
         )
         if wish.engine == "closed-form":
             return self.finished(self._closed_form(sent, wish, framing), size)
-        simulation = SIMULATIONS[wish.engine](self.paths, wish)
+        simulation = simulation_of(self.paths, wish)
         runs = [simulation(sent, starts=starts, framing=framing) for starts in self._starts(wish)]
         run = _middle(runs)
         if len(runs) > 1:
@@ -309,7 +308,7 @@ class Plan:
                 network = dataclasses.replace(self.paths.network, curves=curves.bound(which))
                 self._bounds[which] = self.paths.on(network)
         untraced = dataclasses.replace(wish, trace=False)
-        simulations = (SIMULATIONS[wish.engine](self._bounds[which], untraced) for which in ("low", "high"))
+        simulations = (simulation_of(self._bounds[which], untraced) for which in ("low", "high"))
         ends = (
             _middle([simulation(size, starts=starts, framing=framing) for starts in self._starts(wish)]).time
             for simulation in simulations

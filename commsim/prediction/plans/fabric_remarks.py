@@ -1,26 +1,20 @@
-"""Remarks on an oversubscribed fabric, and on machines that published tables of NCCL do not cover well."""
+"""Remarks on ranks that the default placement packs where the fabric is oversubscribed."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.kind import WorkPlan
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 from commsim.routing.network_metrics import fabric_oversubscription
 
-__all__ = ["of_packed_ranks", "of_tables"]
-# Machines of 8 H100 outside clouds, by the names of their presets.
-_H100 = re.compile(r"\b[dh]gx-h100\b")
+__all__ = ["of_packed_ranks"]
 
 
 def of_packed_ranks(
@@ -51,33 +45,9 @@ def of_packed_ranks(
 
 def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
     """Whether ranks on the first endpoints exchange messages over links, not all with all and not by switches."""
-    if not isinstance(plan, Plan) or isinstance(plan, AggregatedPlan):
+    if not isinstance(plan, Plan) or plan.in_slots:
         return False
     n = plan.schedule.n_ranks
     is_packed = np.array_equal(plan.placement.nodes[:n], plan.network.endpoints[:n])
     seen = [result for result in results if result.engine != "closed-form" and result.link_bytes.any()]
     return n > 1 and is_packed and any(not result.operation.startswith("all_to_all") for result in seen)
-
-
-def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Result]) -> list[Remark]:
-    """Say which clusters the interval of the public tables of NCCL is not known to hold for.
-
-    Parameters
-    ----------
-    network : Network
-        Network of the ranks.
-    ranks : int[n_ranks]
-        Nodes of the ranks.
-    results : sequence of Result
-        Predictions of NCCL.
-    """
-    machines = np.unique(network.machine[ranks])
-    if not any(result.interval is not None for result in results) or len(machines) < 2 or machines[0] < 0:
-        return []
-    lines = []
-    if _H100.search(network.name):
-        missed = "low to high: two public logs of machines of 8 H100 outside clouds lie outside (docs/limits.md)"
-        lines.append(Remark("interval-missed", missed))
-    if fabric_oversubscription(network) > 1 + 1e-9:
-        lines.append(Remark("interval-unknown", "low to high: no public table is of an oversubscribed fabric"))
-    return lines

@@ -237,7 +237,7 @@ def _jobs(
     import numpy as np
 
     from commsim.packets.aggregated.aggregation_jobs import aggregation_job, job_workers, spare_hosts, with_loss
-    from commsim.prediction.helper_placement import free_seat
+    from commsim.packets.aggregated.aggregator_seats import free_seat
 
     for name, n in (("--workers", point["workers"]), ("--jobs", config.jobs)):
         if n < 1:

@@ -1,11 +1,11 @@
 import pytest
 
+from collectives import COLLECTIVES
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.packets.aggregated.systems import every_collective
 from commsim.prediction.collective_names import load_schedule
 
-SHARP = every_collective()["sharp"]
+SHARP = COLLECTIVES["sharp"]
 sharp, sharp_cost = SHARP.build, SHARP.metadata["cost"]
 
 
