@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from commsim.cli.run.tables import RunTables
-
-if TYPE_CHECKING:
-    from commsim.cli.run.config import RunConfig
+from commsim.cli.run.answered import Answered
+from commsim.cli.run.config import RunConfig
+from commsim.cli.run.kinds import RENDERED, SIZES, Kind, Refused
+from commsim.prediction.read import JOBS_ONLY
 
 
-def answer_jobs(config: RunConfig) -> RunTables:
+def answer_jobs(config: RunConfig) -> Answered:
     """Simulate all jobs of the file together, and each on its own; say what sharing costs.
 
     Raises
@@ -26,4 +24,10 @@ def answer_jobs(config: RunConfig) -> RunTables:
     chosen, more = {"engine": solution.scenario.wish.engine}, {"background": solution.details.background()}
     more["shared_links"] = shared_links(solution)
     parts, rows = parts_of_jobs(solution, config.verbose), rows_of_jobs(solution)
-    return RunTables(parts, rows, solution.results, solution.plan.network, more, chosen=chosen)
+    return Answered(parts, rows, solution.results, solution.plan.network, more, chosen=chosen)
+
+
+JOBS = Kind(
+    lambda config, _: answer_jobs(config),
+    (Refused(("algorithm", "synthesized", "datatype", *SIZES, *RENDERED), JOBS_ONLY),),
+)
