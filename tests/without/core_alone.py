@@ -59,7 +59,7 @@ def check(names):
     assert "correct" in answers("schedule", "check", "ring_all_reduce", "--ranks", "4")
     import commsim as cs
 
-    assert cs.predict("ring_all_reduce", STAR, "1MiB") > 0
+    assert cs.predict("ring_all_reduce", STAR, "1MiB").time > 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hide modules from every process that has this folder on PYTHONPATH, those in COMMSIM_HIDE=commsim.nccl,collectives.nccl.
+"""Hide the modules in COMMSIM_HIDE=commsim.nccl,collectives.nccl from processes with this folder on PYTHONPATH.
 
 Their imports fail as if their folders were deleted, and no walk over modules finds them.
 """
@@ -18,7 +18,7 @@ class Hider:
     """The first finder of all, which finds nothing."""
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
+    def find_spec(name, *_path_and_target, **_named):
         if is_hidden(name):
             raise ModuleNotFoundError(f"No module named {name!r} (hidden)", name=name)
 

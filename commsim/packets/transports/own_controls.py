@@ -59,13 +59,13 @@ class Own:
         Function of a row of ``TOLD_ROW``, and of the constants.
     constants : tuple of float
         In the order of its parameters.
-    path : Path, optional
+    path : Path
         Its file, for messages.
     """
 
     function: Control
-    constants: tuple[float, ...] = ()
-    path: Path | None = None
+    constants: tuple[float, ...]
+    path: Path
 
 
 def congestion_control(function: Control) -> Control:
@@ -109,8 +109,8 @@ def _read(text: str, _state: tuple[str, int, int] | None) -> Own:
     constants = [values.get(name, entry.parameters[name].default) for name in names]
     if wrong := [name for name, value in zip(names, constants, strict=True) if not isinstance(value, int | float)]:
         raise InputError(f"{text}: {wrong[0]} must be a number")
-    path = Path(entry.build.__code__.co_filename) if not is_own_file(text) else Path(OWN_FILE.fullmatch(text)[1])
-    return Own(inspect.unwrap(entry.build), tuple(map(float, constants)), path)
+    function = inspect.unwrap(entry.build)
+    return Own(function, tuple(map(float, constants)), Path(function.__code__.co_filename))
 
 
 @functools.lru_cache(maxsize=64)
@@ -132,7 +132,7 @@ def address_of(own: Own) -> int:
         def entry(pointer: Any) -> None:
             compiled(carray(pointer, 1)[0], *constants)
 
-        with blamed(own.path or Path(function.__code__.co_filename)):
+        with blamed(own.path):
             kind = numba.types.void(numba.types.CPointer(numba.from_dtype(TOLD_ROW)))
             _KEPT.append(numba.cfunc(kind)(entry))
         address = int(_KEPT[-1].address)
