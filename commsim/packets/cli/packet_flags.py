@@ -51,7 +51,7 @@ class Packets(SprayingFlags):
     transport: str | None = flag(
         metavar="NAME|FILE.py",
         help="window (ideal), dctcp or dcqcn, which never trim, and use one path unless --balancing is given; "
-        "nscc, rccc, eqds, ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value; or FILE.py with "
+        "nscc, rccc, eqds, ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value; or FILE.py: "
         "a congestion control (default: window; in commsim traffic: nscc)",
     )
     window: str | None = flag(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from commsim.core.jit import call_at, njit_norefcount
 from commsim.packets.packet_state import PS
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
 @njit_norefcount
-def on_ack(fabric: Fabric, f: int, marked: bool, delay: float, n_bytes: int, now: int) -> None:
+def on_ack(fabric: RunState, f: int, marked: bool, delay: float, n_bytes: int, now: int) -> None:
     """Have the function adapt the window to an acknowledgement.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     f : int
         The message.
@@ -33,7 +33,7 @@ def on_ack(fabric: Fabric, f: int, marked: bool, delay: float, n_bytes: int, now
 
 
 @njit_norefcount
-def on_trimmed(fabric: Fabric, f: int, now: int) -> None:
+def on_trimmed(fabric: RunState, f: int, now: int) -> None:
     """Have the function adapt the window to a packet that was trimmed or lost."""
     told = fabric.told[f]
     told["acked"], told["marked"], told["lost"] = 0.0, False, True
@@ -41,7 +41,7 @@ def on_trimmed(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def _adapt(fabric: Fabric, f: int, now: int) -> None:
+def _adapt(fabric: RunState, f: int, now: int) -> None:
     """Call the function; a window is a packet at least, also where the function returns no number."""
     flow, rules, told = fabric.flow[f], rules_for(fabric, f), fabric.told[f]
     told["now"], told["base_rtt"], told["window"] = now / PS, flow["base_rtt"] / PS, flow["window"]
