@@ -326,7 +326,9 @@ COMMANDS = {
     "schedule list": Verb(
         ScheduleListConfig, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
     ),
-    "schedule show": Verb(ScheduleShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"),
+    "schedule show": Verb(
+        ScheduleShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"
+    ),
     "schedule check": Verb(
         ScheduleCheckConfig, check_schedules, "prove that schedules or MSCCL files do what their operations require"
     ),

@@ -314,7 +314,9 @@ COMMANDS = {
     "topo show": Verb(
         TopologyShowConfig, show, "print counts, rates, bisection, diameter, oversubscription; --links lists links"
     ),
-    "topo check": Verb(TopologyCheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"),
+    "topo check": Verb(
+        TopologyCheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"
+    ),
     "topo save": Verb(TopologySaveConfig, save_network, "write a network to a file that can be edited"),
     "topo presets": Verb(
         PresetsConfig, presets, "list commercial machines and networks, or show one: rates and their sources"

@@ -16,7 +16,7 @@ from commsim.core.value import Shown
 from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.build import COLLECTIVE
-from commsim.prediction.kind import WorkKind, Outcome, WorkPlan
+from commsim.prediction.kind import Outcome, WorkKind, WorkPlan
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults

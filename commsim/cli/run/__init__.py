@@ -108,7 +108,9 @@ def _unlike(solutions: Sequence[Solution]) -> list[Remark]:
     n_ranks = [schedule.n_ranks for schedule in schedules]
     if len(set(n_ranks)) < 2:
         return []
-    fewer = dict.fromkeys(schedule.name for schedule in schedules if schedule.n_helpers and schedule.n_ranks < max(n_ranks))
+    fewer = dict.fromkeys(
+        schedule.name for schedule in schedules if schedule.n_helpers and schedule.n_ranks < max(n_ranks)
+    )
     beside = [
         f"{name}:colocated=true"
         for name in fewer

@@ -95,7 +95,9 @@ def answered_by(
     return answered_of(config, parts, rows, first.network, solutions=solutions, more=more)
 
 
-def answered_of(config: RunConfig, parts: Sequence[Part], rows: Sequence[RunRow], network: Network, **more: Any) -> Answered:
+def answered_of(
+    config: RunConfig, parts: Sequence[Part], rows: Sequence[RunRow], network: Network, **more: Any
+) -> Answered:
     """Return what was predicted, of rows."""
     results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
     return Answered(parts, [json_row(row) for row in rows], results, network, chosen=chosen, **more)

@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.packets.aggregated.aggregator_seats import Seated, seat_aggregators
+from commsim.packets.aggregated.aggregator_seats import SeatedPlacement, seat_aggregators
 from commsim.packets.aggregated.switch_system import Aggregation, FlowView, describe_packets, links_of_trees
 from commsim.packets.aggregated.systems import split_system, usual_system
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
@@ -156,7 +156,9 @@ def plan_aggregated(request: CollectiveRequest) -> Plan:
     return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network and network.overhead_given)
 
 
-def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: Seated) -> tuple[Remark, ...]:
+def _beyond_a_pipe(
+    name: str, system: System, where: AggregatorPlacement, seated: SeatedPlacement
+) -> tuple[Remark, ...]:
     """Describe that a switch has more children than the switches take for which the system was written."""
     if system.name not in OF_TOFINO:
         return ()

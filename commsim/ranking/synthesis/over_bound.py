@@ -211,7 +211,9 @@ def over_bound(
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
     bounds = _with_both_kinds(next(iter(plans.values())), scenario.network, list(known.values()))
     of_plans = {spec: results for spec, (_, _, results) in by_algorithm.items()}
-    unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in by_algorithm.items()}, of_plans, plans_before)
+    unused = of_unused_faults(
+        scenario, {spec: plan for spec, (_, plan, _) in by_algorithm.items()}, of_plans, plans_before
+    )
     remarks = list(unused)
     return OverBound(
         tuple(bounds),
