@@ -25,6 +25,6 @@ def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) 
     counts = np.unique(machine[machine >= 0], return_counts=True)[1]
     if len(counts) < 2 or counts.max() < 2:
         return []
-    told = "each rank sends its whole array over its NIC, with no sum inside the machine first"
+    text = "each rank sends its whole array over its NIC, with no sum inside the machine first"
     nccl = "NCCL sums inside a machine first: `nccl` with MACHINE:sharp=on" if name.startswith("sharp") else ""
-    return [Remark("ranks-of-machine", told, needed=True, details=nccl)]
+    return [Remark("ranks-of-machine", text, needed=True, details=nccl)]

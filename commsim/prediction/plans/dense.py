@@ -121,7 +121,7 @@ class Plan:
         """Whether a call costs what a preset of software says, which NCCL's costs and switch systems' hosts replace."""
         return not (self.has_own_costs or self.in_slots)
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that are asked for; a barrier has none.
 
         Raises
@@ -131,12 +131,12 @@ class Plan:
         """
         operation = OPERATIONS.get(self.schedule.operation)
         if operation is not None and operation.signals:
-            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(asked) or len(
-                asked
+            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(sizes) or len(
+                sizes
             ) > 1 else []
-        if not asked:
+        if not sizes:
             raise InputError("sizes must name at least one size, such as '64MiB'")
-        return list(asked), []
+        return list(sizes), []
 
     def at(self, size: float) -> Plan:  # noqa: ARG002
         """Return the plan of one size."""
@@ -174,7 +174,7 @@ class Plan:
         network : Network, optional
             Network as messages see it. Default: the same.
         **job
-            Further fields of :class:`commsim.engine.flow_plan.Job` that change.
+            Further fields of :class:`commsim.engine.flow_plan.FlowJob` that change.
         """
         changed = dataclasses.replace(self.paths.job, schedule=schedule, **job)
         paths = FlowPaths(network or self.paths.network, changed, self.paths.routing, self.paths.seed)
@@ -210,10 +210,10 @@ class Plan:
 
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
-        said: tuple[Remark, ...] = ()
+        remarks: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
-            wish, said = house().engines["auto"](self, size, wish)
-        return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), said)
+            wish, remarks = house().engines["auto"](self, size, wish)
+        return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), remarks)
 
     def hashed_by(self, seed: int | None) -> Self:
         """Return the plan with routes that another seed draws; all else is the same."""
@@ -243,12 +243,12 @@ class Plan:
             return self.finished(self._closed_form(sent, wish, framing), size)
         simulation = simulation_of(self.paths, wish)
         runs = [simulation(sent, starts=starts, framing=framing) for starts in self._starts(wish)]
-        found = _middle(runs)
+        run = _middle(runs)
         if len(runs) > 1:
-            found = dataclasses.replace(found, samples=np.array([r.time for r in runs]))
+            run = dataclasses.replace(run, samples=np.array([r.time for r in runs]))
         if self.network.curves is not None and wish.engine != "packet":
-            found = dataclasses.replace(found, interval=self._interval(sent, wish, framing))
-        return self.finished(found, size)
+            run = dataclasses.replace(run, interval=self._interval(sent, wish, framing))
+        return self.finished(run, size)
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[Remark]:
         """Return what to say of sizes with which messages have other bytes than in the file of the schedule."""
@@ -325,13 +325,13 @@ class Plan:
             raise InputError("the closed form has no packet headers; use engine flow")
         if self.schedule.name not in COLLECTIVES:
             raise NoClosedFormError(f"{self.schedule.name} is not a registered collective and has no closed form")
-        given, paths = dict(self.parameters), self.paths
-        if given.pop(BLOCKING, False):
+        parameters, paths = dict(self.parameters), self.paths
+        if parameters.pop(BLOCKING, False):
             raise NoClosedFormError(
                 f"{self.schedule.name}: the closed form is that of steps that do not wait; use engine flow"
             )
         return closed_form(
-            COLLECTIVES[self.schedule.name], paths.network, paths.job, size, given, framing=framing,
+            COLLECTIVES[self.schedule.name], paths.network, paths.job, size, parameters, framing=framing,
             routing=paths.routing, seed=paths.seed,
         )  # fmt: skip
 
