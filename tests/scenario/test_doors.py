@@ -407,7 +407,8 @@ def test_an_advice_has_the_candidates_times_and_reasons_of_a_ranking(tmp_path, n
     ranked = {name: result.time for name, result in ranking.by_size[MIB]}
     both = times.keys() & ranking.plans.keys()
     assert len(both) > 6
-    assert {name: times[name] for name in both} == {name: ranked[name] for name in both}
+    # of the same hash, of which a ranking has found others before: sums differ in the last bit
+    assert {name: times[name] for name in both} == pytest.approx({name: ranked[name] for name in both}, rel=1e-15 * 8)
     # The rest are servers, of which an advice tries several numbers, and none without a host for it.
     assert {spec.partition(":")[0] for spec in times.keys() ^ ranked.keys()} <= {"byteps", "parameter_server"}
     assert {spec.partition(":")[0] for spec in times} >= ranked.keys()

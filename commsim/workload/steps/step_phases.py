@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.workload.cost_of import SEND, busiest_link
+from commsim.core.network_queries import busiest_link
+from commsim.workload.cost_of import SEND
 from commsim.workload.sharing.periodic import Phase
 from commsim.workload.timeline import link_phases
 
