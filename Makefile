@@ -50,7 +50,7 @@ floor:
 	$(VENV)_floor/bin/pip install --quiet --upgrade 'pip>=25.1'
 	$(VENV)_floor/bin/pip install --quiet 'numba==$(NUMBA_FLOOR)' --editable . pytest pytest-xdist pytest-benchmark hypothesis scipy networkx
 	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)_floor/kernels $(VENV)_floor/bin/python -m pytest -m nojit tests/core tests/engine \
-	  tests/synthesis/trees tests/switch_model/test_replay.py
+	  tests/ranking/synthesis/trees tests/switches/test_replay.py
 	$(VENV)_floor/bin/python -m pytest tests/core/compiling tests/core/test_jit.py
 
 lint: setup
@@ -65,7 +65,7 @@ docs: setup
 # Seeded attacks with options, files, packets and requests: make fuzz TIMES=1000 SEED=7
 fuzz: setup
 	COMMSIM_FUZZ=$(or $(TIMES),100) COMMSIM_FUZZ_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -m '' tests/hostile \
-	  tests/switch_model/live/test_fuzz.py tests/placement/service/test_security.py
+	  tests/live/test_fuzz.py tests/placement/service/test_security.py
 
 # Seeded mutations of the code that tests should notice: make mutants AREA=routing TIMES=20 SEED=7
 mutants: setup

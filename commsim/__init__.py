@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .api import Predicted as Predicted
     from .api import from_networkx as from_networkx
     from .api import predict as predict
-    from .api import rank as rank
     from .api import scenario_of as scenario_of
     from .api import solve as solve
     from .api import to_networkx as to_networkx
@@ -37,6 +36,10 @@ if TYPE_CHECKING:
     from .core.errors import PhysicsError as PhysicsError
     from .core.errors import RoutingError as RoutingError
     from .core.errors import ScheduleError as ScheduleError
+    from .core.files.result_file import read_result as read_result
+    from .core.files.schedule_file import read_schedule as read_schedule
+    from .core.files.store import read_network as read_network
+    from .core.files.store import save as save
     from .core.network import Network as Network
     from .core.pinned_routes import PinnedRoutes as PinnedRoutes
     from .core.placement import Placement as Placement
@@ -48,21 +51,18 @@ if TYPE_CHECKING:
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
     from .core.units import parse_time as parse_time
+    from .emulation.emulate import Emulation as Emulation
+    from .emulation.emulate import emulate as emulate
     from .estimates import Estimate as Estimate
     from .estimates import estimate as estimate
-    from .files.result_file import read_result as read_result
-    from .files.schedule_file import read_schedule as read_schedule
-    from .files.store import read_network as read_network
-    from .files.store import save as save
+    from .formats.testing import fake_nccl_tests as fake_nccl_tests
+    from .formats.testing import fake_osu as fake_osu
     from .networks import load_network as load_network
     from .networks import load_placement as load_placement
     from .networks import place as place
     from .networks import prepare as prepare
     from .networks import read_placement as read_placement
     from .networks import with_faults as with_faults
-    from .optimum import lower_bound as lower_bound
-    from .optimum import over_bound as over_bound
-    from .optimum import synthesize as synthesize
     from .placement.cluster import read_cluster as read_cluster
     from .placement.evaluation import evaluate as evaluate
     from .placement.moves import rank_moves as rank_moves
@@ -73,17 +73,17 @@ if TYPE_CHECKING:
     from .questions import cheapest_topologies as cheapest_topologies
     from .questions import compare_with as compare_with
     from .questions import write_report as write_report
+    from .ranking.optimum import lower_bound as lower_bound
+    from .ranking.optimum import over_bound as over_bound
+    from .ranking.optimum import rank as rank
+    from .ranking.optimum import synthesize as synthesize
     from .real.comparison.comparison import Comparison as Comparison
-    from .real.emulation.emulate import Emulation as Emulation
-    from .real.emulation.emulate import emulate as emulate
     from .sparse.compressors import compressor_of as compressor_of
     from .sparse.compressors.message import CompressedRank as CompressedRank
     from .sparse.compressors.message import compressed_sum as compressed_sum
     from .sweep.run import run_sweep as run_sweep
-    from .testing import fake_nccl_tests as fake_nccl_tests
-    from .testing import fake_osu as fake_osu
-    from .workload.sharing.periodic import read_jobs as read_jobs
-    from .workload.steps.ask import training_step as training_step
+    from .training.sharing.periodic import read_jobs as read_jobs
+    from .training.steps.ask import training_step as training_step
 
 __version__ = "0.2.0"
 
@@ -103,9 +103,9 @@ _MODULES = {
     "commsim.core.schedule": ("Schedule",),
     "commsim.core.spec": ("OwnFile",),
     "commsim.estimates": ("Estimate", "estimate"),
-    "commsim.files.result_file": ("read_result",),
-    "commsim.files.schedule_file": ("read_schedule",),
-    "commsim.files.store": ("read_network", "save"),
+    "commsim.core.files.result_file": ("read_result",),
+    "commsim.core.files.schedule_file": ("read_schedule",),
+    "commsim.core.files.store": ("read_network", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
     "commsim.placement.cluster": ("read_cluster",),
     "commsim.placement.evaluation": ("evaluate",),
@@ -113,23 +113,23 @@ _MODULES = {
     "commsim.placement.place": ("place_jobs", "rank_placements",),
     "commsim.placement.score": ("score_link",),
     "commsim.api": (
-        "NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx",
+        "NetworkBuilder", "Predicted", "from_networkx", "predict", "scenario_of", "solve", "to_networkx",
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
-    "commsim.real.emulation.emulate": ("Emulation", "emulate"),
+    "commsim.emulation.emulate": ("Emulation", "emulate"),
     "commsim.networks": (
         "load_network", "load_placement", "place", "prepare", "read_placement", "with_faults",
     ),
-    "commsim.optimum": ("lower_bound", "over_bound", "synthesize"),
+    "commsim.ranking.optimum": ("lower_bound", "over_bound", "rank", "synthesize"),
     "commsim.questions": (
         "advise_for", "cheapest_topologies", "compare_with", "write_report",
     ),
     "commsim.sweep.run": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
-    "commsim.testing": ("fake_nccl_tests", "fake_osu"),
-    "commsim.workload.sharing.periodic": ("read_jobs",),
-    "commsim.workload.steps.ask": ("training_step",),
+    "commsim.formats.testing": ("fake_nccl_tests", "fake_osu"),
+    "commsim.training.sharing.periodic": ("read_jobs",),
+    "commsim.training.steps.ask": ("training_step",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -143,13 +143,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
-
-
-def register_services() -> None:
-    """Register what higher packages offer to lower ones; asked for by the first that needs a service."""
-    from .registrations import register
-
-    register()
 
 
 def __dir__() -> list[str]:

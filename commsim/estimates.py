@@ -11,10 +11,10 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
-from commsim.scenario.checks import checked
-from commsim.scenario.collective_names import usual_collective
-from commsim.scenario.given import size_of
-from commsim.scenario.inputs import load_network
+from commsim.prediction.checks import checked
+from commsim.prediction.collective_names import usual_collective
+from commsim.prediction.given import size_of
+from commsim.prediction.inputs import load_network
 
 # Tables are kept for this many points: an operation with ranks and network has some thirty.
 MAX_KEPT = 65536

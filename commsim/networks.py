@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commsim.core.errors import wrong_kind
+from commsim.core.files.placement_file import read_placement as placement_in
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.placement import place as place_ranks
 from commsim.core.schedule import Schedule
-from commsim.files.placement_file import read_placement as placement_in
-from commsim.scenario.build import prepare as prepare_plan
-from commsim.scenario.faults import with_faults as faulty
-from commsim.scenario.given import CollectiveLike, NetworkLike, PlacementLike, collective_of, network_of, placement_of
-from commsim.scenario.inputs import load_placement as placement_named
-from commsim.scenario.plans.dense import Plan
-from commsim.scenario.read import changed_network
+from commsim.prediction.build import prepare as prepare_plan
+from commsim.prediction.faults import with_faults as faulty
+from commsim.prediction.given import CollectiveLike, NetworkLike, PlacementLike, collective_of, network_of, placement_of
+from commsim.prediction.inputs import load_placement as placement_named
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.read import changed_network
 
 __all__ = ["load_network", "load_placement", "place", "prepare", "read_placement", "with_faults"]
 
@@ -27,7 +27,7 @@ def load_network(network: NetworkLike) -> Network:
     ----------
     network : str, path, Network or NetworkBuilder
         Text such as ``leaf_spine:n_leaves=4``, a preset, a file, or a value; text is read as
-        :func:`commsim.scenario.inputs.load_network` says.
+        :func:`commsim.prediction.inputs.load_network` says.
 
     Raises
     ------
@@ -74,12 +74,12 @@ def place(network: NetworkLike, n_ranks: int, strategy: str = "packed", seed: in
 
 
 def load_placement(text: str, network: NetworkLike, n_participants: int, seed: int = 0) -> Placement:
-    """Place as :func:`commsim.scenario.inputs.load_placement` does, on any kind of network."""
+    """Place as :func:`commsim.prediction.inputs.load_placement` does, on any kind of network."""
     return placement_named(_text(text, "text"), network_of(network), n_participants, seed)
 
 
 def read_placement(path: str, network: NetworkLike) -> Placement:
-    """Read a placement as :func:`commsim.files.placement_file.read_placement` does, on any kind of network."""
+    """Read a placement as :func:`commsim.core.files.placement_file.read_placement` does, on any kind of network."""
     return placement_in(path, network_of(network))
 
 
@@ -94,7 +94,7 @@ def prepare(
     assume_programmable: bool = True,
     overhead: float | str | None = None,
 ) -> Plan:
-    """Build, place and lay out a collective, as :func:`commsim.scenario.build.prepare` does; any kind of each value.
+    """Build, place and lay out a collective, as :func:`commsim.prediction.build.prepare` does; any kind of each value.
 
     Messages cost `overhead`, or what the network says, or else the usual, as in :func:`commsim.predict`.
     """

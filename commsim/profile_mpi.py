@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import check_writable, write_json
+from commsim.core.files.whole_files import check_writable, write_json
 
 USAGE = "usage: mpiexec -n N python -m commsim.profile_mpi [-o PREFIX] SCRIPT [ARGUMENTS]"
 # Name in a record, and the number of buffers, by MPI's name in small letters without I- and -v.

@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
+from commsim.core.files.opening import path_of
 from commsim.core.result import Result
-from commsim.opening import path_of
-from commsim.real.comparison.comparison import Comparison, compare, compare_files
-from commsim.report.page.write import check_page, write_page
-from commsim.report.predicted import NO_SCENARIO, Predicted
-from commsim.report.repeated_runs import repeated_all, with_runs
-from commsim.report.rows.study_files import read_study
-from commsim.report.study import study_of_rows
-from commsim.scenario.advice import Advice
-from commsim.scenario.advice import advise_for as advise
-from commsim.scenario.checks import checked, checked_all, text
-from commsim.scenario.given import (
+from commsim.pages.page.write import check_page, write_page
+from commsim.pages.repeated_runs import repeated_all, with_runs
+from commsim.pages.rows.study_files import read_study
+from commsim.pages.study import study_of_rows
+from commsim.prediction.checks import checked, checked_all, text
+from commsim.prediction.given import (
     NetworkLike,
     PlacementLike,
     SizeLike,
@@ -27,7 +23,11 @@ from commsim.scenario.given import (
     placement_of,
     size_of,
 )
-from commsim.scenario.solve import Solution
+from commsim.prediction.solve import Solution
+from commsim.ranking.advice import Advice
+from commsim.ranking.advice import advise_for as advise
+from commsim.real.comparison.comparison import Comparison, compare, compare_files
+from commsim.report.predicted import NO_SCENARIO, Predicted
 from commsim.sweep.cheapest import Offers
 from commsim.sweep.cheapest import cheapest_topologies as rank_topologies
 
@@ -67,7 +67,7 @@ def advise_for(
     density : float or sequence of float
         Share of elements that are not zero. Default: dense data.
     block, pattern, n_servers, lossy, programmable, placement, routing, seed, hashes
-        Same as in :class:`commsim.scenario.advice.Question`.
+        Same as in :class:`commsim.ranking.advice.Question`.
     gradients : path, optional
         File or folder of real gradients in place of drawn data.
     fail, scale, overhead, reduce_rate, software

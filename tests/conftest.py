@@ -8,9 +8,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from command_line import CommandLine
 from hypothesis import settings
 
-import commsim.scenario.systems  # noqa: F401 - which collectives there are is the same in every worker and file
+import commsim.packets.aggregated.systems  # noqa: F401 - which collectives there are is the same in every worker and file
 
 TESTS = Path(__file__).parent
 
@@ -18,28 +19,29 @@ TESTS = Path(__file__).parent
 # test of another file bears the mark itself; one of these that needs the JIT is marked `jit`.
 NOJIT_FILES = {
     "benchmarks": "queue_kernels",
-    "placement/clusters": "contention_kernel",
     "collectives/dense": "all_to_all gather_scatter halving_doubling torus",
     "collectives/servers": "parameter_server",
-    "collectives/sparse": "hitopk_comm ok_topk topk_a",
-    "core": "dependencies faults machine network_queries",
+    "core": "faults machine network_queries",
     "core/checking": "random_order",
+    "core/data_order": "dependencies",
     "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel sharing_kernel",
-    "engine/packet": "pauses wheel_kernel",
     "engine/recurrence": "lockstep_kernel ring_phase_kernel",
     "engine/symmetry": "symmetry_kernel",
     "formats": "goal hostile networks",
     "formats/machines": "nccl_topology nvidia_smi",
+    "live": "authentication",
+    "packets": "pauses wheel_kernel",
+    "pages": "interval_kernel study",
     "placement": "crux",
-    "report": "interval_kernel study",
+    "placement/clusters": "contention_kernel",
+    "ranking/synthesis": "greedy latency optimal",
+    "ranking/synthesis/trees": "max_flow_kernel trimming",
+    "real/testbed": "layout",
     "routing": "merge_switches network_metrics routing routing_kernel search_kernel valiant",
     "sparse": "bitmap form occupancy partition sparse_run sparse_vector",
+    "sparse/collectives": "hitopk_comm ok_topk topk_a",
     "sweep": "drive plan table",
-    "switch_model": "arithmetic pool quantize slot_kernel",
-    "switch_model/live": "authentication",
-    "synthesis": "greedy latency optimal",
-    "synthesis/trees": "max_flow_kernel trimming",
-    "real/testbed": "layout",
+    "switches": "arithmetic pool quantize slot_kernel",
     "topologies": "bcube dragonfly dual_tor fat_tree fully_connected hypercube jellyfish leaf_spine multi_plane "
     "rail_optimized ring star three_tier torus",
     "topologies/hosts": "host_types mesh_host nvswitch_host pcie_host",
@@ -192,3 +194,9 @@ def pytest_runtest_setup(item):
             why = lacking(feature)
             if why:
                 pytest.skip(f"no {feature}: {why}")
+
+
+@pytest.fixture(name="commsim")
+def command_line(capsys, tmp_path):
+    """Return the command line, run in this process; it keeps what it printed."""
+    return CommandLine(capsys, tmp_path)

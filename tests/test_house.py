@@ -2,8 +2,8 @@
 
 import ast
 import functools
+import graphlib
 import json
-import re
 import subprocess
 import sys
 import tomllib
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house import glue, rules, wording
+import commsim
+from benchmarks.house import glue, rules, slices, wording
 from benchmarks.house.sources import ROOT, Source, sources
 
 
@@ -216,19 +217,40 @@ def test_a_module_that_a_page_names_is_looked_up(name, is_there):
     assert wording.missing_modules(f"as in `{name}`.") == ([] if is_there else [name])
 
 
-def test_every_package_has_its_layer():
+# Imports of extensions in the core that pyproject.toml excepts by name. The number only falls.
+MAX_EXCEPTIONS = 1
+
+
+def contract(name):
+    """Return a contract of import-linter by its name."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
-    listed = {name for layer in layers for name in re.split(r"\s*[|:]\s*", layer)}
-    packages = {".".join(f.path.parent.parts) for f in files() if f.path.name == "__init__.py"}
-    top = {p for p in packages if p.count(".") == (1 if p.startswith("commsim") else 0)} - {"commsim"}
-    assert top == listed - {
-        "commsim.api",
-        "commsim.estimates",
-        "commsim.networks",
-        "commsim.optimum",
-        "commsim.questions",
-    }  # modules
+    (found,) = (one for one in config["tool"]["importlinter"]["contracts"] if one["name"] == name)
+    return found
+
+
+def test_the_core_imports_few_extensions():
+    assert len(contract("the core never imports an extension")["ignore_imports"]) <= MAX_EXCEPTIONS
+
+
+def test_every_package_is_core_or_an_extension():
+    walls = contract("the core never imports an extension")
+    sources = {f"commsim.{name}" for name in slices.CORE}
+    assert sources <= set(walls["source_modules"])
+    beside = {name if name == "switch_model" else f"commsim.{name}" for name in slices.extensions()}
+    assert beside == {one for one in walls["forbidden_modules"] if not one.startswith("collectives.")}
+
+
+def test_an_extension_imports_only_the_core_and_what_it_says_that_it_needs():
+    assert slices.needed(files()) == slices.declared()
+
+
+def test_extensions_that_need_each_other_do_so_only_when_they_are_asked():
+    graphlib.TopologicalSorter(slices.needed_at_start(files())).prepare()  # refuses a cycle
+
+
+def test_no_package_has_the_name_of_a_public_function():
+    """Importing a package sets its name in the one above, where ``cs.predict`` is."""
+    assert {path.parent.name for path in (ROOT / "commsim").glob("*/__init__.py")}.isdisjoint(commsim.__all__)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_a_script_beside_files_of_our_names_uses_ours_and_its_own(tmp_path, shap
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("first", ["cs.TOPOLOGIES", "cs.COLLECTIVES", "__import__('commsim.scenario.inputs')"])
+@pytest.mark.parametrize("first", ["cs.TOPOLOGIES", "cs.COLLECTIVES", "__import__('commsim.prediction.inputs')"])
 def test_whatever_is_used_first_finds_ours(tmp_path, first):
     beside(tmp_path, "{}.py")
     done = run(f"import commsim as cs\nimport collectives, topologies\n{first}\n{USE}", tmp_path)

@@ -17,8 +17,8 @@ from fractions import Fraction
 from benchmarks.results_file import write_results
 from collectives.servers.byteps import byteps_split
 from commsim.core.errors import InputError
+from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
-from commsim.scenario import prepare
 
 N_GPUS, MAX_CPUS = 8, 8
 GBPS, SIZE, LATENCY = 90.0, 1e9, "1us"

@@ -25,10 +25,10 @@ import numpy as np
 from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.report.terminal import print_table
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
-from commsim.workload.cost_by_formula import closed_form_costs
-from commsim.workload.data_parallel import train
-from commsim.workload.setting import Setting
+from commsim.training.backward_trace import BackwardTrace, read_backward_trace
+from commsim.training.cost_by_formula import closed_form_costs
+from commsim.training.data_parallel import train
+from commsim.training.setting import Setting
 
 SOURCE = "Li et al., VLDB 2020, figure 7; digitised, to 0.003 s"
 N_GPUS, MIB = 16, 2**20

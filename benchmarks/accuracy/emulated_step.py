@@ -33,11 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.train:
         train(args.train)
         return 0
+    from commsim.prediction.inputs import load_network
     from commsim.real.testbed.calibration import calibrate
     from commsim.real.testbed.launch import Ranks
     from commsim.real.testbed.own_testbed import built
     from commsim.report.terminal import print_table
-    from commsim.scenario.inputs import load_network
 
     rows: list[list[str]] = []
     network, worst = load_network(NETWORK), 0.0
@@ -102,7 +102,7 @@ def measured(place: Any, layout: Any, seats: Sequence[int], parallel: str) -> fl
 
 def emulation(network: Any, parallel: str) -> float:
     """Median time of a step of rank 0 under emulation, s: from a sum to that which is the same one step later."""
-    from commsim.real.emulation.emulate import emulate
+    from commsim.emulation.emulate import emulate
     from commsim.real.testbed.cable_shape import FRAME
 
     program = [sys.executable, __file__, "--train", parallel]

@@ -24,12 +24,12 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.engine.packet.kinds import RCCC
-from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
-from commsim.engine.packet.transports.transports import TRANSPORTS
-from commsim.engine.traffic.host_messages import run_messages
-from commsim.engine.traffic.patterns import Messages, incast, permutation
+from commsim.packets.kinds import RCCC
+from commsim.packets.transports.spraying import BALANCINGS, Spraying
+from commsim.packets.transports.transports import TRANSPORTS
 from commsim.routing.routing import find_routes
+from commsim.traffic.host_messages import run_messages
+from commsim.traffic.patterns import Messages, incast, permutation
 from topologies.leaf_spine import leaf_spine
 
 PER_LEAF, HOP, MTU = 64, 1e-6, 4160

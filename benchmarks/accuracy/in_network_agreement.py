@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from commsim.core.units import format_size
-from commsim.engine.packet.messages import simulate_aggregation
-from commsim.scenario import prepare
-from commsim.scenario.aggregation_jobs import aggregation_job
-from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.aggregated import AggregatedPlan
-from commsim.scenario.systems import named_system
+from commsim.packets.aggregated.aggregation_jobs import aggregation_job
+from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
+from commsim.packets.aggregated.systems import named_system
+from commsim.packets.messages import simulate_aggregation
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
 
 NETWORKS = {
     "star": "star:n_hosts=9,bandwidth=100Gbps,latency=1us",

@@ -1,11 +1,11 @@
-"""Comparisons as the files that commsim ships: see :mod:`commsim.scenario.auto.known_error`, which reads them."""
+"""Comparisons as the files that commsim ships: see :mod:`commsim.auto.known_error`, which reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from commsim.scenario.auto.known_error import LABELS, Comparison
+from commsim.auto.known_error import LABELS, Comparison
 
 NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "overhead")
 

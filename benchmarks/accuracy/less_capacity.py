@@ -20,12 +20,12 @@ from statistics import median
 from typing import Any
 
 import commsim as cs
-import commsim.scenario.systems
+import commsim.packets.aggregated.systems
 from collectives import COLLECTIVES
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.network_queries import fabric_cables
+from commsim.prediction.inputs import load_network
 from commsim.routing.cable_counts import count_cables
-from commsim.scenario.inputs import load_network
 
 HASHES = 8
 # Hashes that give one time, so that no more are drawn.

@@ -32,11 +32,13 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import CommsimError
-from commsim.files.csv_rows import read_rows
-from commsim.files.whole_files import write_json
+from commsim.core.files.csv_rows import read_rows
+from commsim.core.files.whole_files import write_json
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.read import with_costs
 from commsim.report.terminal import print_table
-from commsim.scenario import Plan, prepare, with_costs
-from commsim.scenario.inputs import load_network
 
 MIB = 2.0**20
 ELEMENT = 4  # bytes, of all tables

@@ -16,11 +16,11 @@ from pathlib import Path
 from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.report.terminal import print_table
-from commsim.workload.backward_trace import read_backward_trace
-from commsim.workload.cost_by_formula import closed_form_costs
-from commsim.workload.data_parallel import train
-from commsim.workload.setting import Setting
-from commsim.workload.vector_add import read_vector_add
+from commsim.training.backward_trace import read_backward_trace
+from commsim.training.cost_by_formula import closed_form_costs
+from commsim.training.data_parallel import train
+from commsim.training.setting import Setting
+from commsim.training.vector_add import read_vector_add
 
 SOURCE = "Zhang et al., NetAI 2020: their rule, in a separate implementation; their figure agrees to a point"
 BATCH_TIME = {"resnet50": 0.12809, "vgg16": 0.19452}  # seconds on one V100, batches of 32, measured by the authors

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from benchmarks.accuracy.omnireduce_model import BOTH_WAYS, DOWNLINK_ONLY, MEASURED_SIZE
 from benchmarks.results_file import write_results
 from benchmarks.sparse_measures import expected_union_density
+from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
-from commsim.scenario import prepare
 from commsim.sparse.omnireduce_protocol import ELEMENT, FIXED, MESSAGE, THREADS, Case, direct_time, protocol_time
 
 SOURCE = "authors' artifact (sands-lab/omnireduce-experiments), digitised, "

@@ -19,12 +19,12 @@ from statistics import median
 from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
-from commsim.engine.packet.transports.spraying import usual_path
+from commsim.jobs.composition import read_composition
+from commsim.jobs.job_entries import Composition
+from commsim.jobs.several_jobs import prepare_jobs
+from commsim.packets.transports.spraying import usual_path
+from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table, progress
-from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.several_jobs import prepare_jobs
-from commsim.scenario.together.composition import read_composition
-from commsim.scenario.together.job_entries import Composition
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 NETWORK = "leaf_spine:n_leaves=2,n_spines={spines},hosts_per_leaf=8,bandwidth=10Gbps"

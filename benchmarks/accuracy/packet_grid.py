@@ -2,7 +2,7 @@
 
 Both are asked as a user would: by ``Plan.predict`` without options but the transport, so the packet engine has its
 headers and acknowledgements, and the flow engine has none. With the ideal window, times depend on rate times latency
-and not on the rate (:mod:`commsim.scenario.auto.evidence` says why; a test tries it), so one rate is played; DCTCP and
+and not on the rate (:mod:`commsim.auto.evidence` says why; a test tries it), so one rate is played; DCTCP and
 DCQCN have clocks of their own and are played at the slowest and the fastest.
 """
 
@@ -16,15 +16,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import commsim.scenario.auto
+import commsim.auto
 from benchmarks.accuracy.known_errors import to_tree
-from commsim.engine.packet.transports.spraying import usual_path
-from commsim.files.whole_files import replacing
-from commsim.scenario import prepare
-from commsim.scenario.auto.case import case_of
-from commsim.scenario.auto.known_error import PACKET, PACKET_FILE, Comparison
-from commsim.scenario.inputs import load_network
-from commsim.scenario.read import DEFAULT_OVERHEAD, with_costs
+from commsim.auto.case import case_of
+from commsim.auto.known_error import PACKET, PACKET_FILE, Comparison
+from commsim.core.files.whole_files import replacing
+from commsim.packets.transports.spraying import usual_path
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import DEFAULT_OVERHEAD, with_costs
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 COLLECTIVES = (
@@ -153,4 +153,4 @@ def write_comparisons(path: Path, some: Sequence[Comparison]) -> None:
 
 def data_path(name: str = PACKET_FILE) -> Path:
     """Where shipped data lies in a checkout."""
-    return Path(commsim.scenario.auto.__path__[0]) / name
+    return Path(commsim.auto.__path__[0]) / name

@@ -17,18 +17,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.results_file import write_results
 from collectives import COLLECTIVES
+from commsim.auto.known_error import PACKET_FILE
 from commsim.core.errors import CommsimError
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.links.fabric import ROCE
-from commsim.engine.packet.messages import run_packets
-from commsim.engine.packet.transports.spraying import Spraying, usual_path
+from commsim.packets.links.fabric import ROCE
+from commsim.packets.messages import run_packets
+from commsim.packets.packet_options import PATHS
+from commsim.packets.transports.spraying import Spraying, usual_path
+from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table, progress
-from commsim.scenario.auto.known_error import PACKET_FILE
-from commsim.scenario.inputs import load_network
-from commsim.scenario.packet_options import PATHS
 
 from .packet_grid import write_data
 
@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="benchmarks.accuracy.packet_vs_flow", description=__doc__)
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
-    parser.add_argument("--write-data", action="store_true", help=f"write commsim/scenario/auto/{PACKET_FILE} instead")
+    parser.add_argument("--write-data", action="store_true", help=f"write commsim/auto/{PACKET_FILE} instead")
     args = parser.parse_args(argv)
     if args.write_data and args.json:
         parser.error("--json goes with the causes, not with --write-data")

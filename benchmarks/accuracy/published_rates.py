@@ -14,8 +14,8 @@ from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
 from commsim.core.units import format_size, parse_size
+from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
-from commsim.scenario import prepare
 
 
 @dataclass(frozen=True, slots=True)

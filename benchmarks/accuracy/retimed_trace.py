@@ -26,9 +26,9 @@ from typing import Any
 from benchmarks.results_file import write_results
 from commsim.core.units import format_time
 from commsim.report.terminal import print_table
-from commsim.workload.cost_of import network_costs
-from commsim.workload.exchanges import ExchangesOnLinks
-from commsim.workload.task_graph import Graph, Task, simulate_graph
+from commsim.training.cost_of import network_costs
+from commsim.training.exchanges import ExchangesOnLinks
+from commsim.training.task_graph import Graph, Task, simulate_graph
 
 TRACED, RANKS, STEPS = 8, 32, 8
 NETWORKS = ("star:n_hosts=32,bandwidth=1Gbps", "star:n_hosts=32,bandwidth=10Gbps",

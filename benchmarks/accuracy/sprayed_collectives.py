@@ -22,11 +22,11 @@ import numpy as np
 
 import commsim as cs
 from commsim.core.errors import CommsimError
+from commsim.core.files.whole_files import replacing
 from commsim.core.result import Result
 from commsim.core.units import format_size, parse_size
-from commsim.files.whole_files import replacing
-from commsim.scenario.plans.dense import Plan
-from commsim.scenario.solve import plan_of
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.solve import plan_of
 
 NETWORK = "leaf_spine:n_leaves=8,n_spines={spines},hosts_per_leaf=16,bandwidth=400Gbps,latency=1us"
 SPINES = {"1:1": 16, "4:1": 4}

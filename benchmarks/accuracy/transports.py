@@ -18,9 +18,9 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.messages import simulate_packets
-from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
-from commsim.engine.packet.transports.transports import TRANSPORTS
+from commsim.packets.messages import simulate_packets
+from commsim.packets.transports.spraying import BALANCINGS, Spraying
+from commsim.packets.transports.transports import TRANSPORTS
 from topologies.leaf_spine import leaf_spine
 
 PLAYED = ("ring_all_reduce", "direct_all_to_all", "double_tree_all_reduce")

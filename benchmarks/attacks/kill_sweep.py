@@ -28,7 +28,7 @@ from pathlib import Path
 
 from benchmarks.results_file import write_results
 from commsim.core.errors import BackendError, CommsimError, InputError
-from commsim.files.whole_files import write_tree
+from commsim.core.files.whole_files import write_tree
 from commsim.report.terminal import print_table
 from commsim.sweep.table import read_table
 

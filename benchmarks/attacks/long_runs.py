@@ -164,10 +164,10 @@ def requests(times: int) -> Run:
 
 def testbeds(times: int) -> Run:
     """Build testbeds, and take them away; the process that is looked at is this one."""
+    from commsim.prediction.inputs import load_network
     from commsim.real.testbed.build import build
     from commsim.real.testbed.layout import lay_out
     from commsim.real.testbed.places import Place
-    from commsim.scenario.inputs import load_network
 
     place, layout, before = Place(f"long{os.getpid()}"), lay_out(load_network(NETWORK)), Before.now()
     folder = Path.cwd()

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.experts.fit import key_of
 from benchmarks.experts.tables import Row, predicted
-from commsim.software.experts.kernels import kernel_for
+from commsim.experts.kernels import kernel_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from benchmarks.experts.answers import Answer, answer
 from benchmarks.experts.page import page
 from benchmarks.experts.tables import read_rows
 from commsim.core.errors import InputError
-from commsim.files.whole_files import write_json
+from commsim.core.files.whole_files import write_json
 from commsim.report.terminal import print_table
 
 MEDIAN, NINETIETH = 0.10, 0.25

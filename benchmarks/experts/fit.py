@@ -3,7 +3,7 @@
 Fitted on: one and two machines; of NVL72 2, 4 and 8 ranks. Of DeepEP's tables of one machine a few sizes of tokens and
 numbers of experts, and 4, 12 and 24 SMs; all others are held back. Each campaign (a system, a number of machines and of
 ranks) counts as much as any other, however many rows it has. A GPU without rows between machines has Hopper's constants
-for them, since they are those of the NIC. The constants are written to ``commsim/software/experts/costs.toml``.
+for them, since they are those of the NIC. The constants are written to ``commsim/experts/costs.toml``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experts.tables import Row, links_of, planned, predicted, question, read_rows
-from commsim.software.experts.kernels import PATH, Kernel, kernel_of_table
+from commsim.experts.kernels import PATH, Kernel, kernel_of_table
 
 Floats = NDArray[np.float64]
 # Hidden size, experts of a token, experts: tables of low-latency kernels on one machine that are fitted on.
@@ -45,7 +45,7 @@ SHARES = ("nvlink", "network")
 OF_NIC, LENDER = ("message_us", "network"), "h100"
 SOURCE = "ai-dynamo/aiconfigurator 095f58a51 (Apache-2.0)"
 HEAD = """# What kernels of expert parallelism cost: a table for each kernel and GPU, of constants that
-# `commsim/software/experts/kernels.py` describes; units stand in the names. Written by
+# `commsim/experts/kernels.py` describes; units stand in the names. Written by
 # `python -m benchmarks.experts.fit`, which says what it is fitted on. Source of all: {source}.
 # `tables` name what was fitted on: system, machines, ranks, precision, hidden, top_k, experts, SMs.
 """

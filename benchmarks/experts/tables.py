@@ -12,11 +12,11 @@ from typing import Any
 from collectives.experts.exchange import token_bytes
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.experts import ExpertPlan
-from commsim.scenario.read import scenario_of
-from commsim.scenario.solve import plan_of
-from commsim.software.experts.kernels import Kernel, name_of, seconds
+from commsim.experts.kernels import Kernel, name_of, seconds
+from commsim.experts.plan_experts import ExpertPlan
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import plan_of
 
 # Tokens of a rank that are drawn at most; times of links and counts of copies are in proportion to tokens.
 DRAWN = 1024

@@ -22,8 +22,8 @@ PLAIN_DECORATORS = {
     "True",
     "overload",
 }
-# Names that are looked up in modules: the verbs of a module of the command line, what the root package registers.
-ENTERED = ("COMMANDS", "register_services")
+# Names that are looked up in modules: verbs, what an extension needs, what the root package registers.
+ENTERED = ("COMMANDS", "EXAMPLES", "NEEDS", "register")
 MAX_IN_FOLDER, MAX_SAME_NAME, MAX_LINES, MAX_ARGUMENTS = 25, 2, 350, 8
 _PARAMETERS = re.compile(r"Parameters\n-{4,}\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", re.DOTALL)
 
@@ -47,12 +47,13 @@ def unused_modules(files: Iterable[Source]) -> list[str]:
     """List the modules that neither a command, a registry nor the public interface reaches through imports.
 
     A module is reached when a reached one imports it or has its dotted name in a string, and when it lies in a package
-    that a registry loads whole. Commands are all modules of ``commsim.cli``.
+    that a registry loads whole. Commands are all modules of a package ``cli``.
     """
     of_module = {one.module: one for one in files}
     uses = {name: _names(one) & of_module.keys() for name, one in of_module.items()}
     reached: set[str] = set()
-    waiting = [m for m in of_module if m in ("commsim", "commsim.__main__") or m.startswith("commsim.cli")]
+    waiting = [m for m in of_module if m in ("commsim", "commsim.__main__") or "cli" in m.split(".")[1:3]]
+    waiting += [m for m, one in of_module.items() if "def register(house" in one.text]
     while waiting:
         name = waiting.pop()
         if name in reached:
@@ -71,9 +72,18 @@ def _loaded_whole(one: Source) -> set[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Registry":
             packages |= {str(arg.value) for arg in node.args[1:] if isinstance(arg, ast.Constant)}
             packages |= {one.module for arg in node.args[1:] if isinstance(arg, ast.Name) and arg.id == "__name__"}
-    if one.module == "commsim.registrations":  # packages that it imports by `import` are a registry's
-        packages |= {name.name for node in ast.walk(one.tree) if isinstance(node, ast.Import) for name in node.names}
+    if "def register(house" in one.text:  # a package that it brings, and no name in one, is a registry's
+        packages |= {
+            text for text in _texts(one) if text.startswith("commsim.") and ":" not in text and ".cli" not in text
+        }
     return packages | ({one.module} if "iter_modules(__path__)" in one.text else set())
+
+
+@functools.cache
+def _texts(one: Source) -> set[str]:
+    """Find the strings of a file."""
+    constants = (node.value for node in ast.walk(one.tree) if isinstance(node, ast.Constant))
+    return {text for text in constants if isinstance(text, str)}
 
 
 @functools.cache
@@ -131,7 +141,7 @@ def _used(one: Source, modules: Set[str]) -> Iterator[tuple[str, str]]:
     """Find the names of modules that a file uses, as far as its text says."""
     nodes, names = list(ast.walk(one.tree)), _names(one)
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    texts = _texts(one)
     loaded = (node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     yield from ((one.module, name) for name in loaded)
     yield from ((module, name) for module in names & modules for name in attributes)

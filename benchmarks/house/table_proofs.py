@@ -8,7 +8,8 @@ from collectives import COLLECTIVES
 from commsim.core.checking.check import check
 from commsim.core.errors import CommsimError
 from commsim.core.network import Network
-from commsim.scenario import prepare, with_costs
+from commsim.prediction.build import prepare
+from commsim.prediction.read import with_costs
 from topologies.star import star
 
 RANKS = range(1, 34)

@@ -17,16 +17,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import commsim.scenario.systems  # noqa: F401 - registers a collective for every switch system
+import commsim.packets.aggregated.systems  # noqa: F401 - registers a collective for every switch system
 from collectives import BLOCKING, COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.placement import STRATEGIES
 from commsim.core.registry import Entry, Registry
 from commsim.core.spec import write_spec
+from commsim.papers.systems import SYSTEMS
 from commsim.placement.clusters.policy import POLICIES
-from commsim.workload.policies import TRAINING_POLICIES
-from commsim.workload.systems import SYSTEMS
+from commsim.training.policies import TRAINING_POLICIES
 from topologies import TOPOLOGIES
 from topologies.hosts import HOST_TYPES
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.files.network_file import read_own
+from commsim.core.files.whole_files import read_tree
 from commsim.core.network import Network
-from commsim.files.network_file import read_own
-from commsim.files.whole_files import read_tree
 from commsim.real.comparison.under_mpirun import build_schedules, predictor
 from commsim.real.validate import LARGE
 from commsim.report.terminal import print_table

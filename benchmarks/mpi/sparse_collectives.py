@@ -253,7 +253,7 @@ def _builder(name: str, parameters: dict[str, Any]) -> Callable[[int], Schedule]
 
 def _gradients(args: argparse.Namespace) -> NDArray[Any]:
     if args.gradients:
-        from commsim.files.gradients_file import read_gradients
+        from commsim.sparse.gradients_file import read_gradients
 
         rows = read_gradients(args.gradients)[: launched_size()]
         if len(rows) < launched_size() or rows[0].dtype.kind != "f" or rows[0].itemsize < 4:

@@ -49,10 +49,10 @@ AREAS = {
                     ("tests/placement/service", "tests/hostile/test_requests.py")),
     "sweep": Area(("commsim/sweep/**/*.py",), ("tests/sweep",)),
     "engine": Area(("commsim/engine/**/*.py",), ("tests/engine",),
-                   ("commsim/engine/packet", "tests/engine/packet")),
-    "nccl": Area(("collectives/nccl/**/*.py",), ("tests/collectives/nccl", "tests/software")),
-    "switch": Area(("switch_model/*.py", "switch_model/packets/**/*.py"), ("tests/switch_model",),
-                   ("tests/switch_model/live", "tests/switch_model/bpf")),
+                   ("commsim/packets", "tests/packets")),
+    "nccl": Area(("collectives/nccl/**/*.py",), ("tests/nccl/collectives", "tests/software")),
+    "switch": Area(("switch_model/*.py", "switch_model/packets/**/*.py"), ("tests/switches",),
+                   ("tests/live", "tests/live/bpf")),
 }  # fmt: skip
 
 

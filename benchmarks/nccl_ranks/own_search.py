@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.nccl_ranks.machine_file import CPUS
-from commsim.scenario.inputs import load_network, load_placement
-from commsim.software.nccl.of_network import Given, setting_of
+from commsim.nccl.of_network import Given, setting_of
+from commsim.prediction.inputs import load_network, load_placement
 
 LINK = 'link_speed="32.0 GT/s PCIe" link_width="16"'
 

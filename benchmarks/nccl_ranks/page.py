@@ -1,4 +1,4 @@
-"""Compare commsim with what NCCL did, and write docs/nccl_real.md: ``python -m benchmarks.nccl_ranks.page``."""
+"""Compare commsim with what NCCL did, and write docs/data/nccl_real.md: ``python -m benchmarks.nccl_ranks.page``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from benchmarks.nccl_ranks.own_search import differing_channels
 from benchmarks.nccl_ranks.what_nccl_said import BY_RANK
 from collectives.nccl.call import Call
 from collectives.nccl.rules import split
-from commsim.scenario import prepare
-from commsim.software.nccl.choice import cells, fastest
-from commsim.software.nccl.search import Channels, Setting
+from commsim.nccl.choice import cells, fastest
+from commsim.nccl.search import Channels, Setting
+from commsim.prediction.build import prepare
 
-PAGE = Path(__file__).parents[2] / "docs" / "nccl_real.md"
+PAGE = Path(__file__).parents[2] / "docs" / "data" / "nccl_real.md"
 VERSION = (2, 28)
 SIZES = [1 << k for k in range(10, 25)]  # bytes of the calls whose choice was read, all-reduces also of 64 MiB
 ROUNDED = 0.051  # NCCL prints a tenth of a us and of a GB/s

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from commsim.core.units import parse_size
+from commsim.nccl.rccl_costs import rccl_costs
+from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
-from commsim.scenario import prepare
-from commsim.software.nccl.rccl_costs import rccl_costs
 
 SMALLEST, LARGE = 1024, 2**20
 # Rate of one xGMI link of MI355X as a preset has it; fewer GPUs of a machine have fewer neighbours.
@@ -96,7 +96,7 @@ def page(folder: Path) -> list[str]:
         return []
     head = "| table | rows | from 1 MiB | below | 90th | largest | notes |"
     rows = (f"| {' | '.join((f'`{cells[0]}`', *cells[1:]))} |" for cells in map(_cells, tables))
-    return ["", "## RCCL", "", "Constants: `commsim/software/nccl/rccl_costs.toml`.", "", head, "|---" * 7 + "|", *rows]
+    return ["", "## RCCL", "", "Constants: `commsim/nccl/rccl_costs.toml`.", "", head, "|---" * 7 + "|", *rows]
 
 
 def _cells(table: Measured) -> tuple[str, ...]:

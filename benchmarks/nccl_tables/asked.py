@@ -17,8 +17,8 @@ from typing import Any
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
-from commsim.scenario.read import scenario_of
-from commsim.scenario.solve import plan_of, solve
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import plan_of, solve
 
 SMALLEST = 1024
 # Operators by the first part of a table's name (without the one that says MPI), where one operator has several.

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.nccl_tables.asked import Asked, predicted_rows, read_asked
 from benchmarks.nccl_tables.peaks import read_peaks
-from commsim.files.whole_files import write_json
+from commsim.core.files.whole_files import write_json
 from commsim.report.terminal import print_table
 
 LARGE, LARGEST = 2**20, 2**28

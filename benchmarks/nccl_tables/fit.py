@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.nccl_tables.machines import Table, read_tables
-from commsim.software.nccl.gpu_costs import Costs, Plugin, Primitives, costs
-from commsim.software.nccl.prediction import predict
+from commsim.nccl.gpu_costs import Costs, Plugin, Primitives, costs
+from commsim.nccl.prediction import predict
 
 TABLES = {
     "primitives.ampere": ("aic_a100_1x8_ag_2273", "aic_a100_1x2_ar_2273", "aic_a100_1x8_a2a_2273"),

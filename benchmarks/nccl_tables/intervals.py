@@ -1,8 +1,8 @@
-"""Intervals of NCCL's and RCCL's predictions, from operators left out: writes ``commsim/software/nccl/intervals.toml``.
+"""Intervals of NCCL's and RCCL's predictions, from operators left out: writes ``commsim/nccl/intervals.toml``.
 
 python -m benchmarks.nccl_tables.intervals --data DIR [--data DIR] [--check]
 
-Kinds of machines (:mod:`commsim.software.nccl.intervals`) and three ranges of sizes have an interval each: of healthy
+Kinds of machines (:mod:`commsim.nccl.intervals`) and three ranges of sizes have an interval each: of healthy
 tables that nothing was fitted on, measured over predicted time, the 10th and the 90th percentile, each operator with
 the same weight. The two are moved apart (or together) around their middle by the factor with which, of operators that
 are left out one after another, nearest to 80 % of the rows lie inside. A class with fewer than two operators or four
@@ -24,11 +24,11 @@ from benchmarks.nccl_tables.asked import Asked, has_questions, operator_of, pred
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import usable
+from commsim.nccl.gpu_costs import Costs, costs
+from commsim.nccl.intervals import PATH, RCCL, SIZES, Intervals, kind_of, size_class
+from commsim.nccl.prediction import predict
+from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
-from commsim.scenario import prepare
-from commsim.software.nccl.gpu_costs import Costs, costs
-from commsim.software.nccl.intervals import PATH, RCCL, SIZES, Intervals, kind_of, size_class
-from commsim.software.nccl.prediction import predict
 
 STATED, LOW, HIGH = 0.8, 0.1, 0.9
 LEAST_OPERATORS, LEAST_TABLES = 2, 4

@@ -19,8 +19,8 @@ from benchmarks.nccl_tables.fit import TABLES, fit
 from benchmarks.nccl_tables.intervals import made, scores_of_tables
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.rows import LARGE, usable
-from commsim.software.nccl.gpu_costs import Costs, Plugin
-from commsim.software.nccl.prediction import predict
+from commsim.nccl.gpu_costs import Costs, Plugin
+from commsim.nccl.prediction import predict
 
 # Of a network without any table: hops of tuning.cc of NCCL 2.30, and a share of the NICs' rate.
 UNKNOWN = Plugin(5.0e-6, 8.5e-6, 14.0e-6, 0.9)

@@ -18,9 +18,9 @@ from benchmarks.nccl_tables.releases import newest_by
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
-from commsim.software.nccl.gpu_costs import Costs
-from commsim.software.nccl.prediction import Site
-from commsim.software.nccl.search import (
+from commsim.nccl.gpu_costs import Costs
+from commsim.nccl.prediction import Site
+from commsim.nccl.search import (
     CHANNEL_GBS,
     REPORTED_LATENCY,
     Channels,
@@ -31,7 +31,7 @@ from commsim.software.nccl.search import (
     packed_channels,
     tree_intra,
 )
-from commsim.software.nccl.site import efa_of
+from commsim.nccl.site import efa_of
 
 SMALLEST = 1024
 # What is assumed of a table without a version; its interval is one over releases.

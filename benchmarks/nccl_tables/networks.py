@@ -15,11 +15,11 @@ from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.hardware import write_hardware
 from commsim.core.machines.parts import Parts
 from commsim.core.network import GPU, NIC, SWITCH, Network
-from commsim.scenario.plans.nccl import NcclPlan
-from commsim.scenario.read import scenario_of
-from commsim.scenario.scenario import Scenario
-from commsim.scenario.solve import plan_of
-from commsim.software.nccl.prediction import Site
+from commsim.nccl.plans.plan_nccl import NcclPlan
+from commsim.nccl.prediction import Site
+from commsim.prediction.read import scenario_of
+from commsim.prediction.scenario import Scenario
+from commsim.prediction.solve import plan_of
 from topologies.star import star
 
 # Rate of links that are in nobody's way, bytes/s.

@@ -1,7 +1,7 @@
 """Which release of NCCL a table can have run that names none: the newest one of its day.
 
 A table of 2022 was not measured with a release of 2025. Months are those of NVIDIA's release notes, to about a month;
-releases are those whose rules differ here (:mod:`commsim.software.nccl.model_versions`). Users often stay behind, so
+releases are those whose rules differ here (:mod:`commsim.nccl.model_versions`). Users often stay behind, so
 that a prediction's interval is one over all releases.
 """
 

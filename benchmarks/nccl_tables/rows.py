@@ -13,10 +13,10 @@ from benchmarks.nccl_tables.machines import NO_VERSION, Table
 from benchmarks.nccl_tables.networks import question_of
 from benchmarks.nccl_tables.peers import astra_ring, simai
 from commsim.core.errors import InputError
-from commsim.scenario.solve import solve
-from commsim.software.nccl.choice import OPERATIONS, cell_time
-from commsim.software.nccl.gpu_costs import Costs
-from commsim.software.nccl.prediction import chosen, over_releases, predict
+from commsim.nccl.choice import OPERATIONS, cell_time
+from commsim.nccl.gpu_costs import Costs
+from commsim.nccl.prediction import chosen, over_releases, predict
+from commsim.prediction.solve import solve
 
 # Sizes from here on count as large, where errors are stated.
 LARGE = 2**20

@@ -14,10 +14,10 @@ from benchmarks.nccl_tables.fit import TABLES
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import LARGE, usable
-from commsim.scenario import prepare
-from commsim.software.nccl.gpu_costs import Costs, costs
-from commsim.software.nccl.intervals import CLOUD, DOMAIN, NODE, kind_of
-from commsim.software.nccl.prediction import Site, predict
+from commsim.nccl.gpu_costs import Costs, costs
+from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, kind_of
+from commsim.nccl.prediction import Site, predict
+from commsim.prediction.build import prepare
 
 # Kinds of machines in words, and the one that most users have.
 WORDS = {

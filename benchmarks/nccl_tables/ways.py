@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.networks import question_of
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
+from commsim.prediction.scenario import Wish
+from commsim.prediction.solve import solve
 from commsim.report.terminal import print_table
-from commsim.scenario.scenario import Wish
-from commsim.scenario.solve import solve
 
 # Messages up to which a call is simulated event by event.
 MAX_MESSAGES = 2**16

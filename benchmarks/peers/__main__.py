@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.processes import Run, in_turns, machine_kind, run
 from commsim.core.errors import CommsimError, InputError
-from commsim.files.whole_files import write_json
+from commsim.core.files.whole_files import write_json
 from commsim.report.terminal import print_table
 
 from .installed import PEERS, NotInstalledError, Peer

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def predict(work: Work) -> float:
     """Build the network and the schedule, place, route and simulate; return the predicted time in seconds."""
-    from commsim.scenario import prepare
-    from commsim.scenario.inputs import load_network
+    from commsim.prediction.build import prepare
+    from commsim.prediction.inputs import load_network
 
     ready = prepare(work.schedule(), load_network(work.network), routing=work.routing)
     return ready.predict(work.size, engine=work.engine).time

@@ -8,8 +8,8 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 from .works import Messages, Work
 

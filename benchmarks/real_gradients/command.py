@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from commsim.core.errors import CommsimError
+from commsim.core.files.npz import write_archive
 from commsim.core.units import format_size
-from commsim.files.npz import write_archive
 from commsim.real.mpi import find_mpiexec
 from commsim.report.terminal import print_table
 from commsim.sweep.executors import processors
@@ -91,7 +91,7 @@ def _run(n_ranks: int, n_steps: int) -> int:
 
 
 def _predict(n_bytes: int) -> None:
-    from commsim.scenario import prepare
+    from commsim.prediction.build import prepare
 
     rows = []
     for name in ALGORITHMS:

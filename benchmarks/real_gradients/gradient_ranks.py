@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from benchmarks.mpi.calibrated import calibrate
 from collectives import COLLECTIVES
 from commsim.core.errors import CommsimError
+from commsim.core.files.npz import read_archive
 from commsim.core.result import Result
-from commsim.files.npz import read_archive
 from commsim.real.comparison.under_mpirun import predictor
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import Execution, require_ranks

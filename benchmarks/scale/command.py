@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.processes import machine_kind, run
 from commsim.core.errors import BackendError, CommsimError, InputError
-from commsim.files.whole_files import write_json
+from commsim.core.files.whole_files import write_json
 from commsim.report.terminal import print_table
 
 from .page import COLUMNS, cells, growth_line, write_page

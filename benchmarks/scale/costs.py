@@ -32,8 +32,8 @@ from commsim.engine.simultaneous.simultaneous import SimultaneousPlan, plan_simu
 from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 from commsim.engine.ways import costs
+from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table
-from commsim.scenario.inputs import load_network
 
 from .works import SIZE, fat_tree, rails, small_fat_tree, star
 

@@ -15,12 +15,12 @@ import sys
 import time
 
 from benchmarks.results_file import write_results
+from commsim.packets.packet_options import checked_packets, packets_of
 from commsim.report.terminal import print_table
-from commsim.scenario.packet_options import checked_packets, packets_of
-from commsim.workload.cost_of import network_costs
-from commsim.workload.exchanges import ExchangesOnLinks
-from commsim.workload.graph_in_packets import play_graph
-from commsim.workload.task_graph import Graph, Task, simulate_graph
+from commsim.training.cost_of import network_costs
+from commsim.training.exchanges import ExchangesOnLinks
+from commsim.training.graph_in_packets import play_graph
+from commsim.training.task_graph import Graph, Task, simulate_graph
 
 TP, PP, DP = 8, 4, 4
 PARAMETERS, HIDDEN, SEQUENCE, VALUE = 13e9, 5120, 2048, 2

@@ -47,8 +47,8 @@ from commsim.engine import flow_kernel
 from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.flow_state import FlowState, allocate_state
+from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table
-from commsim.scenario.inputs import load_network
 from topologies.fat_tree import fat_tree
 
 SIZE = 2.0**30

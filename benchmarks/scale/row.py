@@ -80,7 +80,7 @@ def repeated(name: str, n: int) -> Seconds:
 
 def work(name: str, n: int, method: str = "auto") -> tuple[Seconds, Any, Any]:
     """Do a work; return seconds for the network, for preparing and for predicting, what was prepared and the result."""
-    from commsim.scenario import prepare
+    from commsim.prediction.build import prepare
 
     from .works import SERIES, SIZE
 

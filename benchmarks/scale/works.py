@@ -12,7 +12,7 @@ import numpy as np
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.schedule import Schedule
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 # Bytes of every collective.
 SIZE = 2.0**30
@@ -104,7 +104,7 @@ class Series:
         return dataclasses.replace(network, bandwidth=network.bandwidth * factor)
 
     def build_schedule(self, n: int) -> str | Schedule:
-        """Return the collective for `n` ranks, as :func:`commsim.scenario.prepare` takes it."""
+        """Return the collective for `n` ranks, as :func:`commsim.prediction.prepare` takes it."""
         if not self.unequal:
             return self.collective
         counts = np.random.default_rng(0).integers(1, 5, n * n)

@@ -16,7 +16,7 @@ import numpy as np
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.place import Ranking, place_jobs
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 PERIODS = (0.1, 0.12, 0.15, 0.2, 0.24, 0.3)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from commsim.engine.packet.messages import simulate_aggregation
-from commsim.engine.recurrence.tree_times import simulate_recurrence
-from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
-from commsim.scenario.inputs import load_network
+from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
+from commsim.packets.aggregated.tree_times import simulate_recurrence
+from commsim.packets.messages import simulate_aggregation
+from commsim.prediction.inputs import load_network
 from switch_model.systems import SYSTEMS
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"

@@ -18,9 +18,9 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.finished_run import PacketRun
-from commsim.engine.packet.messages import run_packets
-from commsim.engine.packet.transports.spraying import usual_path
+from commsim.packets.finished_run import PacketRun
+from commsim.packets.messages import run_packets
+from commsim.packets.transports.spraying import usual_path
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 

@@ -17,7 +17,7 @@ from commsim.placement.evaluation import evaluate_all
 from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
 from commsim.placement.strategies import candidates
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 PERIODS = (0.1, 0.12, 0.15, 0.2, 0.24, 0.255, 0.3)

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from commsim.report.figure_tables import table_of_rows
-from commsim.report.page.write import page_text, write_page
-from commsim.report.simulated_run import SimulatedRun, simulate_run
-from commsim.report.study import Study, make_study
-from commsim.report.timeline import make_timeline
-from commsim.report.timeline_files import write_chrome, write_perfetto
-from commsim.scenario import prepare
+from commsim.pages.figure_tables import table_of_rows
+from commsim.pages.page.write import page_text, write_page
+from commsim.pages.simulated_run import SimulatedRun, simulate_run
+from commsim.pages.study import Study, make_study
+from commsim.pages.timeline import make_timeline
+from commsim.pages.timeline_files import write_chrome, write_perfetto
+from commsim.prediction.build import prepare
 
 
 def ten_thousand_rows() -> Study:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from commsim.core.network import Network
-from commsim.scenario import Plan, prepare
+from commsim.prediction.build import prepare
+from commsim.prediction.plans.dense import Plan
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star

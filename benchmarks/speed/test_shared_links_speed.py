@@ -14,8 +14,8 @@ import pytest
 
 from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.routing.routing import find_routes
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import SharedRun, simulate_jobs
+from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.shared_links import SharedRun, simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 GBPS = 1e9 / 8

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commsim.scenario import prepare
+from commsim.prediction.build import prepare
 
 SIZE = 100_000_000
 # Collective, and hosts.

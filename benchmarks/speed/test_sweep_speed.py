@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from commsim.files.whole_files import read_tree
-from commsim.sweep import run_sweep
+from commsim.core.files.whole_files import read_tree
 from commsim.sweep.config import read_config
 from commsim.sweep.executors import open_pool
 from commsim.sweep.plan import plan_sweep
 from commsim.sweep.points import points
+from commsim.sweep.run import run_sweep
 
 pytest.importorskip("pyarrow")
 

@@ -24,7 +24,7 @@ from benchmarks.steps.pushes import Push, push_rows
 from benchmarks.steps.setups import read_setups
 from benchmarks.steps.slices import Slices, slice_rows
 from commsim.core.errors import InputError
-from commsim.files.whole_files import write_json
+from commsim.core.files.whole_files import write_json
 from commsim.report.terminal import print_table
 
 

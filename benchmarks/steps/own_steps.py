@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.steps.setup import Setup
-from commsim.software.gpus import gpu as known_gpu
-from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.transformer import transformer
+from commsim.training.gpus import gpu as known_gpu
+from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.transformer import transformer
 
 
 def of_own_row(one: Setup, row: dict[str, str]) -> Setup:

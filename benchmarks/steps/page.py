@@ -1,4 +1,4 @@
-"""``docs/steps.md``: every group of rows, its errors, the line beside them, and where the network decides."""
+"""``docs/data/steps.md``: every group of rows, its errors, the line beside them, and where the network decides."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ import numpy as np
 from benchmarks.steps.predictions import Predicted, line_errors, step_of
 from benchmarks.steps.pushes import Push
 from benchmarks.steps.slices import Slices
-from commsim.workload.steps.ask import training_step
-from commsim.workload.steps.step_setting import KINDS
+from commsim.training.steps.ask import training_step
+from commsim.training.steps.step_setting import KINDS
 
 HEAD = """# Training steps: predictions against published ones
 
-Written by `python -m benchmarks.steps --data DIR --page docs/steps.md`. `commsim workload step` predicts a step from
+Written by `python -m benchmarks.steps --data DIR --page docs/data/steps.md`.
+`commsim workload step` predicts a step from
 its configuration. Compute is a roofline of every operator: a matrix product takes what the curve of the GPU says for
-its size and precision (`reached` and `matmul` of `commsim/software/gpus.toml`: measured on one H100 and one H200, see
+its size and precision (`reached` and `matmul` of `commsim/training/gpus.toml`: measured on one H100 and one H200, see
 [gpus](gpus.md); of other GPUs the best product that others published, with the H100's ratio of usual ones to the best),
 attention the share of the peak that its kernels reach, element-wise work its bytes. What a program loses beside this is
 one factor. Traffic of tensor, context, expert, pipeline and data parallelism is that of the network, less the part that
 hides behind computation; parameters that are sharded are gathered layer by layer in every pass.
 
 The factor is calibrated on one published step for each model, GPU and precision, and for MLPerf and torchtitan also for
-each release (`commsim/workload/calibrations.toml` names each row). A model without a calibration takes what programs
+each release (`commsim/training/calibrations.toml` names each row). A model without a calibration takes what programs
 lose in the median of all other models with, or without, experts: no other model's factor. One further constant, what a
 hidden data parallel exchange still costs, is from one MLPerf row. The published files are not part of this repository.
 """

@@ -12,15 +12,15 @@ import numpy as np
 
 from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
-from commsim.scenario.given import network_of
-from commsim.software.gpus import gpu
-from commsim.workload.steps.ask import network_for, traffic_on
-from commsim.workload.steps.calibration import Calibration, calibration_for, calibrations
-from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.predicted_step import Step, predict_step
-from commsim.workload.steps.step_setting import StepSetting
-from commsim.workload.steps.step_traffic import StepTraffic
-from commsim.workload.steps.transformer import transformer
+from commsim.prediction.given import network_of
+from commsim.training.gpus import gpu
+from commsim.training.steps.ask import network_for, traffic_on
+from commsim.training.steps.calibration import Calibration, calibration_for, calibrations
+from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.predicted_step import Step, predict_step
+from commsim.training.steps.step_setting import StepSetting
+from commsim.training.steps.step_traffic import StepTraffic
+from commsim.training.steps.transformer import transformer
 
 # Row that the one constant beside the calibrations is from.
 INTERFERENCE_ROW = "eos-dfw_n512_ngc23.09_nemo/gpt3"

@@ -17,9 +17,9 @@ from typing import Any
 
 from benchmarks.steps.setups import model_of
 from commsim.core.errors import CommsimError
-from commsim.workload.parallel.transfer_times import transfer_rows
-from commsim.workload.parallel.transfers import kv_side
-from commsim.workload.steps.transformer import transformer
+from commsim.training.parallel.transfer_times import transfer_rows
+from commsim.training.parallel.transfers import kv_side
+from commsim.training.steps.transformer import transformer
 
 # Rows that the software is fitted to.
 FITTED = (("qwen3-8b", "1024"), ("qwen3-8b", "8192"))

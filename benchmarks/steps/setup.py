@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from commsim.workload.steps.parallel_sizes import Layout
+from commsim.training.steps.parallel_sizes import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Setup:
     measured : float, s
         Time of a step.
     sharding, recompute, frozen
-        As in :class:`commsim.workload.steps.step_setting.StepSetting`.
+        As in :class:`commsim.training.steps.step_setting.StepSetting`.
     slices : int
         Slices of TPUs, over which data parallelism goes.
     assumed : tuple of str

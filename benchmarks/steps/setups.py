@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.steps.own_steps import of_own_row
 from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
-from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.transformer import known_transformers, transformer
+from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.transformer import known_transformers, transformer
 
 FILES = ("megatron_bridge.csv", "mlperf_steps.csv", "published.csv", "steps.csv")
 # What is looked for in the name of a system, the longest first.

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import CommsimError, InputError
-from commsim.scenario.given import network_of
-from commsim.software.gpus import gpu
-from commsim.workload.steps.ask import traffic_on
-from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.predicted_step import predict_step
-from commsim.workload.steps.step_setting import StepSetting
-from commsim.workload.steps.step_traffic import StepTraffic
-from commsim.workload.steps.transformer import known_transformers, transformer
+from commsim.prediction.given import network_of
+from commsim.training.gpus import gpu
+from commsim.training.steps.ask import traffic_on
+from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.predicted_step import predict_step
+from commsim.training.steps.step_setting import StepSetting
+from commsim.training.steps.step_traffic import StepTraffic
+from commsim.training.steps.transformer import known_transformers, transformer
 
 # Sequences of a chip in a step, and tokens of each, as the configurations of MaxText have them.
 BATCH = {"16b": (6, 2048), "32b": (4, 2048), "64b": (2, 2048), "128b": (1, 2048), "22b": (16, 1024), "52b": (10, 1024)}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
-from commsim.report.papers import measures
-from commsim.report.papers.measures import GBPS, LATENCY
+from commsim.papers import measures
+from commsim.papers.measures import GBPS, LATENCY
 from commsim.report.terminal import print_table, progress
 from switch_model.bounds import line_rate, ring_rate, server_rate, throughput
 from switch_model.system import System

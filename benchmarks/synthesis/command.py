@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from commsim.core.jit import compile_all
-from commsim.scenario.inputs import load_network
-from commsim.synthesis.made_schedules import Maker
-from commsim.synthesis.synthesize import synthesize
-from commsim.synthesis.trees.forest import Grower
-from commsim.synthesis.trees.whole_rates import whole_network
+from commsim.prediction.inputs import load_network
+from commsim.ranking.synthesis.made_schedules import Maker
+from commsim.ranking.synthesis.synthesize import synthesize
+from commsim.ranking.synthesis.trees.forest import Grower
+from commsim.ranking.synthesis.trees.whole_rates import whole_network
 
 from .networks import FOLDER, boxes
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from commsim.core.files.store import save
 from commsim.core.network import GPU, SWITCH, Network
-from commsim.files.store import save
 
 FOLDER = Path(__file__).parents[2] / "examples" / "synthesis"
 GB, GIB = 1e9, 2.0**30

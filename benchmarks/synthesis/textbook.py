@@ -18,8 +18,8 @@ from typing import Any
 from commsim.core.faults.scaling import scale_links
 from commsim.core.jit import compile_all
 from commsim.core.network import Network
-from commsim.scenario.inputs import load_network
-from commsim.synthesis.synthesize import synthesize
+from commsim.prediction.inputs import load_network
+from commsim.ranking.synthesis.synthesize import synthesize
 
 RATE = "bandwidth=100Gbps"
 # A network, and the link whose cable has half its rate.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchmarks.house.table_proofs import of_chunks
 from collectives import COLLECTIVES
-from commsim.scenario import Plan, prepare, with_costs
+from commsim.prediction.build import prepare
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.read import with_costs
 from topologies.star import star
 
-from ..house.table_proofs import of_chunks
 from .row import Row
 
 MIB = 2**20

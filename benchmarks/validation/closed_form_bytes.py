@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from benchmarks.accuracy import omnireduce_published
+from benchmarks.accuracy.byteps_fig12 import colocated_time, dedicated_time
 from benchmarks.sparse_measures import densifications
 from collectives import COLLECTIVES
 from collectives.servers.byteps import byteps_split
 from commsim.core.schedule import Schedule
-from commsim.scenario import prepare
+from commsim.prediction.build import prepare
 from commsim.sparse.encodings import coo
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.measures import densification
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import transfer_contents
 
-from ..accuracy import omnireduce_published
-from ..accuracy.byteps_fig12 import colocated_time, dedicated_time
 from .row import Row
 
 GBPS = 1e9 / 8

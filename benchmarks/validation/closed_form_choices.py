@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from collectives.dense.broadcast import chain_cost
 from commsim import predict
 from commsim.core.cost import LogGP
-from commsim.scenario import with_costs
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
 
 from .row import Row
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from commsim.report.papers.measures import LATENCY
+from benchmarks.switch import rates as switch_rates
+from commsim.papers.measures import LATENCY
 from switch_model.bounds import loss_estimate, slots_for, throughput
 from switch_model.systems import SYSTEMS
 
-from ..switch import rates as switch_rates
 from . import rate_allocation
 from .row import Row
 
@@ -66,8 +66,8 @@ def _steady(name: str, model: str, n: int, bound: float, ours: float, formula: s
 
 def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine on racks below one switch, against the time of one stream of packets through four links."""
-    from commsim.engine.recurrence.tree_times import simulate_recurrence
-    from commsim.scenario.aggregation_jobs import aggregation_job
+    from commsim.packets.aggregated.aggregation_jobs import aggregation_job
+    from commsim.packets.aggregated.tree_times import simulate_recurrence
     from topologies.leaf_spine import leaf_spine
 
     system = SYSTEMS["switchml_udp"].build()
@@ -94,8 +94,8 @@ def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2
 
 def server_bytes(workers: tuple[int, ...], elements: int = 2**14) -> Iterator[Row]:
     """Bytes at ATP's server, which has each fragment once when switches add up all workers of several racks."""
-    from commsim.engine.packet.messages import simulate_aggregation
-    from commsim.scenario.aggregation_jobs import aggregation_job
+    from commsim.packets.aggregated.aggregation_jobs import aggregation_job
+    from commsim.packets.messages import simulate_aggregation
     from topologies.leaf_spine import leaf_spine
 
     system, network = SYSTEMS["atp"].build(), leaf_spine(8, 4, 31, bandwidth=100 * GBPS, latency=LATENCY)
@@ -142,9 +142,9 @@ def shares() -> Iterator[Row]:
 
 def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine, median of some seeds, against the estimate of what losses cost."""
-    from commsim.engine.packet.messages import simulate_aggregation
-    from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
-    from commsim.scenario.inputs import load_network
+    from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
+    from commsim.packets.messages import simulate_aggregation
+    from commsim.prediction.inputs import load_network
 
     system = SYSTEMS["switchml_udp"].build()
     star = load_network(f"star:n_hosts={n},bandwidth={gbps}Gbps,latency=1us")

@@ -13,9 +13,9 @@ from commsim.core.checking.check import check
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.workload.parallel.layer_parallel import shared_slow_down
-from commsim.workload.parallel.resharding import STRATEGIES, resharding_schedule, resharding_time
-from commsim.workload.systems.kungfu import kungfu_all_reduce
+from commsim.papers.systems.kungfu import kungfu_all_reduce
+from commsim.training.parallel.layer_parallel import shared_slow_down
+from commsim.training.parallel.resharding import STRATEGIES, resharding_schedule, resharding_time
 from topologies.star import star
 
 from .row import Row
@@ -45,7 +45,7 @@ def resharding(receivers: tuple[int, ...]) -> Iterator[Row]:
             yield Form(id=f"closed_form/resharding/{strategy}/{a}", model=f"resharding, {strategy}", unit="s",
                        operation="broadcast", ranks=a + 1, size=size, ours=ours,
                        reference=resharding_time(strategy, size, BANDWIDTH, a, n_chunks=32),
-                       source="commsim.workload.parallel.resharding, after Zhuang et al. (MLSys 2023)")  # fmt: skip
+                       source="commsim.training.parallel.resharding, after Zhuang et al. (MLSys 2023)")  # fmt: skip
 
 
 def experts(ranks: tuple[int, ...]) -> Iterator[Row]:

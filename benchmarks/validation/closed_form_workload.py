@@ -9,20 +9,20 @@ import numpy as np
 
 from commsim.core.cost import Framing, LogGP
 from commsim.core.network import HOST, Network
-from commsim.scenario.inputs import load_network
-from commsim.workload.backward_trace import BackwardTrace
-from commsim.workload.cost_by_formula import closed_form_costs
-from commsim.workload.cost_of import network_costs
-from commsim.workload.data_parallel import train
-from commsim.workload.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
-from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
-from commsim.workload.parallel.pipeline_orders import ORDERS, gpipe
-from commsim.workload.setting import Setting
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import simulate_jobs
-from commsim.workload.systems.elastic import MorphingJob, shape_time
-from commsim.workload.task_graph import simulate_graph
-from commsim.workload.tensor_queue import Discipline, run_iteration
+from commsim.papers.systems.elastic import MorphingJob, shape_time
+from commsim.prediction.inputs import load_network
+from commsim.training.backward_trace import BackwardTrace
+from commsim.training.cost_by_formula import closed_form_costs
+from commsim.training.cost_of import network_costs
+from commsim.training.data_parallel import train
+from commsim.training.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
+from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
+from commsim.training.parallel.pipeline_orders import ORDERS, gpipe
+from commsim.training.setting import Setting
+from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.shared_links import simulate_jobs
+from commsim.training.task_graph import simulate_graph
+from commsim.training.tensor_queue import Discipline, run_iteration
 
 from .row import Row
 

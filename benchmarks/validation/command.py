@@ -10,12 +10,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.accuracy.packet_grid import data_path, write_comparisons
+from commsim.auto.known_error import REAL_FILE
 from commsim.core.errors import CommsimError, InputError
-from commsim.files.whole_files import replacing, write_json
+from commsim.core.files.whole_files import replacing, write_json
 from commsim.report.terminal import print_table
-from commsim.scenario.auto.known_error import REAL_FILE
 
-from ..accuracy.packet_grid import data_path, write_comparisons
 from .html_page import html
 from .makers import MAKERS, Maker
 from .page import markdown, percent
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--write-data",
         action="store_true",
-        help=f"write real runs into commsim/scenario/auto/{REAL_FILE} and {KEPT.name}",
+        help=f"write real runs into commsim/auto/{REAL_FILE} and {KEPT.name}",
     )
     return parser
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchmarks.accuracy import packet_vs_flow
+from benchmarks.house.table_proofs import of_chunks
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.engine.packet.messages import simulate_aggregation
-from commsim.engine.recurrence.tree_times import simulate_recurrence
-from commsim.scenario import prepare, with_costs
-from commsim.scenario.aggregation_jobs import aggregation_job
-from commsim.scenario.inputs import load_network
+from commsim.packets.aggregated.aggregation_jobs import aggregation_job
+from commsim.packets.aggregated.tree_times import simulate_recurrence
+from commsim.packets.messages import simulate_aggregation
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
 from switch_model.systems import SYSTEMS
 from topologies.star import star
 
-from ..accuracy import packet_vs_flow
-from ..house.table_proofs import of_chunks
 from .row import Row
 
 MIB = 2**20

@@ -13,8 +13,8 @@ from commsim.placement.clusters.models import MODELS, profile
 from commsim.placement.clusters.traffic import Traffic
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_uses
-from commsim.workload.sharing.periodic import PeriodicJob
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.training.sharing.periodic import PeriodicJob
+from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 from .row import Row
@@ -62,4 +62,4 @@ def _estimate(name: str, model: str, engine: str, note: str, ours: float, theirs
     found = f"of the time lost it finds {(ours - 1) / (theirs - 1):.0%}"
     return Estimate(id=f"engines/estimate/{name}", model=model, engine=engine, ranks=12, ours=ours, reference=theirs,
                     note=f"{note}; {found}",
-                    source="commsim.workload.sharing.shared_links, six jobs drawn from that seed")  # fmt: skip
+                    source="commsim.training.sharing.shared_links, six jobs drawn from that seed")  # fmt: skip

@@ -13,7 +13,7 @@ from commsim.placement.clusters.machines import machines_of
 from commsim.placement.clusters.models import Assumptions, Model
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.trace_job import TraceJob
-from commsim.workload.staleness import draw_compute, run_workers
+from commsim.training.staleness import draw_compute, run_workers
 from topologies.star import star
 
 from .row import Row

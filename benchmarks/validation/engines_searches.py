@@ -9,12 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from commsim.papers.systems.elastic import even_stages, recovery_copies
+from commsim.papers.systems.gemini import placement_sets, recovery_probability
+from commsim.papers.systems.pipelines import LayerProfile, Stage, bottleneck, partition, stage_seconds, stage_time
 from commsim.placement.score import score_link
 from commsim.placement.strategies.muri import group_time
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.systems.elastic import even_stages, recovery_copies
-from commsim.workload.systems.gemini import placement_sets, recovery_probability
-from commsim.workload.systems.pipelines import LayerProfile, Stage, bottleneck, partition, stage_seconds, stage_time
+from commsim.training.sharing.periodic import PeriodicJob, Phase
 
 from .row import Row
 

@@ -14,9 +14,9 @@ import numpy as np
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.placement import Placement
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import Mltcp, simulate_jobs
-from commsim.workload.sharing.shared_schedules import ScheduledJob, run_jobs
+from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.shared_links import Mltcp, simulate_jobs
+from commsim.training.sharing.shared_schedules import ScheduledJob, run_jobs
 from topologies.leaf_spine import leaf_spine
 
 from .engines_slow_solver import ORACLES
@@ -78,7 +78,7 @@ def schedules(starts: tuple[float, ...]) -> Iterator[Row]:
             yield Engines(id=f"engines/shared/flow/{start:g}/{job}", against="flow engine", model="two rings of two",
                           engine="shared links", ranks=4, network="leaf_spine",
                           ours=float(run.communication_times[job, 0]), reference=real.together[job].time,
-                          source=f"commsim.workload.sharing.shared_schedules; the second starts after {start:g} of"
+                          source=f"commsim.training.sharing.shared_schedules; the second starts after {start:g} of"
                           " the first")  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 from .row import Row
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from commsim.report.plots.chart import Axis, Chart, Series, draw_chart, write_chart
+from commsim.pages.plots.chart import Axis, Chart, Series, draw_chart, write_chart
 
 from .page import number, percent
 from .row import KINDS, Row

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
+from benchmarks.accuracy import byteps_fig12, published_rates
 from collectives import COLLECTIVES
 from commsim.core.placement import Placement
 from commsim.core.units import parse_size
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.scenario import prepare
-from commsim.scenario.inputs import load_network
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
 
-from ..accuracy import byteps_fig12, published_rates
 from .row import Row
 
 Measured = functools.partial(Row, kind="published", against="measured", engine="flow")

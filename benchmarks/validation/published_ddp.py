@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
-from commsim.workload.cost_by_formula import closed_form_costs
-from commsim.workload.data_parallel import train
-from commsim.workload.setting import Setting
+from benchmarks.accuracy import ddp_buckets
+from commsim.training.backward_trace import BackwardTrace, read_backward_trace
+from commsim.training.cost_by_formula import closed_form_costs
+from commsim.training.data_parallel import train
+from commsim.training.setting import Setting
 
-from ..accuracy import ddp_buckets
 from .published_workload import TRACES
 from .row import Row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from commsim.scenario import prepare
+from commsim.prediction.build import prepare
 from switch_model.budget.jobs import budget
 from switch_model.budget.tofino import tofino_1
 from switch_model.systems import SYSTEMS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
+from benchmarks.accuracy import omnireduce_published as published
 from benchmarks.accuracy.omnireduce_model import DOWNLINK_ONLY, MEASURED_SIZE
 
-from ..accuracy import omnireduce_published as published
 from .row import Row
 
 Measured = functools.partial(

@@ -17,7 +17,7 @@ from commsim.placement.circles import unify
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_at, score_link
 from commsim.placement.strategies.free_gpus import FreeGpus
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 from .row import Row

@@ -17,8 +17,8 @@ from commsim.placement.clusters.placement_choices import Placing
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.traces import load_trace
 from commsim.placement.score import score_link
-from commsim.workload.sharing.periodic import PeriodicJob
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.training.sharing.periodic import PeriodicJob
+from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 from .published_placement import ASSUMED, LINK, SNAPSHOTS, periodic

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from commsim.engine.packet.messages import simulate_aggregation
-from commsim.scenario.aggregation_jobs import aggregation_job
-from commsim.scenario.inputs import load_network
+from benchmarks.switch import rates as switch_rates
+from commsim.packets.aggregated.aggregation_jobs import aggregation_job
+from commsim.packets.messages import simulate_aggregation
+from commsim.prediction.inputs import load_network
 from switch_model.bounds import line_rate, ring_rate, server_rate
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 
-from ..switch import rates as switch_rates
 from .row import Row
 
 GBPS = 1e9 / 8

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
-from commsim.workload.cost_by_formula import closed_form_costs
-from commsim.workload.data_parallel import sent_bytes, train
-from commsim.workload.parallel.layer_parallel import shared_slow_down
-from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
-from commsim.workload.parallel.pipeline_orders import ORDERS, gems
-from commsim.workload.policies import load_policy
-from commsim.workload.setting import Setting
-from commsim.workload.staleness import draw_compute, run_workers
-from commsim.workload.systems.gemini import wasted_time
-from commsim.workload.task_graph import simulate_graph
-from commsim.workload.vector_add import read_vector_add
+from benchmarks.accuracy import netai20
+from commsim.papers.systems.gemini import wasted_time
+from commsim.training.backward_trace import BackwardTrace, read_backward_trace
+from commsim.training.cost_by_formula import closed_form_costs
+from commsim.training.data_parallel import sent_bytes, train
+from commsim.training.parallel.layer_parallel import shared_slow_down
+from commsim.training.parallel.pipeline import StageCosts, bubble, pipeline_graph
+from commsim.training.parallel.pipeline_orders import ORDERS, gems
+from commsim.training.policies import load_policy
+from commsim.training.setting import Setting
+from commsim.training.staleness import draw_compute, run_workers
+from commsim.training.task_graph import simulate_graph
+from commsim.training.vector_add import read_vector_add
 
-from ..accuracy import netai20
 from .published_workload import TRACES
 from .row import Row
 

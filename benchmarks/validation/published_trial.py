@@ -15,9 +15,9 @@ from commsim.core.cost import Framing
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import simulate_aggregation
-from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
-from commsim.scenario.inputs import load_network
+from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
+from commsim.packets.messages import simulate_aggregation
+from commsim.prediction.inputs import load_network
 from switch_model.systems import SYSTEMS
 
 from .row import Row

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks.accuracy import netai20
+from commsim.papers.systems.volumes import embedding_volume
 from commsim.placement.crux import CruxJob, utilisation
-from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
-from commsim.workload.parallel.pipeline_orders import ORDERS
-from commsim.workload.systems.volumes import embedding_volume
-from commsim.workload.task_graph import simulate_graph
+from commsim.training.parallel.pipeline import StageCosts, bubble, pipeline_graph
+from commsim.training.parallel.pipeline_orders import ORDERS
+from commsim.training.task_graph import simulate_graph
 
-from ..accuracy import netai20
 from .row import Row
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"

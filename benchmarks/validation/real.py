@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_tree
+from commsim.core.files.whole_files import read_tree
 
 from .row import Row, row_from_json
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from commsim.core.network import Network
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL = (64 * KIB,)

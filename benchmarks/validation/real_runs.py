@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from collectives import COLLECTIVES
+from commsim.auto.case import Case, case_of
 from commsim.core.errors import BackendError
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
 from commsim.real.testbed.measure import Cell
 from commsim.real.testbed.own_testbed import built
 from commsim.real.testbed.places import lacking
 from commsim.real.testbed.runs import run_cells
 from commsim.real.testbed.share import Shared, share
-from commsim.scenario import prepare
-from commsim.scenario.auto.case import Case, case_of
-from commsim.scenario.inputs import load_network
 
 from .real_cells import FASTER, GROUPS, KIB, LEAF_SPINE, MIB, SLOWED, Group
 from .row import Row

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from commsim.auto.case import Case
 from commsim.core.errors import InputError
-from commsim.scenario.auto.case import Case
 
 KINDS = {
     "closed_form": "closed forms against the engines",

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commsim.scenario import ENGINES
-from commsim.scenario.auto.known_error import AGAINST, Comparison
+from commsim.auto.known_error import AGAINST, Comparison
+from commsim.prediction.scenario import ENGINES
 
 from .row import KINDS, Row
 

@@ -21,7 +21,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from commsim.cli import VERBS, main, parser_of
+from commsim.cli import main, parser_of
+from commsim.cli.verbs import listed_verbs
 
 from .draws import other_number, value
 from .trials import IDLE_S, LIMIT_S, cpu_s
@@ -49,7 +50,7 @@ def recorded_lines() -> tuple[str, ...]:
     wanted = [line for line in lines if ".py" not in line and "files_0_1" not in line]
     return tuple(
         line for line in wanted
-        if all(part.split()[0] in VERBS and not part.startswith(LEFT_OUT) for part in line.split(" && "))
+        if all(part.split()[0] in listed_verbs() and not part.startswith(LEFT_OUT) for part in line.split(" && "))
     )  # fmt: skip
 
 
@@ -140,7 +141,7 @@ def _files() -> set[str]:
 
 def _ran(words: list[str]) -> str:
     out, err = io.StringIO(), io.StringIO()
-    from commsim.limits import EXPECTED
+    from commsim.core.limits import EXPECTED
 
     EXPECTED.clear()
     try:

@@ -69,28 +69,28 @@ def _of_format(name: str, kind: str) -> Callable[[str], Any]:
 
 def _readers() -> dict[str, list[Callable[[str], Any]]]:
     """Return what reads each file, by its name."""
-    from commsim.files.csv_rows import read_rows
-    from commsim.files.network_file import read_network
-    from commsim.files.result_file import read_result
-    from commsim.files.schedule_file import read_schedule
-    from commsim.formats.kineto_operators import read_kernel_times
+    from commsim.core.files.csv_rows import read_rows
+    from commsim.core.files.network_file import read_network
+    from commsim.core.files.result_file import read_result
+    from commsim.core.files.schedule_file import read_schedule
     from commsim.formats.machines.nvidia_smi import read_nvidia_smi
     from commsim.formats.measured import read_measured
-    from commsim.formats.profiles import read_calls
     from commsim.placement.cluster import read_cluster
     from commsim.placement.clusters.trace_file import read_trace
     from commsim.placement.schedulers.slurm import read_slurm_conf
+    from commsim.profiles.kineto_operators import read_kernel_times
+    from commsim.profiles.profiles import read_calls
     from commsim.sweep.config import read_config
-    from commsim.workload.backward_trace import read_backward_trace
-    from commsim.workload.sharing.periodic import read_jobs
-    from commsim.workload.task_graph import read_graph
+    from commsim.training.backward_trace import read_backward_trace
+    from commsim.training.sharing.periodic import read_jobs
+    from commsim.training.task_graph import read_graph
     from switch_model.packets.pcap_reader import read_pcap
 
     def measured(path: str) -> Any:
         return read_measured(path, n_ranks=2)
 
     def slurm(path: str) -> Any:
-        from commsim.files.whole_files import read_text
+        from commsim.core.files.whole_files import read_text
 
         return read_slurm_conf(read_text(path), path)
 

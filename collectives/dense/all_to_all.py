@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
-
-from .. import collective
 
 
 def direct_cost(n_ranks: int, size: float, link: LogGP) -> float:

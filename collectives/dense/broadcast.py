@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from collectives import collective
+from collectives.pieces import USUAL, count_pieces
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-
-from .. import collective
-from ..pieces import USUAL, count_pieces
 
 
 def binomial_cost(n_ranks: int, size: float, link: LogGP, root: int = 0) -> float:  # noqa: ARG001 - all roots alike

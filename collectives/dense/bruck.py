@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, SCRATCH, Schedule
-
-from .. import collective
 
 
 def _distances(n_ranks: int) -> Iterator[int]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
+from collectives.pieces import USUAL, count_pieces
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-
-from .. import collective
-from ..pieces import USUAL, count_pieces
 
 
 def binary_tree(n_ranks: int) -> NDArray[np.int64]:

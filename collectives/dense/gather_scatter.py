@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-
-from .. import collective
 
 
 def direct_gather_cost(n_ranks: int, size: float, link: LogGP, root: int = 0) -> float:  # noqa: ARG001

@@ -6,11 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, Schedule
-
-from .. import collective
 
 Order = Literal["nearest", "farthest"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.layouts import neighbour
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 
-from .. import collective
 from .torus import check_dims
 
 

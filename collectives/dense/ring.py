@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
+from collectives import collective
+from collectives.pieces import MAX_PIECES_OF_RANKS, USUAL
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-
-from .. import collective
-from ..pieces import MAX_PIECES_OF_RANKS, USUAL
 
 # Bytes of gloo's longest segment, and its fewest segments of a chunk: one is sent while another one is reduced.
 SEGMENT_BYTES, FEWEST_SEGMENTS = 2**20, 2

@@ -7,12 +7,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from .. import collective
 from .ring import half_ring_cost, reducing_ring_cost
 
 Ranks = NDArray[np.int64]

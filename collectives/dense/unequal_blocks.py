@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.operations import operation
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
-
-from .. import collective
 
 Counts = tuple[int, ...]
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, OUTPUT, SCRATCH, Schedule
 
-from .. import collective
 from .copies import Copies, Machines, Numbers, copies_for
 
 Mode = Literal["normal", "low_latency"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_text
+from commsim.core.files.whole_files import read_text
 
 Experts = NDArray[np.int32]
 DRAWN = ("uniform", "balanced", "zipf")

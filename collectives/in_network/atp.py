@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from .. import collective
 from .reduction_tree import Tree, all_reduce_chunk, read_tree, read_window, tree_cost
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
-
-from .. import collective
 
 Tree = tuple[int, ...]
 

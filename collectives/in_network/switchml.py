@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.schedule import Schedule
 
-from .. import collective
 from .reduction_tree import Tree, read_tree, tree_all_reduce, tree_cost
 
 

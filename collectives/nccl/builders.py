@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from collectives import collective
 from commsim.core.schedule import Schedule
 
-from .. import collective
 from .call import KNOWN
 from .launch import SIZE, VERSION, Algorithm, Asked, Choice, Machines, Rings, launch
 from .sharp_trees import SharpTrees

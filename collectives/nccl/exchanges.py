@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 
-from .. import collective
 from .launch import SIZE, VERSION, Machines
 from .point_to_point import BATCH, Message, message, peer_channels
 

@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives.dense.multi_ring import leaving, ring_order
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from ..dense.multi_ring import leaving, ring_order
 from .call import BY_RANK, MAX_HEADS, NEWEST, Call, release_of
 from .mesh_rings import mesh_order
 from .nvls import head_places, write_nvls

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives.dense.double_tree import depths
 from commsim.core.program import Program
 
-from ..dense.double_tree import depths
 from .pieces import Loop, Pieces, runs
 from .trees import Parents, _step, levels, node_trees
 

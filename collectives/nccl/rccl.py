@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collectives import collective
 from commsim.core.schedule import Schedule
 
-from .. import collective
 from .builders import Text, rccl_collective
 from .exchanges import all_to_all_cost, exchange_all, send_next, send_recv_cost
 from .launch import SIZE, Machines

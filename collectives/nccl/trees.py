@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives.dense.double_tree import binary_tree, depths
 from commsim.core.program import Program
 
-from ..dense.double_tree import binary_tree, depths
 from .pieces import Pieces, runs
 
 Parents = NDArray[np.int64]

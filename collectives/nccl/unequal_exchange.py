@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
+from collectives.dense.unequal_blocks import Counts
 from commsim.core.cost import LogGP
 from commsim.core.operations import operation
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 
-from .. import collective
-from ..dense.unequal_blocks import Counts
 from .exchanges import cut_message
 from .launch import SIZE, VERSION, Machines
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import MAX_CHUNKS, collective
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from .. import MAX_CHUNKS, collective
 from .local_reduction import Groups, Memories, Roots, below_switches, read_machines
 from .parameter_server import PARTITIONS, count_partitions, push_and_pull
 

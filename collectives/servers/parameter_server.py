@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collectives import MAX_CHUNKS, collective
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-
-from .. import MAX_CHUNKS, collective
 
 # Default partitions of each server's part: then pushing and pulling overlap but for one part in 65.
 PARTITIONS = 64

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-
-from .. import collective
 
 
 def agsparse_cost(n_ranks: int, size: float, link: LogGP) -> float:

@@ -7,6 +7,9 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
+from collectives.dense.hierarchical import Groups, default_groups
+from collectives.dense.ring import half_ring_cost, reducing_ring_cost
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
@@ -14,10 +17,6 @@ from commsim.core.schedule import SCRATCH, Schedule, Transfers
 from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-
-from .. import collective
-from ..dense.hierarchical import Groups, default_groups
-from ..dense.ring import half_ring_cost, reducing_ring_cost
 
 # Channels: dense messages inside groups, and lists between them.
 INSIDE, BETWEEN = 0, 1
@@ -56,7 +55,7 @@ def hitopk_comm(n_ranks: int, groups: Groups | None = None) -> Schedule:
         p = m n, at least 1.
     groups : tuple of tuple of int, optional
         Ranks of each group, all of one size, in the order of its ring; by default consecutive ranks, in groups of the
-        largest divisor of p up to its square root. :mod:`commsim.scenario` takes the machines of the network.
+        largest divisor of p up to its square root. :mod:`commsim.prediction` takes the machines of the network.
 
     Returns
     -------

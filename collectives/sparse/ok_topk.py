@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
 from commsim.core.schedule import REDUCE, Schedule
 from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
 
-from .. import collective
 from .sparcml import sparcml_split, split_cost
 
 

@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
+from collectives.servers.parameter_server import count_partitions, served_cost
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.layouts import chunk_bounds
+from commsim.core.limits import expect_bytes
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
-from commsim.limits import expect_bytes
 from commsim.sparse.bitmap import WORD
 from commsim.sparse.encodings import blocks
 from commsim.sparse.form import SparseForm
 from commsim.sparse.long_occupancy import AnyOccupancy, pieces, ranges_of
 from commsim.sparse.occupancy import Occupancy, packed
-
-from .. import collective
-from ..servers.parameter_server import count_partitions, served_cost
 
 # Elements of a block, and messages that each thread of a rank may have at each aggregator: the authors' choices.
 BLOCK, SLOTS, THREADS = 256, 8, 8

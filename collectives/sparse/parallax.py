@@ -8,16 +8,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
+from collectives.dense.ring import ring_cost
+from collectives.servers.parameter_server import count_partitions, parameter_server_cost
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule, Transfers
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-
-from .. import collective
-from ..dense.ring import ring_cost
-from ..servers.parameter_server import count_partitions, parameter_server_cost
 
 PARTITIONS, FINEST = 8, 32
 RING, PUSH, PULL = range(3)

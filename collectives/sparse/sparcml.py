@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from commsim.core.cost import LogGP
-from commsim.core.program import Program
-from commsim.core.schedule import Schedule
-from commsim.sparse.encodings import ENCODINGS, coo, dense, hash_bitmap
-from commsim.sparse.form import SparseForm
-
-from .. import collective
-from ..dense.halving_doubling import (
+from collectives import collective
+from collectives.dense.halving_doubling import (
     doubling_cost,
     gather_by_doubling,
     recursive_doubling_all_reduce,
     recursive_doubling_cost,
 )
-from ..servers.parameter_server import parameter_server, parameter_server_cost
+from collectives.servers.parameter_server import parameter_server, parameter_server_cost
+from commsim.core.cost import LogGP
+from commsim.core.program import Program
+from commsim.core.schedule import Schedule
+from commsim.sparse.encodings import ENCODINGS, coo, dense, hash_bitmap
+from commsim.sparse.form import SparseForm
 
 SWITCHING = ENCODINGS["switching"]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import collective
+from collectives.dense.binomial_tree import binomial_tree_all_reduce, binomial_tree_cost
+from collectives.dense.halving_doubling import gather_by_doubling, recursive_doubling_cost
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
 from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-
-from .. import collective
-from ..dense.binomial_tree import binomial_tree_all_reduce, binomial_tree_cost
-from ..dense.halving_doubling import gather_by_doubling, recursive_doubling_cost
 
 
 def whole_lists(schedule: Schedule, k: int) -> NDArray[np.int64]:  # noqa: ARG001 - lists start with k, and stay so

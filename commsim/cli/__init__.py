@@ -5,71 +5,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import importlib
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from commsim.extensions import house
+
 from .parsing import Parser, print_error, sentence
+from .verbs import FIRST, GROUPS, commands_of, listed_verbs, modules_of, summary_of
 
 if TYPE_CHECKING:
     from .flags import Flags, Verb
 
-# Verbs under the question that they answer.
-GROUPS: dict[str, dict[str, str]] = {
-    "predict": {
-        "run": "predict how long collectives take on a network",
-        "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
-        "nccl": "print which algorithm and protocol NCCL chooses at each size, and why",
-        "traffic": "simulate permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
-        "bound": "print a lower bound on the time of any schedule, and each algorithm's distance from it",
-        "synthesize": "make the fastest schedule for a network, with a proven lower bound",
-    },
-    "compare with reality": {
-        "calibrate": "measure this machine under mpirun, and write the results as a network file",
-        "validate": "run schedules for real under mpirun, and compare with the prediction",
-        "emulate": "run an unmodified program on an emulated network",
-        "testbed": "build a network of namespaces on this machine, and run collectives in it",
-        "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
-        "reproduce": "print figures of papers next to predictions, with the error and what was assumed or fitted",
-        "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
-    },
-    "in-network aggregation": {
-        "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
-    },
-    "training and placement": {
-        "workload": "predict training steps; read profiles of programs; measure the gradients of a torch module",
-        "place": "rank placements of jobs on a cluster, with start and iteration times; answer schedulers over HTTP",
-        "cluster": "replay a trace of jobs under published schedulers, with or without CASSINI's time shifts",
-    },
-    "many points and figures": {
-        "sweep": "vary any parameters over many points, and resume if interrupted; find the cheapest topology",
-        "report": "write one offline page with the figures of a result or a sweep",
-        "diff": "print two results, sweeps or schedules side by side, and where they differ",
-        "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
-        "trace": "write the timeline of a run for Perfetto and chrome://tracing",
-    },
-    "networks, schedules and files": {
-        "topo": "list, show, check, save, import and export topologies; list commercial machines and networks",
-        "schedule": "list, show, check, save, import and export schedules",
-        "schema": "print the JSON Schema of what a verb writes with --json",
-    },
-    "this machine": {
-        "warmup": "compile all Numba kernels now, so that no command waits for the compiler",
-        "doctor": "print what this machine supports",
-    },
-}
-VERBS = {verb: what for verbs in GROUPS.values() for verb, what in verbs.items()}
-# Verbs that are understood, but not listed.
-UNLISTED = {"convert": "convert networks, schedules and workloads from and to the files of other tools"}
-# Modules of verbs that share one with another verb.
-MODULES = {"plot": "report", "validate": "calibrate", "nccl": "nccl_choices"}
 # Verbs of which some words are old names.
-WITH_OLD_WORDS = ("advise", "report")
+WITH_OLD_WORDS = ("advise", "report", "convert")
 
 # Where the parser keeps -v of a verb that has no --verbose.
 SHOW_ALL = "show_all"
@@ -89,19 +42,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_what_is_closed()
     may_run = None
     if argv and argv[0].startswith("--only-code="):
-        from commsim.core.own_files import read_only_code
+        from commsim.core.files.own_files import read_only_code
 
         may_run, argv = read_only_code(argv[0]), argv[1:]
+    if argv == ["help", "all"]:
+        return _without_verb(["--help"], is_all=True)
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
-    if argv and (argv[0] not in VERBS or argv[0] in WITH_OLD_WORDS):
+    if argv and (argv[0] in WITH_OLD_WORDS or not summary_of(argv[0])):
         from .parsing.aliases import in_new_words
 
         argv, note = in_new_words(argv)
         if note:
             print_error(f"commsim: {note}")
     verb = argv[0] if argv else ""
-    if verb not in VERBS and verb not in UNLISTED:
+    if not verb or verb.startswith("-") or not modules_of(verb):
         return _without_verb(argv)
     from commsim.core.errors import BackendError, CommsimError, InputError
 
@@ -135,6 +90,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has left
         _print_no_more()
         return 0
+    except ModuleNotFoundError as error:
+        if house().is_missing(error.name or ""):
+            print_error(f"commsim {verb}: error: this needs an extension that is not installed: {error.name}")
+            return 2
+        raise
     except OSError as error:
         print_error(f"commsim {verb}: error: {error}")
         if error.errno == errno.ENOSPC:  # of what is printed, too
@@ -173,7 +133,7 @@ def _check_answers(config: Flags) -> None:
         if path and isinstance(path, str) and path != "-":
             from pathlib import Path
 
-            from commsim.files.whole_files import check_writable
+            from commsim.core.files.whole_files import check_writable
 
             check_writable(Path(path))
     from .flags import WRITTEN
@@ -192,9 +152,8 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
     Parser, list of str
         Where one of its verbs is meant if none is named: that one, and all of them; otherwise empty.
     """
-    module = importlib.import_module(f"commsim.cli.{MODULES.get(verb, verb)}")
-    parser = Parser(prog=f"commsim {verb}", description=sentence((VERBS | UNLISTED)[verb]))
-    commands: dict[str, Verb] = {name: one for name, one in module.COMMANDS.items() if name.split()[0] == verb}
+    parser = Parser(prog=f"commsim {verb}", description=sentence(summary_of(verb)))
+    commands = commands_of(verb)
     if verb in commands:
         _add(parser, commands[verb])
         return parser, []
@@ -221,28 +180,42 @@ def _listed(verb: str, what: str, width: int) -> str:
     return textwrap.fill(what, width, initial_indent=f"  {verb:<12}", subsequent_indent=" " * 14)
 
 
-def _without_verb(argv: list[str]) -> int:
+def _by_question(verbs: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """Return all verbs under their questions; those of installed packages stand under one of their own."""
+    added = [verb for verb in verbs if not any(verb in group for group in GROUPS.values())]
+    return {**GROUPS, **({"of installed packages": added} if added else {})}
+
+
+def _without_verb(argv: list[str], *, is_all: bool = False) -> int:
     from commsim import __version__
 
+    if is_all:
+        house().read_installed()
     width = max(40, shutil.get_terminal_size().columns - 2)
+    verbs = listed_verbs()
+    groups = _by_question(verbs) if is_all else {"what most start with": FIRST}
     listing = "\n".join(
-        f"\n{title}:\n" + "\n".join(_listed(verb, what, width) for verb, what in verbs.items())
-        for title, verbs in GROUPS.items()
+        f"\n{title}:\n" + "\n".join(_listed(verb, verbs[verb], width) for verb in group if verb in verbs)
+        for title, group in groups.items()
     )
+    others = "" if is_all else f"\n`commsim help all` lists all {len(verbs)} verbs by subject."
     parser = Parser(
         prog="commsim",
-        usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB]",
+        usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB | all]",
         description="Predict collectives on a network, then run the same schedule for real.",
-        before_examples=f"{listing.strip()}\n\n`commsim help VERB` prints the flags of a verb.",
+        before_examples=f"{listing.strip()}\n\n`commsim help VERB` prints the flags of a verb.{others}",
     )
     parser.add_argument("--version", action="version", version=f"commsim {__version__}")
-    parser.add_argument("verb", choices=VERBS, metavar="VERB", help="what to do")
+    parser.add_argument("verb", choices=verbs, metavar="VERB", help="what to do")
     if not argv:
         parser.print_help()
         return 2
+    if any(argv[0] in group for group in GROUPS.values()):
+        print_error(f"commsim: the verb {argv[0]} is of an extension that is not installed{house().told_missing()}")
+        return 2
     import difflib
 
-    close = difflib.get_close_matches(argv[0], [*VERBS, "help"], n=1)
+    close = difflib.get_close_matches(argv[0], [*verbs, "help"], n=1)
     if close and not argv[0].startswith("-"):
         parser.error(f"no verb {argv[0]!r}; did you mean {close[0]}?")
     parser.parse_args(argv)

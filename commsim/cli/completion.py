@@ -19,17 +19,19 @@ def complete() -> None:
         import argcomplete
     except ImportError:
         return
-    from . import VERBS, parser_of
+    from . import parser_of
+    from .verbs import listed_verbs
 
     words = os.environ.get("COMP_LINE", "").split()
     verb = words[1] if len(words) > 1 else ""
     parser = argparse.ArgumentParser(prog="commsim")
     verbs = parser.add_subparsers()
-    for name, what in VERBS.items():
+    known = listed_verbs()
+    for name, what in known.items():
         verbs.add_parser(name, help=what)
     asked = verbs.add_parser("help", help="print the help of a verb")
-    asked.add_argument("of", nargs="?", choices=list(VERBS))
-    if verb in VERBS:
+    asked.add_argument("of", nargs="?", choices=list(known))
+    if verb in known:
         verbs.choices[verb] = _named(parser_of(verb)[0])
     argcomplete.autocomplete(parser)
 

@@ -9,7 +9,7 @@ import signal
 import sys
 from types import FrameType
 
-from commsim.interrupts import HEARD
+from commsim.core.interrupts import HEARD
 
 from . import main
 from .completion import ASKED, complete

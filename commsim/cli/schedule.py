@@ -11,11 +11,20 @@ from typing import Any
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, format_size, parse_nccl_size
+from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
-from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag
-from .flags.outputs import check_drawable, draw_transfers
+
+EXAMPLES = {
+    "schedule": """
+        commsim schedule list
+        commsim schedule show ring_all_reduce --ranks 4
+        commsim schedule check halving_doubling_all_reduce --ranks 9
+        commsim schedule save ring_all_reduce --ranks 4 -o ring.npz
+        commsim schedule export ring.npz -o ring.xml && commsim schedule import ring.xml -o back.npz
+        commsim schedule formats""",
+}
 
 MAX_ROWS = 16
 SUFFIX = ".npz"
@@ -56,12 +65,6 @@ class SaveConfig(OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
 
 
-class ExportConfig(Writing, OneConfig):
-    """All flags of ``commsim schedule export``."""
-
-    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .xml, .goal, .bin, .et or .cm")
-
-
 class ListConfig(WithJson):
     """All flags of ``commsim schedule list``."""
 
@@ -70,12 +73,11 @@ class ListConfig(WithJson):
 
 def list_collectives(config: ListConfig) -> Answer:
     """Return the collectives, or one, their operations and parameters."""
-    from collectives import BLOCKING
-    from commsim.scenario.systems import every_collective
+    from collectives import BLOCKING, COLLECTIVES
 
-    rows, known = [], every_collective()
-    for name in known if config.name is None else [config.name]:
-        entry = known[name]
+    rows = []
+    for name in COLLECTIVES if config.name is None else [config.name]:
+        entry = COLLECTIVES[name]
         own = _own_parameters(entry)
         row = {
             "collective": name,
@@ -119,17 +121,16 @@ def _wrapped(indent: str, text: str) -> list[str]:
 
 
 def _is_foreign(source: str) -> bool:
-    from commsim.scenario.collective_names import OF_OTHER_TOOLS
-
-    return Path(source).suffix in OF_OTHER_TOOLS
+    return Path(source).suffix in house().schedules
 
 
 def _read(spec: str, n_ranks: int | None, size: float | None = None) -> tuple[Any, tuple[str, ...]]:
     """Return a schedule that may be in a file of another tool, and what reading it said."""
-    from commsim.formats.convert import read_foreign
-    from commsim.scenario.collective_names import load_schedule
+    from commsim.prediction.collective_names import load_schedule
 
-    schedule, said = read_foreign(spec) if _is_foreign(spec) else (load_schedule(spec, n_ranks, size), ())
+    schedule, said = (
+        house().schedules[Path(spec).suffix](spec) if _is_foreign(spec) else (load_schedule(spec, n_ranks, size), ())
+    )
     _require_ranks(spec, n_ranks, schedule)
     return schedule, said
 
@@ -145,16 +146,12 @@ def show(config: ShowConfig) -> Answer:
         if config.draw is None or config.topology is None:
             raise InputError(f"{name} goes with --draw FILE --topology T")
     if config.draw:
-        check_drawable(config.draw)
-    from commsim.core.dependencies import longest_chain
+        house().services["check of a picture"](config.draw)
+    from commsim.core.data_order.dependencies import longest_chain
 
     size = parse_nccl_size(config.size, "--size")
     schedule, said = _read(config.collective, config.ranks, size)
-    drawn: list[str] = []
-    if config.draw and config.topology is not None:
-        drawn = [_draw_trees(config, config.topology, config.draw)]
-    elif config.draw:
-        drawn = draw_transfers(schedule, config.draw)
+    drawn = _drawn(config, schedule, config.draw) if config.draw else []
     sent, received, messages = schedule.volumes()
     chunk, steps = size / schedule.n_chunks, longest_chain(schedule)
     facts = {
@@ -193,7 +190,7 @@ def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
         return []
     from collectives import found_parameters
     from collectives.pieces import sized_parameters
-    from commsim.scenario.collective_names import collective_entry, read_collective
+    from commsim.prediction.collective_names import collective_entry, read_collective
 
     entry, _ = collective_entry(spec)
     given = read_collective(spec, schedule.n_ranks)[1]
@@ -207,17 +204,15 @@ def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
     return lines
 
 
-def _draw_trees(config: ShowConfig, topology: str, path: str) -> str:
-    """Draw the trees of one rank on a network, and return what was drawn."""
-    from commsim.report.pictures.paint import write_picture
-    from commsim.report.schedules.tree_picture import draw_trees
-    from commsim.scenario import prepare
-    from commsim.scenario.inputs import load_network
+def _drawn(config: ShowConfig, schedule: Any, path: str) -> Any:
+    """Draw the schedule, or the trees of one rank on a network, and return what was drawn."""
+    if config.topology is None:
+        return house().services["picture of a schedule"](schedule, path)
+    from commsim.prediction.build import prepare
+    from commsim.prediction.inputs import load_network
 
-    ready = prepare(config.collective, load_network(topology), n_ranks=config.ranks)
-    picture, told = draw_trees(ready.network, ready.schedule, ready.placement, config.rank or 0)
-    write_picture(picture, path)
-    return f"{path}: {told}"
+    plan = prepare(config.collective, load_network(config.topology), n_ranks=config.ranks)
+    return house().services["picture of trees"](plan, config.rank or 0, path)
 
 
 def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
@@ -228,7 +223,7 @@ def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
             f"{schedule.weights.min():g} to {schedule.weights.max():g} of {len(schedule.weights)} channels"
         )
     if text.endswith(SUFFIX):
-        from commsim.files.schedule_file import pins_routes
+        from commsim.core.files.schedule_file import pins_routes
 
         if pins_routes(text):
             facts["routes"] = "pinned, on the network that the file was made for"
@@ -263,7 +258,7 @@ def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[
     """Check one; return a line, the row, remarks, and whether a stated cost is LogGP's."""
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
-    from commsim.scenario.collective_names import read_collective
+    from commsim.prediction.collective_names import read_collective
 
     report: Any
     read: tuple[str, ...] = ()
@@ -289,15 +284,15 @@ def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[
 def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
     """Compare the closed form of a file's collective with LogGP on a star; say whether it is that."""
     from commsim.core.spec import is_own_file
-    from commsim.scenario.collective_names import collective_entry, load_schedule
+    from commsim.prediction.collective_names import collective_entry, load_schedule
 
     if n_ranks < 2 or not is_own_file(spec) or collective_entry(spec)[0].metadata["cost"] is None:
         return [], True
     if n_ranks > MAX_COST_RANKS:
         return [f"cost= is compared with LogGP on at most {MAX_COST_RANKS} ranks"], True
     from commsim.engine.closed_form import closed_form
-    from commsim.scenario.read import scenario_of
-    from commsim.scenario.solve import plan_of, solve
+    from commsim.prediction.read import scenario_of
+    from commsim.prediction.solve import plan_of, solve
 
     star = f"star:n_hosts={load_schedule(spec, n_ranks).n_participants},{COST_STAR}"
     ratios = []
@@ -317,8 +312,8 @@ def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
 
 def save_schedule(config: SaveConfig) -> Answer:
     """Write the schedule to a file."""
-    from commsim.files.store import save
-    from commsim.scenario.collective_names import load_schedule
+    from commsim.core.files.store import save
+    from commsim.prediction.collective_names import load_schedule
 
     schedule = load_schedule(config.collective, config.ranks)
     _require_ranks(config.collective, config.ranks, schedule)
@@ -336,15 +331,4 @@ COMMANDS = {
         CheckConfig, check_schedules, "prove that schedules or MSCCL files do what their operations require"
     ),
     "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
-    "schedule import": Verb(
-        ImportConfig,
-        lambda config: convert_file(config, config.source, config.output),
-        "read an MSCCL, GOAL or Chakra file, check it, and write an .npz file",
-    ),
-    "schedule export": Verb(
-        ExportConfig,
-        lambda config: convert_file(config, config.collective, config.output, config.ranks),
-        "write an MSCCL, GOAL or Chakra file, or the flows for htsim",
-    ),
-    "schedule formats": Verb(Flags, lambda _: formats("schedule"), "list the formats of other tools"),
 }

@@ -13,13 +13,12 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.remark import as_remarks
 from commsim.core.units import counted, format_bandwidth, format_time
+from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Table, comments, remarks
 
-from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
-from .flags.outputs import check_drawable, draw_loads
 from .topo_presets import PresetsConfig, presets
 
 if TYPE_CHECKING:
@@ -27,8 +26,16 @@ if TYPE_CHECKING:
     from commsim.routing.cable_counts import CableCount
     from commsim.routing.network_metrics import NetworkMetrics
 
-# Bytes at which no latency matters.
-LARGE = 2.0**60
+EXAMPLES = {
+    "topo": """
+        commsim topo list
+        commsim topo presets dgx-h100
+        commsim topo show fat_tree:k=4 --draw fat_tree.svg
+        commsim topo save star:n_hosts=4 -o network.toml && commsim topo check network.toml
+        commsim topo export network.toml -o network.graphml && commsim topo import network.graphml -o back.toml
+        commsim topo formats""",
+}
+
 # Links whose network takes tens of megabytes.
 MANY_LINKS = 2**20
 ABOUT_PARAMETERS = (
@@ -73,12 +80,6 @@ class SaveConfig(Faults, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .toml, .json or .npz")
 
 
-class ExportConfig(Writing, OneConfig):
-    """All flags of ``commsim topo export``."""
-
-    output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
-
-
 def _effective(topology: str) -> str:
     """Describe that rates of a preset are below those as sold, unless these are asked for."""
     from topologies.presets import has_effective_rates
@@ -119,21 +120,21 @@ def _parameter_lines(row: dict[str, str]) -> list[str]:
 def show(config: ShowConfig) -> Answer:
     """Return counts, rates and metrics of a network."""
     if config.draw:
-        check_drawable(config.draw)
+        house().services["check of a picture"](config.draw)
     elif given := config.given("load", "collapse"):
         raise InputError(f"{given[0]} changes nothing without --draw FILE")
+    from commsim.core.files.result_file import read_result
     from commsim.core.network_queries import link_names, locality_levels
-    from commsim.files.result_file import read_result
+    from commsim.prediction.inputs import load_network
     from commsim.routing.bisection import HALVES, bisection_bandwidth
     from commsim.routing.cable_counts import count_cables
-    from commsim.scenario.inputs import load_network
 
     whole = load_network(config.topology)
     network, notes = with_faults(whole, config)
     said, drawn = list(notes), list[str]()
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
-        drawn = draw_loads(network, loads, config.draw, config.collapse, whole)
+        drawn = house().services["picture of loads"](network, loads, config.draw, config.collapse, whole)
     metrics = _measured(network)
     bisection = bisection_bandwidth(network)
     facts = {
@@ -236,7 +237,7 @@ def _joined(network: Network, rate: float) -> str:
 
 def _measured(network: Network) -> NetworkMetrics:
     """Measure a network; of a large one, give back the memory that building and measuring it have freed."""
-    from commsim.limits import give_back_memory
+    from commsim.core.limits import give_back_memory
     from commsim.routing.network_metrics import measure
 
     metrics = measure(network)
@@ -247,8 +248,8 @@ def _measured(network: Network) -> NetworkMetrics:
 
 def save_network(config: SaveConfig) -> Answer:
     """Write the network to a file."""
-    from commsim.files.store import save
-    from commsim.scenario.inputs import load_network
+    from commsim.core.files.store import save
+    from commsim.prediction.inputs import load_network
 
     network, notes = with_faults(load_network(config.topology), config)
     save(network, config.output)
@@ -278,23 +279,17 @@ def _kind_of(n: int, kind: str) -> str:
 def check(config: CheckConfig) -> Answer:
     """Read the network, refuse it if endpoints are cut off, and return its bounds."""
     from commsim.core.network import PLURALS
+    from commsim.prediction.inputs import load_network
     from commsim.routing.bisection import bisection_bandwidth
     from commsim.routing.network_metrics import unusual
-    from commsim.scenario.inputs import load_network
-    from commsim.synthesis import lower_bound
-    from commsim.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
 
     network = load_network(config.topology)
     metrics = _measured(network)
     if metrics.no_path is not None:
         raise InputError(f"{config.topology}: no path from {metrics.no_path[0]} to {metrics.no_path[1]}")
-    bound = lower_bound("all_reduce", network)
-    rates = {
-        "bisection": (bisection_bandwidth(network), "max-flow between halves"),
-        "all_reduce, any schedule": (bound.rate, bound.why(LARGE)),
-        "all_reduce, trees": (tree_all_reduce_rate(network), "linear program, reducing and broadcasting along trees"),
-        "all_to_all": (all_to_all_rate(network), "linear program, maximum concurrent flow"),
-    }
+    rates = {"bisection": (bisection_bandwidth(network), "max-flow between halves")}
+    if of_collectives := house().services.get("bounds of collectives"):
+        rates |= of_collectives(network)
     facts = {
         "name": network.name,
         "ranks": f"{len(network.endpoints)} {PLURALS[network.seat_kind]}",
@@ -321,18 +316,7 @@ COMMANDS = {
     ),
     "topo check": Verb(CheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"),
     "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),
-    "topo import": Verb(
-        ImportConfig,
-        lambda config: convert_file(config, config.source, config.output),
-        "read an ASTRA-sim, GraphML, ns-3, SimAI or NCCL file, and write a commsim network",
-    ),
-    "topo export": Verb(
-        ExportConfig,
-        lambda config: convert_file(config, config.topology, config.output),
-        "write a file in the format of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
-    ),
     "topo presets": Verb(
         PresetsConfig, presets, "list commercial machines and networks, or show one: rates and their sources"
     ),
-    "topo formats": Verb(Flags, lambda _: formats("network"), "list the formats of other tools"),
 }

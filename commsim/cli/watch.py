@@ -13,7 +13,7 @@ from types import FrameType
 from typing import NoReturn
 
 from commsim.core.compiling.notices import compiled_s
-from commsim.interrupts import HEARD
+from commsim.core.interrupts import HEARD
 
 SILENT = 2.0  # seconds before the first line
 BETWEEN = 1.0  # seconds between two on a terminal
@@ -25,7 +25,7 @@ PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solve
 @contextlib.contextmanager
 def progress_shown(verb: str) -> Iterator[None]:
     """Show what the command does, and for how long, unless it has a line or a bar of its own."""
-    if (limits := sys.modules.get("commsim.limits")) is not None:  # of the command before, in the same process
+    if (limits := sys.modules.get("commsim.core.limits")) is not None:  # of the command before, in the same process
         limits.EXPECTED.clear()
     over = threading.Event()
     thread = threading.Thread(target=_show, args=(verb, over), daemon=True)
@@ -42,7 +42,7 @@ def _show(verb: str, over: threading.Event) -> None:
     began, used, compiled = monotonic(), process_time(), compiled_s()
     if over.wait(SILENT):  # short commands need none of what is imported below
         return
-    from commsim.limits import EXPECTED
+    from commsim.core.limits import EXPECTED
     from commsim.report.render import show_step, tell
 
     next_told, shown, wait = 0.0, False, 0.0
@@ -78,7 +78,7 @@ def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "", c
     compiled : float
         Seconds of `elapsed` in which kernels were compiled; the estimate is one of the work without them.
     """
-    from commsim.limits import duration
+    from commsim.core.limits import duration
 
     so_far = f"{duration(elapsed)} so far" + (f", {duration(compiled)} of them compiling" if compiled >= 1 else "")
 

@@ -145,7 +145,7 @@ def _is_disabled() -> bool:
 
 def _pipelines() -> Any:
     """How kernels are compiled."""
-    from commsim.limits import check_room_for_libraries
+    from commsim.core.limits import check_room_for_libraries
 
     check_room_for_libraries()
     _register()

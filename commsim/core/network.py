@@ -66,7 +66,7 @@ class Network(Value):
     overhead, recv_overhead : float64[n_nodes], s
         ``o`` per message, occupying a message engine of the node, and the port that the message uses, when it sends,
         and when it receives. What is left out says nothing, and doors take the usual value
-        (:data:`commsim.scenario.read.DEFAULT_OVERHEAD`); 0 says that messages cost nothing.
+        (:data:`commsim.prediction.read.DEFAULT_OVERHEAD`); 0 says that messages cost nothing.
     gamma : float64[n_nodes], s/byte
         Time to reduce one byte that has arrived.
     routing : str
@@ -85,7 +85,7 @@ class Network(Value):
         What messages between ranks were measured to cost, in place of overhead, bytes over bandwidth, latency and
         gamma. Bandwidths then only say how messages share links: a single one takes what its curve says.
     software : str
-        Communication library whose rates the ports have (:mod:`commsim.software.presets`); by default empty.
+        Communication library whose rates the ports have (:mod:`commsim.prediction.software`); by default empty.
     protocol : Protocol, optional
         How that library sends small and large messages between machines; by default all cost a line.
     family : str

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from commsim.extensions import house
+
 from .errors import InputError
+from .files.own_files import resolve
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
 from .network_queries import locality_levels, numbered
-from .own_files import resolve
 from .pinned_routes import PinnedRoutes
-from .registry import Registry, service
+from .registry import Registry
 from .spec import is_own_file
 from .units import counted
 from .value import Value, freeze
 
 # How jobs, and the ranks of one collective, are placed.
 STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry(
-    "placement strategy", lambda: service("placement strategies")()
+    "placement strategy", lambda: house().services["placement strategies"]
 )
 
 

@@ -7,13 +7,14 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
+
+from commsim.extensions import found_at
 
 from .errors import InputError
 
@@ -22,11 +23,6 @@ T = TypeVar("T")
 # Names that a message offers where they contain the wrong one.
 MAX_HINTS = 4
 MAX_NAMES = 12  # that a message lists in full
-
-
-# Services that packages above offer to packages below, by name: imports go one way, also those by a string.
-# `commsim.registrations` registers them.
-_SERVICES: dict[str, Callable[..., Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +81,8 @@ class Registry(Generic[T]):
         self._package, self._listed = package, listed
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
-        self._complete = False
-        self._afterwards: list[Callable[[], None]] = []
+        self._complete = self._is_full = False
+        self._afterwards: list[str] = []
 
     def add(self, build: Callable[..., T], **metadata: Any) -> None:
         """Register `build` under its own name.
@@ -105,12 +101,12 @@ class Registry(Generic[T]):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
         self._entries[name] = Entry(name, build, MappingProxyType(metadata))
 
-    def when_complete(self, call: Callable[[], None]) -> None:
-        """Call a function once all modules are imported, at the latest before the first answer: it may add entries."""
-        if self._complete:
-            call()
+    def when_complete(self, place: str) -> None:
+        """Call a function, named as ``module:function``, once all modules are imported: it may add entries."""
+        if self._is_full:
+            found_at(place)()
         else:
-            self._afterwards.append(call)
+            self._afterwards.append(place)
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self:
@@ -168,10 +164,11 @@ class Registry(Generic[T]):
             package = self._imported()
             for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
-            for call in self._afterwards:
-                call()
+            self._is_full = True
+            for place in self._afterwards:
+                found_at(place)()
         except BaseException:
-            self._complete = False  # else the next question would be answered with half of the names
+            self._complete = self._is_full = False  # else the next question would be answered with half of the names
             raise
 
 
@@ -182,23 +179,3 @@ def _is_like(name: str, known: str) -> bool:
         words.pop()
         other.pop()
     return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
-
-
-def offer(name: str, service: Callable[..., Any]) -> None:
-    """Register a service; one of the same name is replaced."""
-    _SERVICES[name] = service
-
-
-def service(name: str) -> Callable[..., Any]:
-    """Return a service.
-
-    Raises
-    ------
-    LookupError
-        If nothing is registered under the name.
-    """
-    if not _SERVICES:
-        sys.modules[__name__.partition(".")[0]].register_services()  # the root package registers all
-    if name not in _SERVICES:
-        raise LookupError(f"no service {name!r} is registered; known: {', '.join(sorted(_SERVICES))}")
-    return _SERVICES[name]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from commsim.limits import may_open_files
+from commsim.core.limits import may_open_files
 
 from .errors import InputError, cut, wrong_kind
 from .units import PARSERS, WRITERS

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from commsim.extensions import house
+
 from .errors import InputError
-from .registry import service
 
 
 def freeze(
@@ -59,7 +60,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows; packages above this one draw it, and are imported then."""
-        shown: str = service("html of a value")(self)
+        shown: str = house().services["html of a value"](self)
         return shown
 
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
+from commsim.core.limits import give_back_memory
 from commsim.core.result import Result
-from commsim.limits import give_back_memory
 from commsim.routing.flaps import Flaps
 
 from .flow_plan import MANY, FlowPlan

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.jit import expected_work
+from commsim.core.limits import expect, expect_bytes
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.limits import expect, expect_bytes
 from commsim.routing.flaps import Flaps
 from commsim.routing.routing import HASHED
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import Dependencies, connections, dependencies
+from commsim.core.data_order.dependencies import Dependencies, connections, dependencies
 from commsim.core.errors import InputError
+from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
 from commsim.core.placement import Placement, joined
 from commsim.core.schedule import Schedule, Transfers
-from commsim.limits import give_back_memory
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
@@ -245,7 +245,12 @@ def plan_flows(
     """
     if not jobs:
         raise InputError("a plan needs at least one job, got none")
-    from commsim.core.dependencies_kernel import READ_AFTER_WRITE, WRITE_AFTER_READ, counting_order, successor_rows
+    from commsim.core.data_order.dependencies_kernel import (
+        READ_AFTER_WRITE,
+        WRITE_AFTER_READ,
+        counting_order,
+        successor_rows,
+    )
 
     parts = [_job_tables(shared or JobConnections(network, job, routing, seed)) for job in jobs]
     of_jobs, ends_of_jobs, channels, ops, counts, waits = zip(*parts, strict=True)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import replacing
 from commsim.core.result import Trace
-from commsim.files.whole_files import replacing
 
 PIECE = 2**20
 Times = NDArray[np.float64]

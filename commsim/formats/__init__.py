@@ -1,1 +1,29 @@
-"""Files that other tools of the field read and write; commsim/files has our own."""
+"""Files that other tools of the field read and write; commsim/core/files has our own."""
+
+from __future__ import annotations
+
+from commsim.extensions import House
+
+# Other extensions that this one imports.
+NEEDS: tuple[str, ...] = (
+    "profiles",
+    "ranking",
+    "sweep",
+    "training",
+)
+
+
+def register(house: House) -> None:
+    """Bring files of other tools."""
+    house.renderings["osu"] = "commsim.formats.cli.osu_table:OSU_TABLE"
+    for suffix in (".yml", ".yaml"):
+        house.networks[suffix] = "commsim.formats.astra.network:read_astra_network"
+    house.machines[".xml"] = "commsim.formats.machines.nccl_topology:read_nccl_topology"
+    house.machines[".txt"] = "commsim.formats.machines.nvidia_smi:read_nvidia_smi"
+    for suffix in (".xml", ".goal", ".bin", ".et"):
+        house.schedules[suffix] = "commsim.formats.convert:read_foreign"
+    house.commands("commsim.formats.cli.import_export", workload="", topo="", schedule="")
+    house.commands(
+        "commsim.formats.cli.convert",
+        convert="convert networks, schedules and workloads from and to the files of other tools",
+    )

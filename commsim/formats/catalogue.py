@@ -22,7 +22,7 @@ from .context import Context, Notes, Sized
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.workload.task_graph import Graph
+    from commsim.training.task_graph import Graph
 
     from .programs.operations import Programs
 
@@ -42,7 +42,7 @@ def function(place: str) -> Callable[..., Any]:
 
 def any_network(text: str) -> Network:
     """Load a network by name, or from a file of any format."""
-    from commsim.scenario.inputs import load_network
+    from commsim.prediction.inputs import load_network
 
     format_of = {".yml": "astra-network", ".yaml": "astra-network", ".graphml": "graphml"}
     if Path(text).suffix not in format_of:
@@ -61,22 +61,22 @@ def _sizes(network: str | None) -> tuple[int, ...]:
 
 
 def _read_node_link(source: str, _: Context) -> tuple[Network, Notes]:
-    from commsim.files.network_file import read_node_link
-    from commsim.files.whole_files import read_json
+    from commsim.core.files.network_file import read_node_link
+    from commsim.core.files.whole_files import read_json
 
     tree = read_json(source)
     return read_node_link(tree if isinstance(tree, dict) else {}, source), ()
 
 
 def _own_schedule(source: str, _: Context) -> tuple[Sized, Notes]:
-    from commsim.files.schedule_file import own_size, pins_routes, read_schedule
+    from commsim.core.files.schedule_file import own_size, pins_routes, read_schedule
 
     lost = "the placement and the routes that it was made for stay behind: other formats have neither"
     return Sized(read_schedule(source), size=own_size(source)), (lost,) if pins_routes(source) else ()
 
 
 def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
-    from commsim.files.schedule_file import write_schedule
+    from commsim.core.files.schedule_file import write_schedule
 
     if value.n_bytes is not None and not value.size:
         raise InputError(
@@ -248,8 +248,8 @@ class Format:
 FORMATS = {
     "commsim": Format(
         "our own files", (".npz", ".toml", ".json"),
-        {NETWORK: "files.store:read_network", SCHEDULE: _own_schedule, WORKLOAD: "workload.task_graph:read_graph"},
-        {NETWORK: "files.store:save", SCHEDULE: _write_own_schedule, WORKLOAD: "workload.task_graph:write_graph"},
+        {NETWORK: "core.files.store:read_network", SCHEDULE: _own_schedule, WORKLOAD: "training.task_graph:read_graph"},
+        {NETWORK: "core.files.store:save", SCHEDULE: _write_own_schedule, WORKLOAD: "training.task_graph:write_graph"},
     ),
     "astra-network": Format(
         "ASTRA-sim's network, YAML", (".yml", ".yaml"),
@@ -281,7 +281,7 @@ FORMATS = {
     ),
     "node-link": Format(
         "networkx's node-link JSON", (),
-        {NETWORK: _read_node_link}, {NETWORK: "files.network_file:write_node_link"},
+        {NETWORK: _read_node_link}, {NETWORK: "core.files.network_file:write_node_link"},
     ),
     "graphml": Format(
         "GraphML", (".graphml",), {NETWORK: "formats.graphml:read_graphml"}, {NETWORK: "formats.graphml:write_graphml"},

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import read_head, read_json, read_tree
 from commsim.core.schedule import Schedule
-from commsim.files.whole_files import read_head, read_json, read_tree
-from commsim.scenario.build import prepare
-from commsim.scenario.collective_names import collective_entry, load_schedule
-from commsim.scenario.inputs import load_network
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import collective_entry, load_schedule
+from commsim.prediction.inputs import load_network
 
 from .catalogue import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
 from .context import Context, Notes, Sized
@@ -75,8 +75,8 @@ def format_of_source(source: str) -> str:
 def kind_of_own_file(path: str) -> str:
     """Return the kind of value that a file of ours holds."""
     if Path(path).suffix == ".npz":
-        from commsim.files.npz import read_arrays
-        from commsim.files.whole_files import parse_json
+        from commsim.core.files.npz import read_arrays
+        from commsim.core.files.whole_files import parse_json
 
         header = read_arrays(path, 2**28, "header").get("header")
         try:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, cut
-from commsim.files.whole_files import read_bytes, read_text, replacing
+from commsim.core.files.whole_files import read_bytes, read_text, replacing
 
 from .programs.operations import ANY, CALC, MAX_OPS, MAX_RANKS, RECV, SEND, Op, Programs
 from .programs.stages import MAX_STAGE

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.files.network_file import node_link_of, read_node_link
+from commsim.core.files.whole_files import replacing
 from commsim.core.network import Network
-from commsim.files.network_file import node_link_of, read_node_link
-from commsim.files.whole_files import replacing
 from commsim.formats.markup import Element, read_xml
 
 _ORDER = "link"

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import replacing
 from commsim.core.network import Network
 from commsim.core.network_queries import tiers
-from commsim.files.whole_files import replacing
 
 
 def write_htsim(network: Network, path: str | Path) -> None:

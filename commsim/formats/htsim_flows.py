@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from commsim.core.dependencies import dependencies
+from commsim.core.data_order.dependencies import dependencies
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import replacing
 from commsim.core.schedule import Schedule
-from commsim.files.whole_files import replacing
 
 MAX_BYTES = 2**31 - 1
 MAX_EXACT = 2**14
@@ -77,7 +77,7 @@ def write_flows(
 
 def _waits(schedule: Schedule) -> list[frozenset[int]]:
     """Messages that must have arrived before each transfer: looking through local ones, none that another implies."""
-    from commsim.core.dependencies_kernel import WRITE_AFTER_READ
+    from commsim.core.data_order.dependencies_kernel import WRITE_AFTER_READ
 
     transfers = schedule.expand()
     order = dependencies(schedule, transfers)

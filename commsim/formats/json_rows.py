@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.files.fields import Fields
+from commsim.core.files.opening import check_regular
+from commsim.core.files.whole_files import parse_json, read_text
 from commsim.core.units import counted
-from commsim.files.fields import Fields
-from commsim.files.sweep_store import reading, rows_in
-from commsim.files.whole_files import parse_json, read_text
-from commsim.opening import check_regular
+from commsim.profiles.kineto import is_kineto, kineto_tree
+from commsim.sweep.sweep_store import reading, rows_in
 
-from .kineto import is_kineto, kineto_tree
 from .measurement import MAX_BYTES, Asked, Measured, check_count
 from .nccl_tests import NCCL_FUNCTIONS
 
@@ -55,8 +55,8 @@ def _by_kind(tree: dict[str, Any], path: Path, asked: Asked) -> Sequence[Measure
     if "coll_perf" in tree:
         return read_lines(json.dumps(tree), path, asked)
     if "traceEvents" in tree or "entries" in tree:
-        from .calls import measured_calls
-        from .profiles import calls_of_tree
+        from commsim.profiles.calls import measured_calls
+        from commsim.profiles.profiles import calls_of_tree
 
         return measured_calls(calls_of_tree(tree, path, asked.notes), path, asked)
     if "schema" in tree or tree.get("kind") == "result":

@@ -15,7 +15,7 @@ from xml.parsers import expat
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_bytes
+from commsim.core.files.whole_files import read_bytes
 
 MAX_XML_BYTES = 16 * 2**20
 MAX_DEPTH = 64

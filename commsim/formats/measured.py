@@ -63,16 +63,16 @@ def read_measured(
 def _reader(path: Path) -> Reader:
     """Find out what a file is, by its first bytes rather than by its name."""
     if path.is_dir() or path.suffix == ".parquet":
-        from commsim.files.sweep_store import STORE
+        from commsim.sweep.sweep_store import STORE
 
         from .json_rows import read_parquet, read_sweep
 
         return read_sweep if (path / STORE).exists() else read_parquet
-    from commsim.files.whole_files import read_bytes
+    from commsim.core.files.whole_files import read_bytes
 
     head = read_bytes(path, MAX_BYTES)
     if head[:1] == b"\x80":
-        from .profiles import read_profile_rows
+        from commsim.profiles.profiles import read_profile_rows
 
         return read_profile_rows
     if _JSON.match(head):

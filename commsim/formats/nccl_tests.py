@@ -24,9 +24,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.files.fields import Fields
+from commsim.core.files.whole_files import read_text
 from commsim.core.units import counted
-from commsim.files.fields import Fields
-from commsim.files.whole_files import read_text
 
 from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count, interval, ranks_of_rates
 
@@ -211,11 +211,10 @@ def _learn(state: _State, line: str, cells: list[str]) -> None:
 
 def _operation_of(spec: str) -> str:
     """Operation of one of our collectives; empty for one out of a user's file."""
-    from commsim.scenario.systems import every_collective
+    from collectives import COLLECTIVES
 
     name = spec.partition(":")[0]
-    known = every_collective()
-    return str(known[name].metadata["operation"]) if name in known else ""
+    return str(COLLECTIVES[name].metadata["operation"]) if name in COLLECTIVES else ""
 
 
 def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list[Measured], int]:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import read_text, replacing
 from commsim.core.network import GPU, HOST, KINDS, SWITCH, Network
-from commsim.files.whole_files import read_text, replacing
 
 MAX_CABLES, MAX_NODES = 2**20, 2**22
 MAX_BYTES, MAX_LINE = 2**26, 2**22

@@ -15,8 +15,8 @@ import re
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import read_text
 from commsim.core.units import counted
-from commsim.files.whole_files import read_text
 
 from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count
 from .nccl_tests import without_prefix

@@ -12,8 +12,8 @@ from commsim.core.errors import InputError, RoutingError, wrong_kind
 from commsim.core.network_queries import host_names, link_names
 from commsim.core.remark import Remark
 from commsim.core.units import counted
-from commsim.scenario.faults import failed_hosts, with_faults
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.prediction.faults import failed_hosts, with_faults
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import Candidate, counted_names
 from .cluster import Cluster, cut_off_hosts, on_network
@@ -37,7 +37,7 @@ def after_faults(
     jobs : sequence of PeriodicJob
         Jobs, placed or not.
     fail, scale : sequence of str
-        Same as in :func:`commsim.scenario.faults.with_faults`.
+        Same as in :func:`commsim.prediction.faults.with_faults`.
     settings : Settings
         How scores are found; its seed chooses paths, and draws faults.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import HOST, Network
 from commsim.core.value import Value
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .link_use import link_uses
@@ -214,7 +214,7 @@ def simulated(
     Candidate
         With the mean iteration time of each job.
     """
-    from commsim.workload.sharing.shared_links import simulate_jobs
+    from commsim.training.sharing.shared_links import simulate_jobs
 
     placements = [candidate.placement[job.name] for job in jobs]
     use = link_uses(cluster, placements, seed)
@@ -277,7 +277,7 @@ def simulated_times(
     iterations : int
         Number of iterations of each job; the second half is averaged.
     """
-    from commsim.workload.sharing.shared_links import simulate_jobs
+    from commsim.training.sharing.shared_links import simulate_jobs
 
     link = Network("one link", ("from", "to"), [HOST, HOST], [0], [1], capacity, 0.0)
     run = simulate_jobs(link, jobs, [np.ones(1)] * len(jobs), shifts=shifts, iterations=iterations)

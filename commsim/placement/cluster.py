@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError, located, wrong_kind
+from commsim.core.files.fields import Fields
+from commsim.core.files.whole_files import read_tree
 from commsim.core.network import HOST, Network
 from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
 from commsim.core.units import counted
 from commsim.core.value import Value, freeze
-from commsim.files.fields import Fields
-from commsim.files.whole_files import read_tree
-from commsim.scenario.inputs import read_topology
+from commsim.prediction.inputs import read_topology
 
 # Of one host.
 MAX_GPUS = 1024
@@ -124,7 +124,7 @@ def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -
     Parameters
     ----------
     network : Network
-        Network with the same nodes, such as :func:`commsim.scenario.faults.with_faults` returns.
+        Network with the same nodes, such as :func:`commsim.prediction.faults.with_faults` returns.
     placed : iterable of str
         Nodes of the GPUs that jobs already have; these stay.
 

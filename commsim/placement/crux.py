@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 # Of the longer of two jobs, for how many they are compared unless a window is given.
 ITERATIONS = 100

@@ -22,7 +22,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.value import Value, freeze
 from commsim.routing.routing import find_routes
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .crux import compress, contention, crux_job, priorities

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
+from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
 from .candidate import Candidate, ContendedLink

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.scenario.plans.draws import HASHES, hash_seeds
-from commsim.workload.sharing.periodic import PeriodicJob, begun
+from commsim.prediction.plans.draws import HASHES, hash_seeds
+from commsim.training.sharing.periodic import PeriodicJob, begun
 
 from .circles import Circle, unify
 from .phase_edges import Pieces, anywhere, cut

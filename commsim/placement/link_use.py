@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from collectives.dense.multi_ring import leaving
 from commsim.core.errors import InputError
 from commsim.core.network import NIC, Network
+from commsim.prediction.good_parameters import nearest_rails
 from commsim.routing.routing import find_routes
-from commsim.scenario.good_parameters import nearest_rails
 
 from .cluster import Cluster
 

@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.units import counted
-from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
+from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
 from .candidate import MAX_SHOWN, Candidate, counted_names

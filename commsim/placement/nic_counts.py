@@ -9,7 +9,7 @@ import numpy as np
 
 from commsim.core.remark import Remark
 from commsim.core.units import counted
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .link_use import nics_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 from commsim.core.errors import InputError
 from commsim.core.network_queries import host_names
 from commsim.core.units import counted
-from commsim.workload.sharing.periodic import PeriodicJob, spelled_out
+from commsim.training.sharing.periodic import PeriodicJob, spelled_out
 
 from .cluster import Cluster
 

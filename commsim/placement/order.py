@@ -18,9 +18,9 @@ from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
 from commsim.core.placement import Placement
 from commsim.core.result import OverHashes
+from commsim.prediction.build import prepare
+from commsim.prediction.plans.draws import HASHES, alike, hash_seeds
 from commsim.routing.routing import find_routes
-from commsim.scenario import prepare
-from commsim.scenario.plans.draws import HASHES, alike, hash_seeds
 
 from .strategies.free_gpus import nearness
 

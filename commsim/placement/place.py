@@ -8,10 +8,10 @@ from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
+from commsim.core.limits import EXPECTED, expect
 from commsim.core.remark import Remark
 from commsim.core.units import counted
-from commsim.limits import EXPECTED, expect
-from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
+from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
 from .candidate import Candidate, counted_names, simulated

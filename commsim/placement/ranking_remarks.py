@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import counted, format_bandwidth
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import Candidate
 from .circles import Circle

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError, wrong_kind
+from commsim.core.limits import expect
 from commsim.core.units import parse_bandwidth
 from commsim.core.value import Value, freeze
-from commsim.limits import expect
-from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, begun, read_jobs
+from commsim.training.sharing.periodic import JobsLike, PeriodicJob, begun, read_jobs
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 from .phase_edges import Pieces, cut, meet

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.routing.routing import is_hashed
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import Candidate
 from .cluster import Cluster

@@ -1,1 +1,37 @@
 """For real: the same schedules executed by MPI and torch.distributed, beside the library's native collective."""
+
+from __future__ import annotations
+
+from commsim.extensions import House
+
+# Other extensions that this one imports.
+NEEDS: tuple[str, ...] = (
+    "formats",
+    "live",
+    "nccl",
+    "packets",
+    "pages",
+    "ranking",
+    "sparse",
+    "training",
+)
+
+
+def register(house: House) -> None:
+    """Bring runs on this machine, and measurements."""
+    house.doctor["real"] = "commsim.real.cli.this_machine:doctor_rows"
+    house.commands(
+        "commsim.real.cli.calibrate",
+        calibrate="measure this machine under mpirun, and write the results as a network file",
+        validate="run schedules for real under mpirun, and compare with the prediction",
+    )
+    house.commands(
+        "commsim.real.cli.testbed", testbed="build a network of namespaces on this machine, and run collectives in it"
+    )
+    house.commands(
+        "commsim.real.cli.compare",
+        compare="compare predicted with measured times by size; explain a bus bandwidth above the line rate",
+    )
+    house.commands(
+        "commsim.real.cli.fit", fit="fit latency, bandwidth and efficiency to measurements, with confidence intervals"
+    )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_tree, write_json
+from commsim.core.files.whole_files import read_tree, write_json
 
 from .calibrate import Calibration, machine_name
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import dependencies
+from commsim.core.data_order.dependencies import dependencies
 from commsim.core.errors import InputError
 from commsim.core.layouts import chunk_bounds
 from commsim.core.schedule import REDUCE, Schedule, Transfers

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import replacing, write_json
 from commsim.core.frames import flat_rows, names_of
-from commsim.files.whole_files import replacing, write_json
 
 STANDARD_OUTPUT = "-"
 # Where the answer goes while all else that is printed is thrown away.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
+from commsim.core.limits import EXPECTED
 from commsim.core.remark import MOST_SHOWN, Remark, largest
-from commsim.limits import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from commsim.core.errors import printable
-from commsim.limits import EXPECTED
+from commsim.core.limits import EXPECTED
 
 T = TypeVar("T")
 # Below it a row is printed as a list, since two columns side by side hardly fit.

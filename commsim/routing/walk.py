@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import RoutingError
 from commsim.core.jit import expected_work
+from commsim.core.limits import expect
 from commsim.core.network import Network
-from commsim.limits import expect
 
 from .dmodk import destination_order
 from .forest_routes import LEAST, walk_known

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.limits import expect_bytes
 from commsim.core.schedule import Schedule
-from commsim.limits import expect_bytes
 
 from .bitmap import WORD
 from .partition import Partition
@@ -57,7 +57,7 @@ def first_rows(schedule: Schedule, partition: Partition, words: NDArray[np.uint6
     Raises
     ------
     InputError
-        If the sets would take too much memory; see :func:`commsim.limits.expect_bytes`.
+        If the sets would take too much memory; see :func:`commsim.core.limits.expect_bytes`.
     """
     from .bitmap_kernel import pack_classes, pack_ranges
 

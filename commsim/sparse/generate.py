@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.limits import expect, expect_bytes
+from commsim.core.limits import expect, expect_bytes
 
 from .bitmap import WORD
 from .occupancy import Occupancy

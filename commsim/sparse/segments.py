@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.limits import expect
+from commsim.core.limits import expect
 
 from .bitmap import WORD
 from .generate import bytes_of_draw, checked_counts, drawn_occupancy, set_bits, zipf_keys

@@ -3,6 +3,22 @@
 `commsim.sweep.run_sweep` runs one, `commsim.sweep.table.read_table` reads its results.
 """
 
-from .run import Progress, run_sweep
+from __future__ import annotations
 
-__all__ = ["Progress", "run_sweep"]
+from commsim.extensions import House
+
+# Other extensions that this one imports.
+NEEDS: tuple[str, ...] = (
+    "packets",
+    "profiles",
+    "ranking",
+    "training",
+)
+
+
+def register(house: House) -> None:
+    """Bring many points."""
+    house.commands(
+        "commsim.sweep.cli",
+        sweep="vary any parameters over many points, and resume if interrupted; find the cheapest topology",
+    )

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.files.own_files import Code
 from commsim.core.frames import frame_of
-from commsim.core.own_files import Code
 
 from .config import Config
 from .points import points
@@ -191,7 +191,7 @@ def read_bills(config: Config, prices: Prices) -> tuple[dict[str, tuple[Line, ..
     InputError
         If a price that is needed is missing, a case has no topology, or one cannot be built.
     """
-    from commsim.scenario.inputs import load_network
+    from commsim.prediction.inputs import load_network
 
     bills: dict[str, tuple[Line, ...]] = {}
     places, most = dict[str, int](), dict[str, int]()

@@ -21,8 +21,8 @@ from .training_steps import check_step, step_row
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.scenario.solve import Solution
-    from commsim.workload.task_graph import Task
+    from commsim.prediction.solve import Solution
+    from commsim.training.task_graph import Task
 
 ALGORITHMS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "send_recv")
 
@@ -138,8 +138,8 @@ class Trainer:
     def _costs_of(
         self, seed: int, parameters: Mapping[str, Any], own: Mapping[str, Any], network: Network | None
     ) -> Callable[[Task], float]:
-        from commsim.workload.cost_by_formula import closed_form_costs
-        from commsim.workload.cost_of import network_costs
+        from commsim.training.cost_by_formula import closed_form_costs
+        from commsim.training.cost_of import network_costs
 
         if network is None:
             return closed_form_costs(own.get("latency", 0.0), own["bandwidth"])
@@ -153,9 +153,9 @@ class Trainer:
 
 
 def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
-    from commsim.workload.backward_trace import read_backward_trace
-    from commsim.workload.data_parallel import sent_bytes, train
-    from commsim.workload.setting import Setting, free_addition
+    from commsim.training.backward_trace import read_backward_trace
+    from commsim.training.data_parallel import sent_bytes, train
+    from commsim.training.setting import Setting, free_addition
 
     trace = read_backward_trace(own["trace"], own.get("value_bytes", 4))
     if "batch_time" in own:
@@ -180,9 +180,9 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
 
 
 def _graph(own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
-    from commsim.workload.cost_of import NetworkCosts
-    from commsim.workload.exchanges import ExchangesOnLinks
-    from commsim.workload.task_graph import read_graph, simulate_graph
+    from commsim.training.cost_of import NetworkCosts
+    from commsim.training.exchanges import ExchangesOnLinks
+    from commsim.training.task_graph import read_graph, simulate_graph
 
     links = ExchangesOnLinks(costs) if isinstance(costs, NetworkCosts) else None
     timeline = simulate_graph(read_graph(own["graph"]), costs, links)
@@ -230,8 +230,8 @@ class Bench:
             network, notes = self._network_of(seed, parameters) if "topology.name" in parameters else (None, [])
             row = self._trainer.row(seed, parameters, network)
             return row | {"remarks": [*row.get("remarks", ()), *(one.tree() for one in notes)]}
+        from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
         from commsim.report.title_of_network import software_costs
-        from commsim.scenario.bounds.limited_by import limit_of, row_of_limit
 
         solution = self._solved(seed, parameters)
         (result,) = solution.results
@@ -242,8 +242,8 @@ class Bench:
         return row | limit | {"costs": costs, "remarks": [one.tree() for one in solution.said]} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
-        from commsim.scenario.read import changed_network, scenario_of
-        from commsim.scenario.solve import plan_of, plan_of_whole, solve
+        from commsim.prediction.read import changed_network, scenario_of
+        from commsim.prediction.solve import plan_of, plan_of_whole, solve
 
         size = parameters.get("collective.size")
         if size is None:
@@ -273,7 +273,7 @@ class Bench:
         spec, drawn = network_spec(parameters, self._kinds), seed if any(faults.values()) else 0
         key = (spec, tuple(costs.items()), *faults.values(), drawn)
         if self._network is None or self._network[0] != key:
-            from commsim.scenario.read import changed_network
+            from commsim.prediction.read import changed_network
 
             self._network = (key, *changed_network(spec, seed=seed, **faults, **costs))
         return self._network[1:]

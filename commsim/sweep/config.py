@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError, cut
-from commsim.core.own_files import ALLOWED_BY, Code, allowed, allowed_command, files_in
+from commsim.core.files.fields import Fields
+from commsim.core.files.opening import check_regular, opening
+from commsim.core.files.own_files import ALLOWED_BY, Code, allowed, allowed_command, files_in
+from commsim.core.files.whole_files import read_tree
 from commsim.core.spec import OwnFile
-from commsim.files.fields import Fields
-from commsim.files.whole_files import read_tree
-from commsim.opening import check_regular, opening
 
 from .axis import Axis, kind_in, read_axis
 from .expression import Expression

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.own_files import allowed_command, only_code, words_of
+from commsim.core.files.own_files import allowed_command, only_code, words_of
+from commsim.core.files.whole_files import read_tree
 from commsim.core.spec import OwnFile
-from commsim.files.whole_files import read_tree
 
 from .quantities import write_value
 from .specs import COSTS, faults_of, network_spec

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
-from commsim.interrupts import signals_held
+from commsim.core.interrupts import signals_held
 
 from .worker import THREADS, begin_worker
 

@@ -172,6 +172,6 @@ def _values(parameters: Mapping[str, Any], config: Config) -> Callable[[str], An
 
 @functools.lru_cache(maxsize=4096)
 def _n_hosts(spec: str) -> int:
-    from commsim.scenario.inputs import load_network
+    from commsim.prediction.inputs import load_network
 
     return len(load_network(spec).endpoints)

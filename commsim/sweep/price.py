@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.files.fields import Fields
 from commsim.core.network import SWITCH, Network
 from commsim.core.units import parse_bandwidth, parse_time, write_bandwidth
-from commsim.files.fields import Fields
 
 # What has a price, and what that is. `nic`, `port` and `cable` are priced by rate, `switch` by its number of ports.
 ITEMS = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 
 if TYPE_CHECKING:
-    from commsim.formats.traced.graph_of_ranks import TracedGraph
-    from commsim.workload.task_graph import Task
+    from commsim.profiles.graph_of_ranks import TracedGraph
+    from commsim.training.task_graph import Task
 
 
 def files_of(pattern: str) -> list[Path]:
@@ -42,8 +42,8 @@ class ProfiledStep:
         InputError
             If no file has the name, or the profile cannot be read.
         """
-        from commsim.formats.traced.read_ranks import traced_graph
-        from commsim.formats.traced.retime import more_ranks
+        from commsim.profiles.read_ranks import traced_graph
+        from commsim.profiles.retime import more_ranks
 
         key = (own["profile"], own.get("kernels"))
         if self._read is None or self._read[0] != key:
@@ -61,7 +61,7 @@ class ProfiledStep:
 
     def row(self, whole: TracedGraph, costs: Callable[[Task], float], notes: Sequence[str]) -> dict[str, Any]:
         """Compute one point; its columns are those of ``commsim workload calls --network``."""
-        from commsim.formats.traced.retime import retime
+        from commsim.profiles.retime import retime
 
         found = retime(whole, costs, notes)
         time, waits = found.timeline.iteration_time, found.waits

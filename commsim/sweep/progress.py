@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from commsim.limits import EXPECTED, duration
+from commsim.core.limits import EXPECTED, duration
 
 from .run import Progress
 

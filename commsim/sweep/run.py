@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
+from commsim.core.files.own_files import Code
 from commsim.core.frames import frame_of
-from commsim.core.own_files import Code
-from commsim.files.sweep_store import Store
+from commsim.sweep.sweep_store import Store
 
 from .chunks import Chunker
 from .config import Config, read_config

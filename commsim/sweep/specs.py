@@ -9,7 +9,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
-from commsim.scenario.packet_options import ALL
+from commsim.packets.packet_options import ALL
 
 from .axis import Axis
 from .config import Case, Config
@@ -58,7 +58,7 @@ COUNTS = ("collective.ranks", "engine.iterations", "engine.hashes", "workload.wo
 
 
 def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the costs of messages, as :func:`commsim.scenario.read.network_of` takes them."""
+    """Return the costs of messages, as :func:`commsim.prediction.read.network_of` takes them."""
     return {key: parameters.get(f"engine.{key}") for key in COSTS}
 
 
@@ -73,7 +73,7 @@ def _several(text: Any) -> tuple[str, ...]:
 
 
 def scenario_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what :func:`commsim.scenario.read.scenario_of` takes beside collective, network and seed.
+    """Return what :func:`commsim.prediction.read.scenario_of` takes beside collective, network and seed.
 
     Raises
     ------
@@ -177,10 +177,10 @@ def _check_case(case: Case, config: Config) -> None:
 
 def _check_words(axes: Mapping[str, Axis]) -> None:
     """Refuse unknown engines, routings and placements."""
+    from commsim.core.files.store import SUFFIXES
     from commsim.core.network import ROUTINGS
     from commsim.core.placement import STRATEGIES, is_strategy
-    from commsim.files.store import SUFFIXES
-    from commsim.scenario import ENGINES
+    from commsim.prediction.scenario import ENGINES
 
     words: dict[str, Iterable[str]] = {
         "engine.name": (*ENGINES, "auto"),
@@ -205,13 +205,13 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> No
         return  # what these take is known when they are built
     name, raw = split_spec(text)
     if table == "collective":
-        from commsim.scenario.collective_names import check_collective
-        from commsim.synthesis.ready import operation_of
+        from commsim.prediction.collective_names import check_collective
+        from commsim.ranking.synthesis.ready import operation_of
 
         if operation_of(text) is None:
             check_collective(text)
         return
-    from commsim.files.store import SUFFIXES
+    from commsim.core.files.store import SUFFIXES
     from topologies import TOPOLOGIES
     from topologies.hosts.load import is_machine
     from topologies.presets import PRESETS

@@ -61,11 +61,11 @@ def step_row(
     CommsimError
         If the point cannot be computed.
     """
-    from commsim.scenario.given import network_of
-    from commsim.software.gpus import gpu
-    from commsim.workload.steps.ask import network_for, setting_of, traffic_on
-    from commsim.workload.steps.predicted_step import predict_step
-    from commsim.workload.steps.step_setting import hidden_kinds
+    from commsim.prediction.given import network_of
+    from commsim.training.gpus import gpu
+    from commsim.training.steps.ask import network_for, setting_of, traffic_on
+    from commsim.training.steps.predicted_step import predict_step
+    from commsim.training.steps.step_setting import hidden_kinds
 
     given = {key: value for key, value in own.items() if key not in ("model", "gpu", "ranks", "expose")}
     damaged = any(f"topology.{key}" in parameters for key in ("fail", "scale"))

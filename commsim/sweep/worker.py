@@ -84,7 +84,7 @@ def import_all() -> None:
     """Import what points need, so that all workers do so at once; it compiles nothing, but nothing is interpreted."""
     _one_thread()
     importlib.import_module("commsim.core.jit").compile_all()
-    for name in ("numba", "commsim.scenario", "commsim.sweep.compute", "commsim.engine.flow_kernel"):
+    for name in ("numba", "commsim.prediction", "commsim.sweep.compute", "commsim.engine.flow_kernel"):
         importlib.import_module(name)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 GENERATED = "_generated"
-WRITTEN_BY_HAND = ("index", "tutorial", "limits", "validation", "changes")
+WRITTEN_BY_HAND = ("index", "tutorial", "accuracy", "glossary", "limits", "changes")
 PACKAGES = ("commsim", "collectives", "topologies", "switch_model")
-MADE_OF_VERBS = ("commsim.cli",)  # the page of verbs says what users see of them
+OF_VERBS = "cli"  # the page of verbs says what users see of them
 INNER = ("_kernel", "kernels", "__main__")
 
 
@@ -24,7 +24,6 @@ def write(docs: Path) -> None:
         "verbs.md": verbs(),
         "registries.md": registries(),
         "guides.md": guides(docs),
-        "validation_matrix.md": "```{include} ../validation.md\n```\n",
         "modules.md": modules(),
     }
     pages |= {f"module_{name}.md": module_page(name, group) for name, group in rooms().items()}
@@ -40,10 +39,11 @@ def write(docs: Path) -> None:
 
 def verbs() -> str:
     """Return what every verb's ``--help`` prints."""
-    from commsim.cli import VERBS, parser_of
+    from commsim.cli import parser_of
+    from commsim.cli.verbs import listed_verbs
 
     parts = ["# Commands\n\nWhat `commsim VERB --help` prints, for all verbs.\n"]
-    for verb in VERBS:
+    for verb in listed_verbs():
         parser, _ = parser_of(verb)
         parts.append(f"## commsim {verb}\n")
         parts += [f"{heading}```text\n{one.format_help()}```\n" for heading, one in _parsers(parser, "")]
@@ -76,7 +76,7 @@ def _registries() -> Iterator[tuple[str, Any]]:
 
     found: dict[int, tuple[str, str, Any]] = {}
     for name in _modules(PACKAGES):
-        if not name.endswith("__main__") and not name.startswith("commsim.cli"):
+        if not name.endswith("__main__") and OF_VERBS not in name.split("."):
             for value in vars(importlib.import_module(name)).values():
                 if isinstance(value, Registry):
                     home = ".".join(name.split(".")[:2])
@@ -104,7 +104,7 @@ def guides(docs: Path) -> str:
     stems = (page.stem for page in sorted(docs.glob("*.md")))
     names = [stem for stem in stems if stem not in WRITTEN_BY_HAND and not stem.startswith("howto_")]
     about = "# Guides\n\nOne page on each part: what it does, what it assumes, how it was checked.\n\n"
-    return about + _toctree([*(f"../{name}" for name in names), "validation_matrix"])
+    return about + _toctree(f"../{name}" for name in names)
 
 
 def _toctree(rows: Iterable[str]) -> str:
@@ -116,7 +116,7 @@ def rooms() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in _modules(PACKAGES):
         parts = name.split(".")
-        if name.startswith(MADE_OF_VERBS) or any(part.startswith("_") or part.endswith(INNER) for part in parts):
+        if OF_VERBS in parts or any(part.startswith("_") or part.endswith(INNER) for part in parts):
             continue
         room = parts[0] if parts[0] != "commsim" or len(parts) == 1 else ".".join(parts[:2])
         if parts[0] == "commsim" and len(parts) == 2 and not hasattr(importlib.import_module(name), "__path__"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import parse_json
+from commsim.core.files.whole_files import parse_json
 
 MAX_FROM_WORKER = 4096  # bytes of a line
 MAX_FROM_SWITCH = 1 << 22

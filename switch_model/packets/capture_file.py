@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.opening import opening
+from commsim.core.files.opening import opening
 
 from . import wire_format as w
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import replacing
+from commsim.core.files.whole_files import replacing
 
 from . import wire_format as w
 from .build_frames import build_frames

@@ -12,8 +12,8 @@ import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.core.remark import SIZE_UNUSED
-from commsim.scenario.read import scenario_of
-from commsim.scenario.together.composition import read_composition
+from commsim.jobs.composition import read_composition
+from commsim.prediction.read import scenario_of
 
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 MEASURED = Path(__file__).parents[1] / "answers" / "inputs" / "osu_allreduce.txt"
@@ -124,7 +124,7 @@ def test_groups_and_jobs_keep_their_names(tmp_path):
     assert "<th>slowdown</th>" in shared._repr_html_()
     assert "left: 1 MiB" in repr(shared)
     with pytest.raises(InputError, match="groups and jobs that share a network have no timeline"):
-        from commsim.report.repeated_runs import repeated
+        from commsim.pages.repeated_runs import repeated
 
         repeated(shared, shared.results[0])
 

@@ -16,8 +16,8 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError, RoutingError
-from commsim.scenario.options import RankedOptions, ScenarioOptions
-from commsim.workload.steps.predicted_step import Step
+from commsim.prediction.options import RankedOptions, ScenarioOptions
+from commsim.training.steps.predicted_step import Step
 
 ROOT = Path(cs.__file__).parent.parent
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
@@ -26,7 +26,7 @@ FUNCTIONS = ("predict", "rank", "run_sweep", "lower_bound", "advise_for", "compa
 
 
 def test_no_subpackage_hides_a_name():
-    """Importing ``commsim.scenario`` sets ``commsim.scenario``: a function of that name would be gone."""
+    """Importing ``commsim.prediction`` sets ``commsim.prediction``: a function of that name would be gone."""
     program = (
         "import importlib, pkgutil, commsim as cs\n"
         "for one in pkgutil.iter_modules(cs.__path__, 'commsim.'):\n"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import commsim as cs
-from commsim.scenario.checks import CHECKS
-from commsim.scenario.options import ScenarioOptions
+from commsim.prediction.checks import CHECKS
+from commsim.prediction.options import ScenarioOptions
 
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 MEASURED = Path(__file__).parents[1] / "answers" / "inputs" / "osu_allreduce.txt"

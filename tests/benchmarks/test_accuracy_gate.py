@@ -11,8 +11,8 @@ from benchmarks.accuracy.gate.errors import Errors, compare, merged, read_errors
 from benchmarks.accuracy.gate.page import BEGINS, ENDS, in_readme, page
 from benchmarks.accuracy.gate.sources import SOURCES
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_tree
-from commsim.scenario import prepare
+from commsim.core.files.whole_files import read_tree
+from commsim.prediction.build import prepare
 
 
 def test_figures_are_those_of_the_sizes_of_errors() -> None:
@@ -66,13 +66,13 @@ def test_the_committed_file_is_what_the_page_shows() -> None:
 def test_a_planted_error_of_ten_percent_fails_and_no_change_passes_twice(tmp_path, monkeypatch, capsys) -> None:
     file = tmp_path / "errors.json"
     ask = ["--only", "papers", "--json", str(file)]
-    monkeypatch.setattr("commsim.report.papers.paper.paper_names", lambda: ["omnireduce"])
+    monkeypatch.setattr("commsim.papers.paper.paper_names", lambda: ["omnireduce"])
     assert command.main(ask) == 0
     written = file.read_text()
     assert "1 new" in capsys.readouterr().out
     assert command.main(ask) == command.main(ask) == 0
     assert file.read_text() == written
-    measure = "commsim.report.papers.paper.Row.error"
+    measure = "commsim.papers.paper.Row.error"
     monkeypatch.setattr(measure, property(lambda row: 1.1 * row.ours / row.theirs - 1))
     capsys.readouterr()
     assert command.main(ask) == 1

@@ -16,7 +16,7 @@ from benchmarks.nccl_tables.intervals import (
     made,
     written,
 )
-from commsim.software.nccl.intervals import read_intervals
+from commsim.nccl.intervals import read_intervals
 
 
 def rows(operator, logs, kind="roce", size="middle", table=""):

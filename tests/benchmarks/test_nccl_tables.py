@@ -16,8 +16,8 @@ from benchmarks.nccl_tables.left_out import covered, left_out, system_of
 from benchmarks.nccl_tables.machines import read_tables
 from benchmarks.nccl_tables.releases import newest_by
 from commsim.core.errors import InputError
-from commsim.software.nccl.gpu_costs import costs
-from commsim.software.nccl.prediction import predict
+from commsim.nccl.gpu_costs import costs
+from commsim.nccl.prediction import predict
 
 HEADER = (
     "id", "source", "date", "machine", "n_hosts", "gpus_per_host", "nics_per_host", "nic_Gbps", "fabric",

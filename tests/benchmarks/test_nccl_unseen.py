@@ -1,7 +1,7 @@
 """Operators left out: which tables count, and in which class."""
 
 from benchmarks.nccl_tables.unseen import EIGHT, PEAKS, by_size, classes_of, is_out
-from commsim.scenario import prepare
+from commsim.prediction.build import prepare
 
 
 def site(topology):

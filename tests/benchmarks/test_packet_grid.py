@@ -17,7 +17,7 @@ from benchmarks.accuracy.packet_grid import (
 )
 from benchmarks.accuracy.packet_vs_flow import main
 from collectives import COLLECTIVES as KNOWN
-from commsim.scenario.auto.known_error import PACKET, from_tree
+from commsim.auto.known_error import PACKET, from_tree
 
 SMALL = Block(8, (MIB,), PRODUCTS[1:], ("leaf-spine 2:1",))
 

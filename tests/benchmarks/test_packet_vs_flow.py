@@ -5,9 +5,9 @@ from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.links.fabric import ROCE
-from commsim.engine.packet.transports.spraying import over_path, usual_path
-from commsim.scenario.inputs import load_network
+from commsim.packets.links.fabric import ROCE
+from commsim.packets.transports.spraying import over_path, usual_path
+from commsim.prediction.inputs import load_network
 
 
 def planned(collective: str, spec: str, n: int) -> tuple[FlowPlan, float, float]:

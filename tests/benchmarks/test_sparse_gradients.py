@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from commsim.files.gradients_file import read_gradients
+from commsim.sparse.gradients_file import read_gradients
 from commsim.sparse.occupancy import occupancy_of
 
 pytestmark = pytest.mark.torch

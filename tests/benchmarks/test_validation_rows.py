@@ -15,9 +15,9 @@ from benchmarks.validation.page import markdown
 from benchmarks.validation.real import KEPT, read_real, real_rows, why_absent
 from benchmarks.validation.row import Row, row_from_json
 from benchmarks.validation.summary import looked_up, statistics, summary
+from commsim.auto.case import Case
+from commsim.auto.known_error import comparisons, from_tree
 from commsim.core.errors import InputError
-from commsim.scenario.auto.case import Case
-from commsim.scenario.auto.known_error import comparisons, from_tree
 
 RING = Row(
     id="ring/4", kind="real", against="testbed", model="ring", engine="flow", operation="all_reduce", reference=2.0,

@@ -6,7 +6,7 @@ import pytest
 
 import commsim as package
 from commsim.cli.doctor import PACKAGES
-from commsim.scenario import self_check
+from commsim.prediction import self_check
 
 
 def test_doctor_says_what_is_there_and_what_for(commsim):

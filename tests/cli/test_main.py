@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from commsim.cli import GROUPS, VERBS, parser_of
+from commsim.cli import parser_of
+from commsim.cli.verbs import FIRST, GROUPS, listed_verbs
 
 
 def test_help_lists_every_verb_without_importing_what_is_slow():
@@ -18,20 +19,27 @@ def test_help_lists_every_verb_without_importing_what_is_slow():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for verb in ("run", "topo", "schedule", "calibrate", "validate", "doctor"):
+    for verb in FIRST:
         assert f"  {verb} " in done.stdout
 
 
 def test_verbs_are_listed_under_the_question_that_they_answer_in_80_columns(commsim, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    lines = commsim("--help").out.splitlines()
+    assert {verb for group in GROUPS.values() for verb in group} >= set(FIRST)
+    first = commsim("--help").out.splitlines()
+    assert [verb for verb in listed_verbs() if any(line.startswith(f"  {verb} ") for line in first)] == [
+        verb for verb in listed_verbs() if verb in FIRST
+    ]
+    assert max(map(len, first)) <= 80
+    lines = commsim("help", "all").out.splitlines()
+    assert all(any(line.startswith(f"  {verb} ") for line in lines) for verb in listed_verbs())
     assert [line for line in lines if line in {f"{title}:" for title in GROUPS}] == [f"{title}:" for title in GROUPS]
     assert lines.index("predict:") < lines.index("compare with reality:") < lines.index("this machine:")
     assert max(map(len, lines)) <= 80
 
 
 def every_verb():
-    for verb in VERBS:
+    for verb in listed_verbs():
         parser, _ = parser_of(verb)
         more = [a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
         yield from [[verb, name] for names in more for name in names] or [[verb]]
@@ -85,8 +93,8 @@ def test_ranks_and_topology_have_one_name_in_all_verbs(commsim, words, flag):
         (["run", "--help"], {"numba"}),
         (
             ["run", "--topology", "fat_tree:k=4", "--collective", "ring_all_reduce"],
-            {"commsim.files.store", "commsim.core.checking.check", "collectives.dense.torus", "topologies.torus",
-             "commsim.cli.report", "rich", "scipy.optimize", "tomllib"},
+            {"commsim.core.files.store", "commsim.core.checking.check", "collectives.dense.torus", "topologies.torus",
+             "commsim.pages.cli.report", "rich", "scipy.optimize", "tomllib"},
         ),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ import commsim as package
 from collectives import COLLECTIVES
 from commsim.core.placement import STRATEGIES
 from commsim.placement.clusters.policy import POLICIES
-from commsim.workload.policies import TRAINING_POLICIES
+from commsim.training.policies import TRAINING_POLICIES
 from topologies import TOPOLOGIES
 
 DOCS = Path(package.__file__).parent.parent / "docs"
@@ -177,9 +177,9 @@ def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
 '''
 
 TRAINING = '''
-from commsim.workload.policies import training_policy
-from commsim.workload.setting import Bucket, Setting, bucketed_graph
-from commsim.workload.task_graph import Graph
+from commsim.training.policies import training_policy
+from commsim.training.setting import Bucket, Setting, bucketed_graph
+from commsim.training.task_graph import Graph
 
 
 @training_policy

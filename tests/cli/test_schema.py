@@ -1,7 +1,6 @@
 """What verbs write with ``--json`` is what the shipped JSON Schemas say."""
 
 import csv
-import importlib
 import io
 import json
 from pathlib import Path
@@ -10,8 +9,8 @@ import jsonschema
 import pytest
 
 from benchmarks.house import schemas
-from commsim.cli import MODULES, VERBS
 from commsim.cli import schema as verb
+from commsim.cli.verbs import commands_of, listed_verbs
 
 EXAMPLES = schemas.description()["examples"]
 # These measure: they need mpirun, a testbed, a live switch or torch, or compile for minutes.
@@ -64,8 +63,8 @@ def test_a_schema_refuses_an_answer_without_its_keys_or_of_another_type():
 def test_every_verb_with_json_has_a_schema():
     with_json = {
         name
-        for one in VERBS
-        for name, command in importlib.import_module(f"commsim.cli.{MODULES.get(one, one)}").COMMANDS.items()
+        for one in listed_verbs()
+        for name, command in commands_of(one).items()
         if "json" in command.config.__dataclass_fields__
     }
     assert with_json - MEASURING == set(verb.schemas()) == set(EXAMPLES)

@@ -48,7 +48,7 @@ def test_list_names_every_topology(commsim):
 
 @pytest.mark.parametrize("suffix", ["toml", "json", "npz"])
 def test_a_saved_network_is_the_same_network(commsim, tmp_path, suffix):
-    from commsim.scenario.inputs import load_network
+    from commsim.prediction.inputs import load_network
 
     path = tmp_path / f"net.{suffix}"
     assert commsim("topo", "save", "fat_tree:k=4", "-o", path).code == 0

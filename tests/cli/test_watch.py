@@ -6,7 +6,7 @@ import time
 import pytest
 
 from commsim.cli import watch
-from commsim.limits import EXPECTED, expect
+from commsim.core.limits import EXPECTED, expect
 
 # No handler of a signal runs while the last line does, as in a kernel; a thread sends the signal meanwhile.
 BUSY = """
@@ -104,7 +104,7 @@ def test_a_command_forgets_what_one_before_it_in_the_process_declared():
 
 def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
     from commsim import rank
-    from commsim.scenario import contenders
+    from commsim.ranking import contenders
 
     parts = []
     prepare = contenders.prepare
@@ -121,7 +121,7 @@ def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
 def test_each_algorithm_of_a_ranking_has_its_own_estimate(monkeypatch):
     """`bound` on a torus of 9,000 hosts said for minutes that it was at the second of 18, and not how long it takes."""
     from commsim import rank
-    from commsim.scenario import contenders
+    from commsim.ranking import contenders
 
     seen, prepare = [], contenders.prepare
 
@@ -143,7 +143,7 @@ def test_each_algorithm_of_a_ranking_has_its_own_estimate(monkeypatch):
 def test_verbs_with_an_operation_show_each_algorithm_on_a_terminal(monkeypatch, words):
     """`bound` drew a bar that was full after a moment, and said nothing for the minute of predictions that followed."""
     from commsim.cli import main
-    from commsim.scenario import contenders
+    from commsim.ranking import contenders
 
     seen, prepare = [], contenders.prepare
     EXPECTED.clear()

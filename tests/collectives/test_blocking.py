@@ -3,10 +3,10 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim import predict
+from commsim.auto.exact import closed_form_differs
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.scenario import prepare
-from commsim.scenario.auto.exact import closed_form_differs
+from commsim.prediction.build import prepare
 
 FAT_TREE = "fat_tree:k=4,bandwidth=100Gbps,latency=1us"
 

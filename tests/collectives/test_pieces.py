@@ -8,12 +8,13 @@ from collectives.dense.broadcast import chain_cost, chain_pieces
 from collectives.dense.double_tree import double_tree_bounds, double_tree_pieces
 from collectives.pieces import OVERHEAD_BYTES, USUAL, count_pieces, sized_parameters
 from commsim.core.cost import LogGP
+from commsim.jobs.groups import prepare_groups
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import load_schedule
+from commsim.prediction.inputs import load_network
+from commsim.prediction.plans.cut_by_size import MAX_KEPT
+from commsim.prediction.read import with_costs
 from commsim.real.comparison.under_mpirun import build_schedules
-from commsim.scenario import prepare, with_costs
-from commsim.scenario.collective_names import load_schedule
-from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.cut_by_size import MAX_KEPT
-from commsim.scenario.plans.groups import prepare_groups
 
 CUT = ("chain_broadcast", "chain_reduce", "double_tree_all_reduce")
 NETWORK = with_costs(load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us"), overhead=2e-6)

@@ -17,9 +17,9 @@ from commsim.core.faults.failures import (
 from commsim.core.faults.scaling import scale_links
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import fabric_cables, link_names, partners
+from commsim.prediction.inputs import load_network
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -5,8 +5,8 @@ from commsim.core.errors import InputError
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.network import GPU, NIC
 from commsim.core.placement import place
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 
 def rates(network, n):

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from commsim.interrupts import signals_held
+from commsim.core.interrupts import signals_held
 
 
 @pytest.fixture(autouse=True)

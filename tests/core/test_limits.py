@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from commsim import limits
+from commsim.core import limits
 from commsim.core.errors import InputError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
-from commsim.core import dependencies
+from commsim.core.data_order import dependencies
 from commsim.core.program import Program
 
 N = 8

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.core.files.store import SUFFIXES, read_network, save
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.parts import Parts
 from commsim.core.network import CPU, GPU, MEMORY, NIC, SWITCH, Network
-from commsim.files.store import SUFFIXES, read_network, save
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes
 from topologies.fat_tree import fat_tree

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.core.files.npz import write_arrays
+from commsim.core.files.store import SUFFIXES, read_network, save
 from commsim.core.network import CPU, GPU, HOST, MEMORY, NIC, SWITCH, Network, both_ways, kinds, node_names
-from commsim.files.npz import write_arrays
-from commsim.files.store import SUFFIXES, read_network, save
 from topologies.bcube import bcube
 from topologies.dragonfly import dragonfly
 from topologies.star import star

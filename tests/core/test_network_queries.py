@@ -18,8 +18,8 @@ from commsim.core.network_queries import (
     partners,
     tiers,
 )
+from commsim.prediction.inputs import load_network
 from commsim.routing.network_metrics import measure
-from commsim.scenario.inputs import load_network
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring

@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.core.locality import rank_grid, rank_groups, rank_levels
 from commsim.core.network import CPU, GPU, HOST, SWITCH, Network, both_ways
 from commsim.core.placement import RANK_ORDERS, Placement, helper_nodes, helper_order, place
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 from topologies.star import star

@@ -11,7 +11,8 @@ from commsim.core.program import Program
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.scenario import prepare, with_costs
+from commsim.prediction.build import prepare
+from commsim.prediction.read import with_costs
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

@@ -9,7 +9,7 @@ from commsim.core.schedule import REDUCE
 from commsim.engine.alpha_beta import connection_costs
 from commsim.engine.closed_form import closed_form, slowest_link
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.scenario import with_costs
+from commsim.prediction.read import with_costs
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

@@ -10,10 +10,10 @@ from commsim.core.faults.failures import fail_links
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
 from commsim.routing.flaps import Flap, Flaps, read_flaps
-from commsim.scenario import prepare
-from commsim.scenario.inputs import load_network
-from commsim.scenario.read import with_costs
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps,latency=1us"
 SIZE = 12.5e6  # 10 ms at 10 Gb/s

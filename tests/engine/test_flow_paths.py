@@ -9,7 +9,7 @@ from collectives.dense.all_to_all import direct_all_to_all
 from collectives.dense.double_tree import double_tree_all_reduce
 from collectives.dense.halving_doubling import halving_doubling_all_reduce
 from collectives.dense.ring import ring_all_reduce
-from commsim import limits
+from commsim.core import limits
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine import flow_paths

@@ -7,9 +7,9 @@ from collectives.dense.ring import ring_all_reduce
 from commsim import predict
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.scenario import prepare
-from commsim.scenario.inputs import load_network
-from commsim.synthesis import lower_bound
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
+from commsim.ranking.synthesis import lower_bound
 
 
 @pytest.mark.parametrize(("name", "nvlink"), [("dgx-a100", 240e9), ("dgx-h100", 370.8e9), ("gb200-nvl72", 721.8e9)])

@@ -5,8 +5,8 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.core.curves import Curve, Curves
-from commsim.core.dependencies import dependencies
-from commsim.core.dependencies_kernel import READ_AFTER_WRITE
+from commsim.core.data_order.dependencies import dependencies
+from commsim.core.data_order.dependencies_kernel import READ_AFTER_WRITE
 from commsim.core.errors import InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.placement import place
@@ -14,7 +14,8 @@ from commsim.core.program import Program
 from commsim.core.schedule import REDUCE
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.message_costs import LOCAL, REDUCES, RELAYED, TWO_WAY, measured_costs
-from commsim.scenario import prepare, with_costs
+from commsim.prediction.build import prepare
+from commsim.prediction.read import with_costs
 
 OVERHEAD, LATENCY, RATE = 2e-6, 3e-6, 1e9
 SIZES = 2.0 ** np.arange(4, 27)

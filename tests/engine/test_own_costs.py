@@ -9,7 +9,7 @@ from collectives import COLLECTIVES
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 PLAIN = load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us")
 STAR = dataclasses.replace(PLAIN, overhead=np.full(PLAIN.n_nodes, 2e-6))

@@ -15,8 +15,8 @@ from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import METHODS
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.transports.spraying import over_path
-from commsim.scenario import prepare
+from commsim.packets.transports.spraying import over_path
+from commsim.prediction.build import prepare
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.files.network_file import read_network
+from commsim.core.files.network_file import read_network
 from commsim.formats.astra.network import read_astra_network, read_dimensions, write_astra_network
 from commsim.formats.astra.phases import schedule_of_ways
 from commsim.formats.astra.products import Dimension, network_of
 from commsim.formats.astra.recognise import dimensions_of
 from commsim.formats.astra.schedule_choice import schedule_of_system, system_of
 from commsim.formats.astra.system_layer import System, read_system, write_system
-from commsim.scenario import prepare, with_costs
-from commsim.scenario.collective_names import load_schedule
-from commsim.scenario.inputs import load_network
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import load_schedule
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
 
 EXAMPLE = """topology: [ Switch, Switch ]
 npus_count: [ 8, 16 ]

@@ -36,9 +36,10 @@ from commsim.formats.chakra.trace_file import Trace, read_trace, write_trace
 from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
-from commsim.scenario import prepare, with_costs
-from commsim.scenario.inputs import load_network
-from commsim.workload.task_graph import Graph, Task, simulate_graph
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
+from commsim.training.task_graph import Graph, Task, simulate_graph
 
 text = st.text(st.characters(codec="utf-8"), max_size=8)
 u64 = st.integers(0, 2**64 - 1)
@@ -295,7 +296,7 @@ def test_damaged_numbers_and_lengths_are_refused(tmp_path: Path, data: bytes) ->
 
 
 def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path) -> None:
-    from commsim.files.whole_files import read_bytes
+    from commsim.core.files.whole_files import read_bytes
 
     path = tmp_path / "x.0.et"
     path.write_bytes(gzip.compress(bytes(2**24), 9) * 40)

@@ -19,10 +19,11 @@ from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_bi
 from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, graph_of
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
-from commsim.scenario import prepare, with_costs
-from commsim.scenario.collective_names import load_schedule
-from commsim.scenario.inputs import load_network
-from commsim.workload.task_graph import simulate_graph
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import load_schedule
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
+from commsim.training.task_graph import simulate_graph
 
 EXAMPLE = """num_ranks 2
 // two ranks

@@ -19,9 +19,10 @@ from commsim.formats.convert import convert
 from commsim.formats.msccl.from_schedule import algorithm_of
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl, write_msccl
-from commsim.scenario import prepare, with_costs
-from commsim.scenario.collective_names import load_schedule
-from commsim.scenario.inputs import load_network
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import load_schedule
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
 
 COLLECTIVES = (
     "ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduce:n_chunks=2", "ring_all_gather",

@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.core.files.network_file import node_link_of, read_network
+from commsim.core.files.whole_files import write_json
 from commsim.core.network import KINDS, Network
 from commsim.core.placement import place
-from commsim.files.network_file import node_link_of, read_network
-from commsim.files.whole_files import write_json
 from commsim.formats import ns3
 from commsim.formats.graphml import read_graphml, write_graphml
 from commsim.formats.htsim import write_htsim
 from commsim.formats.htsim_flows import write_flows
 from commsim.formats.ns3 import read_ns3, write_ns3
 from commsim.formats.simai import read_simai, write_simai
+from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.site import site_of
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import load_schedule
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
-from commsim.scenario import prepare
-from commsim.scenario.collective_names import load_schedule
-from commsim.scenario.inputs import load_network
-from commsim.software.nccl.of_network import Given, setting_of
-from commsim.software.nccl.site import site_of
 
 
 @st.composite

@@ -21,9 +21,11 @@ from commsim.formats.programs.operations import CALC, RECV, SEND, Op, Programs, 
 from commsim.formats.programs.programs_to_schedule import Messages, schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.formats.programs.stages import stages_of
-from commsim.scenario import Plan, prepare, with_costs
-from commsim.scenario.collective_names import load_schedule
-from commsim.scenario.inputs import load_network
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import load_schedule
+from commsim.prediction.inputs import load_network
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.read import with_costs
 
 UNIT = 4096.0
 GAMMA = 5e-10  # of 4096 bytes a whole number of ns, so that files hold it exactly

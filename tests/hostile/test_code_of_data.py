@@ -18,7 +18,7 @@ import commsim
 from collectives import COLLECTIVES
 from commsim.cli import main
 from commsim.core.errors import InputError
-from commsim.core.own_files import own_entry
+from commsim.core.files.own_files import own_entry
 from commsim.core.spec import OwnFile, derived
 from commsim.sweep.config import read_config
 from topologies import TOPOLOGIES
@@ -312,13 +312,13 @@ def test_code_is_executed_and_allowed_in_few_places():
     execute = {"exec", "eval", "runpy.run_path", "runpy.run_module", "importlib.util.spec_from_file_location"}
     found = {path for package in packages for path in calls_in(package, execute)}
     assert found == {
-        "commsim/core/own_files.py",  # FILE.py of a flag
-        "commsim/profile_mpi.py", "commsim/real/emulation/programs.py", "commsim/real/emulation/alike/script.py",
+        "commsim/core/files/own_files.py",  # FILE.py of a flag
+        "commsim/profile_mpi.py", "commsim/emulation/programs.py", "commsim/emulation/alike/script.py",
     }  # fmt: skip
     made = {path for package in packages for path in calls_in(package, {"OwnFile"})}
     assert made == {
-        "commsim/core/spec.py", "commsim/core/own_files.py",  # of what is one, or with a list of files
-        "commsim/cli/flags/__init__.py", "commsim/scenario/given.py",  # what flags say, and paths of callers
+        "commsim/core/spec.py", "commsim/core/files/own_files.py",  # of what is one, or with a list of files
+        "commsim/cli/flags/__init__.py", "commsim/prediction/given.py",  # what flags say, and paths of callers
     }  # fmt: skip
     with pytest.raises(InputError, match="does not execute"), contextlib.redirect_stdout(io.StringIO()):
         own_entry(commsim.COLLECTIVES, f"{Path(__file__).with_name('own.py')}:x")

@@ -15,9 +15,9 @@ from commsim.core.compiling import notices
 from commsim.core.compiling.pipelines import pipelines
 from commsim.core.errors import InputError
 from commsim.core.jit import KERNEL, Kernel
-from commsim.files.sweep_store import STORE
 from commsim.placement.service import job_store
 from commsim.placement.service.job_store import JobStore
+from commsim.sweep.sweep_store import STORE
 from commsim.sweep.table import read_table
 
 SWEEP = """

@@ -14,14 +14,14 @@ from pydantic import ValidationError
 
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import CommsimError, InputError
-from commsim.files.network_file import read_network, write_network
-from commsim.files.schedule_file import read_schedule, write_schedule
-from commsim.formats.profiles import read_calls
+from commsim.core.files.network_file import read_network, write_network
+from commsim.core.files.schedule_file import read_schedule, write_schedule
 from commsim.placement.service.application import said_of
 from commsim.placement.service.extender import names_of
 from commsim.placement.service.models import ExtenderArgs
 from commsim.placement.service.models import Jobs as SentJobs
 from commsim.placement.service.state import job_of_pod, read_known_jobs, strict_json
+from commsim.profiles.profiles import read_calls
 from switch_model.live.control_messages import MAX_FROM_WORKER, LineReader, read_line, write_line
 from switch_model.live.jobs import Jobs
 from topologies.star import star

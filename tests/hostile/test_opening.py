@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from commsim.cli import VERBS, main, parser_of
+from commsim.cli import main, parser_of
+from commsim.cli.verbs import listed_verbs
 
 ROOT = Path(__file__).parents[2]
 # These open files of the system, of the package or of a run of their own, whose names no user gives.
@@ -20,26 +21,26 @@ OWN_FILES = {
     "commsim/cli/__init__.py",
     "commsim/cli/schema.py",
     "commsim/core/compiling/kernel_cache.py",
-    "commsim/opening.py",
+    "commsim/core/files/opening.py",
     "commsim/core/registry.py",
-    "commsim/formats/traced/kernel_names.py",
-    "commsim/limits.py",
-    "commsim/software/experts/kernels.py",
-    "commsim/software/nccl/gpu_costs.py",
-    "commsim/software/nccl/intervals.py",
-    "commsim/software/nccl/rccl_choice.py",
-    "commsim/software/nccl/rccl_costs.py",
-    "commsim/report/page/write.py",
-    "commsim/report/papers/paper.py",
-    "commsim/scenario/auto/known_error.py",
-    "commsim/software/gpus.py",
-    "commsim/software/presets.py",
+    "commsim/profiles/kernel_names.py",
+    "commsim/core/limits.py",
+    "commsim/experts/kernels.py",
+    "commsim/nccl/gpu_costs.py",
+    "commsim/nccl/intervals.py",
+    "commsim/nccl/rccl_choice.py",
+    "commsim/nccl/rccl_costs.py",
+    "commsim/pages/page/write.py",
+    "commsim/papers/paper.py",
+    "commsim/auto/known_error.py",
+    "commsim/training/gpus.py",
+    "commsim/prediction/software.py",
     "commsim/real/testbed/build.py",
     "commsim/real/testbed/launch.py",
     "commsim/real/testbed/measure.py",
-    "commsim/workload/published_models.py",
-    "commsim/workload/steps/calibration.py",
-    "commsim/workload/steps/transformer.py",
+    "commsim/training/published_models.py",
+    "commsim/training/steps/calibration.py",
+    "commsim/training/steps/transformer.py",
     "commsim/real/testbed/cells.py",
     "commsim/real/testbed/switch.py",
     "switch_model/bpf/attachment.py",
@@ -49,9 +50,9 @@ OWN_FILES = {
 }
 # Libraries that open a name by themselves are given only names that were looked at before.
 LOOKED_AT = {
-    "commsim/cli/switch/all_reduce.py",
-    "commsim/files/gradients_file.py",
-    "commsim/files/npz.py",
+    "commsim/live/cli/all_reduce.py",
+    "commsim/sparse/gradients_file.py",
+    "commsim/core/files/npz.py",
     "commsim/formats/json_rows.py",
 }
 OPENERS = {
@@ -91,7 +92,7 @@ def test_files_are_opened_in_one_place():
             calls = {call for call in opened_in(path) if not call.startswith(("self._plane.", "self.", "gzip."))}
             if calls and name not in allowed:
                 stray[name] = sorted(calls)
-    assert not stray, "use commsim.opening or commsim.files"
+    assert not stray, "use commsim.core.files.opening or commsim.core.files"
     for name in LOOKED_AT:
         assert "check_regular(" in (ROOT / name).read_text(), name
 
@@ -279,7 +280,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", listed_verbs())
 def test_every_flag_that_takes_a_file_is_tried(verb):
     tried = {(" ".join(line.split()[:2]), word) for line in LINES for word in line.split() if word.startswith("--")}
     tried |= {(verb, word) for line in LINES for word in line.split() if line.split()[0] == verb}

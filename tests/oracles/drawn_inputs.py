@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
-from commsim.workload.backward_trace import BackwardTrace
+from commsim.training.backward_trace import BackwardTrace
 
 seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
 links = st.builds(

@@ -5,7 +5,7 @@ import random
 from typing import NamedTuple
 
 import commsim as cs
-import commsim.scenario.solve  # switch systems are collectives from here on
+import commsim.prediction.solve  # switch systems are collectives from here on
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import Network

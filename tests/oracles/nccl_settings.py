@@ -1,7 +1,7 @@
 """Communicators on regular machines, and NCCL's table for them by name."""
 
-from commsim.software.nccl.choice import cells
-from commsim.software.nccl.search import Channels, Setting
+from commsim.nccl.choice import cells
+from commsim.nccl.search import Channels, Setting
 
 
 def setting(n_ranks=128, n_nodes=16, gpu="hopper", cpu="intel", n=8, intra=40e9, nvls=None, **more):

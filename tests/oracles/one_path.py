@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.engine.flow_plan import FlowPlan
-from commsim.engine.packet import messages
-from commsim.engine.packet.finished_run import PacketRun
-from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Fabric, usual_queues
-from commsim.engine.packet.transports.spraying import Spraying, over_path
+from commsim.packets import messages
+from commsim.packets.finished_run import PacketRun
+from commsim.packets.links.fabric import ACK_BYTES, ROCE, Fabric, usual_queues
+from commsim.packets.transports.spraying import Spraying, over_path
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.checking.check import chunks_of, hops
-from commsim.core.dependencies import Dependencies, connections, dependencies
+from commsim.core.data_order.dependencies import Dependencies, connections, dependencies
 from commsim.core.errors import ScheduleError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
@@ -54,7 +54,7 @@ def _waits(
     schedule: Schedule, transfers: Transfers, order: Dependencies, chunks: list[tuple[list[int], list[int]]]
 ) -> Rows:
     """For each event ``3 * transfer + START, SENT or COMPLETE`` the events that come before it."""
-    from commsim.core.dependencies_kernel import WRITE_AFTER_READ
+    from commsim.core.data_order.dependencies_kernel import WRITE_AFTER_READ
 
     before: Rows = [[] for _ in range(3 * len(transfers))]
     last_on_wire: dict[int, int] = {}

@@ -9,8 +9,8 @@ from commsim.placement.affected import affected, after_faults
 from commsim.placement.cluster import Cluster, on_network
 from commsim.placement.link_classes import Settings
 from commsim.placement.place import place_jobs
-from commsim.scenario.faults import with_faults
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.prediction.faults import with_faults
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(2, 2, 4, bandwidth=50 * GBPS)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from commsim.placement.affinity import SharedLink, components, inconsistency, traverse
 from commsim.placement.circles import QUANTUM, unify
 from commsim.placement.score import score_at
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 
 PERIODS_MS = (20, 30, 40, 60, 90)
 

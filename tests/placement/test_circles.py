@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.circles import MAX_ANGLES, mean_rates, unify
-from commsim.workload.sharing.periodic import PeriodicJob, Phase, demand
+from commsim.training.sharing.periodic import PeriodicJob, Phase, demand
 
 
 def job(period_ms: float, *phases: tuple[float, float, float], name: str = "job") -> PeriodicJob:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.files.store import save
+from commsim.core.files.store import save
 from commsim.placement.cluster import Cluster, read_cluster
 from topologies.leaf_spine import leaf_spine
 

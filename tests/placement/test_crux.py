@@ -22,8 +22,8 @@ from commsim.placement.crux import (
     utilisation,
 )
 from commsim.placement.crux_plan import choose_paths, plan_crux
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 J1 = CruxJob("J1", 10, 10, Fraction(2), Fraction(2))

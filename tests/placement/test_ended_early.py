@@ -7,7 +7,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import Settings
 from commsim.placement.place import place_jobs, rank_placements
 from commsim.placement.strategies import TRIES
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(2, 1, 6, bandwidth=50 * GBPS)

@@ -9,7 +9,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_classes import Settings
 from commsim.placement.place import place_jobs, rank_placements
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 ONE_SPINE = leaf_spine(4, 1, 2, bandwidth=50 * GBPS)

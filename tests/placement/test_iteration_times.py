@@ -10,8 +10,8 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import rank_placements
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 ONE_SPINE = leaf_spine(2, 1, 4, bandwidth=50 * GBPS)

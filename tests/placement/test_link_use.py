@@ -13,9 +13,9 @@ from commsim.core.placement import Placement
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_use, link_uses, ring_edges
-from commsim.scenario import prepare
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.prediction.build import prepare
+from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(2, 2, 2)

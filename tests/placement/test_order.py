@@ -6,7 +6,7 @@ from racks_of import racks
 
 from commsim.core.errors import InputError
 from commsim.placement.order import order_ranks
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 RACKS = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=2"
 # Ten pods on three racks of four slots, in an order that crosses racks seven times around the ring.

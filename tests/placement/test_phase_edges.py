@@ -9,7 +9,7 @@ from commsim.placement import phase_edges
 from commsim.placement.circles import unify
 from commsim.placement.phase_edges import anywhere, cut, meet
 from commsim.placement.score import score_at, score_link, search
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 
 LINK = 50 * GBPS
 FINE = 20e-6  # seconds; edges of the jobs below are on this grid, so that its best turn is the best of all

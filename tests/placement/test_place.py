@@ -8,8 +8,8 @@ import pytest
 from remark_codes import codes
 
 from commsim.core.errors import InputError
+from commsim.core.limits import EXPECTED
 from commsim.core.remark import Remark
-from commsim.limits import EXPECTED
 from commsim.placement import evaluation
 from commsim.placement.candidate import Candidate, simulated
 from commsim.placement.cluster import Cluster
@@ -18,7 +18,7 @@ from commsim.placement.link_classes import Settings
 from commsim.placement.place import Ranking, place_jobs, rank_placements
 from commsim.placement.ranking_remarks import agreement, disagreements, rank_correlation
 from commsim.placement.score import score_link
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(4, 1, 2, bandwidth=50 * GBPS)

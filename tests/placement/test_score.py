@@ -12,7 +12,7 @@ from least_excess import least_excess
 from commsim.core.errors import InputError
 from commsim.placement.circles import unify
 from commsim.placement.score import different_rotations, score_at, score_link, search, search_together
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 
 LINK = 50 * GBPS
 

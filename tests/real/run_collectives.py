@@ -11,11 +11,11 @@ import numpy as np
 
 from collectives import COLLECTIVES
 from commsim.core.operations import OPERATIONS
+from commsim.ranking.synthesis.synthesize import synthesize
 from commsim.real import connect
 from commsim.real.execute import for_processes
 from commsim.real.measure import measure_native, measure_schedule, usable_elements
 from commsim.real.torch_backend import NCCLTransport
-from commsim.synthesis.synthesize import synthesize
 from tests.oracles.numeric_run import run_reference
 from tests.oracles.one_run import run_once
 from topologies.star import star

@@ -10,12 +10,12 @@ from one_run import run_once
 from thread_transport import ThreadTransport, World
 
 from commsim.core.errors import BackendError, InputError
+from commsim.prediction.build import prepare
 from commsim.real import calibrate as calibration
 from commsim.real.busy import QUIET, quiet_ones
 from commsim.real.calibrate import Calibration, rising
 from commsim.real.kept_passes import KeptPasses
 from commsim.real.steps import Step, exchange, schedule_of, start_sets, time_step, train, usual_steps
-from commsim.scenario import prepare
 
 # A machine that is a formula: what each step takes, in seconds, by what it does.
 START, PER_BYTE = 5e-6, 1e-10

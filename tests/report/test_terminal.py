@@ -135,7 +135,7 @@ def test_facts_are_one_line_each_in_a_pipe(monkeypatch, capsys):
 
 def test_ratios_with_faults_are_one_table_of_80_columns(shown):
     from commsim import over_bound
-    from commsim.report.tables_of_questions import table_of_ratios
+    from commsim.ranking.tables_of_questions import table_of_ratios
 
     network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
     table = table_of_ratios(over_bound("all_reduce", network, "32MiB", fail=["links:1"]))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.prediction.inputs import load_network
 from commsim.routing.aggregation_tree import AggregationTree, aggregation_tree
-from commsim.scenario.inputs import load_network
 
 NETWORKS = (
     "star:n_hosts=8,bandwidth=100Gbps,latency=1us",

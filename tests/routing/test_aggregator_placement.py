@@ -5,8 +5,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH
+from commsim.prediction.inputs import load_network
 from commsim.routing.aggregator_placement import able_switches, place_aggregators
-from commsim.scenario.inputs import load_network
 
 LEAF_SPINE = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4"
 

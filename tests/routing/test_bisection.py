@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from commsim.core.network import HOST, SWITCH, Network, both_ways
+from commsim.prediction.inputs import load_network
 from commsim.routing import bisection
 from commsim.routing.bisection import bisection_bandwidth
-from commsim.scenario.inputs import load_network
 
 RATE = 12.5e9
 

@@ -1,6 +1,6 @@
 from commsim.core.faults.failures import fail_links
+from commsim.prediction.inputs import load_network
 from commsim.routing.cable_counts import CableCount, count_cables, kind_of
-from commsim.scenario.inputs import load_network
 from topologies.dragonfly import dragonfly
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine

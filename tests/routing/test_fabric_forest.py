@@ -3,10 +3,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from commsim.prediction.inputs import load_network
 from commsim.routing import walk
 from commsim.routing.fabric_forest import fabric_forest
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 FORESTS = [
     "star:n_hosts=9",

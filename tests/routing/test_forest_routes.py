@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from commsim.prediction.inputs import load_network
 from commsim.routing import walk
 from commsim.routing.forest_routes import walk_known
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 MACHINES = (
     "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2",

@@ -3,11 +3,11 @@ import pytest
 
 from commsim.core.network import GPU, HOST
 from commsim.engine.ways.kept import PROOFS
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
 from commsim.routing import pinned
 from commsim.routing.joined_routes import find_joined_routes
 from commsim.routing.routing import find_routes
-from commsim.scenario.build import prepare
-from commsim.scenario.inputs import load_network
 
 FABRICS = [
     "dgx-h100@leaf_spine:machines=8,n_leaves=4,n_spines=4,uplinks_per_spine=2",

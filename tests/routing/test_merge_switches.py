@@ -3,9 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from commsim.prediction.inputs import load_network
 from commsim.routing.merge_switches import merge_switches
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 
 def test_a_fat_tree_folds_to_its_pods_and_one_core():

@@ -15,7 +15,7 @@ from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import simulate_packets
+from commsim.packets.messages import simulate_packets
 from commsim.routing.message_engines import crowded_engines, engine_nodes
 from commsim.routing.routing import find_routes
 from topologies.fully_connected import fully_connected

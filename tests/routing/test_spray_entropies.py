@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes, read_routing
-from commsim.scenario import prepare
-from commsim.scenario.inputs import load_network
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
 
@@ -104,9 +104,9 @@ def test_what_is_trimmed_loads_the_senders_link_and_cut_links_to_the_full():
 @pytest.mark.parametrize(("hosts", "paths", "size", "low", "high"), [(128, 32, 4_000_000, 0.9, 1.1)])
 def test_trimmed_flows_take_what_packets_with_credit_take(hosts, paths, size, low, high):
     from benchmarks.accuracy.fabrics import fabric, queue_of
-    from commsim.engine.packet.transports.spraying import Spraying
-    from commsim.engine.traffic.host_messages import run_messages
-    from commsim.engine.traffic.patterns import permutation
+    from commsim.packets.transports.spraying import Spraying
+    from commsim.traffic.host_messages import run_messages
+    from commsim.traffic.patterns import permutation
 
     network, messages = fabric(hosts, 50e9, 1, 0), permutation(hosts, size, seed=2)
     queue = queue_of(50e9)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from commsim.core.errors import RoutingError
 from commsim.core.faults.failures import fail_links
 from commsim.core.network import HOST
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 from topologies.dragonfly import dragonfly
 from topologies.fully_connected import fully_connected
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from benchmarks.sparse_measures import expected_union_density, overlap, skewness
 from commsim.core.errors import InputError
-from commsim.limits import EXPECTED
+from commsim.core.limits import EXPECTED
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.limits import EXPECTED
+from commsim.core.limits import EXPECTED
 from commsim.sparse import long_occupancy, segments
 from commsim.sparse.generate import PATTERNS, drawn_occupancy, zipf_keys
 from commsim.sparse.long_occupancy import LongOccupancy, held, regrouped

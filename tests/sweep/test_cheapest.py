@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from commsim import predict
-from commsim.cli.sweep.cheapest import _about_spare, _parts_of_offers
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer
 from commsim.report.render import show
-from commsim.sweep import run_sweep
 from commsim.sweep.cheapest import Offer, rank_offers, read_bills
+from commsim.sweep.cli.cheapest import _about_spare, _parts_of_offers
 from commsim.sweep.config import read_config
 from commsim.sweep.points import points
 from commsim.sweep.price import Goal, Line, Prices, read_goal, read_prices, total
+from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
 
 RATES, SIZES = ("100Gbps", "200Gbps", "400Gbps"), ("1KiB", "1MiB")

@@ -24,9 +24,9 @@ from threading import Timer
 import pytest
 
 from commsim.core.errors import BackendError, InputError
-from commsim.sweep import run_sweep
 from commsim.sweep.drive import STRIKES, Drive
 from commsim.sweep.executors import Pool, open_pool
+from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
 from commsim.sweep.worker import Chunk
 

@@ -10,9 +10,9 @@ import types
 import pytest
 from under_mpiexec import under_mpiexec
 
-from commsim.files.whole_files import write_tree
-from commsim.sweep import run_sweep
+from commsim.core.files.whole_files import write_tree
 from commsim.sweep.executors import Pool, Serial, open_pool, processors
+from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
 
 pq = pytest.importorskip("pyarrow.parquet")

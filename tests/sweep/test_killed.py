@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.attacks.kill_sweep import kill_in_turn, n_rows
-from commsim.files.whole_files import write_tree
+from commsim.core.files.whole_files import write_tree
 from commsim.sweep.table import read_table
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

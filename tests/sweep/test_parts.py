@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.sweep import run_sweep
 from commsim.sweep.parts import Part, merge, read_part
+from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
 
 TASK = {"SLURM_ARRAY_TASK_ID": "14", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_STEP": "2",

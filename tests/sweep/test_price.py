@@ -3,7 +3,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 from commsim.sweep.price import read_prices, total
 
 COST = {"nic": 3, "port": {"100Gbps": 5.0, "400Gbps": 7}, "cable": 2, "switch": {"4": 100, "8": 150}}

@@ -1,6 +1,6 @@
-from commsim.limits import duration
-from commsim.sweep import Progress
+from commsim.core.limits import duration
 from commsim.sweep.progress import Lines, line
+from commsim.sweep.run import Progress
 
 
 def test_a_line_says_what_is_known():

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from commsim.core.errors import BackendError, InputError
-from commsim.sweep import run_sweep
 from commsim.sweep.executors import open_pool
 from commsim.sweep.ray_cluster import RayExecutor
+from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
 
 pytest.importorskip("pyarrow")

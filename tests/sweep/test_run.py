@@ -5,9 +5,9 @@ import pytest
 
 from commsim import predict
 from commsim.core.errors import InputError
-from commsim.files.sweep_store import read_description
-from commsim.sweep import run_sweep
 from commsim.sweep.compute import Bench
+from commsim.sweep.run import run_sweep
+from commsim.sweep.sweep_store import read_description
 from commsim.sweep.table import read_table
 from commsim.sweep.worker import one_line
 
@@ -148,8 +148,8 @@ def test_training_iterations_are_points_too(tmp_path):
 
 
 def test_the_engine_may_be_chosen_for_every_point(small, tmp_path):
-    from commsim.scenario import prepare
-    from commsim.scenario.auto import choose
+    from commsim.auto import choose
+    from commsim.prediction.build import prepare
 
     small["engine"] = {"name": "auto", "tolerance": 0.5, "overhead": "0us"}
     run_sweep(small, tmp_path / "r", "serial")

@@ -6,9 +6,9 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark, read_remarks
-from commsim.files.sweep_store import Store
-from commsim.sweep import run_sweep
 from commsim.sweep.remarks import remarks_of
+from commsim.sweep.run import run_sweep
+from commsim.sweep.sweep_store import Store
 from commsim.sweep.table import query, read_table, write_table
 
 pq = pytest.importorskip("pyarrow.parquet")

@@ -8,8 +8,8 @@ import commsim as cs
 from commsim.cli import main
 from commsim.formats.context import Context
 from commsim.formats.convert import convert
-from commsim.scenario.read import scenario_of
-from commsim.scenario.solve import solve
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import solve
 
 COLLECTIVES = (
     "ring_all_reduce", "direct_all_to_all", "binomial_broadcast", "ring_all_gather", "halving_doubling_all_reduce",

@@ -10,7 +10,7 @@ import commsim as cs
 from commsim.cli import main
 from commsim.formats.context import Context
 from commsim.formats.convert import convert
-from commsim.scenario.collective_names import load_schedule
+from commsim.prediction.collective_names import load_schedule
 
 N = 3
 NETWORK_FILES = ("network.toml", "network.json", "network.npz", "network.graphml")

@@ -7,7 +7,7 @@ from drawn_questions import ENGINES, Question, drawn_questions
 
 import commsim as cs
 from collectives import COLLECTIVES
-from commsim.software.nccl import gpu_costs
+from commsim.nccl import gpu_costs
 from switch_model.system import MAX_TIMES
 from switch_model.systems import SystemSpec
 

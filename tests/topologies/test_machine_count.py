@@ -4,7 +4,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.network import NIC
 from commsim.core.spec import OwnFile
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 from topologies import TOPOLOGIES
 
 # What each topology needs beside its size.

@@ -6,8 +6,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import NIC
 from commsim.core.placement import place
 from commsim.core.units import parse_bandwidth
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 from topologies.hosts.load import is_machine, load_machine
 from topologies.presets import PRESETS
 
@@ -132,8 +132,8 @@ def test_an_unknown_preset_lists_the_known_ones():
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment" and "tpu" not in name])
 def test_a_preset_of_a_machine_says_who_made_its_parts_and_a_fabric_keeps_it(name, tmp_path):
+    from commsim.core.files.store import SUFFIXES, read_network, save
     from commsim.core.machines.hardware import maker_of, read_hardware
-    from commsim.files.store import SUFFIXES, read_network, save
 
     machine = load_network(name)
     facts = read_hardware(machine.hardware)
@@ -163,7 +163,7 @@ def test_facts_of_a_machine_may_be_given_and_are_checked(tmp_path):
 
 
 def test_a_saved_machine_stands_in_front_of_a_fabric(tmp_path):
-    from commsim.files.store import save
+    from commsim.core.files.store import save
 
     save(load_machine("dgx-a100"), tmp_path / "box.toml")
     network = load_network(f"{tmp_path / 'box.toml'}@star:machines=2")

@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 LARGE = [
     "bcube:n=16,k=3",

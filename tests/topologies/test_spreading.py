@@ -5,7 +5,7 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.core.machines.hardware import FACTS, SPREADING, transport_of
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 FABRIC = "leaf_spine:machines=4,n_leaves=2,n_spines=4,bandwidth=400Gbps"
 

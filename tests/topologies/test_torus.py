@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.prediction.inputs import load_network
 from commsim.routing.bisection import bisection_bandwidth
 from commsim.routing.network_metrics import measure
-from commsim.scenario.inputs import load_network
 from topologies.hypercube import hypercube
 from topologies.ring import ring
 from topologies.torus import torus

@@ -7,28 +7,26 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.network import NIC, Network
-from commsim.core.registry import Registry, service
+from commsim.core.registry import Registry
 from commsim.core.spec import read_arguments, split_spec
-from commsim.files.whole_files import SUFFIXES
+from commsim.extensions import house
+from topologies import TOPOLOGIES, require_buildable
+from topologies.presets import PRESETS
 
-from .. import TOPOLOGIES, require_buildable
-from ..presets import PRESETS
 from . import HOST_TYPES
 
-# By the suffix of a file that holds one machine, its reader as module and function: it is imported when it is needed,
-# since the formats of others build on the topologies and not the other way round.
-MACHINE_FILES = (".xml", ".txt")
 COUNTS = ("n_gpus", "n_nics")  # that a machine has more of than are used
 
 
 def is_machine(text: str) -> bool:
     """Whether `text` names a machine rather than a whole network."""
     name = text.partition(":")[0].strip()
-    if Path(name).suffix in MACHINE_FILES:
+    if Path(name).suffix in house().machines:
         return True
     return (PRESETS[name].builder if name in PRESETS else name) in HOST_TYPES
 
@@ -46,7 +44,7 @@ def load_saved(text: str) -> Network:
     InputError
         If the file is wrong, or something else than a fact is given.
     """
-    from commsim.files.network_file import read_network
+    from commsim.core.files.network_file import read_network
 
     if Path(text).suffix in SUFFIXES:
         return read_network(text)
@@ -76,7 +74,7 @@ def load_machine(text: str) -> Network:
     if is_saved(text):
         return load_saved(text)
     name, raw = split_spec(text)
-    if Path(name).suffix in MACHINE_FILES:
+    if Path(name).suffix in house().machines:
         gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
         raw, told = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
         raw, used = _split_counts(raw, name)
@@ -89,7 +87,7 @@ def load_machine(text: str) -> Network:
         return build_preset(name, raw)
     if name not in HOST_TYPES:
         hosts = [preset for preset in PRESETS if is_machine(preset)]
-        files = f"a file ending with {', '.join(MACHINE_FILES)}"
+        files = f"a file ending with {', '.join(house().machines)}"
         raise InputError(f"unknown machine {name!r}; known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
     raw, hardware = _split_hardware(raw)
     build = HOST_TYPES[name].build
@@ -174,6 +172,6 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
 
 
 def _read(path: str, raw: dict[str, str]) -> Network:
-    read: Callable[..., Network] = service(f"machine file {Path(path).suffix}")()
+    read: Callable[..., Network] = house().machines[Path(path).suffix]
     more = ", ".join(key for key in FACTS if key not in ("gpu", "guessed"))
     return read(**read_arguments(read, raw, given=("path",), name=path, more=more), path=path)

@@ -21,7 +21,7 @@ from benchmarks.accuracy.gate.errors import Errors, compare, merged, read_errors
 from benchmarks.accuracy.gate.page import in_readme, page
 from benchmarks.accuracy.gate.sources import SOURCES, Source
 from commsim.core.errors import CommsimError, InputError
-from commsim.files.whole_files import read_tree, replacing
+from commsim.core.files.whole_files import read_tree, replacing
 
 FILE = Path(__file__).with_name("errors.json")
 PAGE = Path(__file__).parents[3] / "docs" / "accuracy.md"

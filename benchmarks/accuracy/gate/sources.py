@@ -77,7 +77,7 @@ class Source:
 def _nccl(folder: Path) -> Found:
     from benchmarks.nccl_tables.machines import read_tables
     from benchmarks.nccl_tables.rows import LARGE, PEERS, class_rows, median_of, predicted_by, rows_of, usable
-    from commsim.software.nccl.gpu_costs import costs
+    from commsim.nccl.gpu_costs import costs
 
     known = costs()
     tables = {table.id: table for table in read_tables(folder)}
@@ -117,7 +117,7 @@ def _questions(folder: Path) -> Found:
 def _rccl(folder: Path) -> Found:
     from benchmarks.nccl_tables.amd import errors, read
     from benchmarks.nccl_tables.rows import LARGE
-    from commsim.software.nccl.rccl_costs import rccl_costs
+    from commsim.nccl.rccl_costs import rccl_costs
 
     fitted_on = {name for costs in rccl_costs().values() for name in costs.fitted_on}
     found = defaultdict(list)
@@ -180,7 +180,7 @@ def _fabrics(folder: Path) -> Found:
 
 
 def _papers(_: Path) -> Found:
-    from commsim.report.papers.paper import load_paper, paper_names
+    from commsim.papers.paper import load_paper, paper_names
 
     rows = [row for name in paper_names() for row in load_paper(name).rows() if row.counts]
     yield "numbers whose set-up is known", sum_up(row.error for row in rows)
@@ -209,17 +209,18 @@ def _testbed(recorded: Path) -> Found:
 
 SOURCES = (
     Source("operators left out", "public logs of operators on whose tables nothing was fitted, default settings",
-           "nccl_accuracy.md", "measured2", 15, _left_out),
-    Source("questions", "public logs of 2026, each predicted as a user would ask", "nccl_accuracy.md", "measured2", 15,
-           _questions),
-    Source("NCCL", "public logs of nccl-tests and NCCL's users, 118 tables", "nccl_accuracy.md", "measured", 30, _nccl),
-    Source("RCCL", "public calls on AMD's GPUs, 11 tables", "nccl_accuracy.md", "measured", 5, _rccl),
-    Source("experts", "measured dispatch and combine of DeepEP, NVLink and others", "experts.md", "experts", 10,
+           "data/nccl_accuracy.md", "measured2", 15, _left_out),
+    Source("questions", "public logs of 2026, each predicted as a user would ask",
+           "data/nccl_accuracy.md", "measured2", 15, _questions),
+    Source("NCCL", "public logs of nccl-tests and NCCL's users, 118 tables",
+           "data/nccl_accuracy.md", "measured", 30, _nccl),
+    Source("RCCL", "public calls on AMD's GPUs, 11 tables", "data/nccl_accuracy.md", "measured", 5, _rccl),
+    Source("experts", "measured dispatch and combine of DeepEP, NVLink and others", "data/experts.md", "experts", 10,
            _experts),
-    Source("training steps", "MLPerf, Megatron-Bridge and published steps", "steps.md", "training", 70, _steps),
+    Source("training steps", "MLPerf, Megatron-Bridge and published steps", "data/steps.md", "training", 70, _steps),
     Source("MPI", "published tables of named algorithms", "collectives.md", "measured", 5, _mpi),
     Source("sprayed fabrics", "published tables of the Ultra Ethernet simulator", "fabrics.md", "uec", 60, _fabrics),
-    Source("papers", "figures of papers", "papers.md", "", 25, _papers),
-    Source("matrix", "the validation matrix", "validation.md", "", 65, _matrix),
+    Source("papers", "figures of papers", "data/papers.md", "", 25, _papers),
+    Source("matrix", "the validation matrix", "data/validation.md", "", 65, _matrix),
     Source("testbed", "real runs in network namespaces of this machine", "testbed.md", "", 900, _testbed, True),
 )  # fmt: skip

@@ -70,6 +70,8 @@ class Flags:
     RARE: ClassVar[Mapping[str, str | None]] = {}
     # Defaults that differ from those of the classes from which a class inherits.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
+    # What may have been meant by a flag that there is not, or under "" by a word, which is {}; said behind the error.
+    MEANT: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -155,7 +157,7 @@ def _code_of(value: Any, code: Sequence[str] | None) -> Any:
         return tuple(_code_of(one, code) for one in value)
     if not isinstance(value, str):
         return value
-    from commsim.core.own_files import allowed
+    from commsim.core.files.own_files import allowed
     from commsim.core.spec import OwnFile
 
     return OwnFile(value) if code is None else allowed(value, code)

@@ -11,7 +11,7 @@ from commsim.core.units import parse_nccl_size, parse_nccl_sizes
 from . import Flags, flag
 
 TOPOLOGY = "NAME:key=value,...|FILE"
-# Flags of :class:`Costs`, by the names that :func:`commsim.scenario.read.network_of` gives them.
+# Flags of :class:`Costs`, by the names that :func:`commsim.prediction.read.network_of` gives them.
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from commsim.core.network import Network
 from commsim.core.remark import Remark
-from commsim.scenario.faults import flaps_of
-from commsim.scenario.faults import with_faults as apply_faults
+from commsim.prediction.faults import flaps_of
+from commsim.prediction.faults import with_faults as apply_faults
 
 from . import Flags, flag, repeated
 

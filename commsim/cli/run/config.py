@@ -6,20 +6,19 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from commsim.cli.flags import Flags, WithJson, flag, repeated, switched
+from commsim.cli.flags.costs import TOPOLOGY, Costs, Placing, Sizes
+from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import Remark
+from commsim.packets.cli.packet_flags import PACKET_FLAGS, Packets, packet_values
 from commsim.report.table_of_run import DATATYPES
-
-from ..flags import Flags, WithJson, flag, repeated, switched
-from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
-from ..flags.faults import Faults, FaultsInTime, Hashes
-from ..flags.packets import PACKET_FLAGS, Packets, packet_values
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.scenario.scenario import Scenario
+    from commsim.prediction.scenario import Scenario
 
 Read = TypeVar("Read", bound=Flags)
 
@@ -73,7 +72,7 @@ class PlayConfig(Packets, Hashes, Faults, Costs, Sizes, Placing):
         **more
             What else the scenario has, such as groups.
         """
-        from commsim.scenario.read import scenario_of
+        from commsim.prediction.read import scenario_of
 
         given = {name: getattr(self, name) for name in SAME}
         given |= {name: getattr(self, flag) for flag, name in OTHER.items()}
@@ -123,12 +122,17 @@ class Outputs(WithJson):
 class Config(Outputs, Questions, FaultsInTime, PlayConfig):
     """All flags of ``commsim run``."""
 
+    MEANT: ClassVar[Mapping[str, str]] = {
+        "-c": ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce",
+        "--plot": ": --json FILE.json keeps the result, and commsim plot busbw FILE.json -o FILE.png draws it",
+    }
+
     @property
     def is_ranking(self) -> bool:
         """Whether algorithms of an operation are asked for, and not one collective by its name."""
         if self.operation is None:
             return False
-        from commsim.scenario.collective_names import LIBRARIES
+        from commsim.prediction.collective_names import LIBRARIES
 
         # `nccl --operation all_gather` names one collective
         names = [spec.partition(":")[0].strip() for spec in self.collective]

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.interrupts import signals_held
+from commsim.core.interrupts import signals_held
 
 from .notices import begin_compiling, end_compiling, not_kept
 

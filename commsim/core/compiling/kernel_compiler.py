@@ -21,7 +21,7 @@ from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 from numba.core.typing import templates
 
-from commsim.interrupts import signals_held
+from commsim.core.interrupts import signals_held
 
 from .tables_type import LowerWithCopies
 

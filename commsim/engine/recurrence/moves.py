@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import cut_cells
+from commsim.core.data_order.dependencies import cut_cells
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
 from commsim.engine.flow_plan import Job, JobConnections, ends_of

@@ -199,7 +199,7 @@ def plan_simultaneous(
     found = unrolled(schedule)
     if found is None:
         return None
-    from commsim.core.dependencies_kernel import counting_order
+    from commsim.core.data_order.dependencies_kernel import counting_order
 
     from .rates_kernel import fair_rates_of_flows
 

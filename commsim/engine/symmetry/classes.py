@@ -183,7 +183,7 @@ class Quotient:
         times : int
             How many repetitions.
         """
-        from commsim.core.dependencies_kernel import counting_order, successor_rows
+        from commsim.core.data_order.dependencies_kernel import counting_order, successor_rows
 
         pattern, n = self.full.pattern, int(self.base[-1])
         mine = _transfers_of(pattern, self.lead)

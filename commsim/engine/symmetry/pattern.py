@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import connections, dependencies
+from commsim.core.data_order.dependencies import connections, dependencies
 from commsim.core.schedule import Block, Schedule, Transfers
 from commsim.engine.flow_plan import JobConnections
 
@@ -45,7 +45,7 @@ class Pattern:
 
     def find_waits(self, schedule: Schedule, shared: JobConnections | None) -> None:
         """Fill `waits`; `shared` is of all transfers, if these are the pattern."""
-        from commsim.core.dependencies_kernel import WRITE_AFTER_READ
+        from commsim.core.data_order.dependencies_kernel import WRITE_AFTER_READ
 
         waits = dependencies(schedule, self.transfers) if shared is None else shared.waits
         self.waits = waits.first, waits.pred, waits.kind != WRITE_AFTER_READ
@@ -100,7 +100,7 @@ def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
 
 
 def _pattern(transfers: Transfers, times: int, connection: NDArray[np.int32], lead: NDArray[np.intp]) -> Pattern:
-    from commsim.core.dependencies_kernel import counting_order
+    from commsim.core.data_order.dependencies_kernel import counting_order
 
     queue = counting_order(connection, len(lead))
     place = np.empty(len(queue), np.int32)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
-from commsim.core.dependencies import connections
+from commsim.core.data_order.dependencies import connections
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 from commsim.core.result import Result

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.kept import Kept
 from commsim.core.network import Network
-from commsim.kept import Kept
 from commsim.routing.joined_routes import JoinedRoutes
 from commsim.routing.routing import Routes
 

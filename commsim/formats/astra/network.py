@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import read_text, replacing
 from commsim.core.network import Network
-from commsim.files.whole_files import read_text, replacing
 from commsim.formats.markup import read_yaml
 
 from .products import BLOCKS, Dimension, network_of

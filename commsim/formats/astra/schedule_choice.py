@@ -9,7 +9,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.formats.context import Notes
-from commsim.scenario.collective_names import load_schedule
+from commsim.prediction.collective_names import load_schedule
 
 from .phases import BASELINE, DIRECT, HALVING, LOCAL, RING, TREE, schedule_of_ways, ways_of
 from .system_layer import OPERATIONS, System

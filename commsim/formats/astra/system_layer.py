@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.fields import Fields
-from commsim.files.whole_files import read_json, write_json
+from commsim.core.files.fields import Fields
+from commsim.core.files.whole_files import read_json, write_json
 
 OPERATIONS = {
     "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",

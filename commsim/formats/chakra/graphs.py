@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_json
+from commsim.core.files.whole_files import read_json
 from commsim.formats.programs.operations import deadlock, sorted_after
-from commsim.workload.task_graph import Graph, Task
+from commsim.training.task_graph import Graph, Task
 
 from .codec import (
     COLLECTIVE,

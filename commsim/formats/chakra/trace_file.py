@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_bytes, replacing
+from commsim.core.files.whole_files import read_bytes, replacing
 
 from .codec import (
     Metadata,

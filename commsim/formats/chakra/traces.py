@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import check_writable, write_json
+from commsim.core.files.whole_files import check_writable, write_json
 
 from .codec import (
     GROUPS,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import read_text
 from commsim.core.machines.parts import Parts
 from commsim.core.network import CPU, GPU, NIC, Network
 from commsim.core.units import Bandwidth
-from commsim.files.whole_files import read_text
 
 from .gpu_models import Gpu, of_links, of_names, of_user
 from .rates import transport_of_nics

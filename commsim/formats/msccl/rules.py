@@ -9,9 +9,9 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
-from commsim.scenario import prepare
-from commsim.synthesis.made_schedules import Candidate
-from commsim.synthesis.synthesize import Range
+from commsim.prediction.build import prepare
+from commsim.ranking.synthesis.made_schedules import Candidate
+from commsim.ranking.synthesis.synthesize import Range
 
 from .algorithm import Algorithm
 from .from_schedule import algorithm_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from commsim.files.whole_files import replacing
+from commsim.core.files.whole_files import replacing
 from commsim.formats.markup import Element, read_xml
 
 from .algorithm import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.workload.task_graph import Graph, Task
+from commsim.training.task_graph import Graph, Task
 
 SEND, RECV, CALC = 1, 2, 3
 # The peer or tag of a receive that takes whatever comes, as GOAL stores it.

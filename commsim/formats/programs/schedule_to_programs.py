@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.dependencies import connections, dependencies
+from commsim.core.data_order.dependencies import connections, dependencies
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
@@ -109,7 +109,7 @@ def _add_order(
     received: list[int],
     done: list[int],
 ) -> None:
-    from commsim.core.dependencies_kernel import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
+    from commsim.core.data_order.dependencies_kernel import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 
     order = dependencies(schedule, transfers)
     src, dst = transfers["src"].tolist(), transfers["dst"].tolist()

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
-from commsim.workload.sharing.shared_links_tables import JOB_ROW, LINK_ROW, PHASE_ROW, USE_ROW, SharedLinks
-from commsim.workload.sharing.shared_rates_kernel import Reached, fill_class
+from commsim.training.sharing.shared_links_tables import JOB_ROW, LINK_ROW, PHASE_ROW, USE_ROW, SharedLinks
+from commsim.training.sharing.shared_rates_kernel import Reached, fill_class
 
 F = NDArray[np.float64]
 

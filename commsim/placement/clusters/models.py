@@ -44,10 +44,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from commsim.core.files.fields import Fields
+from commsim.core.files.whole_files import read_tree
 from commsim.core.units import parse_size, parse_time
-from commsim.files.fields import Fields
-from commsim.files.whole_files import read_tree
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import PeriodicJob, Phase
 
 # Share of a port's rate that a ring all-reduce gets: VGG16's 528 MB in 114 ms are 74 % of 50 Gb/s (assumed of all).
 EFFICIENCY = 0.75

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import located
-from commsim.files.csv_rows import Row, read_rows
+from commsim.core.files.csv_rows import Row, read_rows
 
 from .trace_file import GIB, built
 from .trace_job import TraceJob

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError, located
-from commsim.files.csv_rows import MISSING, seconds
-from commsim.files.whole_files import read_any
+from commsim.core.files.csv_rows import MISSING, seconds
+from commsim.core.files.whole_files import read_any
 
 from .trace_job import TraceJob
 

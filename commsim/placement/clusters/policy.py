@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.own_files import resolve
+from commsim.core.files.own_files import resolve
 from commsim.core.registry import Entry, Registry
 
 from .machines import Machines

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commsim.files.csv_rows import Row, read_rows
+from commsim.core.files.csv_rows import Row, read_rows
 
 from .trace_file import GIB, built
 from .trace_job import TraceJob
@@ -17,7 +17,7 @@ NEEDED = ("job_id", "gpu_num", "cpu_num", "node_num", "submit_time", "duration")
 
 
 def read_helios(path: str | Path) -> list[TraceJob]:
-    """Read one cluster's ``cluster_log.csv``; raises as :func:`commsim.files.csv_rows.read_rows`."""
+    """Read one cluster's ``cluster_log.csv``; raises as :func:`commsim.core.files.csv_rows.read_rows`."""
     return [built(row, _row_job) for row in read_rows(path, NEEDED) if _ran(row)]
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commsim.core.errors import InputError, located
-from commsim.files.csv_rows import Row, read_rows, write_rows
-from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.core.files.csv_rows import Row, read_rows, write_rows
+from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
 
 from .trace_job import TraceJob
 

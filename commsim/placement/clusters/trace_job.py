@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.workload.sharing.periodic import Phase
+from commsim.training.sharing.periodic import Phase
 
 MAX_GPUS = 2**20
 # Of any time in a trace: some 300 years.

@@ -7,7 +7,7 @@ later (:func:`.contention_kernel.stretch`), and a job waits for its most overloa
 
 This is an estimate, chosen for its speed: iterations are taken to start on time, however slow the last one was, and
 every link is looked at by itself. The fluid simulation of the same jobs
-(:func:`commsim.workload.sharing.shared_links.simulate_jobs`) takes some hundred times as
+(:func:`commsim.training.sharing.shared_links.simulate_jobs`) takes some hundred times as
 long; the tests hold the two together. The sample itself adds about 0.01 to a share of time, such as that in which two
 jobs overlap.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_uses
-from commsim.workload.sharing.periodic import PeriodicJob, demand
+from commsim.training.sharing.periodic import PeriodicJob, demand
 
 INSTANTS = 2048
 # Seconds over which the instants are spread.

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from commsim.core.errors import InputError, located
-from commsim.files.fields import Fields
-from commsim.files.whole_files import parse_json
+from commsim.core.files.fields import Fields
+from commsim.core.files.whole_files import parse_json
 from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import Tree, require_unique, tree_from

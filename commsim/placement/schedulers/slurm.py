@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from commsim.core.errors import InputError, located
-from commsim.files.fields import Fields
+from commsim.core.files.fields import Fields
 from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import Blocks, Switch, Tree, require_unique

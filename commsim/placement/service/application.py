@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from commsim import __version__
 from commsim.core.errors import InputError, cut, printable
-from commsim.files.fields import Fields
+from commsim.core.files.fields import Fields
 from commsim.placement.evaluation import LOOPS
 from commsim.placement.place import RANKINGS
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.files.fields import Fields
 from commsim.core.units import counted
-from commsim.files.fields import Fields
 
 from .limits import MAX_NODES
 from .models import ExtenderArgs

@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from commsim.core.errors import InputError
-from commsim.opening import read_regular
+from commsim.core.files.opening import read_regular
 
 from .application import application
 from .guard import Guard, Limits

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.opening import check_regular
+from commsim.core.files.opening import check_regular
 
 from .guard import Refusal
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from commsim.core.errors import InputError, cut, printable
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import PeriodicJob, Phase
 
 from .extender import failed_result, filter_result, host_priorities, lacking
 from .guard import Refusal

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.fields import Fields
-from commsim.limits import without_files
+from commsim.core.files.fields import Fields
+from commsim.core.limits import without_files
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.cluster_schema import cluster_schema
 from topologies import at_most

@@ -18,7 +18,7 @@ from commsim.placement.link_classes import Settings
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .limits import MAX_SEARCHED_GPUS, MAX_SEARCHED_JOBS, require_answer
 from .models import Search

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, cut
+from commsim.core.files.fields import Fields, Keys
 from commsim.core.network_queries import host_names, locality_levels
 from commsim.core.units import counted
-from commsim.files.fields import Fields, Keys
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
 from commsim.placement.node_names import nodes_of
-from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs
-from commsim.workload.timeline import job_row
+from commsim.training.sharing.periodic import PeriodicJob, parse_jobs
+from commsim.training.timeline import job_row
 
 from .guard import Refusal
 from .limits import (

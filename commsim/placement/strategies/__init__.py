@@ -17,7 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, STRATEGIES
 from commsim.placement.cluster import Cluster
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .free_gpus import FreeGpus, Plan
 

@@ -12,7 +12,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels, tiers
 from commsim.core.units import counted
 from commsim.placement.cluster import Cluster
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 # One node per GPU, in the order of ranks: neighbours on the ring are near each other.
 Taken = NDArray[np.int64]

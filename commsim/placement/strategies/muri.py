@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from . import placement_strategy
 from .free_gpus import FreeGpus, Plan, unplaced

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.training.sharing.periodic import PeriodicJob
 
 from . import placement_strategy
 from .free_gpus import FreeGpus, Plan, unplaced

@@ -24,7 +24,7 @@ from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.formats.measurement import Measured
-from commsim.scenario import Plan
+from commsim.prediction.plans.dense import Plan
 
 # Busbw is above the line only if it is by more than half a per cent: programs print four digits.
 SLACK = 1.005

@@ -14,11 +14,11 @@ from commsim.core.faults.failures import remove_cables
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
 from commsim.core.units import format_time
+from commsim.nccl.plans.plan_nccl import NcclPlan
+from commsim.prediction.scenario import Scenario
+from commsim.prediction.solve import Solution, solve
 from commsim.real.comparison.pairs import Pair
 from commsim.real.comparison.slow_sizes import LONG
-from commsim.scenario.plans.nccl import NcclPlan
-from commsim.scenario.scenario import Scenario
-from commsim.scenario.solve import Solution, solve
 
 # Parts of the links' rate that are tried, and algorithms of NCCL.
 PARTS = (2, 4, 8)

@@ -15,6 +15,11 @@ from commsim.core.units import counted, parse_bandwidth
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measured
+from commsim.nccl.plans.plan_nccl import NcclPlan
+from commsim.prediction.build import plan_collective
+from commsim.prediction.collective_names import spelled_out, usual_collective
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import solve
 from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
 from commsim.real.comparison.causes import explain_cause
 from commsim.real.comparison.pairs import (
@@ -28,11 +33,6 @@ from commsim.real.comparison.pairs import (
     summarise,
 )
 from commsim.real.comparison.slow_sizes import common_factor, explain_slow
-from commsim.scenario.build import plan_collective
-from commsim.scenario.collective_names import spelled_out, usual_collective
-from commsim.scenario.plans.nccl import NcclPlan
-from commsim.scenario.read import scenario_of
-from commsim.scenario.solve import solve
 
 # How a line rate is called that the user gives.
 GIVEN = "the given line rate"
@@ -102,7 +102,7 @@ def compare(
     path : str
         File of measurements.
     network, collective
-        Same as in :func:`commsim.scenario.read.scenario_of`.
+        Same as in :func:`commsim.prediction.read.scenario_of`.
     operation : str, optional
         Operation of the measurements, where the file has several or does not say.
     n_ranks : int, optional
@@ -114,7 +114,7 @@ def compare(
     over : callable
         Wrapper of the sizes that shows progress.
     **options
-        Further parameters of :func:`commsim.scenario.read.scenario_of`.
+        Further parameters of :func:`commsim.prediction.read.scenario_of`.
 
     Raises
     ------

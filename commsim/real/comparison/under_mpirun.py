@@ -12,12 +12,13 @@ import numpy as np
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
+from commsim.core.files.store import read_network
 from commsim.core.spec import read_arguments
-from commsim.files.store import read_network
-from commsim.real.emulation.choices import choice_of
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import collective_entry, load_schedule
+from commsim.prediction.plans.dense import Plan
+from commsim.real.choices import choice_of
 from commsim.real.execute import for_processes
-from commsim.scenario import Plan, prepare
-from commsim.scenario.collective_names import collective_entry, load_schedule
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -67,7 +68,7 @@ def schedules_of_library(library: str, n_ranks: int) -> list[Callable[[float], S
     Parameters
     ----------
     library : str
-        A name of ``LIBRARIES`` in :mod:`commsim.real.emulation.choices`.
+        A name of ``LIBRARIES`` in :mod:`commsim.real.choices`.
     n_ranks : int
         Ranks.
 

@@ -12,8 +12,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
+from commsim.prediction.build import prepare
 from commsim.real.steps import exchange, train
-from commsim.scenario import prepare
 
 from .cable_shape import FRAME
 from .launch import Ranks

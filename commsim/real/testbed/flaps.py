@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError
 from commsim.core.placement import Placement
+from commsim.prediction.plans.dense import Plan
 from commsim.routing.flaps import Flaps
 from commsim.routing.pinned import turned_away, without_routes_over
-from commsim.scenario import Plan
 from switch_model.bpf.commands import output_of
 
 from .build import opened, receive_window, set_route

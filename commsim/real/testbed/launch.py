@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
+from commsim.core.files.store import save
 from commsim.core.schedule import Schedule
-from commsim.files.store import save
 from commsim.real.mpi import ACKNOWLEDGE_VARIABLE, find_mpiexec
 
 from .build import entering

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.scenario import Plan
+from commsim.prediction.plans.dense import Plan
 from commsim.sparse.generate import drawn_gradients
 from commsim.sparse.long_occupancy import held
 from switch_model.bpf.commands import output_of

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import BackendError, InputError
+from commsim.core.files.store import read_network, save
 from commsim.core.network import Network
-from commsim.files.store import read_network, save
 
 PREFIX = "commsim-"
 NAMESPACES, KEPT = Path("/run/netns"), Path("/run/commsim")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import BackendError
+from commsim.core.files.schedule_file import read_schedule
 from commsim.core.schedule import Schedule
-from commsim.files.schedule_file import read_schedule
 from commsim.real.connect import session
 from commsim.real.measure import measure_native, measure_schedule
 from commsim.real.transport import Transport

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 from commsim.core.network import Network
 from commsim.core.units import counted
-from commsim.scenario import Plan, prepare
-from commsim.scenario.plans.aggregated import AggregatedPlan, as_messages
+from commsim.packets.aggregated.plan_aggregated import AggregatedPlan, as_messages
+from commsim.prediction.build import prepare
+from commsim.prediction.plans.dense import Plan
 
 from .calibration import Costs, calibrate
 from .launch import Ranks
@@ -57,7 +58,7 @@ def run_cells(
     native : sequence of str
         Operations whose library collective is run too, on all seats, beside the prediction of a ring.
     backend, n_ranks, placement, seed
-        Same as in :func:`commsim.scenario.prepare` and :class:`Ranks`.
+        Same as in :func:`commsim.prediction.prepare` and :class:`Ranks`.
     calibrated : bool
         Whether to measure the costs of messages first, point to point.
     warmup, iterations : int

@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
-from commsim.workload.sharing.shared_schedules import ScheduledJob, run_jobs
+from commsim.training.sharing.shared_schedules import ScheduledJob, run_jobs
 
 from .cable_shape import FRAME
 from .launch import Ranks

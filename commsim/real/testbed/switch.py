@@ -15,7 +15,7 @@ import numpy as np
 from commsim.core.cost import Framing
 from commsim.core.errors import BackendError
 from commsim.core.placement import Placement
-from commsim.scenario import prepare
+from commsim.prediction.build import prepare
 from switch_model.live.frames import HEADER_BYTES
 
 from .build import entering

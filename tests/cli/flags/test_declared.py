@@ -11,8 +11,9 @@ from typing import ClassVar
 import pytest
 
 import commsim
-from commsim.cli import VERBS, parser_of
+from commsim.cli import parser_of
 from commsim.cli.flags import Flags, WithJson, flag, repeated, switched
+from commsim.cli.verbs import listed_verbs
 
 PACKAGE = Path(commsim.__file__).parent
 READERS = {"from_args", "add_arguments"}
@@ -58,7 +59,7 @@ def test_the_help_has_the_groups_and_the_defaults():
     assert "group:\n  -b SIZE, --size SIZE  size (2K)" in parser.format_help()
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", listed_verbs())
 def test_every_verb_has_a_parser_and_help_for_every_flag(verb):
     parsers = [parser_of(verb)[0]]
     for parser in parsers:

@@ -50,8 +50,8 @@ def test_slower_links_make_a_run_slower_and_failed_ones_too(commsim):
 
 def test_a_saved_network_has_the_damage(commsim, tmp_path):
     from commsim.core.faults.failures import fail_links
-    from commsim.files.store import read_network
-    from commsim.scenario.inputs import load_network
+    from commsim.core.files.store import read_network
+    from commsim.prediction.inputs import load_network
 
     assert commsim("topo", "save", LEAF_SPINE, "--fail", "link:leaf0:spine1", "-o", tmp_path / "x.toml").code == 0
     assert read_network(tmp_path / "x.toml") == fail_links(load_network(LEAF_SPINE), ["leaf0:spine1"])

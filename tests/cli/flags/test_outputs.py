@@ -3,8 +3,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from commsim import predict
-from commsim.files.store import save
-from commsim.scenario.inputs import load_network
+from commsim.core.files.store import save
+from commsim.prediction.inputs import load_network
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.all_to_all import direct_all_to_all, pairwise_all_to_all
-from commsim.core.dependencies import dependencies
+from commsim.core.data_order.dependencies import dependencies
 
 BOTH = pytest.mark.parametrize("build", [direct_all_to_all, pairwise_all_to_all])
 

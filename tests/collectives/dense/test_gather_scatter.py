@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.gather_scatter import direct_gather, direct_scatter
-from commsim.core.dependencies import dependencies
+from commsim.core.data_order.dependencies import dependencies
 
 
 @given(n_ranks=st.integers(1, 40), data=st.data())

@@ -7,8 +7,8 @@ from numeric_run import run_reference
 from collectives.dense.unequal_blocks import direct_all_to_all_v, ring_all_gather_v
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError, ScheduleError
+from commsim.core.files.schedule_file import read_schedule, write_schedule
 from commsim.core.program import Program
-from commsim.files.schedule_file import read_schedule, write_schedule
 
 some = st.integers(0, 4)
 

@@ -17,7 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.scenario import prepare
+from commsim.prediction.build import prepare
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 

@@ -10,7 +10,7 @@ from collectives.servers.parameter_server import parameter_server, parameter_ser
 from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.scenario import prepare
+from commsim.prediction.build import prepare
 
 
 @given(

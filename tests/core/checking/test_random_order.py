@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from random_order import check_order
 
 from collectives import COLLECTIVES
-from commsim.core.dependencies import dependencies
-from commsim.core.dependencies_kernel import FENCE, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
+from commsim.core.data_order.dependencies import dependencies
+from commsim.core.data_order.dependencies_kernel import FENCE, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 

@@ -9,8 +9,8 @@ from collectives import COLLECTIVES
 from collectives.dense.hierarchical import hierarchical_all_reduce
 from collectives.dense.ring import ring_all_reduce
 from collectives.dense.torus import torus_all_reduce
-from commsim.core.dependencies import connections, dependencies
-from commsim.core.dependencies_kernel import WRITE_AFTER_READ
+from commsim.core.data_order.dependencies import connections, dependencies
+from commsim.core.data_order.dependencies_kernel import WRITE_AFTER_READ
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE, SCRATCH, Schedule
 from commsim.engine.recurrence.ring_phases import RingPhase, find_ring_phases

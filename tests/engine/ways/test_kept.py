@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from commsim.core.kept import Kept
 from commsim.core.placement import Placement
 from commsim.engine.ways.kept import digest_of, digest_of_routes
-from commsim.kept import Kept
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 FABRIC = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4,uplinks_per_spine=1"
 

@@ -8,7 +8,7 @@ from commsim.placement.clusters.machines import machines_of
 from commsim.placement.clusters.models import MODELS, Assumptions, Model
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.trace_job import TraceJob
-from commsim.workload.sharing.periodic import Phase
+from commsim.training.sharing.periodic import Phase
 from topologies.leaf_spine import leaf_spine
 
 QUIET = Assumptions(models={**MODELS, "quiet": Model("quiet", 0.0, 0.1)}, restart=0.0)

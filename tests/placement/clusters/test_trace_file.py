@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.placement.clusters.trace_file import read_trace, write_trace
 from commsim.placement.clusters.trace_job import TraceJob
-from commsim.workload.sharing.periodic import GBPS, Phase
+from commsim.training.sharing.periodic import GBPS, Phase
 
 HEAD = "job,submit_s,gpus,duration_s,model\n"
 

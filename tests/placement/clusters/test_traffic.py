@@ -6,8 +6,8 @@ from commsim.placement.clusters.models import MODELS, profile
 from commsim.placement.clusters.traffic import Traffic
 from commsim.placement.link_use import link_uses
 from commsim.placement.score import score_link
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.shared_links import simulate_jobs
 
 CAPACITY = 12.5e9
 PAIR = (("h0", "h2"), ("h0", "h3"))

@@ -17,7 +17,7 @@ from commsim.placement.schedulers.fabric_tree import Switch, Tree, blocks_of
 from commsim.placement.schedulers.hostlist import compress_hosts, expand_hosts
 from commsim.placement.schedulers.slurm import NamedTopology, read_slurm_conf, write_slurm_conf, write_slurm_yaml
 from commsim.placement.schedulers.tree_network import tree_of
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 PROGRAMS = {name: shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
             for name in ("slurmctld", "scontrol", "munged")}  # fmt: skip

@@ -9,7 +9,7 @@ from commsim.core.machines.attach import attach_machines
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
 from commsim.placement.schedulers.tier_rates import parse_tiers
 from commsim.placement.schedulers.tree_network import build_network, cables_up, host_names, tree_of
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 
 
 def rate(network, a, b):

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.placement.service.limits import MAX_ANSWER, MAX_NAME, MAX_NODES, require_answer
 from commsim.placement.service.posted_cluster import read_posted_cluster
-from commsim.scenario.inputs import load_network
+from commsim.prediction.inputs import load_network
 from topologies import at_most, require_buildable
 
 LONG = "a" * (MAX_NAME + 1)

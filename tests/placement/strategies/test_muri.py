@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.strategies.muri import efficiency, group_jobs, group_time, match, stages_of
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import PeriodicJob, Phase
 
 
 def test_a_job_that_computes_while_the_other_sends_costs_nothing() -> None:

@@ -17,7 +17,7 @@ from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster
 from commsim.placement.strategies import candidates
 from commsim.placement.strategies.free_gpus import FreeGpus, nearness, poor_groups
-from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import PeriodicJob, Phase
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.three_tier import three_tier

@@ -1,8 +1,8 @@
 import pytest
 
 from commsim.formats.measurement import Measured
+from commsim.prediction.build import prepare
 from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
-from commsim.scenario import prepare
 
 
 def row(ratio, operation="all_reduce", n_ranks=8, algorithm=""):

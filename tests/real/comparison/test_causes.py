@@ -3,10 +3,10 @@
 import pytest
 
 from commsim.formats.measurement import Measured
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import solve
 from commsim.real.comparison.causes import explain_cause
 from commsim.real.comparison.pairs import Pair
-from commsim.scenario.read import scenario_of
-from commsim.scenario.solve import solve
 
 SIZES = [2**10, 2**16, 2**20, 2**24]
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"

@@ -10,6 +10,7 @@ import pytest
 from datagrams import PORT, ears, heard
 
 from commsim.core.errors import BackendError, InputError
+from commsim.prediction.inputs import load_network
 from commsim.real.testbed import build as room
 from commsim.real.testbed.build import build
 from commsim.real.testbed.layout import lay_out
@@ -17,7 +18,6 @@ from commsim.real.testbed.measure import read_counts
 from commsim.real.testbed.own_testbed import built, up
 from commsim.real.testbed.places import KEPT, Place, has_fair_queues
 from commsim.real.testbed.places import testbeds as all_testbeds
-from commsim.scenario.inputs import load_network
 from switch_model.bpf.commands import output_of
 
 pytestmark = pytest.mark.needs_kernel("testbed")

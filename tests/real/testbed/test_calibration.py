@@ -8,13 +8,13 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
 from commsim.real.testbed import calibration, measure
 from commsim.real.testbed.cable_shape import FRAME
 from commsim.real.testbed.calibration import Costs, calibrate
 from commsim.real.testbed.layout import lay_out
 from commsim.real.testbed.places import Place
-from commsim.scenario import prepare
-from commsim.scenario.inputs import load_network
 
 COSTS = [Costs(1e-4, 3e-5, 0.99), Costs(0.0, 2e-5, 0.985), Costs(2e-4, 0.0, 1.0)]
 

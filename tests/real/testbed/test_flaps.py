@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import commsim as cs
+from commsim.prediction.build import prepare
 from commsim.real.testbed.flaps import LEAST_RTO, Flapped, kernel_rto, measure_flaps
 from commsim.real.testbed.forwarding import next_hops
 from commsim.real.testbed.launch import Ranks
@@ -14,7 +15,6 @@ from commsim.real.testbed.measure import Load
 from commsim.real.testbed.own_testbed import built
 from commsim.routing.flaps import read_flaps
 from commsim.routing.pinned import turned_away
-from commsim.scenario import prepare
 
 CLOS = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Mbps,latency=0s"
 NETWORK = dataclasses.replace(cs.load_network(CLOS), routing="dmodk")

@@ -12,6 +12,8 @@ import pytest
 
 from benchmarks.attacks.kill_testbed import VERBS, kill_in_turn, main
 from commsim.core.errors import BackendError, InputError
+from commsim.prediction.collective_names import load_schedule
+from commsim.prediction.inputs import load_network
 from commsim.real.testbed.build import build
 from commsim.real.testbed.launch import Ranks
 from commsim.real.testbed.layout import lay_out
@@ -19,8 +21,6 @@ from commsim.real.testbed.places import Place
 from commsim.real.testbed.runs import run_cells
 from commsim.real.testbed.share import share
 from commsim.real.testbed.switch import measure_switch
-from commsim.scenario.collective_names import load_schedule
-from commsim.scenario.inputs import load_network
 
 pytestmark = pytest.mark.needs_kernel("testbed")
 SIZE = 1 << 20

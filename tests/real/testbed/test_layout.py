@@ -8,13 +8,13 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SEATS, SWITCH, Network
+from commsim.prediction.inputs import load_network
 from commsim.real.testbed import cable_shape as shaping
 from commsim.real.testbed.build import receive_window
 from commsim.real.testbed.cable_shape import BURST, FRAME, QUEUE, shape_of
 from commsim.real.testbed.forwarding import next_hops
 from commsim.real.testbed.layout import MAX_NODES, lay_out
 from commsim.routing.routing import find_routes
-from commsim.scenario.inputs import load_network
 
 BRIDGED = ["star:n_hosts=4", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"]
 ROUTED = ["leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", "fat_tree:k=4", "torus:dims=3x3", "bcube:n=2,k=1",

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import load_network
 from commsim.real.testbed.cable_shape import FRAME
 from commsim.real.testbed.calibration import Costs
 from commsim.real.testbed.measure import FOREIGN, WAITING, Counts, Load, as_cell
 from commsim.real.testbed.share import Shared
-from commsim.scenario import prepare
-from commsim.scenario.inputs import load_network
 
 QUIET = Load(wall=1.0, busy=0.6, ours=0.5, cores=2)
 SIZE = 1 << 20

@@ -5,10 +5,10 @@ import os
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.prediction.inputs import load_network
 from commsim.real.testbed import places
 from commsim.real.testbed.own_testbed import remove_dead
 from commsim.real.testbed.places import Place
-from commsim.scenario.inputs import load_network
 
 
 @pytest.fixture

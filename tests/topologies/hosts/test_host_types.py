@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.files.store import SUFFIXES, read_network, save
 from commsim.core.network import Network
 from commsim.core.spec import read_arguments, split_spec
-from commsim.files.store import SUFFIXES, read_network, save
 from commsim.routing.network_metrics import measure
 from topologies.hosts import HOST_TYPES
 

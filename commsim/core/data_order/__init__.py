@@ -1,0 +1,1 @@
+"""What waits for what: the data order of a schedule."""

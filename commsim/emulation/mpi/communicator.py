@@ -1,0 +1,249 @@
+"""What every communicator has: its ranks, its contexts, and messages between two of them."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import sys
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from commsim.emulation.current import current_rank
+from commsim.emulation.rank_calls import ANY, Collective, Operation, Receive, Send
+from commsim.emulation.settings import SETTINGS
+
+from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, MPIError
+from .datatypes import memory_of
+from .requests import Prequest, Request, Status
+
+_HERE = str(Path(__file__).parent)
+__all__ = ["Messages", "site_of_caller"]
+
+
+def site_of_caller() -> str:
+    """Return file and line of the user's call."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_code):
+        frame = frame.f_back
+    return _site(frame.f_code, frame.f_lineno)
+
+
+@functools.cache
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_HERE)
+
+
+@functools.cache
+def _site(code: CodeType, line: int) -> str:
+    return f"{code.co_filename.rpartition('/')[2]}:{line}"
+
+
+class Messages:
+    """A communicator as far as messages go.
+
+    Parameters
+    ----------
+    members : tuple of int
+        World ranks.
+    key : hashable
+        What tells it from other communicators, the same in all its ranks.
+    """
+
+    def __init__(self, members: tuple[int, ...], key: Hashable) -> None:
+        self.members, self.key = members, key
+        self._place = {world: rank for rank, world in enumerate(members)}
+        self.name = ""
+
+    def Get_rank(self) -> int:  # noqa: N802
+        """Return the number of this rank."""
+        return self._place[current_rank().number]
+
+    def Get_size(self) -> int:  # noqa: N802
+        """Return the number of ranks."""
+        return len(self.members)
+
+    rank, size = property(Get_rank), property(Get_size)
+
+    def _post(self, call: Collective | Send | Receive) -> Operation:
+        call.site = site_of_caller()
+        operation: Operation = current_rank().post(call)
+        return operation
+
+    def _world(self, rank: int, what: str) -> int:
+        if not 0 <= rank < len(self.members):
+            raise MPIError(6, f"{what} must be a rank 0..{len(self.members) - 1}, got {rank}")
+        return self.members[rank]
+
+    def _send(
+        self, to: int, tag: int, data: Any, n_bytes: int, *, waits: bool = False, kind: str = ""
+    ) -> Operation | None:
+        """Begin a message; None to no rank."""
+        if to == PROC_NULL:
+            return None
+        call = Send(self._world(to, "dest"), int(tag), (self.key, kind), float(n_bytes), data, waits)
+        return self._post(call)
+
+    def _receive(self, source: int, tag: int, *, keep: bool = False, kind: str = "") -> Operation | None:
+        """Begin a receive; None from no rank."""
+        if source == PROC_NULL:
+            return None
+        world = ANY if source == ANY_SOURCE else self._world(source, "source")
+        return self._post(Receive(world, ANY if tag == ANY_TAG else int(tag), (self.key, kind), keep))
+
+    def _filled(self, operation: Operation, status: Status) -> None:
+        """Say of a message who sent it and how long it is."""
+        sent: Send = operation.result
+        status.source, status.tag = self._place[operation.source], sent.tag
+        status.n_bytes = int(sent.n_bytes)
+
+    def _begin_send(self, spec: Any, to: int, tag: int, waits: bool = False) -> Request:
+        memory = memory_of(spec)
+        data = memory.whole.tobytes() if SETTINGS.moves_data else None
+        return Request(self._send(to, tag, data, memory.n_bytes, waits=waits))
+
+    def _begin_receive(self, spec: Any, source: int, tag: int) -> Request:
+        memory = memory_of(spec)
+
+        def finish(operation: Operation, status: Status) -> None:
+            self._filled(operation, status)
+            if status.n_bytes > memory.n_bytes:
+                raise MPIError(14, f"message truncated: {status.n_bytes} bytes for a buffer of {memory.n_bytes}")
+            memory.put(0, operation.result.data)
+
+        return self._received(self._receive(source, tag), finish)
+
+    def _received(self, operation: Operation | None, finish: Callable[[Operation, Status], Any]) -> Request:
+        request = Request(operation, finish)
+        if operation is None:
+            request._status.set_nothing()
+        return request
+
+    def Send(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
+        """Send memory."""
+        self._begin_send(buf, dest, tag).wait()
+
+    def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
+        """Send memory, and wait for its receive."""
+        self._begin_send(buf, dest, tag, True).wait()
+
+    def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:  # noqa: N802
+        """Begin to send memory."""
+        return self._begin_send(buf, dest, tag)
+
+    def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:  # noqa: N802
+        """Begin to send memory; complete when it is received."""
+        return self._begin_send(buf, dest, tag, True)
+
+    Rsend, Irsend = Send, Isend
+
+    def Recv(  # noqa: N802
+        self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> None:
+        """Receive into memory."""
+        self._begin_receive(buf, source, tag).wait(status)
+
+    def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:  # noqa: N802
+        """Begin to receive into memory."""
+        return self._begin_receive(buf, source, tag)
+
+    def Sendrecv(  # noqa: N802
+        self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG, status: Status | None = None,
+    ) -> None:  # fmt: skip
+        """Send and receive memory at once."""
+        received = self._begin_receive(recvbuf, source, recvtag)
+        sent = self._begin_send(sendbuf, dest, sendtag)
+        Request.waitall([received, sent], None if status is None else [status])
+
+    def Sendrecv_replace(  # noqa: N802
+        self, buf: Any, dest: int, sendtag: int = 0, source: int = ANY_SOURCE, recvtag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> None:  # fmt: skip
+        """Send memory, and receive into it."""
+        self.Sendrecv(buf, dest, sendtag, buf, source, recvtag, status)
+
+    def Send_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:  # noqa: N802
+        """Make a send that can be begun again and again."""
+        return Prequest(functools.partial(self._begin_send, buf, dest, tag))
+
+    def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:  # noqa: N802
+        """Make a send that waits for its receive, and can be begun again and again."""
+        return Prequest(functools.partial(self._begin_send, buf, dest, tag, True))
+
+    def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:  # noqa: N802
+        """Make a receive that can be begun again and again."""
+        return Prequest(functools.partial(self._begin_receive, buf, source, tag))
+
+    def Probe(  # noqa: N802
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> bool:
+        """Wait for a message, and leave it there."""
+        self._probed(source, tag).wait(status)
+        return True
+
+    def Iprobe(  # noqa: N802
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> bool:
+        """Whether a message is there."""
+        request = self._probed(source, tag)
+        if request.Test(status):
+            return True
+        request.Cancel()
+        return False
+
+    probe, iprobe = Probe, Iprobe
+
+    def _probed(self, source: int, tag: int) -> Request:
+        return self._received(self._receive(source, tag, keep=True), self._filled)
+
+    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object."""
+        self.isend(obj, dest, tag).wait()
+
+    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object, and wait for its receive."""
+        self.issend(obj, dest, tag).wait()
+
+    def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begin to send an object."""
+        data = packed(obj)
+        return Request(self._send(dest, tag, data, len(data)))
+
+    def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begin to send an object; complete when it is received."""
+        data = packed(obj)
+        return Request(self._send(dest, tag, data, len(data), waits=True))
+
+    def recv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None) -> Any:
+        """Receive an object."""
+        return self.irecv(buf, source, tag).wait(status)
+
+    def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:  # noqa: ARG002
+        """Begin to receive an object."""
+
+        def finish(operation: Operation, status: Status) -> Any:
+            self._filled(operation, status)
+            return unpacked(operation.result.data)
+
+        return self._received(self._receive(source, tag), finish)
+
+    def sendrecv(
+        self, sendobj: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = ANY_SOURCE,  # noqa: ARG002
+        recvtag: int = ANY_TAG, status: Status | None = None,
+    ) -> Any:  # fmt: skip
+        """Send and receive an object at once."""
+        received = self.irecv(None, source, recvtag)
+        sent = self.isend(sendobj, dest, sendtag)
+        return Request.waitall([received, sent], None if status is None else [status])[0]
+
+
+def packed(obj: Any) -> bytes:
+    """Return an object as mpi4py sends it."""
+    return pickle.dumps(obj, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked(data: bytes) -> Any:
+    """Return the object."""
+    return pickle.loads(data)

@@ -1,0 +1,267 @@
+"""Requests and statuses of MPI, on operations of the emulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from commsim.emulation.current import current_rank
+from commsim.emulation.rank_calls import Operation, Receive
+
+from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, SUCCESS, UNDEFINED
+from .datatypes import DATATYPES, Datatype
+
+# Function of a complete operation and a status, that puts what has come where it belongs, and returns the object.
+Finish = Callable[[Operation, "Status"], Any]
+__all__ = ["REQUEST_NULL", "Prequest", "Request", "Status"]
+
+
+class Status:
+    """What is known of a message that was received."""
+
+    def __init__(self) -> None:
+        self.source, self.tag, self.error, self.n_bytes, self._cancelled = ANY_SOURCE, ANY_TAG, SUCCESS, 0, False
+
+    def Get_source(self) -> int:  # noqa: N802
+        """Return the rank of the sender."""
+        return self.source
+
+    def Get_tag(self) -> int:  # noqa: N802
+        """Return the tag."""
+        return self.tag
+
+    def Get_error(self) -> int:  # noqa: N802
+        """Return the error code."""
+        return self.error
+
+    def Get_count(self, datatype: Datatype = DATATYPES["BYTE"]) -> int:  # noqa: N802
+        """Return the number of elements."""
+        return self.n_bytes // datatype.size if self.n_bytes % datatype.size == 0 else UNDEFINED
+
+    def Get_elements(self, datatype: Datatype) -> int:  # noqa: N802
+        """Return the number of basic elements."""
+        return self.n_bytes // datatype.size
+
+    def Is_cancelled(self) -> bool:  # noqa: N802
+        """Whether the receive was taken back."""
+        return self._cancelled
+
+    @property
+    def count(self) -> int:
+        """Bytes."""
+        return self.n_bytes
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the receive was taken back."""
+        return self._cancelled
+
+    def set_from(self, other: Status) -> None:
+        """Take over another."""
+        vars(self).update(vars(other))
+
+    def set_nothing(self) -> None:
+        """Say what MPI says of a message of no rank."""
+        self.source, self.tag, self.n_bytes = PROC_NULL, ANY_TAG, 0
+
+
+class Request:
+    """A call that was begun.
+
+    Parameters
+    ----------
+    operation : Operation, optional
+        What was begun; None for a request that is over, or of no rank.
+    finish : callable, optional
+        What is done when it is complete.
+    """
+
+    def __init__(self, operation: Operation | None = None, finish: Finish | None = None) -> None:
+        self._operation, self._finish = operation, finish
+        self._status = Status()
+        self._result: Any = None
+
+    def __bool__(self) -> bool:
+        return self._operation is not None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Request):
+            return NotImplemented
+        return self is other or (self._operation is None and other._operation is None)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _end(self, status: Status | None) -> Any:
+        """Take what a complete operation brought."""
+        operation = self._operation
+        if operation is None:
+            if status is not None:
+                status.set_from(self._status)
+            return self._result
+        self._operation = None
+        self._status._cancelled = operation.cancelled
+        if self._finish is not None and not operation.cancelled:
+            self._result = self._finish(operation, self._status)
+        if status is not None:
+            status.set_from(self._status)
+        return self._result
+
+    def wait(self, status: Status | None = None) -> Any:
+        """Wait, and return the object that has come."""
+        if self._operation is not None:
+            current_rank().wait([self._operation])
+        return self._end(status)
+
+    def Wait(self, status: Status | None = None) -> bool:  # noqa: N802
+        """Wait."""
+        self.wait(status)
+        return True
+
+    def test(self, status: Status | None = None) -> tuple[bool, Any]:
+        """Whether it is complete, and the object that has come."""
+        if self._operation is not None and not current_rank().test([self._operation]):
+            return False, None
+        return True, self._end(status)
+
+    def Test(self, status: Status | None = None) -> bool:  # noqa: N802
+        """Whether it is complete."""
+        return self.test(status)[0]
+
+    def Get_status(self, status: Status | None = None) -> bool:  # noqa: N802
+        """Whether it is complete, without ending it."""
+        if self._operation is None or not current_rank().test([self._operation]):
+            return self._operation is None
+        if status is not None and isinstance(self._operation.call, Receive) and self._operation.result is not None:
+            status.tag, status.n_bytes = self._operation.result.tag, int(self._operation.result.n_bytes)
+        return True
+
+    def Cancel(self) -> None:  # noqa: N802
+        """Take back a receive that has no message yet."""
+        if self._operation is not None and isinstance(self._operation.call, Receive):
+            current_rank().cancel(self._operation)
+
+    cancel = Cancel
+
+    def Free(self) -> None:  # noqa: N802
+        """Forget it."""
+        self._operation = None
+
+    @classmethod
+    def waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[Any]:
+        """Wait for all, and return the objects that have come."""
+        operations = [one._operation for one in requests if one._operation is not None]
+        if operations:
+            current_rank().wait(operations)
+        return [one._end(_status(statuses, k)) for k, one in enumerate(requests)]
+
+    @classmethod
+    def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:  # noqa: N802
+        """Wait for all."""
+        cls.waitall(requests, statuses)
+        return True
+
+    @classmethod
+    def testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> tuple[bool, Any]:
+        """Whether all are complete, and the objects that have come."""
+        operations = [one._operation for one in requests if one._operation is not None]
+        if operations and not current_rank().test(operations):
+            return False, None
+        return True, [one._end(_status(statuses, k)) for k, one in enumerate(requests)]
+
+    @classmethod
+    def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:  # noqa: N802
+        """Whether all are complete."""
+        return cls.testall(requests, statuses)[0]
+
+    @classmethod
+    def _any(cls, requests: Sequence[Request], status: Status | None, polls: bool) -> tuple[int, bool, Any]:
+        """Return the place of one that is complete, whether there is one, and its object."""
+        operations = [one._operation for one in requests if one._operation is not None]
+        if not operations:
+            return UNDEFINED, True, None
+        rank = current_rank()
+        if polls and not rank.test(operations, every=False):
+            return UNDEFINED, False, None
+        if not polls:
+            rank.wait(operations, every=False)
+        place = next(
+            k for k, one in enumerate(requests) if one._operation is not None and one._operation.end is not None
+        )
+        return place, True, requests[place]._end(status)
+
+    @classmethod
+    def waitany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, Any]:
+        """Wait for one; return its place and the object that has come."""
+        place, _, result = cls._any(requests, status, False)
+        return place, result
+
+    @classmethod
+    def Waitany(cls, requests: Sequence[Request], status: Status | None = None) -> int:  # noqa: N802
+        """Wait for one, and return its place."""
+        return cls._any(requests, status, False)[0]
+
+    @classmethod
+    def testany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool, Any]:
+        """Return the place of one that is complete, whether there is one, and its object."""
+        return cls._any(requests, status, True)
+
+    @classmethod
+    def Testany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:  # noqa: N802
+        """Return the place of one that is complete, and whether there is one."""
+        return cls._any(requests, status, True)[:2]
+
+    @classmethod
+    def waitsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> tuple[Any, Any]:
+        """Wait for one at least; return the places and objects of all that are complete."""
+        operations = [one._operation for one in requests if one._operation is not None]
+        if not operations:
+            return None, None
+        current_rank().wait(operations, every=False)
+        places = _complete(requests)
+        return places, [requests[k]._end(_status(statuses, n)) for n, k in enumerate(places)]
+
+    @classmethod
+    def Waitsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> Any:  # noqa: N802
+        """Wait for one at least; return the places of all that are complete."""
+        return cls.waitsome(requests, statuses)[0]
+
+
+class Prequest(Request):
+    """A call that can be begun again and again.
+
+    Parameters
+    ----------
+    start : callable
+        Function that begins it, and returns its request.
+    """
+
+    def __init__(self, start: Callable[[], Request]) -> None:
+        super().__init__()
+        self._start = start
+
+    def Start(self) -> None:  # noqa: N802
+        """Begin."""
+        begun = self._start()
+        self._operation, self._finish, self._status = begun._operation, begun._finish, begun._status
+
+    @classmethod
+    def Startall(cls, requests: Sequence[Prequest]) -> None:  # noqa: N802
+        """Begin all."""
+        for one in requests:
+            one.Start()
+
+
+def _complete(requests: Sequence[Request]) -> list[int]:
+    """Return the places of those that are complete, and not ended."""
+    return [k for k, one in enumerate(requests) if one._operation is not None and one._operation.end is not None]
+
+
+def _status(statuses: list[Status] | None, number: int) -> Status | None:
+    if statuses is None:
+        return None
+    while len(statuses) <= number:
+        statuses.append(Status())
+    return statuses[number]
+
+
+REQUEST_NULL = Request()

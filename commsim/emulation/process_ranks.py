@@ -1,0 +1,211 @@
+"""Ranks as processes, each connected to the coordinator by a socket in a private folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection, Listener, wait
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.files.opening import check_regular
+
+from .coordinator import Coordinator
+from .failures import ProgramError, interrupted
+from .rank import FACTOR, NUMBER, SIZE, SOCKET
+from .rank_calls import Operation
+
+# How often processes are looked at that have not connected, s; and what they have to end by themselves.
+LOOK_S, GRACE_S = 0.2, 2.0
+FLAGS = ("-u", "-B", "-O", "-s", "-E")  # of Python, that may stand before a program
+__all__ = ["ProcessRanks"]
+
+
+class ProcessRanks:
+    """All ranks as processes.
+
+    Parameters
+    ----------
+    coordinator : Coordinator
+        Their clocks and network.
+    factor : float, optional
+        What the processor time of a rank is multiplied by; None where computing takes no time.
+    """
+
+    def __init__(self, coordinator: Coordinator, factor: float | None = None) -> None:
+        self.coordinator, self.factor = coordinator, factor
+        self.n_ranks = len(coordinator.clocks)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._connections: dict[int, Connection[Any, Any]] = {}
+        self._operations: list[dict[int, Operation]] = [{} for _ in range(self.n_ranks)]
+
+    def run(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        """Run a command once for each rank, until all have ended.
+
+        Parameters
+        ----------
+        command : sequence of str
+            What is started for each.
+        folder : Path
+            Private folder, for the socket.
+        environment : mapping of str to str
+            What the processes have beside this process's environment and their rank.
+
+        Raises
+        ------
+        ProgramError
+            If a rank raises, dies or ends without a word, or all are deadlocked; all processes have ended.
+        InputError
+            If the command cannot be started.
+        KeyboardInterrupt
+            After Ctrl-C, with what ranks waited for.
+        """
+        address = str(folder / "ranks")
+        try:
+            with Listener(address, family="AF_UNIX", backlog=self.n_ranks) as listener:
+                listener._listener._socket.settimeout(LOOK_S)  # type: ignore[attr-defined]
+                for number in range(self.n_ranks):
+                    self._processes.append(self._start(command, number, address, environment))
+                while len(self._connections) < self.n_ranks:
+                    with contextlib.suppress(TimeoutError):
+                        connection = listener.accept()
+                        self._connections[connection.recv()] = connection
+                    for number, process in enumerate(self._processes):
+                        if number not in self._connections and process.poll() is not None:
+                            raise ProgramError(_died(number, process.returncode, "before it asked for anything"))
+            self._serve()
+            self._require_no_exit()
+        except KeyboardInterrupt:
+            raise interrupted(self.coordinator.clocks) from None
+        finally:
+            self._end_all()
+
+    def _start(
+        self, command: Sequence[str], number: int, address: str, environment: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        own = {
+            NUMBER: str(number), SIZE: str(self.n_ranks), SOCKET: address,
+            FACTOR: "" if self.factor is None else repr(self.factor),
+            "RANK": str(number), "WORLD_SIZE": str(self.n_ranks),
+        }  # fmt: skip
+        try:
+            return subprocess.Popen(
+                command, env={**os.environ, **environment, **own}, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        except OSError as error:
+            raise InputError(f"{command[0]}: cannot be started: {error.strerror}") from None
+
+    def _serve(self) -> None:
+        """Answer all ranks until the last has ended."""
+        running, open_ones = set(range(self.n_ranks)), set(range(self.n_ranks))
+        by_connection = {connection: number for number, connection in self._connections.items()}
+        while open_ones:
+            if running:
+                ready = wait([self._connections[number] for number in running])
+                for number in sorted(by_connection[connection] for connection in ready):  # type: ignore[index]
+                    goes_on, has_ended = self._take(number)
+                    if not goes_on:
+                        running.discard(number)
+                    if has_ended:
+                        open_ones.discard(number)
+            else:
+                try:
+                    freed = self.coordinator.advance()
+                except ProgramError:
+                    self._require_no_exit()
+                    raise
+                for number, answer in freed:
+                    self._answer(number, answer)
+                    running.add(number)
+
+    def _require_no_exit(self) -> None:
+        """Raise if a rank that has ended did so with an exit code."""
+        for number, process in enumerate(self._processes):
+            if self.coordinator.clocks[number].has_ended and process.wait():
+                raise ProgramError(_died(number, process.returncode, "at its end"))
+
+    def _take(self, number: int) -> tuple[bool, bool]:
+        """Take what a rank says; return whether it runs on, and whether it has ended."""
+        try:
+            said = self._connections[number].recv()
+        except (EOFError, ConnectionResetError):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._processes[number].wait(GRACE_S)
+            raise ProgramError(_died(number, self._processes[number].poll(), "while others wait for it")) from None
+        operations = self._operations[number]
+        for what, *values in said:
+            if what == "compute":
+                self.coordinator.compute(number, values[0])
+            elif what == "sleep":
+                self.coordinator.sleep(number, values[0])
+            elif what == "step":
+                self.coordinator.end_step(number)
+            elif what == "post":
+                operation = self.coordinator.post(number, values[0])
+                operations[operation.number] = operation
+            elif what == "cancel":
+                self.coordinator.cancel(operations[values[0]])
+            elif what == "wait":
+                asked, every, polls = values
+                waits = [operations[k] for k in asked if k in operations]
+                known = len(waits) < len(asked)  # complete, and said so
+                if known and not every:
+                    waits = []
+                if self.coordinator.wait(number, waits, every=every, polls=polls):
+                    self._answer(number, True)
+                    return True, False
+            elif what == "fail":
+                raise ProgramError(f"rank {number}: {values[0]}")
+            else:
+                self.coordinator.end(number)
+                return False, True
+        return False, False
+
+    def _answer(self, number: int, answer: bool) -> None:
+        operations = self._operations[number]
+        complete = [op for op in operations.values() if op.end is not None]
+        for operation in complete:
+            del operations[operation.number]
+        said = [(op.number, op.end, op.result, op.source, op.cancelled) for op in complete]
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has died, and is heard of next
+            self._connections[number].send((self.coordinator.clocks[number].now, answer, said))
+
+    def _end_all(self) -> None:
+        """End all processes with what they started, and wait until they are gone."""
+        for connection in self._connections.values():
+            connection.close()
+        for process in self._processes:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _died(number: int, code: int | None, when: str) -> str:
+    if code is not None and code < 0:
+        return f"rank {number}: killed by {signal.Signals(-code).name} {when}"
+    return f"rank {number}: ended {when}" + (f", exit code {code}" if code else "")
+
+
+def python_path(folder: Path) -> str:
+    """Return the PYTHONPATH of a rank: the folder with our start file first, then the user's, then this package."""
+    here = str(Path(__file__).resolve().parents[2])
+    before = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(filter(None, (str(folder), before, here)))
+
+
+def interpreter(command: Sequence[str]) -> list[str]:
+    """Return the command with this Python in place of `python`; a program that is no file is refused."""
+    first, *rest = command
+    if first.endswith(".py"):
+        first, rest = "python", list(command)
+    is_python = Path(first).name.rstrip("0123456789.") == "python"
+    program = next((word for word in rest if word not in FLAGS), "-")
+    if is_python and not program.startswith("-"):
+        check_regular(program)
+    return [sys.executable if first in ("python", "python3") else first, *rest]

@@ -1,1 +1,0 @@
-"""The packet engine: packets, queues, losses and retransmissions, in int64 picoseconds."""

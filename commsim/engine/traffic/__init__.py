@@ -1,1 +1,0 @@
-"""Patterns of messages between hosts, and how a fabric carried them."""

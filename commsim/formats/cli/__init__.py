@@ -1,0 +1,1 @@
+"""``commsim topo``, ``schedule`` and ``workload`` ``import`` and ``export``."""

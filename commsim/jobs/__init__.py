@@ -1,0 +1,17 @@
+"""Several jobs and background traffic on one network, in one run of the flow or the packet engine."""
+
+from __future__ import annotations
+
+from commsim.extensions import House
+
+# Other extensions that this one imports.
+NEEDS: tuple[str, ...] = ("packets",)
+
+
+def register(house: House) -> None:
+    """Bring several jobs, and groups."""
+    house.questions["jobs"] = "commsim.jobs.cli.together:JOBS"
+    house.works["jobs"] = "commsim.jobs.several_jobs:JOBS"
+    house.works["groups"] = "commsim.jobs.groups:GROUPS"
+    house.services["jobs"] = "commsim.jobs.composition:jobs_of"
+    house.services["value Composition"] = "commsim.jobs.job_entries:Composition"

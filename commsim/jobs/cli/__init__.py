@@ -1,0 +1,1 @@
+"""``commsim run --jobs``."""

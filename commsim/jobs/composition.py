@@ -1,0 +1,132 @@
+"""The file that says which jobs and which background traffic share a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.files.fields import Fields
+from commsim.core.files.whole_files import read_tree
+from commsim.core.units import parse_bandwidth, parse_size, parse_time
+from commsim.engine.flow_plan import number_of
+from commsim.packets.packet_options import FABRIC, SPRAYING, TRANSPORT, checked_packets
+
+from .job_entries import Background, Composition, JobEntry, number_of_unnamed
+
+_RANKS = re.compile(r"(\d{1,8})(?:-(\d{1,8}))?", re.ASCII)
+MAX_LOAD = 1.0
+# What a job may say of its packets; losses, pauses and shared buffers are the fabric's.
+OWN = ("preset", *TRANSPORT, *SPRAYING, "buffer", "ecn_min", "ecn_max", "ecn_probability")
+# Flags of a run that have another name than the option.
+OF_RUN = {"pause_at": "--pause", "resume_at": "--pause", "alpha": "--buffer-alpha"}
+__all__ = ["read_composition"]
+
+
+def jobs_of(given: Composition | str | PathLike[str]) -> Composition:
+    """Return jobs, by whatever they were given: a value, or a file."""
+    return given if isinstance(given, Composition) else read_composition(Path(given))
+
+
+def read_composition(path: str | Path) -> Composition:
+    """Read a TOML or JSON file with tables ``[[job]]`` and ``[[background]]``.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong; the message has its line and what would be right.
+    """
+    top = Fields(read_tree(path), path)
+    top.schema(required=False)
+    jobs = tuple(_job(entry, i) for i, entry in enumerate(top.tables("job"))) if "job" in top else ()
+    background = tuple(_background(entry) for entry in top.tables("background")) if "background" in top else ()
+    top.finish()
+    if not jobs:
+        raise InputError(f"{path}: at least one [[job]] is needed, such as collective = 'ring_all_reduce'")
+    names = [job.name for job in jobs]
+    if len(set(names)) < len(names):
+        raise InputError(f"{path}: two jobs are called {next(n for n in names if names.count(n) > 1)!r}")
+    load = sum(entry.load for entry in background)
+    if load > MAX_LOAD:
+        raise InputError(f"{path}: background loads add up to {load:.4g}, and hosts can send 1 (100 %) at most")
+    return Composition(jobs, background)
+
+
+def _job(entry: Fields, i: int) -> JobEntry:
+    collective, ranks = entry.text("collective"), _ranks(entry)
+    name = entry.text("name", "")
+    job = JobEntry(
+        name or f"{i}:{collective.partition(':')[0]}",
+        collective,
+        ranks,
+        _positive(entry, "size", parse_size, None),
+        entry.quantity("start", parse_time, 0.0),
+        entry.number("weight", 1.0),
+        entry.whole("priority", default=0),
+        entry.quantity("rate_cap", parse_bandwidth, float("inf")),
+        number_of(name) if name else number_of_unnamed(collective, ranks),
+        _packets(entry),
+    )
+    entry.finish()
+    if job.weight <= 0:
+        entry.refuse("weight", "a number above 0")
+    return job
+
+
+def _ranks(entry: Fields) -> tuple[int, ...]:
+    raw = entry.raw("ranks")
+    if isinstance(raw, list):
+        return tuple(entry.wholes("ranks"))
+    ranks: list[int] = []
+    for part in str(raw).split(","):
+        match = _RANKS.fullmatch(part.strip())
+        if match is None or not isinstance(raw, str):
+            entry.refuse("ranks", "ranks such as '0-7,12' or [0, 1, 2]")
+        ranks += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return tuple(ranks)
+
+
+def _background(entry: Fields) -> Background:
+    kind = entry.one_of("kind", ("poisson", "incast"))
+    until, priority = _positive(entry, "until", parse_time, None), entry.whole("priority", default=0)
+    if kind == "poisson":
+        load = entry.number("load")
+        if not 0 < load <= MAX_LOAD:
+            entry.refuse("load", "a part of what hosts can send, above 0 and at most 1 (100 %)")
+        websearch = "size" not in entry or entry.raw("size") == "websearch"
+        size = None if websearch else _positive(entry, "size", parse_size, None)
+        made = Background(kind, until, load, size, priority=priority, packets=_packets(entry))
+    else:
+        senders = entry.whole("senders", minimum=1)
+        size, every = _positive(entry, "size", parse_size, None), _positive(entry, "every", parse_time, until)
+        made = Background(
+            kind, until, size=size, senders=senders, every=every, priority=priority, packets=_packets(entry)
+        )
+    entry.finish()
+    return made
+
+
+def _packets(entry: Fields) -> dict[str, Any] | None:
+    """Read how packets are sent; None where nothing is said."""
+    for key in FABRIC.keys() - {*OWN}:
+        if key in entry:
+            entry.fail(key, f"is the fabric's, whoever sends: give it to the run, {OF_RUN.get(key, _flag(key))}")
+    given = {key: entry.raw(key) for key in OWN}
+    try:
+        return checked_packets(given, None, None) or None
+    except InputError as error:
+        entry.fail(None, f": {error}")
+
+
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _positive(entry: Fields, key: str, parse: Callable[[str, str], float], default: float | None) -> float:
+    value = entry.quantity(key, parse, default)
+    if not value > 0:
+        entry.refuse(key, "more than 0")
+    return value

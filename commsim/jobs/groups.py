@@ -1,0 +1,139 @@
+"""The kind of groups: a collective on several groups of ranks at once, each a job on one network."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.remark import Remark
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.jobs.background import Messages
+from commsim.jobs.job_costs import shared_network
+from commsim.jobs.job_entries import JobEntry, number_of_unnamed
+from commsim.jobs.shared_run import SIMULATORS, SharedPlan, SharedRun
+from commsim.prediction.build import prepare
+from commsim.prediction.inputs import PACKED, load_network, load_placement
+from commsim.prediction.kind import COMMON, Kind, Outcome
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.scenario import Scenario, Wish
+
+__all__ = ["GROUPS", "GroupsPlan", "prepare_groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsPlan(SharedPlan):
+    """Groups placed on a network: jobs that start together, of the size that is asked for."""
+
+    @property
+    def groups(self) -> tuple[Plan, ...]:
+        """The collective of each group, as if it were the only one."""
+        return self.run.plans
+
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+        """Return the sizes that one group can have."""
+        return self.groups[0].sizes(asked)
+
+    def at(self, size: float) -> GroupsPlan:
+        """Return the plan of one size, the same in every group."""
+        entries = tuple(dataclasses.replace(entry, size=size) for entry in self.run.entries)
+        return GroupsPlan(dataclasses.replace(self.run, entries=entries))
+
+    def outcome(self, size: float, wish: Wish) -> Outcome:
+        """Predict one size; a result for each group.
+
+        Raises
+        ------
+        InputError
+            If the engine knows no contention between groups, or the size is not positive.
+        """
+        if wish.engine not in (*SIMULATORS, "packet"):
+            raise InputError(
+                f"groups are simulated together by {', '.join(SIMULATORS)} or packet, got engine {wish.engine!r}"
+            )
+        if len(self.groups) == 1:
+            return self.groups[0].outcome(size, wish)
+        if wish.engine == "packet" and any(group.in_slots for group in self.groups):
+            for name in ("framing", "trace", "flaps"):
+                if getattr(wish, name):
+                    raise InputError(f"{name} is not modelled for groups in packets of switch systems; use engine flow")
+        return Outcome(self.run.checked(self.at(size).run.shared(wish)[0]))
+
+    def predict(self, size: float, **options: Any) -> tuple[Result, ...]:
+        """Predict one size; options are fields of :class:`commsim.prediction.scenario.Wish`."""
+        return self.outcome(size, Wish(seed=self.run.seed, **options)).results
+
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
+        """Return what the results of such a collective leave out, assume or depend on."""
+        return self.groups[0].remarks(results, has_framing=has_framing, verbose=verbose)
+
+
+def prepare_groups(
+    collective: str | Schedule,
+    network: str | Network,
+    groups: Sequence[Sequence[int]],
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement | None = None,
+    routing: str | None = None,
+    seed: int = 0,
+    assume_programmable: bool = True,
+) -> GroupsPlan:
+    """Place all ranks, and let every group of them run the collective.
+
+    Parameters
+    ----------
+    collective, network, placement, routing, seed, assume_programmable
+        Same as in :func:`commsim.prediction.prepare`; the placement is that of all ranks.
+    groups : sequence of sequence of int
+        Ranks of each group, in the order in which they are the collective's ranks. A rank may be in several.
+    n_ranks : int, optional
+        Ranks in all, by default as many as the placement has, or all seats of the network.
+
+    Raises
+    ------
+    InputError
+        If a group is empty, or names a rank twice or one that does not exist.
+    """
+    network = load_network(network) if isinstance(network, str) else network
+    placement = PACKED if placement is None else placement
+    if isinstance(placement, str):
+        placement = load_placement(placement, network, n_ranks or len(network.endpoints), seed)
+    n_ranks = len(placement.nodes)
+    if not groups:
+        raise InputError("at least one group is needed, got none")
+    plans, entries = [], []
+    named = isinstance(collective, str) and not collective.endswith(".npz")
+    for k, group in enumerate(groups):
+        if not group or len(set(group)) != len(group) or not all(0 <= rank < n_ranks for rank in group):
+            raise InputError(f"a group must be different ranks 0..{n_ranks - 1}, got {list(group)}")
+        plan = prepare(
+            collective, network, n_ranks=len(group) if named else None,  # a schedule's participants are all in it
+            placement=Placement(placement.nodes[list(group)]), routing=routing, seed=seed,
+            assume_programmable=assume_programmable,
+        )  # fmt: skip
+        title = f"group {','.join(map(str, group))}"
+        plans.append(dataclasses.replace(plan, notes=tuple(note.of(title) for note in plan.notes)))
+        ranks, name = tuple(group), collective if isinstance(collective, str) else plan.schedule.name
+        entries.append(JobEntry(f"group {k}", plan.schedule.name, ranks, 0.0, number=number_of_unnamed(name, ranks)))
+    shared = shared_network(network, plans)
+    return GroupsPlan(SharedRun(shared, tuple(entries), tuple(plans), Messages.none(), routing, seed))
+
+
+def _planned(scenario: Scenario) -> GroupsPlan:
+    return prepare_groups(
+        scenario.collective, scenario.network, scenario.groups, n_ranks=scenario.n_ranks,
+        assume_programmable=scenario.assume_programmable, **scenario.placing,
+    )  # fmt: skip
+
+
+GROUPS = Kind(
+    name="groups",
+    plan=_planned,
+    honours=COMMON | {"groups", "collective", "n_ranks", "trace", "flaps", "watch"},
+)

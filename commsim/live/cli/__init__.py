@@ -1,0 +1,15 @@
+"""``commsim switch serve``, ``all-reduce`` and ``status``: a switch that real workers talk to."""
+
+from __future__ import annotations
+
+from commsim.cli.flags import Verb
+
+from . import all_reduce, serve
+
+COMMANDS = {
+    "switch serve": Verb(serve.Config, serve.run, "serve real workers over UDP, as a switch"),
+    "switch all-reduce": Verb(all_reduce.Config, all_reduce.run, "sum tensors as a worker of a running switch"),
+    "switch status": Verb(
+        all_reduce.StatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
+    ),
+}

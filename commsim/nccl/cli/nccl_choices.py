@@ -1,0 +1,349 @@
+"""``commsim nccl``: NCCL's cost table for a network, its choices by size; rules for its tuner plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
+from commsim.cli.flags.costs import TOPOLOGY, Placing
+from commsim.cli.flags.faults import Faults, Hashes, with_faults
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import guesses_of
+from commsim.core.remark import ASSUMED, Remark, as_remarks
+from commsim.core.units import counted, format_size, microseconds, parse_nccl_size
+from commsim.nccl.search import GENERATIONS
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.nccl.choice import Cell, Range
+    from commsim.nccl.search import Setting
+    from commsim.nccl.tuner_rules import Rule
+
+EXAMPLES = {
+    "nccl": """
+        commsim nccl --topology dgx-h100
+        commsim nccl --topology dgx-h100@star:machines=4 --operation all_reduce
+        commsim nccl --topology dgx-h100 --operation all_reduce --size 1M
+        commsim nccl --topology dgx-a100 --operation all_gather --nccl-version 2.18
+        commsim nccl --topology dgx-h100 --operation all_reduce --tuner-csv tuner.csv""",
+}
+
+# Share of an uncontended time from which it is printed beside a longer one.
+SLOWED = 0.005
+OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
+
+
+class Asked(NamedTuple):
+    """Where NCCL runs, and what it takes that for.
+
+    Parameters
+    ----------
+    config : Config
+        Flags.
+    network : Network
+        Network, with its faults.
+    setting : Setting
+        What NCCL takes it and its ranks for.
+    """
+
+    config: Config
+    network: Network
+    setting: Setting
+
+
+def explain_operation(
+    asked: Asked, operation: str, largest: int, sizes: Sequence[int]
+) -> tuple[list[Part], dict[str, Any], list[Rule]]:
+    """Return the table and the choices of one operation.
+
+    Parameters
+    ----------
+    asked : Asked
+        The network and its ranks, as NCCL sees them.
+    operation : str
+        One that NCCL has a model of.
+    largest : int, bytes
+        Up to where choices are given.
+    sizes : sequence of int, bytes
+        Sizes at which the times of all cells are given too.
+
+    Returns
+    -------
+    list of Part, dict, list of Rule
+        What is shown, the JSON row, and the choices as rules for the tuner plugin.
+    """
+    from commsim.nccl.choice import cell_time, cells, ranges
+    from commsim.nccl.search import PROTOCOLS
+    from commsim.nccl.symmetric_kernels import kernels
+    from commsim.nccl.tuner_rules import Rule
+
+    setting = asked.setting
+    table = cells(setting, operation)
+    chosen = ranges(setting, operation, largest, table)
+    rows = [[_interval(r), r.cell.name, r.why] for r in chosen]
+    choices = Table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices up to {format_size(largest)}")
+    said: list[Remark] = []
+    at = {}
+    for size in sizes:
+        times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
+        at[size] = {name: time for time, name in times}
+        listed = ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times)
+        said.append(Remark("estimates", f"{operation} {size} B: {listed}"))
+    predicted, told = _predicted(asked, operation, sizes)
+    said += told
+    said += as_remarks(_symmetric(setting, operation, sizes), "symmetric")
+    rules = [
+        Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
+             n_nodes=setting.n_nodes, n_ranks=setting.n_ranks)
+        for r in chosen
+    ]  # fmt: skip
+    row = {
+        "operation": operation,
+        "cells": [{"algorithm": c.algorithm, "protocol": c.protocol, "latency_s": c.latency,
+                   "bandwidth_Bps": c.bandwidth, "why_not": c.why_not} for c in table],
+        "choices": [{"low_B": r.low, "high_B": r.high, "algorithm": r.cell.algorithm, "protocol": r.cell.protocol,
+                     "why": r.why} for r in chosen],
+        "at_size": [{"size_B": size, "time_s": times} for size, times in at.items()],
+        "symmetric": [{"size_B": size, "kernels": [{"kernel": k.name, "time_s": k.time, "blocks": k.blocks}
+                                                   for k in kernels(setting, operation, size)]} for size in sizes],
+        "predicted": predicted,
+    }  # fmt: skip
+    return [Lines([""]), *_cells(operation, table, PROTOCOLS), choices, *remarks(said)], row, rules
+
+
+def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> list[Part]:
+    """Give latency and bandwidth of every cell, as NCCL does with NCCL_DEBUG_SUBSYS=TUNING; say why some are empty."""
+    by_name = {(cell.algorithm, cell.protocol): cell for cell in table}
+    algorithms = dict.fromkeys(cell.algorithm for cell in table)
+    rows: list[list[str]] = []
+    empty: list[tuple[str, str]] = []
+    for algorithm in algorithms:
+        of_algorithm = [by_name[algorithm, protocol] for protocol in protocols]
+        if any(cell.bandwidth for cell in of_algorithm):
+            rows.append([algorithm, *map(_latency_and_rate, of_algorithm)])
+            unused = [cell for cell in of_algorithm if not cell.bandwidth and "Simple" not in cell.why_not]
+            empty += [(cell.why_not, cell.name) for cell in unused]
+        else:
+            empty.append((of_algorithm[-1].why_not, algorithm))
+    title = f"{operation}: latency (us) / bandwidth (GB/s) of the algorithm"
+    said = [
+        Remark("not-used", f"not used: {', '.join(name for reason, name in empty if reason == why)}: {why}")
+        for why in dict.fromkeys(why for why, _ in empty)
+    ]
+    return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
+
+
+def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Remark]]:
+    """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
+    from commsim.nccl.choice import Cell
+    from commsim.nccl.plans.plan_nccl import NcclPlan
+    from commsim.prediction.bounds.limited_by import limit_of, row_of_limit, told_limits
+    from commsim.prediction.read import scenario_of
+    from commsim.prediction.solve import plan_of, solve
+    from commsim.report.hash_columns import spread_cells
+
+    if not sizes:
+        return [], []
+    config = asked.config
+    version = f":version={config.nccl_version}" if config.nccl_version else ""
+    scenario = scenario_of(
+        f"nccl_{operation}{version}", asked.network, n_ranks=config.ranks, placement=config.placement,
+        seed=config.seed, hashes=config.hashes,
+    )  # fmt: skip
+    plan = plan_of(scenario)
+    assert isinstance(plan, NcclPlan)
+    plan = plan.taken_for(asked.setting)
+    launch = plan.launch
+    if why := launch.why_links_only(sizes[0], launch.parameters(sizes[0])):
+        return [], [Remark("no-prediction", f"no prediction: {why}", needed=True)]
+    rows, said = [], list[Remark]()
+    for size in sizes:
+        try:
+            result = solve(scenario, [size], plan=plan).results[0]
+        except InputError as error:  # no such switch in the network, where --collnet or --nvls assume one
+            said.append(Remark("no-prediction", f"{operation} {size} B: no prediction: {error}", needed=True))
+            continue
+        parameters = launch.parameters(size)
+        cell = Cell(parameters["algorithm"], parameters["protocol"], 0.0, 0.0)
+        costs = launch.costs(size, parameters)
+        low, high = result.interval or (result.time, result.time)
+        alone = result.time if costs is None else costs.seconds
+        limits = row_of_limit(limit_of(plan, result))
+        rows.append({"size_B": size, "time_s": result.time, "low_s": low, "high_s": high, "how": cell.name,
+                     "uncontended_s": alone, **result.spread_row(), **limits})  # fmt: skip
+        within = f"{microseconds(low, 1)} to {microseconds(high, 1)}" if low < high else "interval unknown"
+        if result.hashes is not None:
+            within += f"; median of {result.hashes.n} hashes, {' to '.join(spread_cells(result))}"
+        is_slowed = result.time > alone * (1 + SLOWED)
+        beside = f"; {microseconds(alone, 1)} us uncontended" if is_slowed else ""
+        time, limit = microseconds(result.time, 1), told_limits([limit_of(plan, result)], [size])
+        told = f"{operation} {size} B: {time} us ({within}), {cell.name}{beside}"
+        said.append(Remark("predicted", told, needed=True, details=limit))
+    return rows, said + plan.remarks_of_sizes(sizes)
+
+
+def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterator[str]:
+    """Describe what NCCL would take, and when, if both buffers were registered as symmetric windows."""
+    from commsim.nccl.symmetric_kernels import kernels, why_none
+
+    if why_none(setting):
+        return
+    for size in sizes:
+        found = kernels(setting, operation, size)
+        if found:
+            listed = ", ".join(f"{k.name} {microseconds(k.time, 1)} us ({k.blocks})" for k in found)
+            yield f"{operation} {size} B, registered as symmetric windows (blocks): {listed}"
+
+
+def _latency_and_rate(cell: Cell) -> str:
+    return f"{microseconds(cell.latency, 1)}/{cell.bandwidth / 1e9:.1f}" if cell.bandwidth else "-"
+
+
+def _interval(choice: Range) -> str:
+    return f"{choice.low}..{choice.high} ({format_size(choice.low)} to {format_size(choice.high)})"
+
+
+class Config(Hashes, Faults, Placing, WithJson):
+    """All flags of ``commsim nccl``."""
+
+    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
+    nccl_version: str | None = flag(metavar="2.8..2.32", help="NCCL release whose rules are used (default: 2.32)")
+    operation: tuple[str, ...] = repeated(
+        choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
+    )
+    size: tuple[str, ...] = repeated(
+        metavar="SIZE",
+        help="also print, for this size, NCCL's estimate for every algorithm and the time that commsim run predicts; "
+        "repeatable",
+    )
+    maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
+    gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")
+    cpu: str | None = flag(choices=("intel", "amd", "other"), help="CPU vendor, if the network does not name it")
+    graph: str | None = flag(
+        metavar="FILE.xml", help="file that NCCL wrote for NCCL_GRAPH_DUMP_FILE, with the channels it found"
+    )
+    channels: str | None = flag(
+        metavar="N:RATE",
+        help="number (after NCCL has doubled it) and rate of the channels of rings and trees, such as 12:30GB/s",
+    )
+    nvls: str | None = flag(metavar="N:RATE|none", help="number and rate of the channels of NVLink SHARP")
+    nic: str | None = flag(metavar="RATE", help="rate that NCCL assumes for a NIC, such as 400Gbps")
+    net_type: str | None = flag(
+        choices=("PIX", "PXB", "P2C", "PXN", "PHB", "SYS"),
+        help="type of path from a GPU to its NIC; the shortest is listed first",
+    )
+    net_latency: str | None = flag(metavar="TIME", help="latency of the network plugin")
+    min_ctas: str | None = flag(metavar="N", help="least number of channels of a call (NCCL_MIN_CTAS)")
+    max_ctas: str | None = flag(metavar="N", help="largest number of channels of a call (NCCL_MAX_CTAS)")
+    buffer: str | None = flag(metavar="SIZE", help="buffer of a connection with Simple (NCCL_BUFFSIZE)")
+    socket_threads: str | None = flag(metavar="N", help="threads of a rank over sockets (NCCL_SOCKET_NTHREADS)")
+    collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
+    rows: str | None = flag(
+        "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"
+    )
+    nodes: int = flag(
+        default=-1, metavar="N", help="with --from: number of nodes for which the rules hold (default: any)"
+    )
+    tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
+
+
+def run(config: Config) -> Answer:
+    """Explain NCCL's model, or write rules from results."""
+    if (config.rows is None) == (config.topology is None):
+        raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
+    if config.rows is not None:
+        return rules_from_results(config)
+    if config.nodes != -1:
+        raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
+    from commsim.nccl.symmetric_kernels import why_none
+    from commsim.prediction.inputs import load_network
+
+    network, said = with_faults(load_network(config.topology or ""), config)
+    setting = _setting(config, network)
+    largest = parse_nccl_size(config.maxbytes, "-e")
+    sizes = [parse_nccl_size(text, "--size") for text in config.size]
+    said += [Remark(ASSUMED, f"assumed: {line}") for line in setting.assumed]
+    release = f"NCCL {setting.version[0]}.{setting.version[1]}"
+    size = f"{counted(setting.n_ranks, 'rank')} on {counted(setting.n_nodes, 'node')}"
+    guessed = guesses_of(network.hardware, has_fabric=setting.n_nodes > 1) if config.gpu is None else ""
+    told = f" ({guessed})" if guessed else ""
+    head = f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs{told}; {release}"
+    if sizes and why_none(setting):
+        said.append(Remark("symmetric", f"symmetric kernels: none, {why_none(setting)}"))
+    operations = config.operation or OPERATIONS
+    asked = Asked(config, network, setting)
+    explained = [explain_operation(asked, operation, largest, sizes) for operation in operations]
+    parts = [*comments([head]), *remarks(said), *(part for shown, _, _ in explained for part in shown)]
+    if config.tuner_csv:
+        from commsim.nccl.tuner_and_graph_files import write_tuner
+
+        rules = [rule for _, _, of_operation in explained for rule in of_operation]
+        write_tuner(config.tuner_csv, rules, f"{release}'s own choices on {config.topology}, by commsim nccl")
+        parts.append(Lines([f"{config.tuner_csv}: written, {len(rules)} rules"]))
+    return Answer(parts, [row for _, row, _ in explained], more={"assumed": [str(line) for line in setting.assumed]})
+
+
+def _setting(config: Config, network: Network) -> Setting:
+    """Return what NCCL takes the network for."""
+    from collectives.nccl.call import NEWEST, read_version
+    from commsim.nccl.of_network import Given, setting_of
+    from commsim.nccl.told import WORDS, read_words
+    from commsim.prediction.inputs import PACKED, load_placement
+
+    n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
+    if n_ranks < 2:
+        raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {n_ranks}")
+    placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed or 0)
+    said = {word: str(value) for word in WORDS if (value := getattr(config, word)) not in (None, False)}
+    if config.collnet:
+        said["collnet"] = "true"
+    version = read_version(config.nccl_version) if config.nccl_version else NEWEST
+    given = Given(version=version, **read_words(said, lambda word: f"--{word.replace('_', '-')}"))
+    if config.graph is None:
+        return setting_of(network, placement, n_ranks, given)
+    import dataclasses
+
+    from commsim.nccl.tuner_and_graph_files import read_nccl_graphs
+
+    if config.channels is not None:
+        raise InputError("--graph and --channels both give the channels; give one of them")
+    gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
+    by_pattern = read_nccl_graphs(config.graph, gpu)
+    return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
+
+
+def rules_from_results(config: Config) -> Answer:
+    """Write the rules, and return them.
+
+    Raises
+    ------
+    InputError
+        If a flag is missing or wrong, or no result is of an algorithm that NCCL knows.
+    """
+    from commsim.formats.measured import read_measured
+    from commsim.nccl.tuner_and_graph_files import rules_of_rows, write_tuner
+
+    if config.nccl_version is not None:
+        raise InputError("--nccl-version goes with --topology, not with --from: results are of their own version")
+    if config.tuner_csv is None:
+        raise InputError("--from FILE writes rules; give the output with --tuner-csv FILE")
+    if config.nodes != -1 and not 1 <= config.nodes < 2**31:
+        raise InputError(f"--nodes must be a number of nodes, or -1 for any, got {config.nodes}")
+    notes: list[str] = []
+    path = config.rows or ""
+    rows: list[Any] = []
+    for name in config.operation or ("",):
+        rows += read_measured(path, operation=name, n_ranks=config.ranks, notes=notes)
+    rules = rules_of_rows(rows, config.nodes, notes)
+    cells = [[r.operation, str(r.low), str(r.high), r.algorithm, r.protocol, str(r.n_ranks)] for r in rules]
+    columns = ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"]
+    table = Table(columns, cells, f"the fastest of {config.rows}")
+    write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim nccl")
+    return Answer(
+        [*remarks(as_remarks(notes, "read")), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])]
+    )
+
+
+COMMANDS = {"nccl": Verb(Config, run)}

@@ -1,0 +1,210 @@
+"""Derive NCCL's setting from a network and a placement, and write down everything that had to be assumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from collectives.nccl.call import MAX_HEADS, NEWEST
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import maker_of, read_hardware
+from commsim.core.network import Network
+from commsim.core.network_queries import units
+from commsim.core.placement import Placement
+from commsim.nccl.machine_links import (
+    adding_switches,
+    gpus_beside_a_nic,
+    islands_inside,
+    links_inside,
+    links_outside,
+    through_host,
+    told_islands,
+)
+
+from .search import (
+    CHANNEL_GBS,
+    RAISED_HEADS,
+    REPORTED_LATENCY,
+    SINCE_HOPPER,
+    Assumption,
+    Channels,
+    Setting,
+    doubled,
+    nvls_channels,
+    nvls_inter,
+    packed_channels,
+    tree_intra,
+)
+from .site import efa_of
+
+# NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
+_ROW_OF = {"turing": "volta", "ada": "ampere"}
+CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user says instead of what would be derived; None: derive it.
+
+    Parameters
+    ----------
+    gpu, cpu : str
+        Generation and vendor.
+    channels : (int, float), bytes/s
+        Number and bandwidth of channels of rings and trees, after doubling.
+    nvls : (int, float), bytes/s
+        Number and bandwidth of channels of NVLink SHARP; (0, 0) for a machine without.
+    nic : float, bytes/s
+        Bandwidth that NCCL takes a NIC to have.
+    path_inter : str
+        Path between a GPU and its NIC.
+    net_latency : float, s
+        Latency of the network plugin.
+    collnet : bool
+        Whether the network reduces; also true where the hardware says ``sharp=on``.
+    by_pattern : dict of str to Channels
+        Channels of each pattern from NCCL's own dump; replaces all of the above that it has.
+    version : (int, int)
+        Version of NCCL.
+    min_ctas, max_ctas : int
+        Bounds of the channels of a call (``NCCL_MIN_CTAS``, ``NCCL_MAX_CTAS``); 0 for none.
+    buffer : int, bytes
+        Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own.
+    socket_threads : int
+        Threads of a rank that copy over sockets (``NCCL_SOCKET_NTHREADS``); 0 for NCCL's own.
+    """
+
+    gpu: str | None = None
+    cpu: str | None = None
+    channels: tuple[int, float] | None = None
+    nvls: tuple[int, float] | None = None
+    nic: float | None = None
+    path_inter: str | None = None
+    net_latency: float | None = None
+    collnet: bool = False
+    by_pattern: dict[str, Channels] | None = None
+    version: tuple[int, int] = NEWEST
+    min_ctas: int = 0
+    max_ctas: int = 0
+    buffer: int = 0
+    socket_threads: int = 0
+
+
+def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
+    """Derive the setting.
+
+    Parameters
+    ----------
+    network, placement
+        Network and placement of the ranks.
+    n_ranks : int
+        Number of ranks, at least 2.
+    given : Given
+        What is known better.
+
+    Raises
+    ------
+    InputError
+        If no channel fits, or something given is out of its range.
+    """
+    nodes = placement.nodes[:n_ranks]
+    unit = units(network)
+    machines, counts = np.unique(unit[nodes], return_counts=True)
+    assumed: list[Assumption] = []
+    hardware = read_hardware(network.hardware)
+    if given.gpu is None and maker_of(network.hardware) == "amd":
+        raise InputError(f"NCCL runs on NVIDIA's GPUs, {network.name} has {hardware['gpu']}; --gpu sets another")
+    gpu = given.gpu or _ROW_OF.get(hardware.get("gpu", ""), hardware.get("gpu", ""))
+    if not gpu:
+        gpu = "hopper"
+        assumed.append(Assumption("GPUs are Hopper", "--gpu"))
+    cpu = given.cpu or CPU_OF.get(hardware.get("cpu", ""), "")
+    if not cpu:
+        cpu = "intel"
+        assumed.append(Assumption("CPUs are Intel's", "--cpu"))
+    if counts.min() != counts.max():
+        spread = f"nodes have {counts.min()} to {counts.max()}"
+        assumed.append(Assumption(f"ranks must be spread evenly; {spread}, and NCCL rounds down"))
+    node = int(nodes[0])
+    inside, path = links_inside(network, unit, nodes)
+    outside, n_nics, near, is_own = links_outside(network, unit, node)
+    if given.nic is not None:
+        outside = given.nic
+    elif len(machines) > 1:
+        whose = "machine's NIC and PCIe links; a higher bandwidth changes nothing" if is_own else "network"
+        assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))
+    many, net = len(machines) > 1, hardware.get("net", "")
+    if many and (net in ("ena", "sockets") or hardware.get("gpudirect") == "no"):
+        near, staged = "PHB", through_host(network, unit, node, near)
+        if staged < outside:
+            outside = staged
+            assumed.append(Assumption(f"bytes go through the host's memory, {outside / 1e9:.4g} GB/s for a NIC"))
+    if given.net_latency is None and many and given.by_pattern is None:
+        name = efa_of(gpu, hardware.get("gpudirect") != "no") if net == "efa" else net
+        reported = REPORTED_LATENCY.get(name, 0.0)
+        given = replace(given, net_latency=reported)
+        does = f"reports a latency of {reported * 1e6:.4g} us" if reported else "adds no latency"
+        assumed.append(Assumption(f"the network plugin {does}", "--net-latency"))
+    channels = _channels(gpu, inside, path, outside, n_nics, many, net, given, near, assumed)
+    if many and given.channels is None and given.by_pattern is None:
+        ring = channels["ring"]
+        channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
+    beside = nodes[unit[nodes] == unit[node]]
+    if told := told_islands(network, islands_inside(network, unit, beside)):
+        assumed.append(Assumption(told))
+    adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
+    if given.nvls is not None or (adds and "nvls" not in channels):
+        n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
+        fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
+        channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
+        if many and given.nvls is None and given.channels is None and given.by_pattern is None:
+            between = nvls_inter(gpu, n, rate, outside, n_nics)
+            channels["nvls"] = replace(channels["nvls"], inter=between or channels["nvls"].inter)
+        if given.nvls is None:
+            heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each GPU"
+            assumed.append(Assumption(f"NVLink SHARP has {heads}", "--nvls"))
+    collnet = given.collnet or (many and hardware.get("sharp") == "on")
+    if collnet and "collnet" not in channels:
+        ring = channels["ring"]
+        channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
+        assumed.append(Assumption("CollNet has as many channels as the ring, inside a node those of trees"))
+    # A tree wants two GPUs near each NIC, and since Hopper takes one if no second is (search.cc, ncclTopoCompute). In a
+    # rack two GPUs share a CPU, behind which their NICs are.
+    is_alone = many and gpu in SINCE_HOPPER and counts[0] <= RAISED_HEADS
+    is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
+    one_nic = n_nics == 1 or bool(is_alone)
+    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), given.version,
+                   given.min_ctas, given.max_ctas, given.buffer, given.socket_threads)  # fmt: skip
+
+
+def _channels(
+    gpu: str, inside: float, path: str, outside: float, n_nics: int, many: bool, net: str, given: Given, near: str,
+    assumed: list[Assumption],
+) -> dict[str, Channels]:  # fmt: skip
+    """Return channels of rings and trees: as NCCL dumped them, as the user says, or packed."""
+    rates = dict(given.by_pattern or {})
+    if "ring" in rates:
+        rates.setdefault("tree", rates["ring"])
+        return rates
+    if given.channels is not None:
+        n, rate = given.channels
+    else:
+        n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics, net))
+        links = f"{inside / 1e9:.4g} GB/s inside a node" if inside != float("inf") else "one GPU per node"
+        beside = f" and {n_nics} NICs of {outside / 1e9:.4g} GB/s" if many else ""
+        most = f"what carries the most within {links}{beside}"
+        packed = f"rings and trees have {n} channels of {rate / 1e9:.4g} GB/s: {most}"
+        assumed.append(Assumption(packed, "--channels, or --graph with NCCL's own"))
+    reach = given.path_inter or near
+    if many and given.path_inter is None:
+        shown = "" if n_nics else " (the network does not show it)"
+        assumed.append(Assumption(f"a GPU reaches its NIC by {near}{shown}"))
+    one = Channels(n, rate, rate if many else 0.0, given.net_latency or 0.0, path, reach if many else "PIX")
+    return {"ring": one, "tree": one} | rates
+
+
+def _with(ring: Channels, n: int, rate: float, fastest: float, many: bool) -> Channels:
+    """Channels of another pattern over the same NICs; without any the search raises the rate to the fastest."""
+    outside = (ring.n * ring.inter / n if n else 0.0) if many else fastest
+    return Channels(n, rate, outside, ring.latency, ring.path_intra, ring.path_inter, ring.same)

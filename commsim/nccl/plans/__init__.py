@@ -1,0 +1,1 @@
+"""Plans of calls of NCCL and RCCL: what the library would launch on a network, at each size."""

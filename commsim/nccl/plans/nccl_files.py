@@ -1,0 +1,86 @@
+"""What decides beside the network what NCCL launches: files, and what people say in the words of ``commsim nccl``.
+
+They are parameters of its collectives, as in ``nccl_all_reduce:graph=graph.xml,tuner=tuner.csv,nvls=none``, beside
+those of the schedule. The files are the channels that NCCL dumped, and the rules that its tuner plugin was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.nccl.search import Channels
+from commsim.nccl.told import WORDS, read_words
+from commsim.nccl.tuner_rules import Rule, first_rule
+
+# Parameters that name files.
+READERS = ("graph", "tuner")
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What files and the user say.
+
+    Parameters
+    ----------
+    graph : str
+        File of channels (``NCCL_GRAPH_DUMP_FILE``); empty for none.
+    rules : tuple of Rule
+        Rules of the tuner plugin (``NCCL_TUNER_CONFIG_FILE``).
+    given : mapping of str to value
+        Fields of :class:`commsim.nccl.of_network.Given` that the user says.
+    """
+
+    graph: str = ""
+    rules: tuple[Rule, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def channels(self, gpu: str) -> dict[str, Channels] | None:
+        """Return the dumped channels of each pattern; None without a file."""
+        if not self.graph:
+            return None
+        from commsim.nccl.tuner_and_graph_files import read_nccl_graphs
+
+        return read_nccl_graphs(self.graph, gpu)
+
+    def rule(self, operation: str, size: int, n_nodes: int, n_ranks: int) -> dict[str, Any]:
+        """Return algorithm, protocol and channels of the first rule that fits, as the plugin does; empty for none.
+
+        Parameters
+        ----------
+        operation : str
+            Name of the operation.
+        size : int, bytes
+            Size of the operation.
+        n_nodes, n_ranks : int
+            Number of nodes and of ranks of the communicator.
+        """
+        found = first_rule(self.rules, operation, size, n_nodes, n_ranks)
+        if found is None:
+            return {}
+        chosen: dict[str, Any] = {"algorithm": found.algorithm, "protocol": found.protocol}
+        return chosen | ({"channels": found.channels} if found.channels > 0 else {})
+
+
+def split_files(raw: Mapping[str, str]) -> tuple[dict[str, str], Decided]:
+    """Split files and words from the parameters of a collective of NCCL that its schedule has, and read them.
+
+    ``channels=12`` is a number of the schedule, ``channels=12:30GB/s`` what NCCL's search finds.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or is none of its kind; if a word is wrong, or two exclude each other.
+    """
+    said = {key: value for key, value in raw.items() if key in WORDS and (key != "channels" or ":" in value)}
+    rest = {key: value for key, value in raw.items() if key not in READERS and key not in said}
+    if "graph" in raw and "channels" in said:
+        raise InputError("graph= and channels= both give the channels; give one of them")
+    rules: tuple[Rule, ...] = ()
+    if "tuner" in raw:
+        from commsim.nccl.tuner_and_graph_files import read_tuner
+
+        rules = read_tuner(raw["tuner"])
+    return rest, Decided(raw.get("graph", ""), rules, read_words(said, "{}=".format))

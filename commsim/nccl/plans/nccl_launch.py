@@ -1,0 +1,349 @@
+"""What NCCL or RCCL would launch on a network at a size: algorithm, protocol, channels, and where switches add."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
+from collectives.nccl.launch import VERSION, Asked, launch
+from collectives.nccl.pieces import EQUAL
+from collectives.nccl.rules import cut, first_loops, loops_of
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.kept import once
+from commsim.core.machines.hardware import maker_of
+from commsim.core.network import Network
+from commsim.core.network_queries import units
+from commsim.core.placement import Placement
+from commsim.core.remark import ASSUMED, Remark
+from commsim.core.schedule import Schedule
+from commsim.core.units import counted, format_size
+from commsim.engine.flow_plan import Job
+from commsim.engine.ways.closed_form_proof import Loops
+from commsim.nccl.call_costs import CallCosts, call_costs
+from commsim.nccl.choice import PATTERN, Cell, cells, fastest, ranges
+from commsim.nccl.gpu_costs import costs
+from commsim.nccl.machine_links import adding_switches
+from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.plans.nccl_files import Decided
+from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
+from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
+from commsim.nccl.prediction import EXCHANGES, Site, direct_heads, over_releases, usable_protocols
+from commsim.nccl.rccl_costs import RcclCosts, costs_of
+from commsim.nccl.search import Setting
+from commsim.nccl.site import site_of
+from commsim.prediction.collective_names import with_gpus
+from commsim.prediction.good_parameters import by_rails, count_rails
+
+# Algorithms that a helper in each machine's switch adds for.
+IN_MACHINES = ("nvls", "nvls_tree")
+# Algorithms that a network adds for, on several machines.
+IN_NETWORK = ("nvls", "collnet_chain", "collnet_direct")
+AUTO = "auto"
+# Operations whose costs are known; of unequal messages only links cost time.
+PRICED = (*ALLOWED, *EXCHANGES)
+# Messages of a call up to which all are simulated; and the loops that are where there are more.
+MAX_MESSAGES, FEW_LOOPS = 2**21, (8, 16)
+# Bytes of a packet on the wire.
+PACKET = 2048
+# Ranges of sizes that a remark names.
+MAX_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NcclLaunch:
+    """A collective of NCCL on placed ranks, ready to be built at any size.
+
+    Parameters
+    ----------
+    build : callable
+        Builder of its schedule.
+    given : mapping of str to value
+        Parameters that the user gave.
+    operation : str
+        Name of the operation.
+    network, placement : Network, Placement
+        Network and placement of the ranks.
+    machines : tuple of tuple of int
+        Ranks of each machine.
+    setting : Setting or None
+        What NCCL knows; None where it would choose nothing.
+    notes : tuple of Remark
+        What should be printed.
+    decided : Decided
+        What files say: rules of the tuner plugin count before NCCL's own estimate.
+    rings : mapping of str to value
+        Parameters that the machines decide where NCCL's rules do not: NICs of a machine, RCCL's rings.
+    sharp : SharpPlacement, optional
+        Switches of the network that add; None without one.
+    given_site : Site, optional
+        What NCCL takes the place for, if more is known of it than the network says.
+    """
+
+    build: Callable[..., Schedule]
+    given: Mapping[str, Any]
+    operation: str
+    network: Network
+    placement: Placement
+    machines: tuple[tuple[int, ...], ...]
+    setting: Setting | None
+    notes: tuple[Remark, ...]
+    decided: Decided = field(default_factory=Decided)
+    rings: Mapping[str, Any] = field(default_factory=dict)
+    sharp: SharpPlacement | None = None
+    given_site: Site | None = None
+    _facts: dict[Hashable, Any] = field(default_factory=dict)
+
+    @property
+    def rccl(self) -> RcclCosts | None:
+        """What RCCL's calls cost on the GPUs; None for NCCL, and where that is not known."""
+        return costs_of(self.network.hardware) if self.build.__name__.startswith("rccl") else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the network says that its GPUs are NVIDIA's, so that costs of their primitives hold."""
+        is_said = "gpu" in self.decided.given
+        return self.setting is not None and (is_said or maker_of(self.network.hardware) == "nvidia")
+
+    def parameters(self, size: float) -> dict[str, Any]:
+        """Return the builder's parameters at a size."""
+        chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
+        if self.setting is not None:
+            channels = self.setting.channels["ring"].n
+            chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
+            if self.operation in ALLOWED:
+                ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
+                cell = self._cell(size, {**ruled, **self.given})
+                chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
+                chosen |= {"slow": True} if self.setting.has_slow_rings else {}
+                if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
+                    chosen["heads"] = direct_heads(site, self.operation)
+                channels = ruled.get("channels", self._channels(cell.algorithm))
+            chosen["channels"] = min(channels, max_channels(self.setting.version))
+        if self.rccl is not None and self.operation in ALLOWED:
+            free = not {"rings", "algorithm"} & self.given.keys()
+            chosen |= schedule_of_rccl(
+                self.network, self.placement, self.machines, self.operation, size, self.rings, free=free
+            )
+        if self.sharp is not None and len(self.sharp.switches) > 1 and chosen.get("algorithm") in IN_NETWORK:
+            chosen["sharp"] = self.sharp.trees
+        known = inspect.signature(self.build).parameters
+        return {key: value for key, value in (chosen | dict(self.given)).items() if key in known}
+
+    def _cell(self, size: float, given: Mapping[str, Any]) -> Cell:
+        """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
+        setting = self.setting
+        assert setting is not None
+        table = once(self._facts, "cells", lambda: cells(setting, self.operation))
+        algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
+        usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
+        left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
+        # What the user forces is launched even where NCCL would not take it by itself.
+        forced = Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
+        return fastest(setting, self.operation, filter(self._can, left), int(size)) or forced
+
+    def _can(self, cell: Cell) -> bool:
+        """Whether the schedule of a cell can be built here."""
+        alike = cell.algorithm in IN_MACHINES or cell.algorithm == "collnet_direct"
+        return not alike or len({len(machine) for machine in self.machines}) == 1
+
+    def _channels(self, algorithm: str) -> int:
+        assert self.setting is not None
+        pattern = PATTERN.get(algorithm, algorithm)
+        if pattern == "nvls":
+            return self.setting.limited(nvls_channels(self.setting.gpu, self.setting.n_nodes))
+        if self.given_site is not None:
+            return self.given_site.max_channels
+        return min(self.setting.channels_of(pattern), max_channels(self.setting.version))
+
+    def costs(self, size: float, parameters: Mapping[str, Any]) -> CallCosts | None:
+        """Return what a call costs; None where the costs of its primitives or its network are not known."""
+        if self.setting is None or not self.is_known or self.operation not in PRICED:
+            return None
+        try:
+            found = call_costs(self.network, self.site, self.operation, int(size), parameters)
+        except InputError:
+            return None
+        if self.given.get("version") != ANY:
+            return found
+        algorithm, protocol = (str(self.given.get(key, "")) for key in ("algorithm", "protocol"))
+        low, high = over_releases(self.site, self.operation, int(size), algorithm, protocol)
+        return found._replace(spread=(low / found.seconds, high / found.seconds))
+
+    def why_links_only(self, size: float, parameters: Mapping[str, Any]) -> str:
+        """Describe why only links cost time; empty where they do not."""
+        if self.setting is None:
+            return "NCCL's choice is not known here"
+        if self.operation not in PRICED:
+            return "what unequal messages cost is not known"
+        if not self.is_known:
+            return f"{self.network.name} does not say that its GPUs are NVIDIA's ({with_gpus(self.network)})"
+        try:
+            call_costs(self.network, self.site, self.operation, int(size), parameters)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def loops(self, schedule: Schedule, parameters: Mapping[str, Any], job: Job) -> Loops | None:
+        """Return a call of many loops and messages as two of few; None where all can be simulated."""
+        if schedule.n_transfers <= MAX_MESSAGES or self.operation not in ALLOWED:
+            return None
+        names = {field.name for field in dataclasses.fields(Asked)}
+        asked = Asked(
+            schedule.name, self.operation, schedule.n_ranks,
+            **{key: value for key, value in parameters.items() if key in names},
+        )  # fmt: skip
+        parts = cut(asked.call())
+        total = min(map(loops_of, parts))
+        if total < 2 * FEW_LOOPS[1] or total < (1 - EQUAL) * max(map(loops_of, parts)):
+            return None
+        every = dataclasses.replace(asked, n_bytes=0)  # of the size a schedule has its parts only
+
+        def build(n_loops: int) -> Job:
+            made = launch(dataclasses.replace(asked, loops=n_loops), schedule.root)
+            made = dataclasses.replace(made, name=schedule.name, operation=schedule.operation, root=schedule.root)
+            return dataclasses.replace(job, schedule=made)
+
+        def key(n_loops: int) -> Hashable:
+            return every, tuple(first_loops(part, n_loops) for part in parts), schedule.root
+
+        return Loops(build, key, FEW_LOOPS, max(map(loops_of, parts)))
+
+    @property
+    def site(self) -> Site:
+        """What NCCL takes the place for; raises an InputError where its network is not known."""
+        assert self.setting is not None
+        return self.given_site or site_of(self.network, self.placement, self.setting)
+
+    @property
+    def known_site(self) -> Site | None:
+        """What NCCL takes the place for; None where that is not known."""
+        try:
+            return self.site if self.is_known else None
+        except InputError:
+            return None
+
+    def placed(self, schedule: Schedule, parameters: Mapping[str, Any]) -> Placement:
+        """Place the ranks as they are, and helpers on switches that add.
+
+        Raises
+        ------
+        InputError
+            If the algorithm needs a switch that adds, and the network has none.
+        """
+        n, network = schedule.n_ranks, self.network
+        nodes = self.placement.nodes[:n]
+        if not schedule.n_helpers:
+            return Placement(nodes)
+        unit = units(network)
+        name = f"{schedule.name}: algorithm={parameters['algorithm']}"
+        if parameters["algorithm"] in IN_MACHINES:
+            helpers = []
+            for machine in self.machines:
+                inside = adding_switches(network, unit, nodes[list(machine)])
+                if not inside.size:
+                    raise InputError(f"{name} needs a switch in each machine that reduces (NVLink SHARP); take ring")
+                helpers.append(int(inside[0]))
+            if schedule.n_helpers == len(helpers):
+                return Placement([*nodes.tolist(), *helpers])
+            nodes = np.append(nodes, helpers)
+        if self.sharp is None:
+            tree = "nvls_tree (NVLS in each machine, trees between), " if parameters["algorithm"] == "nvls" else ""
+            raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take {tree}ring or tree")
+        return Placement([*nodes.tolist(), *self.sharp.switches])
+
+    def framing(self, parameters: Mapping[str, Any]) -> Framing | None:
+        """Return what a protocol's flags add on the wire; None where they add nothing."""
+        protocol = PROTOCOLS.get(parameters.get("protocol", "simple"), PROTOCOLS["simple"])
+        if protocol.wire == protocol.payload:
+            return None
+        return Framing(protocol.payload, protocol.wire - protocol.payload)
+
+    @staticmethod
+    def in_packets(framing: Framing) -> Framing:
+        """Return the same share of flags in packets of a network, which a line of LL or LL128 is none of."""
+        times = PACKET // (framing.payload + framing.header)
+        return Framing(framing.payload * times, framing.header * times)
+
+
+def nccl_launch(
+    build: Callable[..., Schedule],
+    operation: str,
+    given: Mapping[str, Any],
+    network: Network,
+    placement: Placement,
+    n_ranks: int,
+    decided: Decided | None = None,
+) -> NcclLaunch:
+    """Derive what NCCL needs to know from a network and placed ranks.
+
+    Parameters
+    ----------
+    build : callable
+        Builder of the schedule.
+    operation : str
+        Name of the operation.
+    given : mapping of str to value
+        The user's parameters; ``auto`` is none.
+    network, placement : Network, Placement
+        Network and placement of the ranks.
+    n_ranks : int
+        Ranks.
+    decided : Decided, optional
+        What files say.
+    """
+    decided = decided or Decided()
+    given = {key: value for key, value in given.items() if value != AUTO}
+    unit = units(network)[placement.nodes[:n_ranks]]
+    _, first, number = np.unique(unit, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
+    name, setting, notes = build.__name__, None, [Remark("machines", f"{build.__name__}: {_counted(machines)}")]
+    known = Given(version=release_of(given.get("version", VERSION)), **decided.given)
+    if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not
+        gpu = setting_of(network, placement, n_ranks, known).gpu
+        known = replace(known, by_pattern=decided.channels(gpu))
+    rings: dict[str, Any] = {}
+    if name.startswith("rccl"):
+        if operation in ALLOWED:
+            rings, note = rings_of_rccl(network, placement, machines)
+            notes.append(Remark("library-rings", f"{name}: {note}"))
+    elif n_ranks > 1:
+        machines = by_rails(network, placement, machines)
+        rings["rails"] = count_rails(network, placement, machines) or 0
+        try:
+            setting = setting_of(network, placement, n_ranks, known)
+        except InputError as error:
+            notes.append(Remark("library-unknown", f"{name}: 2 channels of Simple", needed=True, details=str(error)))
+    sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
+    found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings, sharp)
+    if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
+        notes.append(Remark("library-choice", f"{name}: {_choice(setting, operation, given)}"))
+    assumed = [one.what for one in setting.assumed] if setting is not None else []
+    if setting is not None and sharp is not None and len(sharp.switches) > 1:
+        assumed.insert(0, sharp.text(network))
+    if assumed and setting is not None and "version" not in given:
+        assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
+    if assumed:
+        notes.append(Remark(ASSUMED, f"{name}: {counted(len(assumed), 'setting')} assumed", details="; ".join(assumed)))
+    return dataclasses.replace(found, notes=tuple(notes))
+
+
+def _counted(machines: tuple[tuple[int, ...], ...]) -> str:
+    sizes = sorted({len(machine) for machine in machines})
+    return f"{counted(len(machines), 'machine')} of {' or '.join(map(str, sizes))} rank{'s' * (sizes != [1])}"
+
+
+def _choice(setting: Setting, operation: str, given: Mapping[str, Any]) -> str:
+    """Describe what NCCL takes from which size on."""
+    if {"algorithm", "protocol"} & given.keys():
+        return "NCCL chooses what is not given, by its own estimate at each size"
+    parts = [f"{found.cell.name} from {format_size(found.low)}" for found in ranges(setting, operation)]
+    more = " (smaller sizes: commsim nccl)" if len(parts) > MAX_NAMED else ""
+    return f"NCCL chooses {', '.join(parts[-MAX_NAMED:])}{more}"

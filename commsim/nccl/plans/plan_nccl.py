@@ -1,0 +1,214 @@
+"""The plan of a collective of NCCL or RCCL: at each size the schedule that the library launches, with its costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from collectives import COLLECTIVES
+from collectives.nccl.call import ALLOWED
+from collectives.nccl.launch import SIZE
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.kept import Kept, once
+from commsim.core.network import Network
+from commsim.core.placement import RANK_ORDERS, Placement
+from commsim.core.remark import Remark
+from commsim.core.result import Result
+from commsim.core.units import format_size
+from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.ways.closed_form_proof import ClosedForm
+from commsim.engine.ways.closed_form_way import ClosedFormPaths
+from commsim.nccl.choice import ranges
+from commsim.nccl.interval_remarks import of_tables
+from commsim.nccl.intervals import RCCL, interval_of
+from commsim.nccl.plans.nccl_files import READERS, split_files
+from commsim.nccl.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
+from commsim.nccl.prediction import Site, faster_than_chosen
+from commsim.nccl.rccl_costs import priced
+from commsim.nccl.search import Setting
+from commsim.nccl.told import WORDS
+from commsim.prediction.bounds.floor import floor_of
+from commsim.prediction.inputs import load_placement
+from commsim.prediction.plans.asked import Asked, Built, laid_out
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.scenario import Wish
+
+# Plans of what was asked for last, with their networks, which so keep their id.
+PLANS: Kept[tuple[Network, NcclPlan]] = Kept(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
+__all__ = ["PLANS", "NcclPlan", "plan_nccl"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclPlan(Plan):
+    """A collective of NCCL on placed ranks.
+
+    Parameters
+    ----------
+    launch : NcclLaunch
+        What the library launches at each size.
+    spread : (float, float)
+        Factors of the time between which 80 % of the public tables lie; both 1 where that is not known.
+    """
+
+    launch: NcclLaunch
+    spread: tuple[float, float] = (1.0, 1.0)
+
+    def at(self, size: float) -> NcclPlan:
+        """Return the plan of one size."""
+        if not 0 < size < float("inf"):
+            return self
+        launch, parameters = self.launch, self.launch.parameters(size)
+        key = tuple(parameters.items())
+        if key not in self._at:
+            schedule = launch.build(self.schedule.n_ranks, **parameters)
+            where = "placed", schedule.n_helpers, parameters.get("algorithm")
+            placement = once(launch._facts, where, lambda: launch.placed(schedule, parameters))
+            costs, framing = launch.costs(size, parameters), launch.framing(parameters)
+            job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
+            links, before = self.network, 0.0 if costs is None else costs.launch
+            spread = (1.0, 1.0) if costs is None else costs.spread
+            if (rccl := launch.rccl) is not None:
+                protocol = parameters.get("protocol", "simple")
+                links, before = priced(self.network, rccl, protocol), rccl.before(protocol)
+                job = dataclasses.replace(job, rate_cap=rccl.channel)
+                spread = interval_of(RCCL, size)
+            paths = FlowPaths(links, job, self.paths.routing, self.paths.seed)
+            if costs is not None:
+                job = dataclasses.replace(job, rate_cap=costs.rate_cap)
+                loops = launch.loops(schedule, parameters, job)
+                known = ClosedForm(costs.seconds - costs.launch, costs.reference, framing, loops)
+                paths = ClosedFormPaths(costs.network, job, paths.routing, paths.seed, known=known)
+            self._at[key] = dataclasses.replace(
+                self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
+                before=before, spread=spread,
+            )  # fmt: skip
+        plan: NcclPlan = self._at[key]
+        return plan
+
+    def taken_for(self, setting: Setting, site: Site | None = None) -> NcclPlan:
+        """Return the plan where NCCL takes the network for something else.
+
+        Parameters
+        ----------
+        setting : Setting
+            What NCCL takes it for.
+        site : Site, optional
+            What is known beside that. Default: what the network says.
+        """
+        launch = dataclasses.replace(self.launch, setting=setting, given_site=site, _facts={})
+        return dataclasses.replace(self, launch=launch, _at={})
+
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives; they have none where these are not known."""
+        return self.launch.rccl is not None if self.launch.setting is None else not self.links_only()
+
+    def links_only(self) -> list[Remark]:
+        """Describe that only links cost time, and why; nothing where they do not, or what is derived says it."""
+        launch = self.launch
+        if launch.setting is None or not (why := launch.why_links_only(SIZE, launch.parameters(SIZE))):
+            return []
+        name = self.schedule.name
+        return [Remark("links-only", f"{name}: only links cost time, since {why}", needed=True)]
+
+    def chosen(self, sizes: Sequence[float]) -> str:
+        """Say of which release the prediction is, and what it takes from which size on; empty if not known."""
+        if self.launch.setting is None:
+            return ""
+        said: dict[str, str] = {}
+        for size in sizes:
+            parameters = self.at(size).parameters
+            how = "/".join(str(parameters[key]) for key in ("algorithm", "protocol") if key in parameters)
+            if how and how != next(reversed(said.values()), ""):
+                said[format_size(size)] = how
+        release = ".".join(map(str, self.launch.setting.version))
+        cells = ", ".join(f"{how} from {size}" for size, how in said.items())
+        return f"{self.schedule.name}: predicted for release {release} with {cells}; check first that the log has these"
+
+    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[Remark]:
+        """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
+        launch, site = self.launch, self.launch.known_site
+        given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
+        if site is None or given:
+            return self.links_only()
+        return self.links_only() + faster_than_chosen(site, launch.operation, sizes)
+
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
+        """Return what results leave out, assume or depend on."""
+        sizes = [result.size for result in results]
+        own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes)]
+        own += Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+        return own + of_tables(self.network, self.ranks, results)
+
+    def _chosen(self, sizes: Sequence[float]) -> list[Remark]:
+        """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""
+        launch = self.launch
+        if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
+            return []
+        setting = launch.setting
+        if not sizes or once(launch._facts, "ranges", lambda: len(ranges(setting, launch.operation))) <= MAX_NAMED:
+            return []
+        found = [(format_size(size), launch.parameters(size)) for size in sizes]
+        told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
+        return [Remark("library-choice", f"{self.schedule.name}: NCCL chooses {', '.join(told)}")]
+
+    def in_packets(self) -> Framing | None:
+        """Return the flags of the protocol as a share of packets."""
+        return None if self.framing is None else self.launch.in_packets(self.framing)
+
+    def checked(self, result: Result) -> Result:
+        """Check a result against cuts; in-switch reduction of NVLink SHARP has smaller ones than rings have."""
+        rings, switches = once(self.launch._facts, "floor", lambda: (floor_of(self), floor_of(self, anywhere=True)))
+        helpers = 0 < result.size < float("inf") and self.at(result.size).schedule.n_helpers
+        (switches if helpers else rings).check(result)
+        return result
+
+    def finished(self, result: Result, size: float) -> Result:
+        """Return the result with the launch, and with the interval of the public tables."""
+        done, (low, high) = Plan.finished(self, result, size), self.spread
+        return dataclasses.replace(done, interval=(done.time * low, done.time * high)) if low < high else done
+
+    def play(self, size: float, wish: Wish) -> Result:
+        """Predict the size that this plan was made for; the closed form is NCCL's own where its costs are known."""
+        if wish.engine != "closed-form" or not self.launch.is_known:
+            return Plan.play(self, size, wish)
+        from commsim.nccl.plans.nccl_closed_form import nccl_time
+
+        if wish.start_jitter or wish.framing is not None:
+            raise InputError("NCCL's closed form has neither late starters nor packet headers; use engine flow")
+        return nccl_time(self, size)
+
+
+def plan_nccl(asked: Asked) -> NcclPlan:
+    """Plan what NCCL launches; the plan is kept for the same question again.
+
+    It is not where a file is read, ranks are placed by value, or the collective is the user's own.
+    """
+    entry, where = asked.entry, asked.placement
+    is_named = isinstance(where, str) and where in RANK_ORDERS
+    if not is_named or asked.raw.keys() & {*READERS} or COLLECTIVES[entry.name] is not entry:
+        return _planned(asked)
+    key = (
+        id(asked.network), entry.name, *asked.raw.items(), asked.n_ranks, where, asked.routing, asked.seed,
+        asked.assume_programmable,
+    )  # fmt: skip
+    _, plan = PLANS.get(key, lambda: (asked.network, _planned(asked)))
+    return dataclasses.replace(plan, _at={}, _bounds={})  # what is found at sizes takes memory, and is not kept
+
+
+def _planned(asked: Asked) -> NcclPlan:
+    """Plan what NCCL launches, with what it takes for the array that is usual."""
+    raw, decided = split_files(asked.raw)
+    more = (word for word in (*READERS, *WORDS) if word not in asked.entry.parameters)
+    asked = dataclasses.replace(asked, raw=raw, more=", ".join(more))
+    entry, network, parameters, n_ranks = asked.entry, asked.network, asked.parameters, asked.all_ranks
+    where = asked.placement
+    if not isinstance(where, Placement):
+        where = load_placement(where, network, n_ranks, asked.seed)
+    launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks, decided)
+    parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
+    schedule = entry.build(n_ranks, **parameters)
+    made = Built(schedule, parameters, launch.placed(schedule, parameters), launch.notes)
+    return laid_out(made, asked).as_kind(NcclPlan, launch=launch)

@@ -1,0 +1,62 @@
+"""Tell from a network what a prediction needs beyond NCCL's own estimate: links, NICs, and the network's name."""
+
+from __future__ import annotations
+
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import read_hardware, transport_of
+from commsim.core.network import Network
+from commsim.core.network_queries import units
+from commsim.core.placement import Placement
+from commsim.nccl.machine_links import links_inside, links_outside
+
+from .prediction import Site
+from .search import SINCE_HOPPER, Setting
+
+
+def site_of(network: Network, placement: Placement, setting: Setting) -> Site:
+    """Derive links and network of a communicator.
+
+    Parameters
+    ----------
+    network, placement
+        Network and placement of the ranks.
+    setting : Setting
+        What NCCL takes them for.
+
+    Raises
+    ------
+    InputError
+        If several machines are joined by a network that the description does not name.
+    """
+    nodes = placement.nodes[: setting.n_ranks]
+    unit = units(network)
+    link, path = links_inside(network, unit, nodes)
+    if setting.n_nodes == 1:
+        return Site(setting, link, path != "NVL", version=setting.version)
+    rate, n_nics, *_ = links_outside(network, unit, int(nodes[0]))
+    facts = read_hardware(network.hardware)
+    name = transport_of(network.hardware)
+    if not name:
+        raise InputError(
+            f"{network.name} does not say which network joins its machines (hardware: net=infiniband, ...)"
+        )
+    if name == "efa":
+        name = efa_of(setting.gpu, facts.get("gpudirect") != "no")
+    return Site(
+        setting, link, path != "NVL", rate * max(n_nics, 1), name, setting.version, n_nics=max(n_nics, 1)
+    )  # fmt: skip
+
+
+def efa_of(gpu: str, gpudirect: bool) -> str:
+    """Return which EFA a generation's machines have; before P4d, and without GPUDirect on it, the CPU copies all bytes.
+
+    Parameters
+    ----------
+    gpu : str
+        Generation.
+    gpudirect : bool
+        Whether NICs reach the GPUs' memory. Without it a new EFA still writes to the host's memory by itself.
+    """
+    if gpu in SINCE_HOPPER:  # others than that of P4d: they write to the receiver's memory by themselves
+        return "efa3" if gpu == "blackwell" else "efa2"
+    return "efa" if gpudirect else "efa_staged"

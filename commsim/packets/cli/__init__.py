@@ -1,0 +1,1 @@
+"""Flags of the packet engine, of packet headers and of transports."""

@@ -1,0 +1,63 @@
+"""A switch: the link that each packet takes which may take several."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.jit import njit_norefcount
+from commsim.packets.kinds import ADAPTIVE, DATA, FLOWLET
+from commsim.packets.links.loss_kernel import draw, mix
+from commsim.packets.links.port_kernel import serve
+from commsim.packets.rule_kernel import rules_of_packet
+from commsim.packets.run_state import N_FLOWLETS, Fabric
+
+
+@njit_norefcount
+def choose(fabric: Fabric, switch: int, p: int) -> int:
+    """Choose the link that a packet takes: the receiver's, or one of those that lead to its switch.
+
+    Parameters
+    ----------
+    fabric : Fabric
+        All state; changed in place.
+    switch : int
+        Number of the switch that it is at, among the switches.
+    p : int
+        Number of the packet.
+    """
+    one, state = fabric.packet[p], fabric.state
+    target = one["target"]
+    if fabric.edge_switch[target] == switch:
+        return int(state["n_hosts"] + target)
+    row = switch * state["n_edges"] + fabric.edge[target]
+    first, count = fabric.way[row], fabric.way[row + 1] - fabric.way[row]
+    if count == 1:
+        return int(fabric.ways[first])
+    rules = rules_of_packet(fabric, p)
+    balancing = rules["balancing"]
+    if balancing in (ADAPTIVE, FLOWLET) and one["kind"] == DATA:
+        # a pause longer than the paths differ lets a message change its path without reordering
+        has_flowlets = balancing == FLOWLET
+        let = fabric.flowlet[switch * N_FLOWLETS + one["flow"] % N_FLOWLETS if has_flowlets else 0]
+        stays = has_flowlets and let["link"] >= 0 and one["when"] - let["when"] <= rules["flowlet_gap"]
+        taken = let["link"] if stays else _least_loaded(fabric, first, count, rules["choices"], one["when"])
+        if has_flowlets:
+            let["link"], let["when"] = taken, one["when"]
+        return int(taken)
+    # the two directions of a message are different connections to a hash, as their targets differ
+    key = (np.uint64(one["flow"]) << np.uint64(20) ^ np.uint64(target)) << np.uint64(16) ^ np.uint64(one["entropy"])
+    return int(fabric.ways[first + np.int64(mix(key ^ fabric.salt[switch]) % np.uint64(count))])
+
+
+@njit_norefcount
+def _least_loaded(fabric: Fabric, first: int, count: int, choices: int, now: int) -> int:
+    """Compare the queues of some of the links, drawn at random, and take the shortest."""
+    best, least = -1, 0
+    for _ in range(choices):
+        i = fabric.ways[first + min(count - 1, int(draw(fabric) * count))]
+        if not fabric.link[i]["evented"]:
+            serve(fabric, i, now)
+        queued = fabric.link[i]["low"] + fabric.link[i]["high"]
+        if best < 0 or queued < least:
+            best, least = i, queued
+    return int(best)

@@ -1,0 +1,69 @@
+"""Presets of fabrics: transport, balancing and full queues as an engineer chooses them, each with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.errors import InputError
+
+_UE, _DCQCN, _SWIFT = "Ultra Ethernet Specification 1.0", "Zhu et al., SIGCOMM 2015", "Kumar et al., SIGCOMM 2020"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An option of packets that a preset chooses.
+
+    Parameters
+    ----------
+    value : str, int or bool
+        Value of the option.
+    source : str
+        Publication that says so.
+    """
+
+    value: Any
+    source: str
+
+
+_SPRAYED = {
+    "balancing": Choice("mixed", "default of the Ultra Ethernet simulator, whose tables docs/fabrics.md plays"),
+    "entropies": Choice(128, "most paths in those tables"),
+    "trimming": Choice(True, _UE),
+}
+PRESETS: Mapping[str, Mapping[str, Choice]] = {
+    "uec": {"transport": Choice("nscc", f"{_UE}, 3.6.13"), **_SPRAYED},
+    "uec-credit": {"transport": Choice("rccc", f"{_UE}, 3.6.14"), **_SPRAYED},
+    "roce": {"transport": Choice("dcqcn", f"{_DCQCN}, section 5; one path by ECMP, pauses (IEEE 802.1Qbb)")},
+    "roce-adaptive": {
+        "transport": Choice("dcqcn", f"{_DCQCN}, section 5"),
+        "balancing": Choice("adaptive", "Ghorbani et al., SIGCOMM 2017 (DRILL): the shorter of two random queues"),
+        "trimming": Choice(False, "RoCEv2 has no trimming (InfiniBand specification, annex A17)"),
+        "pause_at": Choice(0.0, "no PFC: RoCEv2 (annex A17) does without; queues of 500 kB at 40 Gbit/s drop"),
+    },
+    "swift": {
+        "transport": Choice("swift", f"{_SWIFT}, algorithm 1"),
+        "balancing": Choice("ecmp", f"{_SWIFT}: one path for each flow"),
+        "trimming": Choice(False, f"{_SWIFT}: what is lost is repeated"),
+    },
+    "ideal": {"transport": Choice("window", "no congestion control, and queues without end")},
+}
+
+
+def preset_options(name: str) -> dict[str, Any]:
+    """Return the options that a preset chooses, by the keys of :mod:`commsim.packets.packet_options`.
+
+    Raises
+    ------
+    InputError
+        If the preset is unknown.
+    """
+    if name not in PRESETS:
+        raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+    return {key: choice.value for key, choice in PRESETS[name].items()}
+
+
+def preset_sources(name: str) -> str:
+    """Describe what a preset chooses, with the source of each choice."""
+    return "; ".join(f"{key} {choice.value} ({choice.source})" for key, choice in PRESETS[name].items())

@@ -1,0 +1,196 @@
+"""The rules of a run in the kernels' units: what does not change while it lasts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.packets.kinds import DCQCN, DCTCP, HPCC, TIMELY, WINDOW
+from commsim.packets.links.ways import Ways
+from commsim.packets.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
+from commsim.packets.transports.spraying import BALANCINGS, Spraying
+from commsim.packets.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
+from commsim.routing.network_metrics import fabric_oversubscription
+
+LATE = 1e9  # ps: 1 ms, the least timeout of RoCE's NICs, where packets may wait in queues without end
+REFERENCE = 100e9 / 8 * 12e-6  # bytes: 100 Gbit/s times 12 us, which NSCC's constants are for
+
+Rules = dict[str, float]
+
+RULES_ROW = np.dtype(
+    [
+        ("transport", np.int64),
+        ("balancing", np.int64),
+        ("entropies", np.int64),
+        ("trims", np.bool_),
+        ("on_path", np.bool_),  # packets keep to a path; answers go before data where they do not
+        ("counts_packets", np.bool_),  # a window over one path is of packets, however small, and so are their answers
+        ("queue", np.int64),  # bytes of data before a switch's link with which a packet still finds room
+        ("ecn_max", np.int64),  # bytes from which all packets are marked, 0 for never;
+        ("ecn_min", np.int64),  # and from which some are, at random
+        ("marks_last", np.bool_),  # also by links to hosts
+        ("mtu", np.int64),  # bytes on the wire of a full packet,
+        ("header", np.int64),  # of its header, and of a packet that was trimmed,
+        ("answer", np.int64),  # and of an answer
+        ("ack_every", np.int64),  # bytes
+        ("window", np.float64),  # bytes at first and, for the receiver's credit, in all
+        ("give_up", np.int64),  # ps
+        ("follows_rtt", np.bool_),  # a sender waits at least for the round trips that it measured, and longer each time
+        ("rtt", np.int64),  # ps: of the network without queues
+        ("ps_per_byte", np.float64),  # of the hosts
+        # NSCC
+        ("target", np.float64),  # ps of queueing
+        ("scale", np.float64),  # product of rate and round trip over that of 100 Gbit/s and 12 us
+        ("proportional", np.float64),  # bytes/ps
+        ("fair", np.float64),  # bytes
+        ("steady", np.float64),  # bytes
+        # credit
+        ("per_pull", np.int64),  # bytes
+        ("pull_share", np.float64),  # of the link's rate
+        ("flowlet_gap", np.int64),  # ps
+        ("choices", np.int64),  # links that an adaptive switch compares
+        ("most_marked", np.float64),  # chance of a mark just below the queue that makes it certain
+        ("paces", np.bool_),  # messages have rates
+        # Swift
+        ("delay_target", np.float64),  # ps of queueing
+        ("delay_range", np.float64),  # ps by which it grows for small windows
+        ("window_step", np.float64),  # packets a round trip: of Swift and HPCC, in bytes
+        ("shrinking", np.float64),  # share of the excess delay (Swift), of the gradient (TIMELY)
+        ("most_shrunk", np.float64),
+        # HPCC
+        ("load", np.float64),  # share of a link that is aimed at
+        ("stages", np.int64),
+        # TIMELY
+        ("low", np.float64),  # ps
+        ("high", np.float64),
+        ("smoothing", np.float64),
+        ("rate_step", np.float64),  # bytes/ps, also of DCQCN
+        ("segment", np.int64),  # bytes between two looks at the round trip
+        ("patched", np.bool_),
+        # DCQCN
+        ("gain", np.float64),
+        ("notify_every", np.int64),  # ps
+        ("notify_delay", np.int64),
+        ("decay_time", np.int64),
+        ("rise_time", np.int64),
+        ("rise_bytes", np.int64),
+        ("recovery", np.int64),
+        ("fast_step", np.float64),  # bytes/ps
+        ("least", np.float64),
+    ]
+)
+
+
+def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = False) -> Rules:
+    """Settle what the kernels need to know, in bytes and picoseconds.
+
+    Parameters
+    ----------
+    network, ways, spraying
+        Same as in :func:`commsim.packets.tables.build`.
+    flaps : bool
+        Whether links go down, so that packets are lost.
+    """
+    rates = network.bandwidth[ways.links[: len(ways.hosts)]]
+    slowest = float(rates.min()) if len(rates) else 1.0  # a host by itself has no link
+    mtu = spraying.payload + spraying.header
+    wire = PS / slowest
+    rtt = ways.n_hops * (2 * float(network.latency[ways.links].max(initial=0.0)) * PS + (mtu + spraying.header) * wire)
+    if rtt > LONGEST * PS:
+        raise InputError(f"{network.name}: packets are simulated where a round trip takes up to {LONGEST:g} s, and "
+                         f"here it takes {rtt / PS:.3g} s: use the flow engine")  # fmt: skip
+    product = rtt / wire
+    one, constants = spraying.settled
+    least = max(product, one.depth * PS / wire)
+    queue = spraying.queue
+    if queue is None:
+        endless = spraying.on_path and one.kind in (WINDOW, DCTCP, DCQCN)  # others are slowed by marks and trimming
+        queue = math.inf if endless else math.ceil(least / mtu) * mtu
+    deep = queue if math.isfinite(queue) else 0.0  # a queue without end marks where the transport says, or never
+    loss = network.loss if spraying.loss is None else spraying.loss
+    loses = (
+        flaps
+        or math.isfinite(queue)
+        or bool(np.isfinite(network.buffer).any() or math.isfinite(spraying.shared_buffer) or np.any(loss))
+    )
+    begin, end, most_marked = one.red or (0.25 * deep * wire / PS, 0.75 * deep * wire / PS, 1.0)
+    marks = spraying.ecn if spraying.ecn is not None else (begin * PS / wire, end * PS / wire, most_marked)
+    target = 0.75 * rtt if spraying.trims else rtt
+    scale = product / REFERENCE
+    # rates are not bounded by a window, and HPCC begins with a link's worth
+    window = (1e15 if one.kind in (TIMELY, DCQCN) else product) if one.paces else 1.5 * product
+    narrow = fabric_oversubscription(network) if one.narrows else 1.0
+    return {
+        "transport": one.kind,
+        "balancing": BALANCINGS[spraying.balancing],
+        "counts_packets": spraying.on_path and one.kind == WINDOW,
+        "mtu": mtu,
+        "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,
+        "ack_every": one.ack_every if spraying.ack_every is None else spraying.ack_every * mtu,
+        "window": spraying.window if spraying.window is not None else window,
+        "follows_rtt": not math.isfinite(queue),
+        "give_up": _patience(spraying, queue * wire, loses),
+        "rtt": rtt,
+        "ps_per_byte": wire,
+        "target": target,
+        "scale": scale,
+        "proportional": 4 * spraying.payload * scale * (target / 12e6) / target,
+        "fair": 5 * spraying.payload * scale,
+        "steady": 0.15 * spraying.payload * scale,
+        "per_pull": one.per_pull * (spraying.payload if one.per_pull > 1 else mtu),
+        "pull_share": one.share,
+        "least_rate": max(0.01, 0.9 / narrow) if narrow > 1.0 + 1e-9 else 1.0,
+        "flowlet_gap": round(PS * spraying.flowlet_gap) or rtt,
+        "queue": min(queue, ENDLESS),
+        "ecn_min": min(marks[0], ENDLESS),
+        "ecn_max": min(marks[1], ENDLESS),
+        "most_marked": marks[2] if len(marks) > 2 else 1.0,
+        "n_notes": ways.n_hops - 1 if one.kind == HPCC else 0,
+        **{name: getattr(spraying, name) for name in ("entropies", "trims", "on_path", "header", "choices")},
+        **{name: getattr(one, name) for name in ("marks_last", "paces", "patched")},
+        **_constants(constants, one.patched, rtt, wire, mtu),
+    }
+
+
+def _patience(spraying: Spraying, full_queue: float, loses: bool) -> float:
+    """Time without an answer after which a packet is sent again, ps; for ever where nothing can be lost."""
+    if not loses:
+        return NEVER
+    if spraying.rto is not None:
+        return min(spraying.rto * PS, float(LAST_TIME))
+    # the deepest queues on the way, three times two classes, after 15 us
+    return min(15e6 + 6 * full_queue, float(LAST_TIME)) if math.isfinite(full_queue) else LATE
+
+
+def _constants(constants: Constants, patched: bool, rtt: float, wire: float, mtu: int) -> dict[str, float]:
+    """Turn what a transport was given into the kernels' units; what it was not follows from the network."""
+    if isinstance(constants, Swift):
+        target, scaling = (0.5 * rtt if time is None else PS * time for time in (constants.target, constants.scaling))
+        return {
+            "delay_target": target, "delay_range": scaling, "window_step": constants.growth * mtu,
+            "shrinking": constants.shrinking, "most_shrunk": constants.most_shrunk,
+        }  # fmt: skip
+    if isinstance(constants, Hpcc):
+        step = (1.0 - constants.load) * rtt / wire / constants.flows
+        return {"load": constants.load, "stages": constants.stages, "window_step": step}
+    if isinstance(constants, Timely):
+        low = 1.5 * rtt if constants.low is None else PS * constants.low
+        high = max(5.0 * rtt, 2.0 * low) if constants.high is None else PS * constants.high
+        shrinking = (0.008 if patched else 0.8) if constants.shrinking is None else constants.shrinking
+        step = 1e-3 / wire if constants.step is None else constants.step / PS
+        return {
+            "low": low, "high": high, "shrinking": shrinking, "smoothing": constants.smoothing, "rate_step": step,
+            "segment": constants.segment, "least": step, "begin": constants.begin,
+        }  # fmt: skip
+    if isinstance(constants, Dcqcn):
+        return {
+            "gain": constants.gain, "recovery": constants.recovery, "rise_bytes": constants.rise_bytes,
+            "rate_step": constants.additive / PS, "fast_step": constants.hyper / PS, "least": constants.additive / PS,
+        } | {
+            name: round(PS * getattr(constants, name))
+            for name in ("notify_every", "notify_delay", "decay_time", "rise_time")
+        }  # fmt: skip
+    return {}

@@ -1,0 +1,79 @@
+"""All figures by name, and those that the data of a study allows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from commsim.pages.figure_tables import Table
+from commsim.pages.rows.chosen import shown
+from commsim.pages.simulated_run import SimulatedRun
+from commsim.pages.study import Study
+
+from .fabric.figures_of_packets import OF_PACKETS
+from .fabric.figures_of_tiers import OF_LARGE
+from .figure import Figure, NothingToDraw
+from .figures_of_rows import accuracy, busbw, cdf, choice, speedup, strong, time, weak
+from .figures_of_runs import MAX_LINKS, link_timeline, links, messages, network, timeline
+
+OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
+    "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,
+    "cdf": cdf, "strong": strong, "weak": weak,
+}  # fmt: skip
+OF_RUNS: Mapping[str, Callable[[SimulatedRun], Figure]] = {
+    "network": network, "links": links, "timeline": timeline, "link-timeline": link_timeline, "messages": messages,
+}  # fmt: skip
+
+RUN_FIGURES = {"network": network, **OF_LARGE, **OF_RUNS, **OF_PACKETS}
+
+
+def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
+    """Make every figure that the data allows.
+
+    Returns
+    -------
+    tuple of Figure, dict of str to str
+        And why the others are left out.
+    """
+    if study.figures:
+        return study.figures, dict(study.left_out)
+    figures: list[Figure] = []
+    left_out: dict[str, str] = {}
+    for name, make in OF_ROWS.items():
+        try:
+            figures.append(make(study))
+        except NothingToDraw as why:
+            left_out[name] = str(why)
+    for run in study.runs:
+        large = np.count_nonzero(run.result.link_bytes) > MAX_LINKS
+        for name, draw in RUN_FIGURES.items():
+            if (name in OF_LARGE and not large) or (name in OF_PACKETS and run.samples is None):
+                continue
+            try:
+                figures.append(draw(run))
+            except NothingToDraw as why:
+                left_out[f"{name} of {run.name}"] = str(why)
+    if not study.runs:
+        reasons = "; ".join(f"{run}: {reason}" for run, reason in study.left_out.items())
+        left_out[", ".join(OF_RUNS)] = reasons or "a table of many points does not hold single runs"
+    else:
+        left_out |= {f"{run} in detail": reason for run, reason in study.left_out.items()}
+    return (*figures, *study.watched), left_out
+
+
+def with_names(study: Study, figures: Sequence[Figure]) -> tuple[Table, tuple[Figure, ...]]:
+    """Put the words that are shown for those of the data.
+
+    Returns
+    -------
+    Table, tuple of Figure
+        The rows and the figures; tables that were one still are.
+    """
+    tables = {id(study.rows): shown(study.rows, study.names)}
+    named = []
+    for figure in figures:
+        table = tables.setdefault(id(figure.table), shown(figure.table, study.names))
+        named.append(dataclasses.replace(figure, table=table))
+    return tables[id(study.rows)], tuple(named)

@@ -1,0 +1,1 @@
+"""``commsim report``, ``plot``, ``diff`` and ``trace``."""

@@ -1,0 +1,1 @@
+"""``commsim reproduce`` and ``commsim workload systems``."""

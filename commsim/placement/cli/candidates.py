@@ -1,0 +1,282 @@
+"""``commsim place CLUSTER JOBS``: candidate placements, best first; ``place score``: jobs on one link."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from commsim.cli.flags import Flags, flag, switched
+from commsim.cli.flags.faults import Faults, Hashes
+from commsim.core.errors import InputError
+from commsim.core.remark import Remark
+from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
+from commsim.report.answer import Answer, Facts, Part, Table, remarks
+
+if TYPE_CHECKING:
+    from commsim.placement.candidate import Candidate
+    from commsim.placement.cluster import Cluster
+    from commsim.placement.link_classes import Settings
+    from commsim.placement.place import Ranking
+    from commsim.training.sharing.periodic import PeriodicJob
+
+COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
+_MAX_NAMES = 6
+MAX_HOSTS = 32  # hosts, or ranges of them, of a job
+
+
+def settings_of(config: Scoring, seed: int = 0, hashes: int | None = None) -> Settings:
+    """Read the flags."""
+    from commsim.placement.link_classes import Settings
+    from commsim.prediction.plans.draws import HASHES
+
+    step = None if config.step is None else parse_time(config.step, "--step")
+    quantum, longest = parse_time(config.quantum, "--quantum"), parse_time(config.longest, "--longest")
+    return Settings(config.angles, step, quantum, longest, seed, hashes or HASHES)
+
+
+def generators_of(text: str) -> list[str]:
+    """Read the value of ``--generator``."""
+    from commsim.core.files.own_files import resolve
+    from commsim.core.placement import STRATEGIES
+    from commsim.core.spec import derived
+
+    return [resolve(STRATEGIES, derived(text, name.strip()))[0].name for name in text.split(",")]
+
+
+class Scoring(Flags):
+    """How the scores of links are computed, and where they go."""
+
+    angles: int = flag(
+        default=72, metavar="N", help="minimum number of time steps (angles of a circle) of a hyperperiod (default: 72)"
+    )
+    step: str | None = flag(metavar="TIME", help="length of one time step, in place of --angles, such as 1ms")
+    quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
+    longest: str = flag(
+        default="2.4s",
+        metavar="TIME",
+        help="limit on the least common multiple of the iteration times (hyperperiod); longer ones are truncated",
+    )
+    check: bool = switched(
+        help="also simulate the candidates, rank them by that, and say how well the estimates agree with it"
+    )
+    json: str | None = flag(
+        nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
+    )
+    csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
+
+
+class Config(Hashes, Scoring, Faults):
+    """All flags of ``commsim place rank``."""
+
+    cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
+    jobs: str = flag(
+        "jobs", metavar="JOBS.json", help="jobs with their phases; jobs with a placement stay where they are"
+    )
+    others: tuple[str, ...] = flag(
+        "others", nargs="*", metavar="JOBS.json",
+        help="more files with the same jobs: rank the placements that the files give",
+    )  # fmt: skip
+    candidates: int = flag(
+        default=10, metavar="N",
+        help="number of candidates; if all of them slow the jobs down, 3 times as many more are tried, at most 100",
+    )  # fmt: skip
+    generator: str = flag(
+        default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
+        help="sources of candidates, in turn: names of placement strategies, or FILE.py",
+    )  # fmt: skip
+    loops: str = flag(
+        default="merged", choices=("merged", "literal"),
+        help="loops in CASSINI's graph of jobs and links: merged: links with the same demands count once; literal: "
+        "each link counts, and candidates with loops are discarded",
+    )  # fmt: skip
+    rank_by: str = flag(
+        default="slowdown", choices=("slowdown", "mean", "min", "weighted"),
+        help="predicted iteration times over iter_time_ms, or the mean (as in CASSINI), least or weighted mean score "
+        "of the links",
+    )  # fmt: skip
+    crux: int | None = flag(
+        metavar="LEVELS",
+        help="also print the paths and priorities that Crux assigns to the jobs, with this number of levels",
+    )
+    seed: int = flag(default=0, metavar="N", help="seed of random candidates, of hashes in routing and of faults")
+
+
+class ScoreConfig(Scoring):
+    """All flags of ``commsim place score``."""
+
+    DEFAULTS: ClassVar[dict[str, str]] = {"longest": "10s"}
+    jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
+    capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
+    check: bool = switched(
+        help="also simulate the jobs; prints iteration times, and whether the score is borne out: it is 1 and no job's "
+        "iterations become more than 0.1 %% longer, or neither (`agrees` in JSON)"
+    )
+
+
+def run(config: Config) -> Answer:
+    """Make candidates, score and rank them."""
+    from commsim.placement.affected import after_faults
+    from commsim.placement.cluster import read_cluster
+    from commsim.placement.node_names import on_nodes
+    from commsim.placement.place import place_jobs, rank_placements
+    from commsim.prediction.faults import failed_hosts
+    from commsim.training.sharing.periodic import read_jobs
+
+    cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
+    said: list[Remark] = []
+    if config.fail or config.scale:
+        cluster, jobs, said = after_faults(
+            cluster, jobs, config.fail, config.scale, settings_of(config, config.seed, config.hashes)
+        )
+    how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
+    how["settings"] = settings_of(config, config.seed, config.hashes)
+    if config.others:
+        if given := config.given("candidates", "generator"):
+            raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
+        placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
+        if config.fail:
+            _refuse_failed(failed_hosts(cluster.network, config.fail), placed)
+        ranking = rank_placements(cluster, placed, **how)
+    else:
+        ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators_of(config.generator), **how)
+    crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
+    parts = remarks(said) + _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
+    if crux and crux[0]:
+        parts.append(_crux_table(crux[0]["crux"]))
+    tree = ranking.to_dict()
+    candidates = [row | more for row, more in zip(tree.pop("candidates"), crux, strict=True)]
+    del tree["schema"], tree["remarks"]  # those of the answer are written
+    return Answer(parts, candidates, more=tree | {"notes": [*map(str, said), *tree["notes"]]}, key="candidates")
+
+
+def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:
+    """Refuse placements of one's own on hosts that failed: a job that is moved has another."""
+    for path, jobs in placed.items():
+        for job in jobs:
+            if lost := [name for name in job.placement or () if name in dead]:
+                raise InputError(
+                    f"{path}: job {job.name} is placed on {lost[0]}, which failed: `commsim place` of this file alone "
+                    "moves it"
+                )
+
+
+def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:
+    if config.crux is None:
+        return {}
+    from commsim.placement.crux_plan import plan_crux
+
+    placed = [dataclasses.replace(job, placement=candidate.placement[job.name]) for job in jobs]
+    return {"crux": plan_crux(cluster, placed, n_levels=config.crux, seed=config.seed).rows(placed)}
+
+
+def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
+    columns = ["job", "intensity", "priority", "level", "ports"]
+    shown = [
+        [name, f"{row['intensity']:.4g}", f"{row['priority']:.4g}", f"{row['level']}", " ".join(map(str, row["ports"]))]
+        for name, row in rows.items()
+    ]
+    title = "Crux, for the best: level 0 is the highest, ports choose the paths of a ring's edges"
+    return Table(columns, shown, title)
+
+
+def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
+    """Return the candidates, and where and when the jobs of the best run."""
+    from commsim.placement.candidate import SHORTENED
+
+    rows = []
+    is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
+    # where another hash makes one faster or slower
+    has_spread = any(round((c.slowdown_worst or 1) - (c.slowdown_best or 1), 4) > 0 for c in ranking.candidates)
+    # where the mean hides what one job loses
+    # where a job is slow without any other job: candidates rank by both
+    has_stretch = any(round(c.stretch - c.slowdown, 4) > 0 for c in ranking.candidates)
+    has_victim = any(round(c.worst_job[1] - c.slowdown, 4) > 0 for c in ranking.candidates)
+    for i, c in enumerate(ranking.candidates):
+        worst = min(c.links, key=lambda link: link.score, default=None)
+        name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
+        scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
+        ends = [of or c.slowdown_estimated for of in (c.slowdown_best, c.slowdown_worst)]
+        slow = [c.slowdown_estimated, *(ends if has_spread else [])]
+        slow += ([c.slowdown] if is_simulated else []) + ([c.stretch] if has_stretch else [])
+        victim = ["-" if round(c.worst_job[1] - 1, 4) <= 0 else f"{c.worst_job[0]} {c.worst_job[1]:.4f}x"]
+        slows = [f"{value:.4f}x" for value in slow]
+        rows.append([f"{i + 1}", c.generator, *scores, name, *slows, *(victim if has_victim else [])])
+    shown = [
+        *COLUMNS[:-1],
+        "estimated" if is_simulated else "slowdown",
+        *(["best_hash", "worst_hash"] if has_spread else []),
+    ]
+    shown += (["slowdown"] if is_simulated else []) + (["stretch"] if has_stretch else [])
+    shown += ["worst_job"] if has_victim else []
+    parts = [
+        *remarks(ranking.remarks),
+        Table(shown, rows, title, ["worst_link", "score_min", "contended_links", "score_mean"]),
+    ]
+    if not ranking.candidates:
+        return parts
+    best, *others = ranking.candidates
+    columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
+    cells = _jobs_of(best, jobs)
+    cut = sum(row[-1].endswith(SHORTENED) for row in cells)
+    told = f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"
+    more = [Remark("shortened", told)] if cut else []
+    return [
+        *parts,
+        Table(columns, cells, f"the best, iteration times by {best.prediction}:"),
+        *remarks(more),
+        *(
+            Table(columns, _jobs_of(one, jobs), f"candidate {number}:", only_verbose=True)
+            for number, one in enumerate(others, 2)
+        ),
+    ]
+
+
+def _jobs_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> list[list[str]]:
+    """Return where and when each job of a candidate runs, and how long its iterations take."""
+    from commsim.placement.candidate import counted_names
+
+    return [
+        [
+            job.name,
+            f"{candidate.shifts[job.name] * 1e3:.3f}",
+            f"{candidate.alone[job.name] * 1e3:.3f}",
+            f"{candidate.predicted[job.name] * 1e3:.3f}",
+            counted_names(candidate.placement[job.name], MAX_HOSTS),
+        ]
+        for job in jobs
+    ]
+
+
+def score(config: ScoreConfig) -> Answer:
+    """Score a link, and say when each job should start."""
+    from commsim.placement.candidate import simulated_times
+    from commsim.placement.ranking_remarks import drifting
+    from commsim.placement.score import score_link
+    from commsim.training.sharing.periodic import read_jobs
+
+    capacity, s = parse_bandwidth(config.capacity, "--capacity"), settings_of(config)
+    jobs = read_jobs(config.jobs)
+    scored = score_link(jobs, capacity, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
+    tree, said = scored.row(jobs), drifting(scored.circle)
+    if config.check:
+        times = simulated_times(jobs, capacity, scored.shifts)
+        tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
+        if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
+            rounded_by, seen = scored.circle.rounding * 1e3, scored.circle.perimeter
+            told = f"the score is of iteration times rounded by up to {rounded_by:.4g} ms, over {seen:.4g} s"
+            said.append(Remark("score-rounded", told, needed=True, details="a shorter --quantum, a longer --longest"))
+        slower = sum(times[job.name] >= job.period * 1.001 for job in jobs)
+        tree["agrees"] = (scored.score > 1 - 1e-9) == (slower == 0)
+    rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
+    values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict) and key != "agrees"}
+    if config.check:
+        values["simulation"] = f"{slower or 'no'} of {counted(len(jobs), 'job')} slower" + (
+            ", as the score says" if tree["agrees"] else f", while a score of {rounded['score']} says otherwise"
+        )
+    columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
+    rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
+    if config.check:
+        rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
+    table = Table(columns, rows, f"{counted(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")
+    return Answer([*remarks(said), Facts(values), table], [tree], more=tree, key=None)

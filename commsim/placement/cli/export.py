@@ -1,0 +1,160 @@
+"""``commsim place export``: what schedulers should know of a cluster's network, in the files that they read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from commsim.cli.flags import Flags, flag
+from commsim.core.errors import InputError, located
+from commsim.core.files.fields import Fields
+from commsim.core.files.whole_files import read_tree, replacing
+from commsim.report.answer import Answer, Lines
+
+from .import_ import require_yaml
+
+if TYPE_CHECKING:
+    from commsim.placement.cluster import Cluster
+    from commsim.placement.schedulers.fabric_tree import Tree
+
+FORMATS = ("slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "volcano", "kueue", "nodelist", "pods")
+_MAX_NAMES = 8
+_PLACED = ("nodelist", "pods")  # what has a placement
+_YAML = ("slurm-yaml", "topograph-model", "volcano", "kueue", "pods")
+
+
+class Config(Flags):
+    """All flags of ``commsim place export``."""
+
+    cluster: str = flag("cluster", metavar="CLUSTER.toml", help="the cluster")
+    target: str = flag("--to", required=True, choices=FORMATS, help="what to write")
+    output: str | None = flag("-o", metavar="FILE", help="file to write (default: standard output)")
+    plugin: str = flag(choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block")
+    placements: str | None = flag(metavar="FILE", help="nodelist, pods: JSON that `commsim place --json` wrote")
+    hostfile: str | None = flag(
+        metavar="FILE", help="nodelist: also write the host of each rank, one per line, for Slurm's SLURM_HOSTFILE"
+    )
+    job: str | None = flag(
+        metavar="NAME", help="job whose placement to write (default: nodelist: the only one; pods: all)"
+    )
+    candidate: int = flag(
+        default=1, metavar="N", help="nodelist, pods: rank of the candidate, as in the table; 1 is the best"
+    )
+
+
+def run(config: Config) -> Answer:
+    """Read the cluster, and write a file for a scheduler."""
+    from commsim.placement.cluster import read_cluster
+    from commsim.placement.schedulers.tree_network import tree_of
+
+    if config.plugin == "block" and not config.target.startswith("slurm"):
+        raise InputError(f"--plugin has no effect on {config.target}")
+    useless = {"nodelist": (), "pods": ("hostfile",)}.get(config.target, ("placements", "hostfile", "job", "candidate"))
+    if given := config.given(*useless):
+        raise InputError(f"{given[0]} has no effect on {config.target}")
+    if config.target in _PLACED and config.placements is None:
+        raise InputError(f"{config.target} needs --placements FILE, which `commsim place --json` writes")
+    if config.target in _YAML:
+        require_yaml()
+    cluster = read_cluster(config.cluster)
+    network = cluster.network
+    tree, stand_ins = tree_of(network)
+    comments = [f"{network.name}, written by commsim; rates are not in this file"]
+    for name, all_names in stand_ins.items():
+        shown = ", ".join(all_names[:4]) + (", ..." if len(all_names) > 4 else "")
+        comments.append(f"{name} represents {len(all_names)} switches that are interchangeable: {shown}")
+    text = _placed(config, cluster, tree) if config.target in _PLACED else _text(config, tree, tuple(comments))
+    if config.output is None:
+        return Answer([Lines(text.splitlines(), is_file=True)])
+    with replacing(config.output) as out:
+        out.write(text.encode())
+    return Answer([Lines([f"{config.output}: written"])])
+
+
+def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:
+    from commsim.placement.schedulers import kubernetes, slurm
+    from commsim.placement.schedulers.fabric_tree import blocks_of
+
+    topology = blocks_of(tree) if config.plugin == "block" else tree
+    match config.target:
+        case "slurm-conf":
+            return slurm.write_slurm_conf(topology, comments)
+        case "slurm-yaml":
+            return slurm.write_slurm_yaml([slurm.NamedTopology("default", topology, True)], comments)
+        case "topograph-model":
+            return kubernetes.write_topograph_model(tree, comments)
+        case "topograph-graph":
+            return kubernetes.write_topograph_graph(tree)
+        case "volcano":
+            return kubernetes.write_volcano(tree, comments)
+    return kubernetes.write_kueue(tree, comments)
+
+
+def _placed(config: Config, cluster: Cluster, tree: Tree) -> str:
+    """Return what places jobs: pods, or options, and write the hosts of these; say on standard error what is lost."""
+    from commsim.core.network_queries import host_names
+    from commsim.placement.schedulers.pods import write_pods
+    from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options
+    from commsim.report.render import tell
+
+    placed, starts = _chosen(config, config.placements or "", cluster)
+    known = set(tree.nodes)
+    host_of = {node: node if node in known else node.partition(".")[0] for nodes in placed.values() for node in nodes}
+    of_host = Counter(host_names(cluster.network)[node] for node in cluster.network.endpoints)
+    for job, nodes in placed.items():
+        used = Counter(host_of[node] for node in nodes if host_of[node] != node)  # GPUs of machines
+        if parts := [host for host, n in used.items() if n < of_host[host]]:
+            who = "Slurm" if config.target == "nodelist" else "Kubernetes"
+            tell(f"# {who} chooses the GPUs of {', '.join(parts[:_MAX_NAMES])}: which of them job {job} has is lost")
+    if config.target == "pods":
+        return write_pods({job: [host_of[node] for node in nodes] for job, nodes in placed.items()}, starts)
+    if late := [f"{job} {ms:g} ms" for job, ms in starts.items() if ms]:
+        tell(f"# start times are left out, Slurm has no option for them: {', '.join(late)} in the iteration")
+    hosts = [host_of[node] for nodes in placed.values() for node in nodes]
+    options = sbatch_options(tree, hosts)
+    if config.hostfile is not None:
+        with replacing(config.hostfile) as out:
+            out.write("".join(f"{host}\n" for host in hosts).encode())
+    elif ARBITRARY in options:
+        tell(
+            "# GPUs per host or the order of ranks are not those of Slurm's block distribution: without SLURM_HOSTFILE "
+            "they are lost; --hostfile FILE writes what it names"
+        )
+    return options + "\n"
+
+
+def _chosen(config: Config, path: str, cluster: Cluster) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
+    """Nodes and starts (ms) by job of the placement that ``--placements``, ``--candidate`` and ``--job`` choose.
+
+    Raises
+    ------
+    InputError
+        If there is no such placement, or the cluster does not have its hosts and GPUs.
+    """
+    from commsim.placement.strategies.free_gpus import FreeGpus
+    from commsim.training.sharing.periodic import PeriodicJob
+
+    tree = Fields(read_tree(path), path)
+    if "moves" in tree and "candidates" not in tree:
+        raise InputError(
+            f"{path}: is of `commsim place moves`, and has a move of each job by itself; to export one, write its "
+            "placement_after into JOBS.json as the job's placement, and use what `commsim place CLUSTER.toml JOBS.json "
+            "--json FILE` writes"
+        )
+    rows = tree.tables("candidates")
+    if not 1 <= config.candidate <= len(rows):
+        raise InputError(f"{path}: has candidates 1..{len(rows)}, got --candidate {config.candidate}")
+    row = rows[config.candidate - 1]
+    placement = row.table("placement")
+    jobs = list(placement)
+    if config.job is None and len(jobs) != 1 and config.target != "pods":
+        raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")
+    if config.job is not None and config.job not in jobs:
+        raise InputError(f"{path}: has no job {config.job!r}; it has {', '.join(jobs)}")
+    placed = {job: tuple(placement.items(job, str, "the name of a node")) for job in jobs}
+    with located(path):
+        FreeGpus(cluster, [PeriodicJob(job, len(nodes), 1.0, (), nodes) for job, nodes in placed.items()])
+    shifts = row.table("shifts_ms") if "shifts_ms" in row else None
+    starts = {job: shifts.number(job) for job in jobs if shifts is not None and job in shifts}
+    wanted = jobs if config.job is None else [config.job]
+    return {job: placed[job] for job in wanted}, {job: starts[job] for job in wanted if job in starts}

@@ -1,0 +1,132 @@
+"""``commsim place import``: a network, or a cluster, from the files of schedulers and machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commsim.cli.flags import Flags, flag
+from commsim.core.errors import BackendError, InputError
+from commsim.core.files.whole_files import SUFFIXES, read_text, write_tree
+from commsim.core.network import Network
+from commsim.core.remark import Remark
+from commsim.core.units import parse_bandwidth, parse_time
+from commsim.report.answer import Answer, Lines, remarks
+
+if TYPE_CHECKING:
+    from commsim.placement.schedulers.fabric_tree import Blocks, Tree
+
+FABRICS = ("slurm-conf", "slurm-yaml", "topograph-graph", "topograph-model")
+MACHINES = ("nccl-xml", "nvidia-smi")
+
+
+class Config(Flags):
+    """All flags of ``commsim place import``."""
+
+    file: str = flag("file", help="file to read")
+    source: str = flag("--from", required=True, choices=FABRICS + MACHINES, help="format of the file")
+    output: str = flag(
+        "-o", required=True, metavar="FILE",
+        help="network (.toml, .json, .npz); with --gpus-per-host a cluster (.toml, .json), and its network beside it",
+    )  # fmt: skip
+    tier_bandwidth: str | None = flag(
+        metavar="1=100Gbps,2=400Gbps",
+        help="rates of the links of each tier, which schedulers' files do not contain; tier 1 is a node's own link; "
+             "2=2:1 lays cables of the rate below at this oversubscription, 2=4x400Gbps lays four",
+    )  # fmt: skip
+    latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
+    gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")
+    topology: str | None = flag(
+        metavar="NAME", help="name of the topology in a topology.yaml (default: the file's default)"
+    )
+    nvlink: str | None = flag(
+        metavar="RATE", help="nccl-xml: rate of all NVLinks of a GPU together, if the file does not give it"
+    )
+
+
+def run(config: Config) -> Answer:
+    """Read a file of another tool, and write a network or a cluster."""
+    output, suffixes = Path(config.output), SUFFIXES if config.gpus_per_host is None else (".toml", ".json")
+    if output.suffix not in suffixes:
+        raise InputError(f"{output}: the name of the file must end with one of {', '.join(suffixes)}")
+    if config.gpus_per_host is not None and not 1 <= config.gpus_per_host <= 1024:
+        raise InputError(f"--gpus-per-host is from 1 to 1024, got {config.gpus_per_host}")
+    _refuse_what_has_no_effect(config)
+    network, said = (_machine(config), []) if config.source in MACHINES else _fabric(config)
+    from commsim.core.files.store import save
+
+    wrote = str(output)
+    if config.gpus_per_host is None:
+        save(network, output)
+    else:
+        beside = output.with_suffix(f".network{output.suffix}")
+        save(network, beside)
+        write_tree(output, {"topology": {"file": beside.name}, "hosts": {"gpus": config.gpus_per_host}})
+        wrote = f"{output} and {beside}"
+    n_switches = int((network.kind == 1).sum())
+    counts = f"{len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links"
+    return Answer([*remarks(Remark("read", one, needed=True) for one in said), Lines([f"{wrote}: {counts}"])])
+
+
+def _refuse_what_has_no_effect(config: Config) -> None:
+    is_machine = config.source in MACHINES
+    given = {
+        "--tier-bandwidth": config.tier_bandwidth and is_machine,
+        "--gpus-per-host": config.gpus_per_host is not None and is_machine,
+        "--topology": config.topology and config.source != "slurm-yaml",
+        "--nvlink": config.nvlink and config.source != "nccl-xml",
+    }
+    for name, is_useless in given.items():
+        if is_useless:
+            raise InputError(f"{name} has no effect on {config.source}")
+
+
+def _fabric(config: Config) -> tuple[Network, list[str]]:
+    """Read a scheduler's file; return its network, and remarks."""
+    from commsim.placement.schedulers.fabric_tree import Tree
+    from commsim.placement.schedulers.tier_rates import parse_tiers
+    from commsim.placement.schedulers.tree_network import build_network, cables_up
+
+    if config.tier_bandwidth is None:
+        raise InputError(f"--tier-bandwidth is needed: {config.source} files contain no rates; for example"
+                         f" --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
+    tiers, latency = parse_tiers(config.tier_bandwidth), parse_time(config.latency, "--latency")
+    topology = _read(config)
+    tree = topology if isinstance(topology, Tree) else topology.tree()
+    network = build_network(tree, tiers, latency, Path(config.file).name)
+    unused = "LinkSpeed has no unit and Slurm does not use it; --tier-bandwidth counts"
+    return network, [*([unused] if any(switch.speed for switch in tree.switches) else []), *cables_up(network)]
+
+
+def _machine(config: Config) -> Network:
+    if config.source == "nvidia-smi":
+        from commsim.formats.machines.nvidia_smi import read_nvidia_smi
+
+        return read_nvidia_smi(config.file)
+    from commsim.formats.machines.nccl_topology import read_nccl_topology
+
+    return read_nccl_topology(config.file, nvlink=parse_bandwidth(config.nvlink, "--nvlink") if config.nvlink else None)
+
+
+def _read(config: Config) -> Tree | Blocks:
+    from commsim.placement.schedulers import kubernetes, slurm
+
+    if config.source in ("slurm-yaml", "topograph-model"):
+        require_yaml()
+    text = read_text(config.file)
+    match config.source:
+        case "slurm-conf":
+            return slurm.read_slurm_conf(text, config.file)
+        case "slurm-yaml":
+            return slurm.choose_topology(slurm.read_slurm_yaml(text, config.file), config.topology, config.file)
+        case "topograph-graph":
+            return kubernetes.read_topograph_graph(text, config.file)
+    return kubernetes.read_topograph_model(text, config.file)
+
+
+def require_yaml() -> None:
+    """Raise if YAML cannot be read or written here."""
+    try:
+        import yaml  # noqa: F401
+    except ImportError:
+        raise BackendError("PyYAML is missing: pip install 'commsim[yaml]'") from None

@@ -1,0 +1,73 @@
+"""``commsim place moves``: which running job to move, so that it and the others lose less."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from commsim.cli.flags import flag, switched
+from commsim.cli.flags.faults import Faults, Hashes
+from commsim.report.answer import Answer, Table, comments, remarks
+
+from .candidates import MAX_HOSTS, Scoring, generators_of, settings_of
+
+if TYPE_CHECKING:
+    from commsim.placement.moves import Move
+
+
+class Config(Hashes, Scoring, Faults):
+    """All flags of ``commsim place moves``."""
+
+    cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
+    jobs: str = flag("jobs", metavar="JOBS.json", help="running jobs, with their phases and placements")
+    candidates: int = flag(default=10, metavar="N", help="number of places that are tried for each job")
+    generator: str = flag(
+        default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
+        help="sources of places, in turn: names of placement strategies, or FILE.py",
+    )  # fmt: skip
+    check: bool = switched(help="simulate each placement, and rank by that; it takes longer")
+    seed: int = flag(default=0, metavar="N", help="seed of random candidates, of hashes in routing and of faults")
+
+
+def run(config: Config) -> Answer:
+    """Rank the moves."""
+    from commsim.placement.candidate import counted_names
+    from commsim.placement.cluster import read_cluster
+    from commsim.placement.moves import rank_moves
+    from commsim.placement.node_names import on_nodes
+    from commsim.training.sharing.periodic import read_jobs
+
+    cluster = read_cluster(config.cluster)
+    jobs = on_nodes(cluster, read_jobs(config.jobs))
+    how: dict[str, Any] = {"n": config.candidates, "generators": generators_of(config.generator), "check": config.check}
+    how["settings"] = settings_of(config, config.seed, config.hashes)
+    found = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, **how)
+    forced = [one.job for one in found.forced]
+    columns = ["job", "now", "after", "gain", "others now", "others after", "from", "to"]
+    rows = []
+    for one in found.moves:
+        values = [f"{value:.4f}x" for value in (one.now.stretch, one.after.stretch)]
+        values += [f"{one.gain:.4f}", *(f"{value:.4f}x" for value in one.others)]
+        is_only_forced = one.job in forced and not one.gain
+        to = "no further move" if is_only_forced else one.to(MAX_HOSTS)
+        rows.append([one.job, *values, counted_names(one.now.placement[one.job], MAX_HOSTS), to])
+    by = found.moves[0].now.prediction
+    title = f"stretch of the jobs (iteration time over iter_time_ms), by {by}, now and with one job moved"
+    title += f"; {', '.join(forced)} already moved now" if forced else ""
+    parts = [
+        *comments(found.told(MAX_HOSTS)),
+        *remarks(found.remarks),
+        Table(columns, rows, title, ["from", "gain"]),
+    ]
+    best = found.moves[0]
+    parts += [_times(best)] if best.gain else []
+    more = {"forced": [one.row() for one in found.forced]} if forced else {}
+    return Answer(parts, [one.row() for one in found.moves], more=more, key="moves")
+
+
+def _times(best: Move) -> Table:
+    """Return the iteration times of all jobs with the best move."""
+    rows = [
+        [name, f"{best.now.predicted[name] * 1e3:.3f}", f"{best.after.predicted[name] * 1e3:.3f}"]
+        for name in best.now.predicted
+    ]
+    return Table(["job", "now(ms)", "after(ms)"], rows, f"iteration times with {best.job} moved:")

@@ -1,0 +1,84 @@
+"""``commsim place order``: the order of ranks on given nodes in which rings and trees cross racks least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commsim.cli.flags import WithJson, flag
+from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags.faults import Hashes
+from commsim.core.errors import InputError
+from commsim.core.remark import Remark
+from commsim.core.units import format_time, parse_size
+from commsim.report.answer import Answer, Facts, comments, remarks
+from commsim.report.hash_columns import ends_of_hashes
+
+MAX_BYTES = 16 * 2**20
+
+
+class Config(Hashes, WithJson):
+    """All flags of ``commsim place order``."""
+
+    nodes: str = flag(
+        "nodes",
+        metavar="NODE,NODE,...|FILE",
+        help="node of each rank, in rank order; in a file, one per line",
+    )
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network that the nodes are in")
+    size: str = flag(default="64MiB", metavar="SIZE", help="size of the collective")
+    collective: str = flag(
+        default="ring_all_reduce", metavar="NAME", help="collective for which the orders are compared"
+    )
+    seed: int = flag(default=0, metavar="N", help="seed of hashes in routing")
+    output: str | None = flag("-o", metavar="FILE", help="write the order, one node per line")
+
+
+def run(config: Config) -> Answer:
+    """Order the ranks."""
+    from commsim.placement.order import order_ranks
+    from commsim.prediction.inputs import load_network
+    from commsim.prediction.plans.draws import HASHES
+
+    network, nodes = load_network(config.topology), _nodes(config.nodes)
+    found = order_ranks(
+        network, nodes, float(parse_size(config.size, "--size")), collective=config.collective, seed=config.seed,
+        hashes=config.hashes or HASHES,
+    )  # fmt: skip
+    crossed = {
+        f"crossings of {name}s": f"{n} before, {found.crossings_after[name]} after"
+        for name, n in found.crossings_before.items()
+        if n
+    }
+    drawn = {"before": found.hashes_before, "after": found.hashes_after}
+    gain = f"{found.gain:.3f}x"
+    facts = {
+        "order": " ".join(found.order[:32]) + (" ..." if len(found.order) > 32 else ""),
+        **crossed,
+        "time": f"{format_time(found.time_before)} before, {format_time(found.time_after)} after, {gain}",
+        **{f"time {when}": ends_of_hashes(of)[2:] for when, of in drawn.items() if of is not None},
+    }
+    said, written = list[Remark](), list[str]()
+    if found.ranks == tuple(range(len(nodes))):
+        said.append(Remark("order-kept", "the order given is kept: no other is faster or crosses less", needed=True))
+    if found.how == "ring":
+        told = "times are rounds of a ring by their most loaded link, and not simulated"
+        said.append(Remark("not-simulated", told, needed=True))
+    if config.output:
+        from commsim.core.files.whole_files import replacing
+
+        with replacing(config.output) as out:
+            out.write("".join(f"{name}\n" for name in found.order).encode())
+        written.append(f"{config.output}: written")
+    return Answer([Facts(facts), *comments(written), *remarks(said)], [found.row()])
+
+
+def _nodes(text: str) -> list[str]:
+    """Read names from the command line, or from a file that is there."""
+    from commsim.core.files.whole_files import read_text
+
+    if "," not in text and Path(text).is_file():
+        return [line.strip() for line in read_text(Path(text), MAX_BYTES).splitlines() if line.strip()]
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise InputError(f"nodes are names such as h0,h4,h1, or an existing file; got {text!r}")
+    return names

@@ -1,0 +1,112 @@
+"""``commsim place serve``: the HTTP service that schedulers ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commsim.cli.flags import Flags, flag, switched
+from commsim.core.errors import BackendError, InputError
+from commsim.core.units import parse_size, parse_time
+from commsim.live.cli.serve import port_number
+from commsim.report.answer import Answer
+from commsim.report.render import announce
+
+
+class Config(Flags):
+    """All flags of ``commsim place serve``."""
+
+    cluster: str | None = flag(
+        metavar="CLUSTER.toml", help="the cluster (default: that of the store, or of POST /cluster)"
+    )
+    jobs: str | None = flag(
+        metavar="JOBS.json", help="jobs that are already running, with their placement (default: none)"
+    )
+    host: str = flag(
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on, or unix:PATH for a proxy; addresses of other machines need --token-file",
+    )
+    port: int = flag(default=0, metavar="N", help="port; 0: any free one")
+    token_file: str | None = flag(
+        metavar="FILE",
+        help="token that clients must send as Authorization: Bearer; plain HTTP does not protect it; use a TLS proxy",
+    )
+    store: str | None = flag(metavar="FILE.sqlite", help="file for the jobs, from which a restarted service reads them")
+    max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
+    timeout: str = flag(default="10s", metavar="TIME", help="time for the body of a request to arrive")
+    gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods request")
+    min_score: float | None = flag(
+        metavar="S", help="filter out nodes where a link's score would be below this (default: none)"
+    )
+    log: bool = switched(help="print one line per request on standard error")
+
+
+def run(config: Config) -> Answer:
+    """Serve until Ctrl-C (SIGINT) or SIGTERM; requests under way are answered first."""
+    from commsim.placement.cluster import read_cluster
+
+    require_extra()
+    from commsim.placement.service.guard import Limits
+    from commsim.placement.service.http_server import Listening, read_token, serve
+    from commsim.placement.service.job_store import JobStore
+    from commsim.placement.service.placement_service import PlacementService, Preferences
+
+    if config.min_score is not None and not config.min_score <= 1:
+        raise InputError(f"--min-score is a score, at most 1, got {config.min_score}")
+    token = read_token(config.token_file) if config.token_file else None
+    body_bytes = int(parse_size(config.max_body, "--max-body"))
+    if body_bytes < 1024:
+        raise InputError(f"--max-body is at least 1KiB, or no request has room for a job, got {config.max_body}")
+    host = "127.0.0.1" if config.host == "localhost" else config.host
+    limits = Limits(token, body_bytes, _time(config.timeout, "--timeout"))
+    listening = Listening(host, port_number(config.port, 0), limits, config.log)
+    cluster = read_cluster(config.cluster) if config.cluster else None
+    store = JobStore(config.store) if config.store else None
+    service = PlacementService(cluster, Preferences(config.gpu_resource, config.min_score), store)
+    if config.jobs and not service.has_cluster:
+        raise InputError("--jobs needs --cluster, on whose hosts the jobs are placed")
+    if config.jobs:
+        service.load(_rows(config.jobs), config.jobs)
+    service.warm_up()
+
+    def started(url: str) -> None:
+        what = "no cluster before POST /cluster"
+        if service.has_cluster:
+            cluster = service.state.cluster
+            free = int(cluster.free.sum())
+            what = f"{cluster.network.name}, {len(service.state.gpus)} hosts, {free} GPUs"
+        announce(f"serving on {url}: {what}; /docs describes it")
+
+    serve(service, listening, started)
+    return Answer()
+
+
+def _rows(path: str) -> Any:
+    from commsim.core.files.whole_files import read_any
+
+    return read_any(path)
+
+
+def _time(text: str, name: str) -> float:
+    seconds = parse_time(text, name)
+    if not 0.1 <= seconds <= 3600:
+        raise InputError(f"{name} is from 100ms to 1h, got {text}")
+    return seconds
+
+
+def service_schemas() -> dict[str, Any]:
+    """Return the schemas of the service's requests and answers by name, with ``jobs.json``, the file of jobs."""
+    require_extra()
+    from commsim.placement.service.models import schemas
+
+    return schemas()
+
+
+def require_extra() -> None:
+    """Refuse to go on without the packages of the service."""
+    try:
+        import fastapi  # noqa: F401
+        import fastapi_offline  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise BackendError(f"{error.name} is missing: pip install 'commsim[serve]'") from None

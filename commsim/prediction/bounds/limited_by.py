@@ -1,0 +1,156 @@
+"""What limits a prediction: a kind of link with its share of the time, a switch's slots, or messages in turn.
+
+All verbs have these words. A kind of link is as busy as the busiest of its links: the bytes that it carried, at its
+rate, over the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.network import CPU, MEMORY, SWITCH, Network
+from commsim.core.network_queries import tiers
+from commsim.core.result import Result
+from commsim.core.units import format_size
+from commsim.prediction.kind import WorkPlan
+from commsim.prediction.plans.dense import Plan
+
+# Share of the time from which on links limit it: those of one kind, or of the kinds that are busy in turn together.
+BUSY = 0.5
+MESSAGES, SLOTS = "messages in turn", "the switch's slots"
+NICS, NVLINK, SOCKETS, HOST_MEMORY, PCIE = "the NICs", "NVLink", "the links between CPU sockets", "host memory", "PCIe"
+HOST_CABLES = "the cables between hosts"
+__all__ = ["Limit", "kind_of_link", "limit_of", "row_of_limit", "short_limit", "told_limits"]
+
+
+class Limit(NamedTuple):
+    """What limits a time.
+
+    Parameters
+    ----------
+    what : str
+        Kind of link, ``the switch's slots`` or ``messages in turn``.
+    busy : float
+        Share of the time in which the busiest link is busy: of the kind, else of all.
+    """
+
+    what: str
+    busy: float
+
+    def __str__(self) -> str:
+        if self.what in (MESSAGES, SLOTS):
+            return f"{self.what} (no link is busy for more than {self.busy:.0%} of the time)"
+        return f"{self.what} ({self.busy:.0%} of the time)"
+
+
+def kind_of_link(network: Network, link: int) -> str:
+    """Return what a link is called in every answer.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the link.
+    link : int
+        Number of the link.
+    """
+    ends = np.array([network.src[link], network.dst[link]])
+    kinds, machines = network.kind[ends], network.machine[ends]
+    if machines[0] == machines[1] >= 0:
+        if (kinds == MEMORY).any():
+            return HOST_MEMORY
+        if (kinds == CPU).all():
+            return SOCKETS
+        return NVLINK if network.metric[link] == NVLINK_METRIC else PCIE
+    if (kinds == SWITCH).all():
+        tier = tiers(network)[ends]
+        names = [_stem(network.nodes[end]) for end in ends[np.argsort(tier, kind="stable")]]
+        return f"{'-'.join(sorted(names) if tier[0] == tier[1] else names)} cables"
+    return NICS if (kinds == SWITCH).any() else HOST_CABLES
+
+
+def _stem(name: str) -> str:
+    """Return the name of a kind of node: ``leaf`` of ``leaf12`` and ``p3.leaf12``."""
+    return re.sub(r"[\d_.\-]+$", "", name.rpartition(".")[2]) or "switch"
+
+
+def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
+    """Return what limits the time of a result; None where it takes none, or its engine has no links.
+
+    Parameters
+    ----------
+    plan : WorkPlan
+        Plan that the result is of.
+    result : Result
+        Prediction.
+    """
+    network = plan.network
+    if not result.time or result.link_bytes.size != network.n_links or result.engine == "closed-form":
+        return None
+    busy = result.link_bytes / network.bandwidth / result.time
+    most = float(busy.max(initial=0.0))
+    if most < BUSY and _waits_for_slots(plan, result):
+        return Limit(SLOTS, most)
+    by_kind = _by_kind(network, busy)
+    if not by_kind or sum(by_kind.values()) < BUSY:
+        return Limit(MESSAGES, most)
+    what = max(by_kind, key=lambda name: by_kind[name])
+    return Limit(what, min(1.0, by_kind[what]))
+
+
+def _by_kind(network: Network, busy: NDArray[np.float64]) -> dict[str, float]:
+    """Return the share of the time of the busiest link of each kind; links of the same kinds of ends are one kind."""
+    of_ends = network.kind.astype(np.int64) * 64 + np.minimum(tiers(network), 31) + 1
+    machines = network.machine[network.src], network.machine[network.dst]
+    inside = (machines[0] >= 0) & (machines[0] == machines[1])
+    keys = np.stack((of_ends[network.src], of_ends[network.dst], inside, network.metric == NVLINK_METRIC))
+    _, group = np.unique(keys, axis=1, return_inverse=True)
+    group = group.ravel()
+    order = np.lexsort((busy, group))
+    last = order[np.flatnonzero(np.r_[group[order][1:] != group[order][:-1], True])]  # the busiest of each group
+    found: dict[str, float] = {}
+    for link in last[busy[last] > 0].tolist():
+        name = kind_of_link(network, link)
+        found[name] = max(found.get(name, 0.0), float(busy[link]))
+    return found
+
+
+def _waits_for_slots(plan: WorkPlan, result: Result) -> bool:
+    """Whether a switch system's windows allow less than the links of its hosts carry."""
+    return isinstance(plan, Plan) and plan.in_slots and bool(np.isfinite(plan.at(result.size).paths.job.rate_cap))
+
+
+def row_of_limit(limit: Limit | None) -> dict[str, str | float | None]:
+    """Return the part of the JSON row on what limits a time."""
+    what, busy = (None, None) if limit is None else limit
+    return {"limited_by": what, "limit_busy": busy}
+
+
+def short_limit(limit: Limit | None) -> str:
+    """Return what limits a time, for a cell of a table: links with their share of the time, else what is waited for."""
+    if limit is None:
+        return "-"
+    return limit.what if limit.what in (MESSAGES, SLOTS) else f"{limit.what} {limit.busy:.0%}"
+
+
+def told_limits(limits: Sequence[Limit | None], sizes: Sequence[float]) -> str:
+    """Say what limits times by size, each kind with the first size that it limits; empty where nothing is known.
+
+    Parameters
+    ----------
+    limits : sequence of Limit or None
+        What limits each time.
+    sizes : sequence of float, bytes
+        Size of each.
+    """
+    said: list[tuple[float, Limit]] = []
+    for size, limit in sorted(zip(sizes, limits, strict=True), key=lambda one: one[0]):
+        if limit is not None and (not said or said[-1][1].what != limit.what):
+            said.append((size, limit))
+    told = [str(limit) if k == 0 else f"{limit} from {format_size(size)}" for k, (size, limit) in enumerate(said)]
+    return f"limited by: {', '.join(told)}" if told else ""

@@ -1,0 +1,144 @@
+"""From a collective and a network to a plan: the kind of collective, built for the ranks that are there, and placed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.remark import Remark
+from commsim.core.schedule import Schedule
+from commsim.core.units import counted
+from commsim.extensions import house
+from commsim.prediction.collective_names import collective_entry, load_schedule
+from commsim.prediction.good_parameters import PARTITIONS
+from commsim.prediction.inputs import PACKED, load_network
+from commsim.prediction.kind import COMMON, Kind
+from commsim.prediction.plans.asked import Asked, Built, placed, plan_dense, planned
+from commsim.prediction.plans.cut_by_size import plan_partitions, plan_pieces
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.scenario import Scenario
+from commsim.prediction.software import software
+
+# How the name of what is synthesized for an operation begins.
+SYNTHESIZED = "synthesized_"
+# Parameter of exchanges of experts, whose library costs time.
+LIBRARY = "library"
+__all__ = ["COLLECTIVE", "plan_collective", "prepare"]
+
+
+def prepare(
+    collective: str | Schedule,
+    network: str | Network,
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement | None = None,
+    routing: str | None = None,
+    seed: int = 0,
+    assume_programmable: bool = True,
+) -> Plan:
+    """Build and place a collective, and lay out its simulation.
+
+    Parameters
+    ----------
+    collective : str or Schedule
+        ``name:key=value,...`` of a registered collective, the .npz file of a schedule, or a schedule.
+    network : str or Network
+        ``name:key=value,...`` of a registered topology, a file, or a network.
+    n_ranks : int, optional
+        Default: as many as the placement has, or all hosts less those that helpers need.
+    placement : str or Placement, optional
+        ``packed``, ``spread``, ``random``, a file, or a placement. Default: what a file of a schedule says that it was
+        made for, else ``packed``.
+    routing : str, optional
+        Routing in place of the network's own.
+    seed : int
+        Seed of random placement and of ECMP's hash.
+    assume_programmable : bool
+        Whether aggregators may sit on switches of a network that says of none that it can aggregate.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a parameter is wrong, or the placement does not fit.
+    """
+    network = load_network(network) if isinstance(network, str) else network
+    network, per_call = _with_software(collective, network) if network.software else (network, 0.0)
+    notes: tuple[Remark, ...] = ()
+    size = 0.0
+    if isinstance(collective, str) and collective.endswith(".npz"):
+        from commsim.core.files.schedule_file import own_size
+
+        path, size = collective, own_size(collective)
+        if placement is None:
+            from commsim.core.files.schedule_file import read_placed_schedule
+
+            collective, placement = read_placed_schedule(path, network)
+            if placement is not None and placement.routes is not None:
+                text = f"{path}: {len(placement.routes)} connections take the routes that it pins"
+                notes = (Remark("routes-pinned", text),)
+        else:
+            collective = load_schedule(path)
+    placement = PACKED if placement is None else placement
+    if isinstance(collective, Schedule):
+        where = placed(placement, network, collective, seed)
+        ready = planned(Built(collective, {}, where, notes), network, routing, seed)
+        ready = dataclasses.replace(ready, own_size=size)
+    elif collective.startswith(SYNTHESIZED):
+        ready = _synthesized(collective, network, n_ranks, placement=placement, routing=routing, seed=seed)
+    else:
+        entry, raw = collective_entry(collective)
+        asked = Asked(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
+        has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
+        has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
+        mark = next((mark for mark in KINDS if mark in has), None)
+        ready = plan_dense(asked) if mark is None else (KINDS[mark] or house().planners[mark])(asked)
+    if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
+        raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
+    if network.software:
+        software(network.software).refuse(network.machine[ready.placement.nodes])
+    if not per_call:
+        return ready
+    if ready.posts_calls:
+        return dataclasses.replace(ready, before=ready.before + per_call)
+    told = Remark("call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}")
+    return dataclasses.replace(ready, notes=(*ready.notes, told))
+
+
+def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
+    """Return the network as hosts add in a collective, and the time of a call, where its software was measured so."""
+    known, name = software(network.software), collective if isinstance(collective, str) else collective.name
+    if not known.is_measured_of(name.partition(":")[0]):
+        return network, 0.0
+    return known.adding(network), known.fixed
+
+
+def plan_collective(scenario: Scenario) -> Plan:
+    """Return the plan of a scenario's collective."""
+    return prepare(
+        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
+        assume_programmable=scenario.assume_programmable, **scenario.placing,
+    )  # fmt: skip
+
+
+def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: Any) -> Plan:
+    """Return the plan of what is synthesized for an operation, which a higher package registers."""
+    plan: Plan = house().services["synthesized plan"](Scenario(network, name, n_ranks, **placing))
+    return plan
+
+
+# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
+# what plans it, None for an extension's. The first that fits is taken, else the collective is dense.
+KINDS: Mapping[str, Callable[[Asked], Plan] | None] = {
+    "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
+}  # fmt: skip
+# One collective: what a scenario asks for that asks for nothing else.
+COLLECTIVE = Kind(
+    name="a collective",
+    plan=plan_collective,
+    honours=COMMON
+    | {"collective", "n_ranks", "start_jitter", "trace", "method", "flaps", "watch", "capture", "tolerance"},
+)

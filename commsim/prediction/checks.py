@@ -1,0 +1,239 @@
+"""Checks of what callers give: each reads a kind of value and says what would be right."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.units import share
+from commsim.extensions import house
+
+__all__ = ["CHECKS", "Check", "checked", "checked_all", "numbers_of", "part", "quantity", "text", "whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a value must be.
+
+    Parameters
+    ----------
+    right : str
+        What would be right, as a message says it after "must be".
+    read : callable
+        Function from what was given to the value; raises ``TypeError``, ``ValueError`` or ``OverflowError``.
+    """
+
+    right: str
+    read: Callable[[Any], Any]
+
+    def __call__(self, name: str, given: Any) -> Any:
+        """Return the value of an option.
+
+        Raises
+        ------
+        InputError
+            Naming the option, what was given and what would be right.
+        """
+        try:
+            return self.read(given)
+        except InputError:
+            raise
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{name} must be {self.right}, got {reprlib.repr(given)}") from None
+
+
+def text(example: str, *, may_be_empty: bool = False) -> Check:
+    """Take text, but no empty one."""
+
+    def read(given: Any) -> str:
+        if not isinstance(given, str) or not (given or may_be_empty):
+            raise TypeError
+        return given
+
+    return Check(f"text such as {example!r}", read)
+
+
+def texts(example: str) -> Check:
+    """Take several texts; one alone is refused, since it is a sequence of letters."""
+
+    def read(given: Any) -> tuple[str, ...]:
+        several = _several(given)
+        if not all(isinstance(one, str) for one in several):
+            raise TypeError
+        return several
+
+    return Check(f"a list such as [{example!r}]", read)
+
+
+def whole(least: int | None = None) -> Check:
+    """Take a whole number, numpy's too."""
+
+    def read(given: Any) -> int:
+        number = _index(given)
+        if least is not None and number < least:
+            raise ValueError
+        return number
+
+    return Check("a whole number" + ("" if least is None else f", {least} or more"), read)
+
+
+def quantity(example: str) -> Check:
+    """Take a number in SI units, or text with a unit, which is read where it is used."""
+    return Check(
+        f"a number or text such as {example!r}", lambda given: given if isinstance(given, str) else _real(given)
+    )
+
+
+def part(example: str) -> Check:
+    """Take a number, or text such as ``10%``."""
+    return Check(
+        f"a number or text such as {example!r}", lambda given: share(given) if isinstance(given, str) else _real(given)
+    )
+
+
+def numbers_of(example: str) -> Check:
+    """Take one number or several."""
+    return Check(
+        f"a number or a list such as {example}",
+        lambda given: tuple(map(_real, _several(given) if isinstance(given, Iterable) else (given,))),
+    )
+
+
+def lists(example: str) -> Check:
+    """Take a sequence of sequences, which are read where they are used."""
+    return Check(f"lists such as {example}", _several)
+
+
+def flag() -> Check:
+    """Take a truth value."""
+
+    def read(given: Any) -> bool:
+        if type(given).__name__ not in ("bool", "bool_"):
+            raise TypeError
+        return bool(given)
+
+    return Check("True or False", read)
+
+
+def mapping(example: str) -> Check:
+    """Take a mapping from names."""
+
+    def read(given: Any) -> Mapping[str, Any]:
+        if not isinstance(given, Mapping):
+            raise TypeError
+        return given
+
+    return Check(f"a mapping such as {example}", read)
+
+
+def instance(right: str, kind: type | str, *, or_text: bool = False) -> Check:
+    """Take a value of a type, an extension's by its name; with `or_text` also text or a path."""
+
+    def read(given: Any) -> Any:
+        if or_text and isinstance(given, (str, PathLike)):
+            return given
+        if not isinstance(given, house().services[f"value {kind}"] if isinstance(kind, str) else kind):
+            raise TypeError
+        return given
+
+    return Check(right, read)
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    if isinstance(given, (str, bytes, Mapping)):
+        raise TypeError
+    return tuple(given)
+
+
+def _index(given: Any) -> int:
+    if isinstance(given, bool):
+        raise TypeError
+    return operator.index(given)
+
+
+def _real(given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, numbers.Real):
+        raise TypeError
+    number = float(given)
+    if number != number:
+        raise ValueError
+    return number
+
+
+# How the value of each keyword is checked; `placement` is read with its network.
+CHECKS: Mapping[str, Check] = {
+    "fail": texts("links:5%"),
+    "scale": texts("links:1*0.5"),
+    "flap": texts("link:leaf0:spine0@1ms+1ms"),
+    "detection": quantity("1ms"),
+    "rto": quantity("1ms"),
+    "overhead": quantity("1us"),
+    "recv_overhead": quantity("1us"),
+    "reduce_rate": quantity("50GB/s"),
+    "software": text("gloo"),
+    "n_ranks": whole(),
+    "placement": Check("", lambda given: given),
+    "routing": text("ecmp"),
+    "seed": whole(0),
+    "hashes": whole(1),
+    "engine": text("flow", may_be_empty=True),
+    "transport": instance("the name of a transport, such as 'dctcp', or a Spraying", "Spraying", or_text=True),
+    "fabric": instance("a Fabric", "Fabric"),
+    "packets": mapping("{'window': '64KiB'}"),
+    "operation": text("all_reduce"),
+    "compressor": text("top_k:density=0.01"),
+    "groups": lists("[[0, 1], [2, 3]]"),
+    "jobs": instance("a file of jobs or a Composition", "Composition", or_text=True),
+    "traffic": instance("a pattern such as 'incast:senders=8', a CSV file, or Messages", "Messages", or_text=True),
+    "assume_programmable": flag(),
+    "tolerance": part("10%"),
+    "method": text("auto"),
+    "start_jitter": quantity("1ms"),
+    "iterations": whole(1),
+    "payload": quantity("4096B"),
+    "header": quantity("82B"),
+    "framing": instance("a Framing", Framing),
+    "trace": flag(),
+}
+# Keywords of single questions.
+OF_QUESTIONS: Mapping[str, Check] = {
+    "algorithms": texts("ring_all_reduce"),
+    "named": texts("nccl"),
+    "collective": text("ring_all_reduce"),
+    "root": whole(0),
+    "max_messages": whole(1),
+    "n_workers": whole(),
+    "n_servers": whole(),
+    "density": numbers_of("[0.01, 0.1]"),
+    "block": whole(),
+    "pattern": text("random"),
+}
+
+
+def checked(name: str, given: Any) -> Any:
+    """Return the value of a keyword.
+
+    Raises
+    ------
+    InputError
+        Naming the keyword, what was given and what would be right.
+    """
+    return (CHECKS.get(name) or OF_QUESTIONS[name])(name, given)
+
+
+def checked_all(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the keywords that are given; None is the same as not given.
+
+    Raises
+    ------
+    InputError
+        Same as :func:`checked`.
+    """
+    return {name: checked(name, given) for name, given in options.items() if given is not None}

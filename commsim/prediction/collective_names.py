@@ -1,0 +1,266 @@
+"""Which collective a text means: a registered one, a file's, a library's; and what runs where none is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collectives import COLLECTIVES, found_parameters
+from collectives.pieces import sized_parameters
+from commsim.core.errors import InputError, Reason
+from commsim.core.files.own_files import blamed, own_entry
+from commsim.core.files.whole_files import SUFFIXES
+from commsim.core.machines.hardware import maker_of
+from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS
+from commsim.core.operations import operation as known_operation
+from commsim.core.registry import Entry
+from commsim.core.remark import Remark
+from commsim.core.schedule import Schedule
+from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.units import write_bandwidth
+from commsim.extensions import house
+from topologies import TOPOLOGIES
+
+# By who makes the GPUs, what their library and its collectives are called.
+LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
+OPERATION = "all_reduce"
+# Why others than theirs are not ranked.
+OF_LIBRARY = "a library's, for GPUs that the network does not have"
+# What runs where no library is modelled: of each operation the collective that suits large sizes.
+USUAL = {
+    "all_reduce": "ring_all_reduce", "all_gather": "ring_all_gather", "reduce_scatter": "ring_reduce_scatter",
+    "broadcast": "chain_broadcast", "reduce": "chain_reduce", "all_to_all": "pairwise_all_to_all",
+    "send_recv": "ring_send_recv", "gather": "direct_gather", "scatter": "direct_scatter",
+    "barrier": "dissemination_barrier",
+}  # fmt: skip
+
+
+def usual_collective(
+    network: Network, operation: str = OPERATION, *, textbook: bool = False
+) -> tuple[str, Remark | None]:
+    """Return what runs on a network unless an algorithm is named, and what to say of it; None if it is a textbook's.
+
+    Parameters
+    ----------
+    network : Network
+        Network that it runs on.
+    operation : str
+        Name of the operation.
+    textbook : bool
+        Whether the library of the GPUs is left aside: groups at once, compressed gradients and known errors are of
+        textbook algorithms.
+
+    Raises
+    ------
+    InputError
+        If the operation has no usual algorithm.
+    """
+    known_operation(operation)
+    library = "" if textbook else LIBRARIES.get(maker_of(network.hardware), "")
+    spec = f"{library}_{operation}"
+    if library and spec in COLLECTIVES:
+        return spec, Remark(
+            "usual", f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
+        )
+    if operation not in USUAL:
+        raise InputError(f"{operation} has no usual algorithm here; name one")
+    usual = USUAL[operation]
+    if library:
+        return usual, Remark("usual", f"{usual}: {library.upper()} is not modelled for {operation}", needed=True)
+    if textbook or not (network.machine > 0).any() or f"nccl_{operation}" not in COLLECTIVES:
+        return usual, None
+    told = f"{usual}, not NCCL's, since the machines do not name their GPUs (gpu=hopper does)"
+    more = "over one NIC of each machine at a time; --collective nccl names NCCL's too"
+    return usual, Remark("gpus-unknown", told, needed=True, details=more)
+
+
+def with_gpus(network: Network) -> str:
+    """Return how to say whose GPUs a network has: of plain hosts a line that names the same network with a GPU each."""
+    facts = "gpu=hopper,cpu=intel,net=infiniband"
+    host, at, fabric = network.name.rpartition("@")
+    if at:
+        return f"{host}{',' if ':' in host else ':'}{facts}@{fabric}"
+    ports = np.isin(network.src, network.hosts)
+    if fabric.partition(":")[0] not in TOPOLOGIES or not ports.any() or network.forwards[network.hosts].any():
+        return f"hardware: {facts}"
+    nic = write_bandwidth(float(network.bandwidth[ports].max()))
+    return f"--topology nvswitch_host:n_gpus=1,nic={nic},{facts}@{fabric} does, of one GPU each"
+
+
+def spelled_out(spec: str, operation: str | None) -> str:
+    """Return a collective with the alias of a library, as in ``nccl:version=2.27``, spelled out by the operation.
+
+    Parameters
+    ----------
+    spec : str
+        ``name:key=value,...``; any that is no alias is returned as it is.
+    operation : str or None
+        Name of the operation; all-reduce by default.
+
+    Raises
+    ------
+    InputError
+        If the library has no such operation.
+    """
+    name, colon, rest = spec.partition(":")
+    if name.strip() not in LIBRARIES.values():
+        return spec
+    library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"
+    if named not in COLLECTIVES:
+        known = ", ".join(found.removeprefix(f"{library}_") for found in COLLECTIVES if found.startswith(f"{library}_"))
+        raise InputError(f"{library.upper()} has no {operation}; it has {known}")
+    return f"{named}{colon}{rest}"
+
+
+def require_operation(spec: str | Schedule, operation: str) -> None:
+    """Refuse a collective of another operation.
+
+    Raises
+    ------
+    InputError
+        Naming what it implements, and what would have been right.
+    """
+    known_operation(operation)
+    name = spec if isinstance(spec, str) else spec.name
+    if isinstance(spec, Schedule):
+        implements = spec.operation
+    elif spec.endswith(".npz"):
+        implements = load_schedule(spec).operation
+    else:
+        implements = collective_entry(spec)[0].metadata["operation"]
+    if implements != operation:
+        raise InputError(f"{name} implements {implements}, not {operation}")
+
+
+def why_not_here(metadata: Mapping[str, Any], name: str, network: Network) -> Reason:
+    """Return why a collective is not ranked on a network, or "": a library's is ranked only on GPUs of its maker."""
+    library = name.partition("_")[0]
+    if library == "gloo":
+        return Reason("the ring, with gloo's order of sums")
+    if "nccl" in metadata["needs"] and LIBRARIES.get(maker_of(network.hardware), "") != library:
+        return Reason(OF_LIBRARY, "of-library")
+    return Reason("")
+
+
+def load_schedule(text: str, n_ranks: int | None = None, size: float | None = None) -> Schedule:
+    """Build ``name:key=value,...`` from the registered collectives, or read an .npz file.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote. It is a path when it ends with .npz.
+    n_ranks : int, optional
+        Needed for a collective that is named.
+    size : float, optional, bytes
+        Size of the operation, where it is known: a pipeline is then cut into the pieces that suit it.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, an argument is wrong or missing, or the file does not hold a schedule.
+    """
+    if Path(text).suffix in SUFFIXES:
+        from commsim.core.files.schedule_file import read_schedule
+
+        return read_schedule(text)
+    build, parameters = read_collective(text, n_ranks)
+    if size is not None and n_ranks is not None:
+        parameters = sized_parameters(collective_entry(text)[0], n_ranks, size, parameters)
+    return build(n_ranks, **parameters)
+
+
+def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Schedule], dict[str, Any]]:
+    """Read ``name:key=value,...`` as the function that builds the collective, and its parameters.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, an argument is wrong, or the number of ranks is missing.
+    """
+    entry, raw = collective_entry(text)
+    if n_ranks is None:
+        raise InputError(f"{entry.name} needs a number of ranks: --ranks N")
+    raw = _without_system(entry, raw)
+    return entry.build, read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
+
+
+def check_collective(text: str) -> None:
+    """Read ``name:key=value,...`` of a collective, its data and its switch system, as far as that needs no network.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown or an argument is wrong.
+    """
+    entry, raw = collective_entry(text)
+    if entry.metadata.get("sparse") is not None:
+        raw, _ = house().services["arguments of data"](entry, raw)
+    read_arguments(entry.build, _without_system(entry, raw), given=found_parameters(entry.metadata["needs"]))
+
+
+def _without_system(entry: Entry[Schedule], raw: dict[str, str]) -> dict[str, str]:
+    """Return the arguments of the builder, without those of a switch system."""
+    if not entry.metadata["systems"]:
+        return raw
+    rest: dict[str, str] = house().services["arguments of systems"](entry, raw)[0]
+    return rest
+
+
+def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
+    """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
+
+    The name of a library alone is that of its all-reduce.
+    What a file's function builds is checked whenever it is built, as ``commsim schedule check`` does.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, or the file does not register it.
+    """
+    if not is_own_file(text):
+        name, raw = split_spec(spelled_out(text, None))
+        if name not in COLLECTIVES:
+            if Path(name).suffix in house().schedules:
+                raise InputError(
+                    f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
+                    "what is taken here"
+                )
+            _refuse_operation(name)
+        return COLLECTIVES[name], raw
+    entry, raw = own_entry(COLLECTIVES, text)
+    if next(iter(entry.parameters), None) != "n_ranks":
+        raise InputError(f"{text}: {entry.name} must take n_ranks first, got ({', '.join(entry.parameters)})")
+    return dataclasses.replace(entry, build=_proved(entry.build)), raw
+
+
+def _refuse_operation(name: str) -> None:
+    """Refuse the name of an operation where a collective is wanted, however its words are joined."""
+    operation = {one.replace("_", ""): one for one in OPERATIONS}.get(re.sub("[-_ ]", "", name.lower()))
+    if operation is not None:
+        usual = {**USUAL, "all_to_all": "direct_all_to_all"}.get(operation, "")
+        such = f", such as {usual}," if usual else ""
+        raise InputError(f"{name!r} is an operation: name an algorithm{such} or give --operation {operation}")
+
+
+def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
+    """Return a function that builds the same schedule, but refuses one that does not keep its promise."""
+    from commsim.core.checking.check_compact import check_builder
+
+    @functools.wraps(build)
+    def call(n_ranks: int, **parameters: Any) -> Schedule:
+        with blamed(Path(inspect.getfile(inspect.unwrap(build)))):
+            check_builder(build, n_ranks, **parameters)
+            schedule = build(n_ranks, **parameters)
+            if schedule.n_ranks != n_ranks:
+                raise InputError(f"{build.__name__} was called for {n_ranks} ranks and made {schedule.n_ranks}")
+        return schedule
+
+    return call

@@ -1,0 +1,195 @@
+"""What callers may give, as the values that the other packages take."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.schedule import Schedule
+from commsim.core.spec import OwnFile
+from commsim.core.units import parse_size, parse_time
+from commsim.prediction.inputs import load_network
+
+if TYPE_CHECKING:
+    from commsim.prediction.network_builder import NetworkBuilder
+
+# Values of extensions, which the core only passes on: the extensions' modules say what they are.
+Composition: TypeAlias = Any
+Fabric: TypeAlias = Any
+FlowCapture: TypeAlias = Any
+LinkWatch: TypeAlias = Any
+Messages: TypeAlias = Any
+Spraying: TypeAlias = Any
+LARGEST = 2**63  # bytes, as in commsim.core.units.parse_nccl_size
+
+NetworkLike: TypeAlias = Union[str, PathLike[str], Network, "NetworkBuilder"]
+PlacementLike: TypeAlias = str | PathLike[str] | Placement | Sequence[int] | Sequence[str] | NDArray[np.integer]
+SizeLike: TypeAlias = float | str
+CollectiveLike: TypeAlias = str | PathLike[str] | Schedule | Callable[[int], Schedule]
+
+
+def network_of(given: NetworkLike) -> Network:
+    """Return a network, by whatever it was given; a path is the caller's own word, and may be code.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or what was given or built is no network.
+    """
+    if isinstance(given, (str, PathLike)):
+        return load_network(given if isinstance(given, str) else OwnFile(fspath(given)))
+    if isinstance(given, Network):
+        return given
+    from commsim.prediction.network_builder import NetworkBuilder
+
+    if not isinstance(given, NetworkBuilder):
+        raise InputError(
+            f"network must be text such as 'star:n_hosts=8', a file, a Network or a NetworkBuilder, got {_short(given)}"
+        )
+    return given.build()
+
+
+def size_of(given: SizeLike, name: str = "size") -> float:
+    """Return bytes of a number, or of text such as ``64MiB``.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or not a whole number of bytes.
+    """
+    if isinstance(given, bool) or not isinstance(given, (str, numbers.Real)):
+        raise InputError(
+            f"{name} is one number of bytes, or text such as '64MiB', got {_short(given)}; for several, call it for "
+            "each, or cs.solve(cs.scenario_of(...), sizes), cs.rank or cs.run_sweep once"
+        )
+    number: Any = parse_size(given, name) if isinstance(given, str) else given
+    if not (0 <= number < LARGEST and number == int(number)):
+        raise InputError(f"{name} must be a whole number of bytes below 8 EiB, got {_short(given)}")
+    return float(number)
+
+
+def sizes_of(given: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[float]:
+    """Return bytes of one size or of several.
+
+    Raises
+    ------
+    InputError
+        If one is no size, or none is given.
+    """
+    several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+    every: list[Any] = list(cast(Sequence[Any], given)) if several else [given]
+    if not every:
+        raise InputError(f"{name} must name at least one size, such as '64MiB'")
+    return [size_of(size) for size in every]
+
+
+def framing_of(payload: float | str | None, header: float | str | None) -> Framing | None:
+    """Return how messages are cut into packets; None where neither is given.
+
+    Parameters
+    ----------
+    payload, header : float, bytes, or str, optional
+        Bytes of each packet, as numbers or text such as ``4096B``.
+
+    Raises
+    ------
+    InputError
+        If a payload is given without a header: it changes nothing.
+    """
+    if header is None:
+        if payload is not None:
+            raise InputError("payload changes nothing without header")
+        return None
+    sizes = [
+        parse_size(value, name) if isinstance(value, str) else value
+        for value, name in ((payload, "payload"), (header, "header"))
+    ]
+    return Framing(*(float("inf") if size is None else float(size) for size in sizes))
+
+
+def seconds_of(given: float | str, name: str) -> float:
+    """Return seconds of a number, or of text such as ``10us``."""
+    return parse_time(given, name) if isinstance(given, str) else float(given)
+
+
+def placement_of(
+    given: PlacementLike | None, network: Network, n_ranks: int | None
+) -> tuple[str | Placement | None, int | None]:
+    """Return a placement, and the number of ranks where a list says it.
+
+    Raises
+    ------
+    InputError
+        If a node is none of the network's, or the list has another length than there are ranks.
+    """
+    if given is None or isinstance(given, (str, Placement)):
+        return given, n_ranks
+    if isinstance(given, PathLike):
+        return OwnFile(fspath(given)), n_ranks
+    if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InputError(
+            f"placement must be text such as 'packed', a file, a Placement or a node for each rank, got {_short(given)}"
+        )
+    nodes = [_node(node, network) for node in given]
+    if n_ranks is not None and len(nodes) != n_ranks:
+        raise InputError(f"placement must name a node for each of n_ranks={n_ranks}, got {len(nodes)} nodes")
+    placement = Placement(np.array(nodes, np.int32))
+    placement.check(network, len(nodes))
+    return placement, len(nodes)
+
+
+def collective_of(given: CollectiveLike, n_ranks: int) -> str | Schedule:
+    """Return a collective that :func:`commsim.prediction.prepare` takes; a function's schedule is built and proved.
+
+    Raises
+    ------
+    InputError
+        If a function makes no schedule, or one that does not do what it promises.
+    """
+    if isinstance(given, (str, Schedule)):
+        return given
+    if isinstance(given, PathLike):
+        return OwnFile(fspath(given))
+    if not callable(given):
+        raise InputError(
+            "collective must be text such as 'ring_all_reduce', a file, a Schedule or a function from a number of "
+            f"ranks to one, got {_short(given)}"
+        )
+    schedule = given(n_ranks)
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{_name(given)}({n_ranks}) must return a Schedule, got {type(schedule).__name__}")
+    from commsim.core.checking.check_compact import check_builder  # numba's kernels, for own functions only
+
+    check_builder(given, n_ranks)
+    return schedule
+
+
+def _node(given: int | str | np.integer, network: Network) -> int:
+    if not isinstance(given, str):
+        try:
+            return operator.index(given)
+        except TypeError:
+            raise InputError(f"placement must name nodes, by number or by name, got {_short(given)}") from None
+    if given not in network.nodes:
+        raise InputError(f"placement: {network.name} has no node {given!r}; its first is {network.nodes[0]!r}")
+    return network.nodes.index(given)
+
+
+def _short(given: object) -> str:
+    """Describe what was given, in part if it is long."""
+    return reprlib.repr(given)
+
+
+def _name(function: Callable[..., object]) -> str:
+    return getattr(function, "__name__", "the function")

@@ -1,0 +1,268 @@
+"""What people name on a command line, as values: a network, and a placement on it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError, cut, located
+from commsim.core.files.fields import Fields
+from commsim.core.files.network_file import read_network
+from commsim.core.files.own_files import own_entry
+from commsim.core.files.whole_files import SUFFIXES
+from commsim.core.kept import Kept
+from commsim.core.limits import may_open_files
+from commsim.core.machines.hardware import FACTS
+from commsim.core.network import Network
+from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
+from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
+from commsim.core.units import counted
+from commsim.extensions import house
+from topologies import TOPOLOGIES, largest
+
+PACKED = "packed"  # the placement where none is given
+
+SPEC_OF_TABLE = 'spec = "star:n_hosts=8"'
+# Machines on fabrics that were asked for last, of up to 2^18 links each (20 MB).
+NETWORKS: Kept[Network] = Kept(8, lambda network: network.n_links <= 2**18)
+
+
+def load_network(text: str) -> Network:
+    """Build what `text` names, or read a .toml, .json or .npz file.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself);
+        ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric (``machines=N`` of them); or a path, when it
+        ends with .toml, .json or .npz, with .yml or .yaml (a network of ASTRA-sim), or with .xml or .txt for one
+        machine; or
+        ``FILE.py:function:key=value,...``, which is executed if it is an :class:`commsim.OwnFile`.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, an argument is wrong, or the file does not hold a network.
+    """
+    if Path(text).suffix in SUFFIXES and (_is_there(text) or "@" not in text):
+        return read_network(text)
+    if Path(text).suffix in house().networks and (_is_there(text) or "@" not in text):
+        network: Network = house().networks[Path(text).suffix](text)
+        return network
+    if is_own_file(text):
+        own, given = own_entry(TOPOLOGIES, text)
+        return own.build(**read_arguments(own.build, given))
+    name = text.partition(":")[0].strip()
+    if "@" not in text and name in TOPOLOGIES:
+        build, raw = TOPOLOGIES[name].build, split_spec(text)[1]
+        try:
+            if "machines" in raw:
+                from topologies.machine_count import with_count
+
+                raw = with_count(name, raw)
+            return build(**read_arguments(build, raw))
+        except InputError:
+            _refuse_of_machines(name, raw)
+            raise
+    from topologies.hosts.load import build_preset, is_machine, is_saved, load_machine, load_saved
+    from topologies.presets import PRESETS
+
+    if "@" not in text and is_saved(text):
+        return load_saved(text)
+    if "@" in text:
+        key = _as_registered(text)
+        if key is not None:
+            return NETWORKS.get(key, lambda: _joined(text))
+        return _joined(text)
+    if is_machine(text):
+        return load_machine(text)
+    name, raw = split_spec(text)
+    if name in PRESETS:
+        return build_preset(name, raw)
+    if _is_there(text) or "/" in name:
+        read: Callable[[str], Network] | None = house().networks.get(Path(text).suffix)
+        if read is not None:
+            return read(text)
+        raise InputError(
+            f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
+        )
+    build = TOPOLOGIES[name].build  # refuses what it does not know
+    return build(**read_arguments(build, raw))
+
+
+def _as_registered(text: str) -> Hashable:
+    """Return what decides the network of ``MACHINE@FABRIC`` where both are registered; None where one is a file."""
+    from topologies.hosts import HOST_TYPES
+    from topologies.presets import PRESETS
+
+    words = [word for part in text.split("@") for word in part.replace("=", ":").replace(",", ":").split(":")]
+    machine, fabric = (part.partition(":")[0].strip() for part in text.partition("@")[::2])
+    if fabric not in TOPOLOGIES or "/" in text or any(map(_is_of_file, words)):
+        return None
+    builder = PRESETS[machine].builder if machine in PRESETS else machine
+    return (text, largest(), TOPOLOGIES[fabric].build, HOST_TYPES[builder].build) if builder in HOST_TYPES else None
+
+
+def _is_of_file(word: str) -> bool:
+    """Whether a word names a file, which is read anew each time, since it may have changed."""
+    suffix = Path(word.strip()).suffix
+    return suffix in (*SUFFIXES, ".py") or suffix in house().networks or suffix in house().machines
+
+
+def _joined(text: str) -> Network:
+    """Build ``MACHINE@FABRIC``."""
+    from topologies.hosts.load import load_machine, on_fabric
+    from topologies.machine_count import fabric_of
+
+    machine, _, fabric = text.partition("@")
+    inside = load_machine(machine)
+    name, _, rest = fabric.partition(":")
+    if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"] and "," not in machine:
+        raise InputError(f"{name} has machines of its own: {name}:{rest}{',' * bool(rest)}preset={machine}")
+    joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
+    return dataclasses.replace(joined, name=text)
+
+
+def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
+    """Refuse a parameter that machines have and a topology has not, with the words that give it to the machines."""
+    for key in (key for key in raw if key not in (*TOPOLOGIES[name].parameters, "machines")):
+        from topologies.hosts import HOST_TYPES
+
+        hosts = [host for host in HOST_TYPES if key in HOST_TYPES[host].parameters]
+        if not hosts and key not in FACTS:
+            continue
+        given = f"{key}={raw[key]}"
+        holds = TOPOLOGIES[name].metadata["holds_machines"]
+        host = (hosts or ["nvswitch_host"])[0]
+        preset = raw.get("preset", "dgx-h100").partition(":")[0]
+        how = f"preset={preset}:{given}" if holds else f"{host}:n_gpus=1,{given}@{name}:..."
+        raise InputError(f"{name} has no parameter {key!r}; it is one of the machines: {how}")
+
+
+def _is_there(text: str) -> bool:
+    """Whether a text names a file; one that is too long for a name does not, and nothing of a request does."""
+    if not may_open_files():
+        return False
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
+
+
+def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:
+    """Place by a named strategy, or as a .toml, .json or .npz file says.
+
+    Parameters
+    ----------
+    text : str
+        A strategy, or a path when it ends with one of the three suffixes.
+    network : Network
+        Network to place on.
+    n_participants : int
+        How many there are: ranks, and in a file helpers too.
+    seed : int
+        Seed of the random strategy.
+
+    Raises
+    ------
+    InputError
+        If the strategy is unknown, the network has too few hosts, or the file does not place `n_participants`.
+    """
+    if Path(text).suffix not in SUFFIXES:
+        if not is_strategy(text):
+            files = f"a file that ends with {', '.join(SUFFIXES)}"
+            raise InputError(f"unknown placement {text!r}; known: {', '.join(STRATEGIES)}, or {files}")
+        return place(network, n_participants, text, seed)
+    from commsim.core.files.store import read_placement
+
+    placement = read_placement(text, network)
+    if len(placement.nodes) != n_participants:
+        raise InputError(f"{text}: places {len(placement.nodes)} participants, but there are {n_participants}")
+    return placement
+
+
+def placement_of_ranks(
+    network: Network, n_ranks: int | None, placement: str | Placement | None, seed: int = 0
+) -> Placement:
+    """Return where the ranks of an operation without servers are.
+
+    Parameters
+    ----------
+    network : Network
+        Network to place on.
+    n_ranks : int, optional
+        Number of ranks. Default: all that the placement or the network has.
+    placement : str or Placement, optional
+        Strategy, file or placement. Default: ``packed``.
+    seed : int
+        Seed of the random strategy.
+
+    Raises
+    ------
+    InputError
+        If there are too few places, or the placement is unknown or does not fit.
+    """
+    if isinstance(placement, Placement):
+        if n_ranks is not None and n_ranks != len(placement.nodes):
+            raise InputError(f"the placement has {counted(len(placement.nodes), 'rank')}, got n_ranks={n_ranks}")
+        return placement
+    most = len(network.endpoints)
+    p = most if n_ranks is None else n_ranks
+    if not 1 <= p <= most:
+        raise InputError(f"ranks must be 1..{most}, since {network.name} has {counted(most, 'host')}; got {p}")
+    return load_placement(placement or PACKED, network, p, seed)
+
+
+def read_topology(top: Fields, path: Path) -> Network:
+    """Read the table ``[topology]`` of a file.
+
+    Parameters
+    ----------
+    top : Fields
+        All tables of the file.
+    path : Path
+        The file, beside which ``file`` is looked for.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the line and the field that is wrong.
+    """
+    fields = top.table("topology")
+    ways = [key for key in ("name", "spec", "file") if key in fields]
+    if len(ways) != 1:
+        fields.fail(
+            None, f"needs one of name, spec and file, as in {SPEC_OF_TABLE}, got {' and '.join(ways) or 'none'}"
+        )
+    text = fields.text(ways[0])
+    if ways[0] == "name":
+        given = [f"{key}={_as_text(fields, key)}" for key in fields if key != "name"]
+        text = f"{text}:{','.join(given)}" if given else text
+    fields.finish()
+    if ways[0] == "file":
+        return read_network(path.parent / text, has_table=False)
+    with located(path):
+        return load_network(text)
+
+
+def _as_text(fields: Fields, key: str) -> str:
+    """Write a parameter of a topology as the command line takes it; neither key nor value may end it."""
+    if not key.isidentifier():
+        fields.fail(None, f"has no parameter {cut(repr(key))}: a parameter's name has letters, digits and _")
+    value = fields.raw(key)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and all(isinstance(part, int) for part in value):
+        return "x".join(map(str, value))
+    if not isinstance(value, (str, int, float)) or {",", "@"} & {*str(value)}:
+        fields.refuse(key, "a number, text without a comma and @, true, false or a list of whole numbers")
+    return str(value)
+
+
+def network_of_table(tree: Any, path: Path) -> Network:
+    """Return the network that the table ``[topology]`` of a file names."""
+    top = Fields(tree, path)
+    top.only("topology", "hosts")  # the hosts of a cluster say how many GPUs are free, which no network does
+    return read_topology(top, path)

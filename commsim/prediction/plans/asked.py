@@ -1,0 +1,203 @@
+"""What every kind of registered collective is planned from: the question, the schedule that is built, and its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from collectives import NEEDS, found_parameters
+from commsim.core.errors import InputError
+from commsim.core.locality import rank_grid, rank_levels
+from commsim.core.network import Network
+from commsim.core.placement import Placement, count_places, helper_nodes, is_strategy, spare_nodes
+from commsim.core.registry import Entry
+from commsim.core.remark import Remark
+from commsim.core.schedule import Schedule
+from commsim.core.spec import read_arguments
+from commsim.core.units import counted
+from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.flow_plan import Job
+from commsim.prediction.good_parameters import by_rails, count_rails, servers_that_fit
+from commsim.prediction.helper_placement import (
+    helpers_sit_beside,
+    machines_of,
+    on_memories,
+    ranks_left,
+    require_seats,
+    where_helpers_sit,
+    with_helpers,
+)
+from commsim.prediction.inputs import load_placement
+from commsim.prediction.plans.dense import Plan
+
+# Needs of collectives whose number of servers follows from the network; the number of ranks stays as it is.
+SERVING = frozenset({"servers", "aggregators"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A registered collective as it is asked for; the rest is as in :func:`commsim.prediction.build.prepare`.
+
+    Parameters
+    ----------
+    entry : Entry
+        The collective.
+    raw : mapping of str to str
+        Its arguments, as text.
+    more : str
+        Names of arguments that were read before, for messages.
+    """
+
+    entry: Entry[Schedule]
+    raw: Mapping[str, str]
+    network: Network
+    n_ranks: int | None
+    placement: str | Placement
+    routing: str | None
+    seed: int
+    assume_programmable: bool
+    more: str = ""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments, read; what network and placement decide is not among them."""
+        found = found_parameters(self.entry.metadata["needs"])
+        return read_arguments(self.entry.build, self.raw, given=found, more=self.more)
+
+    @property
+    def all_ranks(self) -> int:
+        """Number of ranks: that which is given, or as many as the placement or the network has.
+
+        Raises
+        ------
+        InputError
+            If a number below 1 is given.
+        """
+        n_ranks = self.n_ranks
+        if n_ranks is None:
+            n_ranks = len(self.network.endpoints) if isinstance(self.placement, str) else len(self.placement.nodes)
+        if n_ranks < 1:
+            raise InputError(f"ranks must be at least 1, got {n_ranks}")
+        return n_ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A schedule, placed.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Transfers.
+    parameters : mapping of str to value
+        Arguments with which it was built.
+    placement : Placement
+        Node of each participant.
+    notes : tuple of Remark
+        What was derived.
+    """
+
+    schedule: Schedule
+    parameters: dict[str, Any]
+    placement: Placement
+    notes: tuple[Remark, ...] = ()
+
+
+def plan_dense(asked: Asked) -> Plan:
+    """Plan a collective that needs nothing of its own."""
+    return laid_out(built(asked), asked)
+
+
+def laid_out(made: Built, asked: Asked, **job: Any) -> Plan:
+    """Check a placement, and plan a schedule on it; further fields are those of its job."""
+    return planned(made, asked.network, asked.routing, asked.seed, **job)
+
+
+def planned(made: Built, network: Network, routing: str | None, seed: int, **job: Any) -> Plan:
+    """Check a placement, and plan a schedule on it."""
+    schedule, placement = made.schedule, made.placement
+    placement.check(network, schedule.n_ranks, schedule.n_helpers)
+    paths = FlowPaths(network, Job(schedule, placement, **job), routing, seed)
+    return Plan(schedule, made.parameters, network, placement, paths, made.notes)
+
+
+def built(asked: Asked) -> Built:
+    """Build and place a collective without aggregators, with the parameters that locality decides."""
+    entry, network, placement, seed = asked.entry, asked.network, asked.placement, asked.seed
+    name, needs = entry.name, entry.metadata["needs"]
+    parameters, n_ranks, notes = asked.parameters, asked.all_ranks, list[Remark]()
+    as_many_as_fit = asked.n_ranks is None
+    if SERVING.intersection(needs) and (not as_many_as_fit or helpers_sit_beside(network, placement)):
+        fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
+        parameters |= fitting
+        notes += [Remark("servers", f"{name}: {key}={n}, on hosts beside the ranks") for key, n in fitting.items()]
+
+    def build(n_ranks: int) -> tuple[Schedule, dict[str, Any]]:
+        machines = machines_of(entry, network, placement, n_ranks, seed) if "machines" in needs else {}
+        return entry.build(n_ranks, **{**parameters, **machines}), machines
+
+    schedule, machines = build(n_ranks)
+    if as_many_as_fit and schedule.n_helpers and not helpers_sit_beside(network, placement):
+        n_ranks, why = ranks_left(schedule, network)
+        beside = "colocated" in entry.parameters and not parameters.get("colocated")
+        notes.append(Remark("fewer-ranks", why, details="colocated=true puts them beside the ranks" if beside else ""))
+        schedule, machines = build(n_ranks)
+    parameters |= machines
+    notes += [
+        Remark("machines", f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each")
+        for groups in machines.values()
+    ]
+    own = isinstance(placement, str)  # whether helpers go where it is usual
+    if isinstance(placement, Placement) and schedule.n_helpers and len(placement.nodes) == n_ranks:
+        placement, own = with_helpers(schedule, network, placement), True
+    if schedule.n_helpers:
+        require_seats(schedule, network, placement)
+    where = placed(placement, network, schedule, seed)
+    if "memories" in needs and parameters.get(NEEDS["memories"]) and own:
+        where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
+    if schedule.n_helpers and own and len(helper_nodes(network)):
+        notes.append(where_helpers_sit(name, network, where, n_ranks))
+    if "groups" in needs:
+        for level, groups in rank_levels(network, where, n_ranks)[:1]:
+            parameters["groups"] = by_rails(network, where, groups) if "rails" in needs else groups
+            rails = count_rails(network, where, groups) if "rails" in needs else None
+            if rails is not None and parameters.get(NEEDS["rails"]) is None:
+                parameters[NEEDS["rails"]] = rails
+                notes.append(Remark("rails", f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine"))
+            schedule = entry.build(n_ranks, **parameters)
+            told = f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each"
+            notes.append(Remark("groups", told))
+    if "dims" in needs and "dims" not in asked.raw:
+        dims = rank_grid(network, where, n_ranks)
+        if dims is not None:
+            parameters["dims"] = dims
+            schedule = entry.build(n_ranks, **parameters)
+            told = f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost"
+            notes.append(Remark("dims", told))
+    usual = getattr(entry.parameters.get("n_servers"), "default", None)
+    if usual is not None and "n_servers" not in asked.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
+        told = f"{name}: n_servers={usual}, its default; {counted(free, 'host')} beside the ranks are free"
+        notes.append(Remark("servers-default", told, needed=True))
+    return Built(schedule, parameters, where, tuple(notes))
+
+
+def _free_hosts(network: Network, where: Placement, n_ranks: int) -> int:
+    """Count the hosts beside the ranks; none where helpers sit inside of the ranks' machines."""
+    ranks = where.nodes[:n_ranks]
+    inside = len(helper_nodes(network)) and not spare_nodes(network, ranks).size
+    return 0 if inside else count_places(network, ranks)
+
+
+def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
+    """Return the placement, that of a file, or that of the ranks by a strategy with the helpers beside them."""
+    if isinstance(placement, Placement):
+        return placement
+    if not is_strategy(placement):
+        return load_placement(placement, network, schedule.n_participants, seed)
+    ranks = load_placement(placement, network, schedule.n_ranks, seed)
+    return with_helpers(schedule, network, ranks) if schedule.n_helpers else ranks
+
+
+def _sizes(groups: tuple[tuple[int, ...], ...]) -> str:
+    return " or ".join(map(str, sorted({len(group) for group in groups})))

@@ -1,0 +1,341 @@
+"""A plan: a collective placed on a network, from which any engine predicts any size. Kinds of work derive from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import BLOCKING, COLLECTIVES
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError, NoClosedFormError
+from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS, no_bytes
+from commsim.core.placement import Placement
+from commsim.core.remark import SIZE_UNUSED, Remark
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.flow_plan import FlowPlan
+from commsim.extensions import house
+from commsim.prediction.bounds.floor import floor_of
+from commsim.prediction.kind import Outcome
+from commsim.prediction.plans.draws import over_hashes
+from commsim.prediction.plans.simulations import simulation_of
+from commsim.prediction.plans.used_links import links_of
+from commsim.prediction.result_remarks import of_paths, of_switches, remarks_of_results
+from commsim.prediction.scenario import AUTO, Wish
+
+Starts = NDArray[np.float64]
+OTHER_SIZE = "{0}: its file's messages have these sizes only with -b {1:.0f} -e {1:.0f}"
+Derived = TypeVar("Derived", bound="Plan")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A collective placed on a network, whose schedule is the same for all sizes.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Transfers of the collective.
+    parameters : mapping of str to value
+        Arguments of the schedule's builder.
+    network : Network
+        Network, whose switches can aggregate where aggregators were put.
+    placement : Placement
+        Node of each participant.
+    paths : FlowPaths
+        Tables of a simulation that do not depend on the size, for each way of computing.
+    notes : tuple of Remark
+        What was derived, and should be printed.
+    framing : Framing, optional
+        Packets that the software or the switch system makes of messages.
+    sent : float, optional, bytes
+        Size that the schedule's chunks are parts of, where it is not the operation's.
+    before : float, s
+        Time outside of all messages: of a launch, of host and aggregation units.
+    own_size : float, bytes
+        Size that the schedule was read with from a file of another tool; 0 of all others.
+    """
+
+    schedule: Schedule
+    parameters: Mapping[str, Any]
+    network: Network
+    placement: Placement
+    paths: FlowPaths
+    notes: tuple[Remark, ...] = ()
+    framing: Framing | None = None
+    sent: float | None = None
+    before: float = 0.0
+    own_size: float = 0.0
+    _at: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _bounds: dict[str, FlowPaths] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def plan(self) -> FlowPlan:
+        """Tables of every transfer, laid out when they are first asked for."""
+        return self.paths.plan
+
+    @property
+    def data(self) -> Any:
+        """Blocks that are not zero, of a collective that sends less where data is not dense."""
+        return None
+
+    @property
+    def ranks(self) -> NDArray[np.int32]:
+        """Node of each rank."""
+        return self.placement.nodes[: self.schedule.n_ranks]
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedule, of the one result."""
+        return (self.schedule,)
+
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives, not the overhead of the network."""
+        return False
+
+    @property
+    def may_collide(self) -> bool:
+        """Whether routes are drawn by hashing where there are several."""
+        return self.paths.may_collide
+
+    @property
+    def in_slots(self) -> bool:
+        """Whether the packet engine simulates the slots of a switch system, and no messages."""
+        return False
+
+    @property
+    def own_links(self) -> NDArray[np.int64]:
+        """Links beside those of messages' routes: of trees in switches."""
+        return np.zeros(0, np.int64)
+
+    @property
+    def posts_calls(self) -> bool:
+        """Whether a call costs what a preset of software says, which NCCL's costs and switch systems' hosts replace."""
+        return not (self.has_own_costs or self.in_slots)
+
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+        """Return the sizes that are asked for; a barrier has none.
+
+        Raises
+        ------
+        InputError
+            If a size is needed, and none is asked for.
+        """
+        operation = OPERATIONS.get(self.schedule.operation)
+        if operation is not None and operation.signals:
+            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(asked) or len(
+                asked
+            ) > 1 else []
+        if not asked:
+            raise InputError("sizes must name at least one size, such as '64MiB'")
+        return list(asked), []
+
+    def at(self, size: float) -> Plan:  # noqa: ARG002
+        """Return the plan of one size."""
+        return self
+
+    def in_pieces(self, size: float) -> Plan:  # noqa: ARG002
+        """Return the plan with as many pieces as suit a size, where the collective chooses their number."""
+        return self
+
+    def shown(self, size: float) -> Plan:
+        """Return the plan whose messages the timeline of a size shows."""
+        return self.at(size)
+
+    def at_with(self, size: float, wish: Wish) -> Plan:  # noqa: ARG002
+        """Return the plan that an engine plays at one size."""
+        return self.at(size)
+
+    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
+        """Return the links on the routes of all messages, bool[n_links]; None where that takes long."""
+        return links_of([(self.at(size), 0) for size in sizes], self.network, routing)
+
+    def as_kind(self, kind: type[Derived], **more: Any) -> Derived:
+        """Return the same as a plan of another kind, with the fields that this kind has beside."""
+        return kind(**{one.name: getattr(self, one.name) for one in dataclasses.fields(Plan)} | more)
+
+    def with_schedule(
+        self, schedule: Schedule, parameters: Mapping[str, Any], network: Network | None = None, **job: Any
+    ) -> Self:
+        """Return the plan with another schedule.
+
+        Parameters
+        ----------
+        schedule, parameters
+            Schedule, and arguments of its builder.
+        network : Network, optional
+            Network as messages see it. Default: the same.
+        **job
+            Further fields of :class:`commsim.engine.flow_plan.Job` that change.
+        """
+        changed = dataclasses.replace(self.paths.job, schedule=schedule, **job)
+        paths = FlowPaths(network or self.paths.network, changed, self.paths.routing, self.paths.seed)
+        return dataclasses.replace(self, schedule=schedule, parameters=parameters, paths=paths)
+
+    def predict(self, size: float, **options: Any) -> Result:
+        """Predict one size.
+
+        Parameters
+        ----------
+        size : float, bytes
+            Size of the operation, as nccl-tests counts it.
+        **options
+            Fields of :class:`commsim.prediction.scenario.Wish`.
+
+        Raises
+        ------
+        InputError
+            If an option is wrong, or the engine cannot predict this.
+        """
+        wish = Wish(**options)
+        routing = wish.routing_on(self.network) if self.paths.routing is None else None
+        return (self if routing is None else self.routed(routing)).run(size, wish)
+
+    def routed(self, routing: str) -> Self:
+        """Return the plan with another routing; all else is the same."""
+        paths = dataclasses.replace(self.paths, routing=routing, _plans={}, _chosen={}, _hashed={}, _answered={})
+        return dataclasses.replace(self, paths=paths, _at={}, _bounds={})
+
+    def run(self, size: float, wish: Wish) -> Result:
+        """Predict one size: the one result of :func:`commsim.prediction.plans.draws.over_hashes`."""
+        return over_hashes(self, size, wish).results[0]
+
+    def outcome(self, size: float, wish: Wish) -> Outcome:
+        """Predict one size, as is wished, and check the answer against the capacity of cuts."""
+        said: tuple[Remark, ...] = ()
+        if wish.engine == AUTO:
+            wish, said = house().engines["auto"](self, size, wish)
+        return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), said)
+
+    def hashed_by(self, seed: int | None) -> Self:
+        """Return the plan with routes that another seed draws; all else is the same."""
+        paths = self.paths.hashed_by(seed)
+        return self if paths is self.paths else dataclasses.replace(self, paths=paths, _at={}, _bounds={})
+
+    def checked(self, result: Result) -> Result:
+        """Return a result that is no faster than physics.
+
+        Raises
+        ------
+        InputError, PhysicsError
+            If it is, as :meth:`commsim.prediction.bounds.floor.Floor.check` says.
+        """
+        if "floor" not in self._at:
+            self._at["floor"] = floor_of(self)
+        self._at["floor"].check(result)
+        return result
+
+    def play(self, size: float, wish: Wish) -> Result:
+        """Predict the size that this plan was made for: the median of all draws of the starts."""
+        sent = size if self.sent is None else self.sent
+        framing = (
+            self.in_packets() if wish.framing is None and wish.engine == "packet" else wish.framing or self.framing
+        )
+        if wish.engine == "closed-form":
+            return self.finished(self._closed_form(sent, wish, framing), size)
+        simulation = simulation_of(self.paths, wish)
+        runs = [simulation(sent, starts=starts, framing=framing) for starts in self._starts(wish)]
+        found = _middle(runs)
+        if len(runs) > 1:
+            found = dataclasses.replace(found, samples=np.array([r.time for r in runs]))
+        if self.network.curves is not None and wish.engine != "packet":
+            found = dataclasses.replace(found, interval=self._interval(sent, wish, framing))
+        return self.finished(found, size)
+
+    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[Remark]:
+        """Return what to say of sizes with which messages have other bytes than in the file of the schedule."""
+        if not self.own_size or all(size == self.own_size for size in sizes):
+            return []
+        return [Remark("other-size", OTHER_SIZE.format(self.schedule.name, self.own_size), needed=True)]
+
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
+        """Return what results leave out, assume or depend on."""
+        own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
+        own += of_paths(self.network, results)
+        return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
+
+    def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[Remark]:  # noqa: ARG002
+        """Describe what the numbers of in-network aggregation mean."""
+        has_headers = has_framing or results[0].engine == "packet"
+        return of_switches(
+            self.schedule,
+            self.network,
+            results,
+            [] if has_headers else [Remark("no-headers", "headers are not counted")],
+        )
+
+    def in_packets(self) -> Framing | None:
+        """Return what the software adds to packets of a network."""
+        return self.framing
+
+    def finished(self, result: Result, size: float) -> Result:
+        """Return the result of the operation's size, with the time that no message has."""
+        if not self.before and result.size == size:
+            return result
+        more = self.before
+        return dataclasses.replace(
+            result, size=size, time=result.time + more, time_from_last_start=result.time_from_last_start + more,
+            samples=result.samples + more,
+        )  # fmt: skip
+
+    def starts_of(self, result: Result, wish: Wish) -> Starts:
+        """Return when each rank of a result started: in the draw that has the median time."""
+        draws, samples = self._starts(wish), result.samples if len(result.samples) else np.zeros(1)
+        return draws[int(np.argsort(samples, kind="stable")[(len(samples) - 1) // 2])][: self.schedule.n_ranks]
+
+    def _starts(self, wish: Wish) -> list[Starts]:
+        if not wish.start_jitter:
+            return [np.zeros(self.schedule.n_participants)]
+        helpers = np.zeros(self.schedule.n_helpers)
+        n = max(1, wish.iterations)
+        draw = np.random.default_rng(wish.seed).uniform(0.0, wish.start_jitter, (n, self.schedule.n_ranks))
+        return [np.concatenate((starts, helpers)) for starts in draw]
+
+    def _interval(self, size: float, wish: Wish, framing: Framing | None) -> tuple[float, float]:
+        """Predict the same again as if all steps took what only a tenth of those measured went below, and above."""
+        curves = self.network.curves
+        assert curves is not None
+        for which in ("low", "high"):
+            if which not in self._bounds:
+                network = dataclasses.replace(self.paths.network, curves=curves.bound(which))
+                self._bounds[which] = self.paths.on(network)
+        untraced = dataclasses.replace(wish, trace=False)
+        simulations = (simulation_of(self._bounds[which], untraced) for which in ("low", "high"))
+        ends = (
+            _middle([simulation(size, starts=starts, framing=framing) for starts in self._starts(wish)]).time
+            for simulation in simulations
+        )
+        low, high = sorted(ends)
+        return low, high
+
+    def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:
+        from commsim.engine.closed_form import closed_form
+
+        if wish.start_jitter:
+            raise InputError("the closed form has no late starters; use engine flow")
+        if wish.framing is not None and self.sent is None:
+            raise InputError("the closed form has no packet headers; use engine flow")
+        if self.schedule.name not in COLLECTIVES:
+            raise NoClosedFormError(f"{self.schedule.name} is not a registered collective and has no closed form")
+        given, paths = dict(self.parameters), self.paths
+        if given.pop(BLOCKING, False):
+            raise NoClosedFormError(
+                f"{self.schedule.name}: the closed form is that of steps that do not wait; use engine flow"
+            )
+        return closed_form(
+            COLLECTIVES[self.schedule.name], paths.network, paths.job, size, given, framing=framing,
+            routing=paths.routing, seed=paths.seed,
+        )  # fmt: skip
+
+
+def _middle(runs: Sequence[Result]) -> Result:
+    """Return the run with the median time."""
+    return runs[int(np.argsort([run.time for run in runs], kind="stable")[(len(runs) - 1) // 2])]

@@ -1,0 +1,131 @@
+"""Draws of the hash of routes: a time is the median of several, with the fastest and the slowest, where they differ.
+
+A hash of ECMP is one of many that switches may have. Only routes are drawn anew: placement, data, faults and jitter
+keep their seed. The result is that of a real draw, so that its links and bytes belong to its time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from commsim.core.network import Network
+from commsim.core.result import OverHashes, Result
+from commsim.prediction.kind import Outcome, WorkPlan
+from commsim.prediction.scenario import Wish
+
+# Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
+HASHES, FEW, MANY = 8, 3, 200_000
+# Relative difference of times from which on the hash matters.
+DIFFERS = 0.01
+# Part of the busiest link's time: where the hash moves messages that take as long, two that meet may be the busiest.
+MOVED = 0.5
+# Engines in which messages share links.
+SHARING = ("flow", "packet")
+__all__ = ["HASHES", "alike", "hash_seeds", "may_matter", "middle", "over_hashes"]
+
+
+def hash_seeds(seed: int, n: int) -> list[int]:
+    """Return the seeds of draws 1 to n - 1, each a hash of the seed and the draw's number that users can name.
+
+    Draw 0 is that of the seed itself. Seeds that users count up share no draws.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the scenario.
+    n : int
+        Number of draws.
+
+    References
+    ----------
+    numpy.random.SeedSequence, whose 32 bits are the same in every version and on every machine.
+    """
+    return [int(np.random.SeedSequence([seed, k]).generate_state(1)[0]) for k in range(1, n)]
+
+
+def usual_hashes(plan: WorkPlan, size: float, engine: str) -> int:
+    """Return the number of draws where none is asked for: fewer where one of them takes seconds."""
+    n_messages = sum(schedule.n_transfers for schedule in plan.at(size).schedules)
+    return FEW if engine == "packet" or n_messages > MANY else HASHES
+
+
+def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
+    """Predict one size: the median over the wish's number of hashes, where two draws differ.
+
+    Parameters
+    ----------
+    plan : WorkPlan
+        Plan of the work.
+    size : float, bytes
+        Size of the operation.
+    wish : Wish
+        Engine and its options.
+
+    Returns
+    -------
+    Outcome
+        That of the draw with the median time, the lower one of an even number; of several results that with the
+        median of the mean over results of their times relative to those of the first draw. `hashes` of a result is
+        None where the draws are equal within 1 %, or there is one.
+
+    Raises
+    ------
+    InputError
+        If the engine cannot predict this.
+    """
+    if wish.hashes == 1 or not plan.may_collide or wish.sprays:
+        return plan.outcome(size, wish)
+    observed = wish.trace or wish.watch is not None or wish.capture is not None
+    quiet = dataclasses.replace(wish, trace=False, watch=None, capture=None)
+    first = plan.outcome(size, quiet)
+    engine = first.results[0].engine
+    one = dataclasses.replace(quiet.with_engine(engine), hashes=1)
+    draws = [first]
+    seeds: list[int | None] = [wish.hash_seed]
+    if engine in SHARING:
+        others = hash_seeds(wish.seed, wish.hashes or usual_hashes(plan, size, engine))
+        seeds += others
+        for seed in others:
+            draws.append(plan.outcome(size, dataclasses.replace(one, hash_seed=seed)))
+            if len(draws) == 2 and not may_matter(plan.network, first.results, draws[1].results):
+                break
+    times = np.array([[result.time for result in draw.results] for draw in draws])
+    k = 0 if alike(times) else middle(times)
+    found = draws[k]
+    if observed:
+        again = dataclasses.replace(wish, hashes=1, hash_seed=seeds[k])
+        found = plan.outcome(size, again)
+    said = first.said
+    results = found.results
+    if not alike(times):
+        results = tuple(
+            dataclasses.replace(result, hashes=OverHashes(len(draws), float(of.min()), float(of.max()), seeds[k]))
+            for result, of in zip(results, times.T, strict=True)
+        )
+    return dataclasses.replace(found, results=results, said=said)
+
+
+def alike(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
+    """Whether all draws have the same times: float64[n_draws, n_results], s."""
+    return bool((times.max(axis=0) <= (1 + DIFFERS) * times.min(axis=0)).all())
+
+
+def middle(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> int:
+    """Return the first draw with the median time."""
+    relative = (times / np.where(times[0] > 0, times[0], 1.0)).mean(axis=1)
+    return int(np.flatnonzero(relative == np.sort(relative)[(len(relative) - 1) // 2])[0])
+
+
+def may_matter(network: Network, a: Sequence[Result], b: Sequence[Result]) -> bool:
+    """Whether two draws differ, or move messages that would be the busiest link's where two of them meet."""
+    times = np.array([[result.time for result in draw] for draw in (a, b)])
+    return not alike(times) or _moves(network, a, b)
+
+
+def _moves(network: Network, a: Sequence[Result], b: Sequence[Result]) -> bool:
+    busy = [np.sum([result.link_bytes for result in one], axis=0) / network.bandwidth for one in (a, b)]
+    differs = np.abs(busy[0] - busy[1]) > DIFFERS * np.maximum(*busy)
+    return bool((np.where(differs, np.maximum(*busy), 0.0)).max(initial=0.0) >= MOVED * busy[0].max(initial=0.0) > 0)

@@ -1,0 +1,223 @@
+"""Remarks that follow from results: what they do not count, density of data, cost of flaps, rates above a link's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.network import CPU, NIC, SWITCH, Network
+from commsim.core.remark import Remark
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.core.units import format_bandwidth, format_time, microseconds
+from commsim.extensions import house
+from commsim.routing.link_rows import only_sends
+from commsim.routing.network_metrics import fabric_oversubscription
+
+if TYPE_CHECKING:
+    from commsim.routing.flaps import Flaps
+
+
+# Seconds that a flap costs by rounding, where no message met it.
+NOTHING_LOST = 1e-9
+
+
+def remarks_of_results(results: Sequence[Result], of_plan: Sequence[Remark] = ()) -> list[Remark]:
+    """Return what to say beside predictions of one plan.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Its predictions, by size.
+    of_plan : sequence of Remark
+        What only a plan of this kind says.
+    """
+    return [
+        *_alone(results),
+        *_of_extensions(results),
+        *_contention(results),
+        *of_plan,
+        *_flaps(results),
+    ]
+
+
+def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
+    """Describe what the paths do to times: what a closed form does not see, and rails without PXN."""
+    if any(result.engine == "closed-form" for result in results):
+        worst = fabric_oversubscription(network)
+        told = f"the closed form does not see the fabric, {worst:.4g}:1 oversubscribed; --engine flow does"
+        return [Remark("fabric-unseen", told, worst - 1, needed=True)] if worst > 1 + 1e-9 else []
+    if (network.kind == CPU).any() and (of_sockets := _between_sockets(network, results)):
+        return [of_sockets]
+    return _of_rails(network, results) if (network.kind == NIC).any() else []
+
+
+def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | None:
+    """Say that the busiest link of a result joins two CPU sockets, whose rate few give; None where none does."""
+    for result in results:
+        link, _, _ = result.busiest_link(network)
+        if link is None:
+            continue
+        i = int((result.link_bytes / network.bandwidth).argmax())
+        if network.kind[network.src[i]] == network.kind[network.dst[i]] == CPU:
+            rate = format_bandwidth(float(network.bandwidth[i]))
+            told = f"{link}, the busiest link, joins CPU sockets: {rate} is a default, inter_cpu= sets it"
+            busy = float(result.link_bytes[i] / network.bandwidth[i] / result.time) if result.time else 0.0
+            return Remark("sockets-busiest", told, busy)
+    return None
+
+
+def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
+    """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
+    if only_sends(network).any() or not _has_rails(network):
+        return []
+    switch = (network.kind == SWITCH) & (network.machine < 0)
+    between = switch[network.src] & switch[network.dst]
+    has_nvswitch = ((network.kind[network.dst] == SWITCH) & (network.metric == NVLINK_METRIC)).any()
+    if not has_nvswitch or not any(result.link_bytes[between].any() for result in results):
+        return []
+    told = "messages between rails cross the spines: PXN is off here, and on in NCCL (pxn=true)"
+    return [Remark("pxn-off", told, needed=True)]
+
+
+def _has_rails(network: Network) -> bool:
+    """Whether machines have several NICs, each on a switch with NICs of other machines and no other of its own."""
+    port = (
+        (network.kind[network.src] == NIC) & (network.kind[network.dst] == SWITCH) & (network.machine[network.dst] < 0)
+    )
+    nics, switches = np.unique(np.stack((network.src[port], network.dst[port])), axis=1)
+    machines = network.machine[nics]
+    is_apart = np.unique(np.stack((machines, switches)), axis=1).shape[1] == len(nics)
+    return is_apart and len(np.unique(switches)) < len(nics) and len(np.unique(nics)) > len(np.unique(machines))
+
+
+def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[Remark]:
+    """Describe when switches and senders know of a flap, and that no message met one, or none crosses what flaps."""
+    flapped = [result for result in results if "flap_lost_s" in result.counters]
+    if not flapped:
+        return []
+    links = [link for flap in flaps.flaps for link in flap.links]
+    is_met = any(one.counters.get("stalled") or one.counters.get("drops_loss") for one in flapped)
+    if not (is_met or any(one.counters.get("rerouted") or one.link_bytes[links].any() for one in flapped)):
+        missed = f"no message crosses a cable that flaps{_busiest_cable(network, flapped[-1])}"
+        return [Remark("flap-missed", missed, needed=True)]
+    text = f"switches route around a cable {format_time(flaps.detection)} after it goes down (--detection)"
+    told = [Remark("detection", text)] if flaps.detection else []
+    if not is_met:
+        missed = f"no message met a cable that was down{_busiest_cable(network, flapped[-1])}"
+        return [Remark("flap-missed", missed, needed=True), *told]
+    waits = any("stalled" in one.counters for one in flapped) and not flaps.rto
+    no_timer = "senders' retransmission timers are left out: messages go on once there is a path (--rto)"
+    return told + ([Remark("no-timers", no_timer)] if waits else [])
+
+
+def _busiest_cable(network: Network, result: Result) -> str:
+    """Name the cable between switches that is busy longest; where there is none, that of any link."""
+    busy = result.link_bytes / network.bandwidth
+    between = (network.kind == SWITCH) & (network.machine < 0)
+    between = between[network.src] & between[network.dst]
+    busy = np.where(between, busy, 0.0) if busy[between].any() else busy
+    return f" (the busiest: {network.link_name(int(busy.argmax()))})" if busy.any() else ""
+
+
+def _alone(results: Sequence[Result]) -> list[Remark]:
+    names = dict.fromkeys(r.collective for r in results if r.n_ranks == 1)
+    told = "one rank has nothing to send, so there is no rate"
+    return [Remark("one-rank", f"{name}: {told}", needed=True) for name in names]
+
+
+def _of_extensions(results: Sequence[Result]) -> list[Remark]:
+    """Return what extensions say of results that have the counter, field or engine by which they are asked."""
+    marks = {name for one in results for name in (*one.counters, one.engine, *(["interval"] if one.interval else []))}
+    return [line for name in house().remarks if name in marks for line in house().remarks[name](results)]
+
+
+def _contention(results: Sequence[Result]) -> list[Remark]:
+    hidden = [r for r in results if r.counters.get("link_bound_s", 0.0) > r.time]
+    if not hidden:
+        return []
+    worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
+    factor = worst.counters["link_bound_s"] / worst.time
+    told = f"no contention in this engine: the busiest link alone needs {factor:.2f} times this; --engine flow"
+    return [Remark("contention", told, factor - 1, needed=True)]
+
+
+def _flaps(results: Sequence[Result]) -> list[Remark]:
+    """Describe what flaps cost, and how many connections they met."""
+    return [
+        Remark(
+            "flap-cost",
+            f"{r.size:.0f} B: the flap costs {microseconds(r.counters['flap_lost_s'])} us; {_met(r.counters)}; "
+            f"{r.counters['rerouted']:.0f} rerouted",
+            r.counters["flap_lost_s"] / r.time if r.time else None,
+            needed=True,
+        )
+        for r in results
+        if r.counters.get("flap_lost_s", 0.0) > NOTHING_LOST
+    ]
+
+
+def _met(counters: Mapping[str, float]) -> str:
+    if "stalled" in counters:
+        return f"{counters['stalled']:.0f} connections waited"
+    late = f", {counters['timeouts']:.0f} timeouts" if counters.get("timeouts") else ""
+    return f"{counters['drops_loss']:.0f} packets lost, {counters['retransmissions']:.0f} sent again{late}"
+
+
+def of_switches(
+    schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[Remark]
+) -> list[Remark]:
+    """Describe what the numbers of in-network aggregation mean; nothing of collectives that switches do not aggregate.
+
+    Parameters
+    ----------
+    schedule, network
+        Schedule of the collective, and its network.
+    results : sequence of Result
+        Its predictions.
+    more : sequence of Remark
+        What a plan of this kind says beside.
+    """
+    from collectives import COLLECTIVES
+
+    name = schedule.name
+    if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
+        return []
+    above = above_line_rate(network, results, "switches add")
+    return [one.of(name) for one in (*above, *more)]
+
+
+def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) -> list[Remark]:
+    """Say that ranks of one machine send their arrays to switches one by one, without a sum in the machine first.
+
+    Parameters
+    ----------
+    name : str
+        Name of the collective.
+    network : Network
+        Network of the ranks.
+    ranks : int[n_ranks]
+        Nodes of the ranks.
+    """
+    machine = network.machine[ranks]
+    counts = np.unique(machine[machine >= 0], return_counts=True)[1]
+    if len(counts) < 2 or counts.max() < 2:
+        return []
+    told = "each rank sends its whole array over its NIC, with no sum inside the machine first"
+    nccl = "NCCL sums inside a machine first: `nccl` with MACHINE:sharp=on" if name.startswith("sharp") else ""
+    return [Remark("ranks-of-machine", told, needed=True, details=nccl)]
+
+
+def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[Remark]:
+    """Describe that busbw is larger than what the busiest link carries, where it is, and why."""
+    for r in results:
+        rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
+        if r.time > 0 and r.busbw > rate:
+            told = f"busbw is above the link's {rate / 1e9:.4g} GB/s: {why}"
+            factor = "its factor is that of algorithms that send point to point"
+            return [Remark("busbw-above-link", told, r.busbw / rate - 1, needed=True, details=factor)]
+    return []

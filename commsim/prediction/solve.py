@@ -1,0 +1,228 @@
+"""The one way from a scenario to its results: plan the work, choose the engine, predict, and say what was assumed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
+from commsim.core.result import Result
+from commsim.core.units import counted, first_of, format_size, format_time
+from commsim.core.value import Shown
+from commsim.extensions import house
+from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
+from commsim.prediction.build import COLLECTIVE
+from commsim.prediction.kind import Kind, Outcome, WorkPlan
+from commsim.prediction.plans.draws import over_hashes
+from commsim.prediction.plans.fabric_remarks import of_packed_ranks
+from commsim.prediction.plans.unused_faults import of_unused_faults
+from commsim.prediction.result_remarks import of_detection
+from commsim.prediction.scenario import Scenario
+
+# Fields of a scenario that ask for a kind of work of an extension: the first one that is set decides.
+WORKS = ("jobs", "traffic", "groups", "compressor")
+# Names of fields in messages, where they differ.
+OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
+__all__ = ["WORKS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Solution(Shown):
+    """The results of a scenario, with what has to be said beside them.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Question.
+    plan : WorkPlan
+        Plan of its work.
+    results : tuple of Result
+        One for each size; of groups and jobs one for each of them.
+    derived : tuple of Remark
+        What was drawn, chosen and derived before anything was predicted.
+    remarks : tuple of Remark
+        What the results leave out, assume or depend on.
+    details : object
+        What jobs that share a network cost each other; None of other work.
+    """
+
+    scenario: Scenario
+    plan: WorkPlan
+    results: tuple[Result, ...]
+    derived: tuple[Remark, ...]
+    remarks: tuple[Remark, ...]
+    details: Any = None
+
+    @property
+    def said(self) -> tuple[Remark, ...]:
+        """All remarks, each once."""
+        return tuple(dict.fromkeys((*self.derived, *self.remarks)))
+
+    @property
+    def names(self) -> list[dict[str, str]]:
+        """What tells each result from those of the same size: its group or job; empty for a single collective."""
+        if self.scenario.jobs is not None:
+            return [{"job": job.name} for job in self.scenario.jobs.jobs]
+        groups = [{"group": ",".join(map(str, group))} for group in self.scenario.groups] or [{}]
+        return groups * (len(self.results) // len(groups))
+
+    def __repr__(self) -> str:
+        times = [f"{format_size(one.size)} {format_time(one.time)}" for one in self.results]
+        named = [
+            f"{' '.join(name.values())}: {time}" if name else time for name, time in zip(self.names, times, strict=True)
+        ]
+        what = self.scenario.name or counted(len(self.results), "job")
+        return f"Solution({what} on {self.plan.network.name}: {first_of(named)})"
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each result, with its group or job, as a data frame of pandas or polars."""
+        rows = zip(self.names, self.results, strict=True)
+        asked = "" if self.scenario.jobs is not None else self.scenario.name
+        return frame_of(
+            (name | result.row(asked) | row_of_limit(limit_of(self.plan, result)) for name, result in rows), library
+        )
+
+
+def kind_of(scenario: Scenario) -> Kind:
+    """Return the kind of work that a scenario asks for.
+
+    Raises
+    ------
+    InputError
+        If the scenario has an option that this kind does not honour.
+    """
+    asked = next((name for name in WORKS if getattr(scenario, name) not in (None, ())), None)
+    kind: Kind = COLLECTIVE if asked is None else house().works[asked]
+    if "tolerance" not in kind.honours:
+        scenario.wish.require_engine(kind.name)
+    not_modelled = f"{{}} is not modelled for {kind.name}"
+    for value, reason in ((scenario, kind.refusal or not_modelled), (scenario.wish, not_modelled)):
+        for field in dataclasses.fields(value):
+            if field.name not in kind.honours and getattr(value, field.name) != field.default:
+                raise InputError(reason.format(OPTIONS.get(field.name, field.name)))
+    return kind
+
+
+def plan_of(scenario: Scenario) -> WorkPlan:
+    """Return the plan of a scenario's work.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a parameter is wrong, an option has no effect on such work, or the work does not fit on
+        the network.
+    """
+    return kind_of(scenario).plan(scenario)
+
+
+def solve(
+    scenario: Scenario,
+    sizes: Iterable[float],
+    *,
+    plan: WorkPlan | None = None,
+    whole: WorkPlan | None = None,
+    over: Callable[[Sequence[float]], Iterable[float]] = iter,
+) -> Solution:
+    """Predict a scenario at several sizes.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Question.
+    sizes : iterable of float, bytes
+        Sizes of the operation, as nccl-tests counts them.
+    plan : WorkPlan, optional
+        Plan of the scenario, where it is known already.
+    whole : WorkPlan, optional
+        Plan of the same on the network without its faults, where it is known already.
+    over : callable
+        Wrapper of the sizes that shows progress.
+
+    Raises
+    ------
+    InputError
+        If the scenario is wrong, or the engine cannot predict it.
+    """
+    kind = kind_of(scenario)
+    plan = kind.plan(scenario) if plan is None else plan
+    wanted, said = plan.sizes(list(sizes))
+    outcomes: list[Outcome] = []
+    for size in over(wanted):
+        outcomes.append(over_hashes(plan, size, scenario.wish))
+        said += outcomes[-1].said
+    results = tuple(result for outcome in outcomes for result in outcome.results)
+    whole = plan_of_whole(scenario) if whole is None else whole
+    results = results if whole is None else with_whole(scenario, results, wanted, whole)
+    derived = [*scenario.remarks, *without_effect(scenario), *said, *plan.notes]
+    named, found = {scenario.name: plan}, {scenario.name: results}
+    remarks = [
+        *of_unused_faults(scenario, named, found, {scenario.name: whole}),
+        *plan.remarks(results, has_framing=scenario.wish.framing is not None),
+        *of_packed_ranks(scenario, named, found),
+        *(() if scenario.wish.flaps is None else of_detection(scenario.wish.flaps, plan.network, results)),
+    ]
+    details = outcomes[-1].details if outcomes else None
+    return Solution(scenario, plan, results, tuple(dict.fromkeys(derived)), tuple(dict.fromkeys(remarks)), details)
+
+
+def on_whole(scenario: Scenario) -> Scenario:
+    """Return the same question of the network without its faults."""
+    assert scenario.whole is not None
+    wish = dataclasses.replace(scenario.wish, trace=False, watch=None, capture=None)
+    return dataclasses.replace(scenario, network=scenario.whole, wish=wish, whole=None, failed=(), slower=())
+
+
+def plan_of_whole(scenario: Scenario) -> WorkPlan | None:
+    """Return the plan on the network without its faults.
+
+    None is known where the network has none, and where what is pinned or placed does not fit on it.
+    """
+    if scenario.whole is None:
+        return None
+    try:
+        return plan_of(on_whole(scenario))
+    except InputError:
+        return None
+
+
+def with_whole(
+    scenario: Scenario, results: tuple[Result, ...], sizes: Sequence[float], plan: WorkPlan
+) -> tuple[Result, ...]:
+    """Return results with the times on the network without its faults, over the same hashes.
+
+    Nothing is added where cables flap too, and where other numbers of ranks would run there.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Question.
+    results : tuple of Result
+        Its results.
+    sizes : sequence of float, bytes
+        Sizes of these.
+    plan : WorkPlan
+        Plan on the network without its faults.
+    """
+    if scenario.wish.flaps is not None or not results:
+        return results
+    try:
+        wish = on_whole(scenario).wish
+        found = [result for size in sizes for result in over_hashes(plan, size, wish).results]
+    except InputError:  # messages that are pinned to a link may not have it there
+        return results
+    if [one.n_ranks for one in found] != [one.n_ranks for one in results]:
+        return results
+    return tuple(dataclasses.replace(one, whole=other.time) for one, other in zip(results, found, strict=True))
+
+
+def without_effect(scenario: Scenario) -> list[Remark]:
+    """Describe which options change nothing."""
+    wish = scenario.wish
+    if wish.iterations > 1 and not wish.start_jitter:
+        told = "iterations: no effect, a simulation without jitter gives the same time every time"
+        return [Remark("option-unused", told)]
+    return []

@@ -1,0 +1,1 @@
+"""``commsim advise``, ``bound`` and ``synthesize``."""

@@ -1,0 +1,105 @@
+"""``commsim run --operation all_reduce``: every algorithm of an operation, ranked, and the crossover sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from commsim.cli.run.answered import Answered, answered_by, answered_of
+from commsim.cli.run.config import Config
+from commsim.cli.run.kinds import OF_ONE_COLLECTIVE, Kind, Refused
+from commsim.core.operations import meaning_of_size
+from commsim.core.units import counted
+from commsim.report.answer import remarks
+from commsim.report.table_of_run import Row
+
+if TYPE_CHECKING:
+    from commsim.ranking.rank_algorithms import Ranking
+
+NO_BOUND = "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
+OF_RANKINGS: tuple[Refused, ...] = (
+    Refused(("group",), "--group goes with --collective, not with --operation or --algorithm"),
+    Refused(("compressor",), "--compressor goes with --collective alone"),
+    Refused(("osu",), OF_ONE_COLLECTIVE),
+)
+
+
+def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
+    """Rank all algorithms of --operation; --collective adds to what is compared.
+
+    Parameters
+    ----------
+    config : Config
+        All flags.
+    sizes : sequence of int, bytes
+        Sizes at which the algorithms are compared.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, an algorithm is one of another operation, or none can run.
+    """
+    from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
+    from commsim.prediction.bounds.limited_by import limit_of
+    from commsim.ranking.rank_algorithms import rank
+    from commsim.ranking.tables_of_questions import parts_of_ranking
+    from commsim.report.title_of_network import costs_in_title, spreading_in_title
+
+    scenario = config.scenario("")
+    ranking = rank(
+        scenario, config.operation or "", sizes, named=config.collective, synthesized=config.synthesized,
+    )  # fmt: skip
+    plans = ranking.plans
+    first = next(iter(plans.values()))
+    n_ranks = counted(first.schedule.n_ranks, "rank")
+    title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
+    costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
+    found = [one for order in ranking.by_size.values() for _, one in order]
+    title += f", {costs_in_title(costly.network, found)}{spreading_in_title(first.network, scenario.routing)}"
+    title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
+    parts = parts_of_ranking(ranking, title)
+    rows = [
+        Row(
+            result,
+            plans[name].network,
+            plans[name].schedule,
+            config.datatype,
+            asked=name,
+            limit=limit_of(plans[name], result),
+        )
+        for order in ranking.by_size.values()
+        for name, result in order
+    ]
+    return answered_of(config, parts, rows, rows[0].network, more=_json(ranking))
+
+
+def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
+    """Show the table of each algorithm of --operation that was asked for, all with the same number of ranks."""
+    from commsim.ranking.contenders import skipped
+    from commsim.ranking.rank_algorithms import solve_each
+
+    scenario, operation = config.scenario(""), config.operation or ""
+    named = [] if config.algorithm == "all" else [config.algorithm or "", *config.collective]
+    solutions, left_out = solve_each(
+        scenario, operation, sizes, algorithms=named, named=named or config.collective, synthesized=config.synthesized,
+    )  # fmt: skip
+    said = remarks((*scenario.remarks, *skipped(left_out)))
+    return dataclasses.replace(answered_by(config, solutions, said), more={"left_out": left_out})
+
+
+def _json(ranking: Ranking) -> dict[str, Any]:
+    from commsim.ranking.tables_of_questions import ratio
+
+    rows = [
+        {"size_B": size, "algorithms": [
+            {"algorithm": name, "time_s": r.time, "times_best": ratio(r.time, order[0][1].time)} for name, r in order
+        ]}
+        for size, order in ranking.by_size.items()
+    ]  # fmt: skip
+    crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in ranking.crossovers]
+    return {"left_out": dict(ranking.left_out), "ranking": rows, "crossovers": crossovers}
+
+
+RANKING = Kind(answer_ranking, (*OF_RANKINGS, Refused(("bound",), NO_BOUND)))
+ALGORITHMS = Kind(answer_algorithms, OF_RANKINGS)

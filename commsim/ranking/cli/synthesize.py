@@ -1,0 +1,192 @@
+"""``commsim synthesize``: the fastest schedule for a network, with a proven lower bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commsim.cli.flags import Verb, WithJson, flag, switched
+from commsim.cli.flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
+from commsim.cli.flags.faults import Faults
+from commsim.core.errors import InputError
+from commsim.core.limits import EXPECTED, check_room_for_libraries
+from commsim.core.operations import OPERATIONS, operation
+from commsim.core.remark import Remark
+from commsim.core.units import counted, microseconds, parse_time
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
+from commsim.report.render import show_step
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.ranking.synthesis.made_schedules import Candidate
+    from commsim.ranking.synthesis.synthesize import Synthesis
+
+EXAMPLES = {
+    "synthesize": """
+        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M
+        commsim synthesize --topology star:n_hosts=4 --operation all_reduce -b 1M -e 1M
+        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o ring.npz
+        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M --scale 'link:h1:*=0.5'
+        commsim synthesize --topology star:n_hosts=4 --operation ep_dispatch""",
+}
+
+FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "faults/whole", "repaired(us)", "repaired/whole"]
+
+
+class Config(Faults, Costs, Sizes, Placing, WithJson):
+    """All flags of ``commsim synthesize``."""
+
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
+    operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
+    exchange: str | None = flag(
+        metavar="KEY=VALUE,...",
+        help="with ep_dispatch or ep_combine: its parameters; the bound is for these tokens and experts",
+    )
+    root: int = flag(default=0, metavar="RANK", help="root of the operation")
+    time_limit: str | None = flag(metavar="TIME", help="start no new attempt after this time, such as 60s")
+    max_messages: int = flag(default=3_000_000, metavar="N", help="do not try schedules with more messages")
+    no_textbook: bool = switched(help="do not try the registered collectives")
+    output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")
+    msccl: str | None = flag(metavar="DIR", help="write an MSCCL file for each range of sizes")
+    running: str | None = flag(
+        metavar="NAME|FILE.npz",
+        help="schedule in use before the faults, for comparison (default: the fastest registered collective)",
+    )
+    tuner_csv: str | None = flag(
+        metavar="FILE", help="write rules with which NCCL's tuner plugin chooses the best of NCCL's own algorithms"
+    )
+
+
+def run(config: Config) -> Answer:
+    """Make schedules, and write them."""
+    check_room_for_libraries()
+    op = operation(config.operation)
+    if op.layout == "runs":
+        return run_exchange(config)
+    if config.exchange is not None:
+        raise InputError(f"--exchange goes with ep_dispatch and ep_combine, got --operation {op.name}")
+    sizes = config.sizes()
+    from commsim.ranking.synthesis.ready import NAME, operation_of
+
+    operation_of(f"{NAME}_{op.name}")
+    if config.output and (len(sizes) > 1 or Path(config.output).suffix != ".npz"):
+        raise InputError(f"-o takes a .npz file, and one size (-b equal to -e), got {config.output} and {len(sizes)}")
+    if config.max_messages < 1:
+        raise InputError(f"--max-messages must be at least 1, got {config.max_messages}")
+    limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
+    from commsim.prediction.inputs import load_network
+    from commsim.prediction.read import changed_network, scenario_of
+    from commsim.ranking.synthesis.cost_of_faults import synthesize_for
+    from commsim.ranking.tables_of_questions import crossovers_of_synthesis, table_of_synthesis
+
+    loaded, has_faults = load_network(config.topology), bool(config.fail or config.scale)
+    given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
+    scenario = scenario_of(
+        "", loaded, n_ranks=config.ranks, placement=config.placement, fail=config.fail, scale=config.scale,
+        seed=config.seed, **given,
+    )  # fmt: skip
+    found = synthesize_for(
+        scenario, op.name, sizes, whole=changed_network(loaded, **given)[0] if has_faults else None,
+        running=config.running, root=config.root, time_limit=limit, max_messages=config.max_messages,
+        textbook=not config.no_textbook, report=_progress,
+    )  # fmt: skip
+    show_step()
+    parts: list[Part] = [table_of_synthesis(found), *_table_of_faults(found), *crossovers_of_synthesis(found)]
+    parts += remarks(found.remarks)
+    if config.output:
+        parts += comments([_write(found.network, found.best(sizes[0]), config.output)])
+    if config.msccl:
+        from commsim.formats.msccl.rules import write_rules
+
+        written = write_rules(op.name, found.ranges(), config.msccl)
+        parts += remarks(Remark("not-written", one.note, needed=True) for one in written if one.note)
+        parts.append(Lines([f"{config.msccl}: {counted(len(written), 'MSCCL file')}"]))
+    if config.tuner_csv:
+        parts.append(Lines([_write_tuner(found, found.n_ranks, config.tuner_csv)]))
+    more = {
+        "cost_of_faults": [one.row() for one in found.faults],
+        "ranges": [{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in found.ranges()],
+        "notes": [str(one) for one in found.notes],
+    }
+    return Answer(parts, [found.row(size) for size in found.candidates], more=more)
+
+
+def run_exchange(config: Config) -> Answer:
+    """Bound an exchange of experts of a given routing."""
+    from commsim.prediction.inputs import load_network
+    from commsim.prediction.read import scenario_of
+    from commsim.ranking.synthesis.expert_exchange import bound_of_routing
+
+    if config.output or config.msccl or config.running or config.tuner_csv:
+        raise InputError(f"{config.operation}: its bound is given, and no schedule is made or written")
+    given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
+    scenario = scenario_of(
+        "", load_network(config.topology), n_ranks=config.ranks, placement=config.placement, fail=config.fail,
+        scale=config.scale, seed=config.seed, **given,
+    )  # fmt: skip
+    found = bound_of_routing(scenario, config.operation, config.exchange or "")
+    cells = [
+        [mode, microseconds(time), microseconds(found.bound), f"{time / found.bound:.3f}x" if found.bound else "-"]
+        for mode, time in found.times.items()
+    ]
+    table = Table(["way", "time(us)", "bound(us)", "times bound"], cells, f"{config.operation}, links alone")
+    said = (Remark("limited-by", f"limited by {found.why}", needed=True), *found.notes)
+    return Answer(
+        [table, *remarks(said)],
+        [found.row()],
+        more={"cost_of_faults": [], "ranges": [], "notes": [str(one) for one in said]},
+    )
+
+
+def _table_of_faults(found: Synthesis) -> list[Part]:
+    """Return what the faults cost with the schedule that runs without them, and with the one made for them."""
+    if not found.faults:
+        return []
+    cells = []
+    for one in found.faults:
+        now = ("-", "fails") if one.faulted is None else (microseconds(one.faulted), f"{one.cost:.3f}x")
+        repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
+        cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
+    title = (
+        "cost of the faults: whole and faults are the times of the running schedule without and with them, repaired is "
+        "that of the schedule made here, with them"
+    )
+    return [
+        Table(FAULT_COLUMNS, cells, title),
+        *remarks(Remark("faults-cost", one.remark, needed=True) for one in found.faults if one.remark),
+    ]
+
+
+def _write_tuner(found: Synthesis, p: int, path: str) -> str:
+    """Write the best that NCCL has at each size, and say how many rules that is; the rest cannot be asked of it."""
+    from commsim.formats.measurement import Measured
+    from commsim.nccl.plans.plan_nccl import NcclPlan
+    from commsim.nccl.tuner_and_graph_files import rules_of_rows, write_tuner
+
+    rows = []
+    for size, tried in found.candidates.items():
+        for one in tried:
+            launched = one.prepared.at(size).parameters if isinstance(one.prepared, NcclPlan) else {}
+            algorithm, protocol = (str(launched.get(key, "")) for key in ("algorithm", "protocol"))
+            rows.append(Measured(found.operation, size, one.time, p, algorithm or one.method, protocol))
+    rules = rules_of_rows(rows)
+    write_tuner(path, rules, f"the best for {found.operation} on {found.network.name} that NCCL has")
+    return f"{path}: {counted(len(rules), 'rule')} for NCCL's own algorithms; NCCL cannot run synthesized schedules"
+
+
+def _write(network: Network, candidate: Candidate, path: str) -> str:
+    """Write the schedule, and say how it is run."""
+    from commsim.core.files.schedule_file import write_schedule
+
+    schedule = candidate.prepared.schedule
+    write_schedule(schedule, path, network, candidate.prepared.placement)
+    return f"{path}: {schedule.n_transfers} messages, their routes and weights: run --collective {path}"
+
+
+def _progress(what: str, done: int, of: int) -> None:
+    """Show what is being done, on a terminal."""
+    EXPECTED.is_shown = True
+    show_step(f"{what} {done}/{of}" if of > 1 else what)
+
+
+COMMANDS = {"synthesize": Verb(Config, run)}

@@ -1,0 +1,198 @@
+"""What faults of a network cost: with the schedule that runs without them, and with the one that is made for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.units import format_size, format_time
+from commsim.prediction.build import prepare
+from commsim.prediction.collective_names import require_operation
+from commsim.prediction.inputs import placement_of_ranks
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.scenario import Scenario
+
+from .bound import times_of
+from .made_schedules import MAX_MESSAGES, Maker, registered
+from .synthesize import Synthesis, synthesize
+
+# Distance of a schedule from the lower bound that needs no remark.
+LITTLE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class CostOfFaults:
+    """Times of one size, in seconds.
+
+    Parameters
+    ----------
+    size : int, bytes
+        Size of the operation.
+    running : str
+        The schedule that runs without the faults.
+    whole : float, s
+        What it takes without them.
+    faulted : float or None, s
+        What it takes with them; None where it cannot run with them.
+    repaired : float, s
+        The fastest that was found for the network with its faults.
+    bound : float, s
+        What no schedule beats there.
+    whole_bound : float, s
+        What no schedule beats without the faults.
+    """
+
+    size: int
+    running: str
+    whole: float
+    faulted: float | None
+    repaired: float
+    bound: float
+    whole_bound: float
+
+    @property
+    def remark(self) -> str:
+        """How far the running schedule is from the best without faults; empty where that is little."""
+        if times_of(self.whole, self.whole_bound) <= 1 + LITTLE:
+            return ""
+        running, repaired = (times_of(time, self.whole_bound) for time in (self.whole, self.repaired))
+        least = format_time(self.whole_bound)
+        return (
+            f"{format_size(self.size)}: without the faults no schedule takes less than {least}: "
+            f"{self.running} takes {running:.3f} times that, and with the faults the repaired one {repaired:.3f} times"
+        )
+
+    @property
+    def cost(self) -> float | None:
+        """How many times its time without faults the running schedule takes."""
+        return None if self.faulted is None else self.faulted / self.whole
+
+    @property
+    def repaired_cost(self) -> float:
+        """How many times that the repaired schedule takes."""
+        return self.repaired / self.whole
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row."""
+        return {
+            "size_B": self.size, "running": self.running, "whole_s": self.whole, "faulted_s": self.faulted,
+            "faults_cost": self.cost, "repaired_s": self.repaired, "repaired_cost": self.repaired_cost,
+            "bound_s": self.bound, "whole_bound_s": self.whole_bound,
+        }  # fmt: skip
+
+
+def synthesize_for(
+    scenario: Scenario,
+    operation: str,
+    sizes: Sequence[int],
+    *,
+    whole: Network | None = None,
+    running: str | None = None,
+    root: int = 0,
+    **options: Any,
+) -> Synthesis:
+    """Make schedules for an operation where a scenario puts its ranks, and say what faults cost.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Network with its faults and costs, number of ranks and placement.
+    operation, sizes, root
+        Same as in :func:`commsim.ranking.synthesis.synthesize.synthesize`.
+    whole : Network, optional
+        Network without its faults, where it has some.
+    running : str, optional
+        Schedule that runs without the faults, as in :func:`cost_of_faults`.
+    **options
+        Further parameters of :func:`commsim.ranking.synthesis.synthesize.synthesize`.
+
+    Raises
+    ------
+    InputError
+        If the placement does not fit, or nothing can be made or taken.
+    """
+    if running is not None and whole is None:
+        raise InputError("running goes with fail or scale: it is compared with what is made for the faults")
+    if running is not None:
+        require_operation(running, operation)
+    where = placement_of_ranks(scenario.network, scenario.n_ranks, scenario.placement, scenario.seed)
+    p = len(where.nodes)
+    if not 0 <= root < p:
+        raise InputError(f"root must be a rank 0..{p - 1}, got {root}")
+    found = synthesize(operation, scenario.network, sizes, ranks=where.nodes, root=root, **options)
+    found.notes[:0] = scenario.remarks
+    if whole is not None and found.candidates:
+        found.faults = cost_of_faults(found, whole, where, running=running, root=root)
+    return found
+
+
+def cost_of_faults(
+    found: Synthesis, whole: Network, placement: Placement, *, running: str | None = None, root: int = 0
+) -> list[CostOfFaults]:
+    """Compare what was found for a network with faults with a schedule that runs on the network without them.
+
+    Parameters
+    ----------
+    found : Synthesis
+        Schedules found for the network with faults.
+    whole : Network
+        The network without them.
+    placement : Placement
+        Placement of the ranks, the same on both.
+    running : str, optional
+        A registered collective or a .npz file; by default for each size the fastest registered one on `whole`.
+    root : int
+        Root of a rooted operation.
+
+    Raises
+    ------
+    InputError
+        If `running` is of another operation, or cannot run without faults; or if none can be taken.
+    """
+    if running is None:
+        known = registered(found.operation, whole, placement.nodes, root)
+    else:
+        require_operation(running, found.operation)
+        known = {running: _on(running, whole, placement)}
+        ranks, p = known[running].schedule.n_ranks, len(placement.nodes)
+        if ranks != p:
+            raise InputError(f"{running} has {ranks} ranks, and the operation {p}")
+    bounds = Maker(found.operation, whole, placement.nodes, root, MAX_MESSAGES, None)
+    rows, faulted = list[CostOfFaults](), dict[str, Plan | None]()
+    for size in found.candidates:
+        times = {name: time for name, one in known.items() if (time := _time(one, size)) is not None}
+        if not times:
+            raise InputError(f"no schedule is known to run {found.operation} on {whole.name} without faults")
+        name = min(times, key=times.__getitem__)
+        if name not in faulted:
+            faulted[name] = _where_it_can(name, found.network, placement)
+        now = None if (ready := faulted[name]) is None else _time(ready, size)
+        repaired, bound = found.best(size).time, found.bounds[size]
+        rows.append(CostOfFaults(size, name, times[name], now, repaired, bound, bounds.bound(size)))
+    return rows
+
+
+def _on(running: str, network: Network, placement: Placement) -> Plan:
+    """Lay a schedule out; one of a file keeps the routes that it was written with."""
+    if running.endswith(".npz"):
+        return prepare(running, network)
+    return prepare(running, network, n_ranks=len(placement.nodes), placement=placement)
+
+
+def _where_it_can(running: str, network: Network, placement: Placement) -> Plan | None:
+    """Lay a schedule out; None where its routes go over what failed, or its structure is not found any more."""
+    try:
+        return _on(running, network, placement)
+    except InputError:
+        return None
+
+
+def _time(ready: Plan, size: int) -> float | None:
+    try:
+        return ready.predict(size).time
+    except InputError:  # too large for the engine, or for this size
+        return None

@@ -1,0 +1,1 @@
+"""``commsim calibrate``, ``validate``, ``compare``, ``fit`` and ``testbed``."""

@@ -1,1 +1,0 @@
-"""Published figures beside ours: one file per paper, and the measures that its figures are of."""

@@ -1,1 +1,0 @@
-"""Several jobs and background traffic on one network, in one run of the flow or the packet engine."""

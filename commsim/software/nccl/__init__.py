@@ -1,1 +1,0 @@
-"""What NCCL itself would choose on a network, and why."""

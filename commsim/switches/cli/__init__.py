@@ -1,0 +1,29 @@
+"""``commsim switch``: switches that aggregate, simulated, budgeted, served and captured."""
+
+from __future__ import annotations
+
+from commsim.cli.flags import Verb
+
+from . import budget, pcap, simulate
+
+EXAMPLES = {
+    "switch": """
+        commsim switch simulate --system switchml-rdma --workers 4 --size 64KiB --loss 0,0.01
+        commsim switch simulate --system switchml-udp --workers 4 --size 64KiB --pcap packets.pcap
+        commsim switch pcap packets.pcap
+        commsim switch budget --system switchml-rdma --hardware tofino-1 --pool-size 512
+        commsim switch serve & sleep 2; commsim switch all-reduce --rank 0 --workers 2 & \
+            commsim switch all-reduce --rank 1 --workers 2; commsim switch status; kill %1""",
+}
+
+COMMANDS = {
+    "switch simulate": Verb(
+        simulate.Config,
+        simulate.run,
+        "simulate in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
+    ),
+    "switch budget": Verb(
+        budget.Config, budget.run, "print whether a pool fits into a programmable switch, and what would fit"
+    ),
+    "switch pcap": Verb(pcap.Config, pcap.run, "reconstruct jobs, retransmissions and duplicates from a capture"),
+}

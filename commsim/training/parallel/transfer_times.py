@@ -1,0 +1,115 @@
+"""Times of KV caches and weight pushes on a network, beside the bound of the ports and the best broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.remark import Remark
+from commsim.prediction.given import NetworkLike, network_of
+from commsim.prediction.inputs import load_placement
+from commsim.prediction.read import changed_network, scenario_of
+from commsim.prediction.solve import solve
+from commsim.ranking.synthesis.synthesize import synthesize
+
+from .transfers import Side, port_bound, transfer_schedule
+
+
+def transfer_rows(
+    network: NetworkLike,
+    senders: Side,
+    receivers: Side,
+    size: float,
+    ways: Sequence[str] = ("direct",),
+    *,
+    placement: str = "packed",
+    seed: int = 0,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    overhead: float | str | None = None,
+    software: str | None = None,
+    hashes: int | None = None,
+) -> tuple[list[dict[str, Any]], tuple[Remark, ...]]:
+    """Simulate a transfer in several ways.
+
+    Parameters
+    ----------
+    network : str, Network or NetworkBuilder
+        Network.
+    senders, receivers : Side
+        Who has what, and who needs what.
+    size : float, bytes
+        Size of the whole tensor.
+    ways : sequence of str
+        Ways of :data:`commsim.training.parallel.transfers.WAYS`.
+    placement, seed, fail, scale, overhead, software, hashes
+        As in :func:`commsim.prediction.read.scenario_of`; the fixed time of a call of the software is added.
+
+    Returns
+    -------
+    list of dict, tuple of Remark
+        A row for each way, the fastest first, and remarks.
+
+    Raises
+    ------
+    InputError
+        If the ranks do not fit on the network.
+    """
+    n = senders.ranks + receivers.ranks
+    built, where, said = _placed(
+        network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software
+    )
+    bound = port_bound(senders, receivers, size, float(built.bandwidth[np.isin(built.src, where.nodes)].max()))
+    rows, notes = [], dict.fromkeys(said)
+    for way in ways:
+        schedule = transfer_schedule(senders, receivers, way)
+        solution = solve(scenario_of(schedule, built, n_ranks=n, placement=where, seed=seed, hashes=hashes), [size])
+        notes.update(dict.fromkeys(solution.said))
+        result = solution.results[0]
+        time = result.time
+        rows.append({"way": way, "size_B": size, "time_s": time, "rate_Bps": size / time, "bound_s": bound,
+                     "messages": len(schedule.expand()), **result.spread_row()})  # fmt: skip
+    return sorted(rows, key=lambda row: row["time_s"]), tuple(notes)
+
+
+def best_push(
+    network: NetworkLike,
+    receivers: int,
+    size: float,
+    *,
+    placement: str = "packed",
+    seed: int = 0,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    overhead: float | str | None = None,
+    software: str | None = None,
+) -> dict[str, Any]:
+    """Make the fastest broadcast from the first rank to the receivers, with its proven bound; a row of the same kind.
+
+    Parameters
+    ----------
+    network, size, placement, seed, fail, scale, overhead, software
+        As in :func:`transfer_rows`.
+    receivers : int
+        Ranks that need all of it.
+    """
+    n = receivers + 1
+    built, where, _ = _placed(network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software)
+    found = synthesize("broadcast", built, [int(size)], ranks=where.nodes)
+    best = found.best(int(size))
+    return {"way": f"synthesized: {best.method}", "size_B": size, "time_s": best.time, "rate_Bps": size / best.time,
+            "bound_s": found.bounds.get(int(size)), "messages": None}  # fmt: skip
+
+
+def _placed(
+    network: NetworkLike, n_ranks: int, placement: str, seed: int, **costs: Any
+) -> tuple[Network, Placement, list[Remark]]:
+    built, said = changed_network(network_of(network), seed=seed, **costs)
+    if n_ranks > len(built.endpoints):
+        raise InputError(f"senders and receivers are {n_ranks} ranks, the network has {len(built.endpoints)}")
+    return built, load_placement(placement, built, n_ranks, seed), said

@@ -1,0 +1,340 @@
+"""Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
+
+The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
+"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms`` or ``placed``.
+
+References
+----------
+Rajasekaran et al., "CASSINI: Network-aware job scheduling in machine learning clusters", NSDI 2024, section 2: profiles
+of a single job, which repeat as long as its hyper-parameters do not change.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.errors import InputError, wrong_kind
+from commsim.core.files.fields import Fields, Keys
+from commsim.core.files.whole_files import read_any
+
+GBPS = 1e9 / 8  # bytes per second
+KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
+_COUNT = re.compile(r"(.+)x([1-9]\d{0,4})", re.ASCII)
+_RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", re.ASCII)
+_MOST = 100_000  # nodes of one range
+ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of the iteration in which the job communicates.
+
+    Parameters
+    ----------
+    offset : float, s
+        Time from the start of the iteration.
+    duration : float, s
+        Alone on the network; a phase that ends after the iteration goes on at the start of the next.
+    rate : float, bytes/s
+        Rate of each host, one way; of each NIC in use, where hosts are machines of GPUs and NICs.
+    overlap : float, s
+        Computation that runs beside the phase from its start, whether the phase is slowed down or not. What follows
+        waits for both, so a phase may be late by what this exceeds its duration, and delay nothing.
+    """
+
+    offset: float
+    duration: float
+    rate: float
+    overlap: float = 0.0
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that each host sends."""
+        return self.duration * self.rate
+
+    @property
+    def length(self) -> float:
+        """Seconds after which the job goes on, without other jobs."""
+        return max(self.duration, self.overlap)
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicJob:
+    """A job whose traffic repeats with every iteration.
+
+    Parameters
+    ----------
+    name : str
+        Printable.
+    n_gpus : int
+        Number of GPUs, at least 1.
+    period : float, s
+        Iteration time without other jobs.
+    phases : tuple of Phase
+        Phases in order, without overlap, also across the end of the iteration.
+    placement : tuple of str, optional
+        Nodes of a network, one per GPU in the order of ranks.
+    start : float, s, optional
+        Time at which an iteration starts, less than `period`, of a job that is not to be moved; by default free.
+    placed : tuple of str
+        Nodes that its first ranks have and keep, of a job that is to be placed; empty text for a rank that has none.
+
+    Raises
+    ------
+    InputError
+        If one of these is not so.
+    """
+
+    name: str
+    n_gpus: int
+    period: float
+    phases: tuple[Phase, ...]
+    placement: tuple[str, ...] | None = None
+    start: float | None = None
+    placed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.name and self.name.isprintable()):
+            raise InputError(f"a job's name is printable text, got {self.name!r}")
+        if self.n_gpus < 1:
+            raise InputError(f"{self.name}: n_gpus must be at least 1, got {self.n_gpus}")
+        if not 0 < self.period < math.inf:
+            raise InputError(f"{self.name}: period must be positive and finite, got {self.period}")
+        if self.placement is not None and len(self.placement) != self.n_gpus:
+            raise InputError(f"{self.name}: {self.n_gpus} GPUs need as many places, got {len(self.placement)}")
+        if len(self.placed) > self.n_gpus:
+            raise InputError(f"{self.name}: {self.n_gpus} GPUs cannot have {len(self.placed)} places")
+        if self.start is not None and not 0 <= self.start < self.period:
+            raise InputError(f"{self.name}: start must be 0 or more and less than the period, got {self.start}")
+        if (fault := _fault(self.period, self.phases)) is not None:
+            i, field, wanted = fault
+            raise InputError(f"{self.name}: phase {i}: {field} must be {wanted}, got {getattr(self.phases[i], field)}")
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that each host sends in one iteration."""
+        return sum(phase.n_bytes for phase in self.phases)
+
+    @property
+    def peak_rate(self) -> float:
+        """Rate of the fastest phase, bytes/s; 0 without phases."""
+        return max((phase.rate for phase in self.phases), default=0.0)
+
+    @property
+    def communication_time(self) -> float:
+        """Seconds of an iteration in which the job communicates, without other jobs."""
+        return sum(phase.duration for phase in self.phases)
+
+    @property
+    def compute_time(self) -> float:
+        """Seconds of an iteration in which the job computes: all but communication that nothing overlaps."""
+        return max(self.period - sum(phase.length - phase.overlap for phase in self.phases), 0.0)
+
+    @property
+    def overlap(self) -> float:
+        """Seconds of its computation that run beside its communication."""
+        return sum(phase.overlap for phase in self.phases)
+
+    @property
+    def slack(self) -> float:
+        """Seconds by which its phases may be late together, each by its own part, and delay nothing."""
+        return sum(phase.length - phase.duration for phase in self.phases)
+
+
+def begun(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:
+    """Return the jobs with the fixed starts in the offsets of their phases: they send the same, started at 0."""
+    return [_begun(job) if job.start else job for job in jobs]
+
+
+def _begun(job: PeriodicJob) -> PeriodicJob:
+    moved = (replace(phase, offset=(phase.offset + (job.start or 0.0)) % job.period) for phase in job.phases)
+    return replace(job, phases=tuple(sorted(moved, key=lambda phase: phase.offset)), start=0.0)
+
+
+def demand(job: PeriodicJob, times: ArrayLike) -> NDArray[np.float64]:
+    """Rate at which each host of the job sends at given times after the start of any of its iterations.
+
+    Parameters
+    ----------
+    times : float64[...], s
+        Any, also negative ones: the traffic repeats.
+
+    Returns
+    -------
+    float64[...], bytes/s
+    """
+    times = np.asarray(times, np.float64)
+    rates = np.zeros(times.shape)
+    for phase in job.phases:
+        rates += np.where(np.mod(times - phase.offset, job.period) < phase.duration, phase.rate, 0.0)
+    return rates
+
+
+JobsLike: TypeAlias = str | PathLike[str] | Sequence[PeriodicJob] | Sequence[Mapping[str, Any]]
+
+
+def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
+    """Read a ``jobs.json``, a list of dicts like its rows, or a data frame of them; jobs are returned as they are.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, job and field, if the file cannot be read, or does not hold jobs.
+    """
+    if isinstance(path, (str, PathLike)):
+        return parse_jobs(read_any(Path(path)), Path(path))
+    given: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else _of_frame(path)
+    if not isinstance(given, Sequence):
+        raise wrong_kind("jobs", "a list of jobs (PeriodicJob or dict), or the path of their file", path)
+    jobs = tuple(job for job in given if isinstance(job, PeriodicJob))
+    if len(jobs) == len(given):
+        return jobs
+    return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in given])
+
+
+def _of_frame(given: object) -> object:
+    """Return the rows of a data frame of pandas or polars, without empty fields; anything else as it is."""
+    if hasattr(given, "to_dicts"):
+        rows = given.to_dicts()
+    elif hasattr(given, "iterrows") and hasattr(given, "to_dict"):
+        rows = given.to_dict("records")
+    else:
+        return given
+    return [{key: value for key, value in row.items() if value is not None and value == value} for row in rows]
+
+
+def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tuple[PeriodicJob, ...]:
+    """Make jobs of data that was already decoded.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows as in the file.
+    source : path or str
+        Source of the rows, named in messages.
+    keys : tuple of str and int
+        Path to the list in the source, such as ``("jobs",)``.
+
+    Raises
+    ------
+    InputError
+        Naming source, job and field, if something is missing, unknown, of the wrong type, or out of its range; if there
+        is no job, or two have the same name.
+    """
+    top = Fields({}, source, keys)
+    if not isinstance(rows, list) or not rows:
+        top.fail(None, f"must be a list of jobs, at least one, got {type(rows).__name__}{' []' if rows == [] else ''}")
+    jobs: list[PeriodicJob] = []
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            top.fail(i, f"must be a table, got {type(row).__name__}")
+        fields = Fields(row, source, (*keys, i))
+        jobs.append(_job(fields))
+        first = next(n for n, job in enumerate(jobs) if job.name == jobs[-1].name)
+        if first < i:
+            fields.fail("job", f"must be another name than {jobs[-1].name!r}, which job {first} has")
+    return tuple(jobs)
+
+
+def _job(fields: Fields) -> PeriodicJob:
+    name = fields.text("job")
+    if not (name and name.isprintable()):
+        fields.refuse("job", "printable text")
+    n_gpus = fields.whole("gpus", minimum=1)
+    period = fields.number("iter_time_ms") / 1e3
+    if not period > 0:
+        fields.refuse("iter_time_ms", "more than 0")
+    tables = fields.tables("phases")
+    phases = tuple(_phase(table) for table in tables)
+    if (fault := _fault(period, phases)) is not None:
+        i, field, wanted = fault
+        tables[i].refuse(KEYS_OF[field], wanted)
+    placement = _placement(fields, n_gpus)
+    start = None if fields.raw("start_ms") is None else fields.number("start_ms") / 1e3
+    if start is not None and not 0 <= start < period:
+        fields.refuse("start_ms", "0 or more, and less than the iteration time")
+    placed = _placed(fields, n_gpus)
+    if placed and placement is not None:
+        fields.fail("placed", "and placement have the same meaning; give one of them")
+    fields.finish()
+    return PeriodicJob(name, n_gpus, period, phases, placement, start, placed)
+
+
+def _phase(table: Fields) -> Phase:
+    offset, duration, rate = (table.number(key) for key in ("offset_ms", "dur_ms", "rate_Gbps"))
+    overlap = 0.0 if table.raw("overlap_ms") is None else table.number("overlap_ms")
+    table.finish()
+    return Phase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3)
+
+
+def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
+    if fields.raw("placement") is None:
+        return None
+    given: list[str] = fields.items("placement", str, "the name of a node")
+    names = given
+    for read in (_counted, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
+        names = names if len(names) == n_gpus else read(given)
+    if len(names) != n_gpus:
+        wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
+        fields.fail("placement", f"must name {wanted}, got {len(names)}")
+    return tuple(names)
+
+
+def _placed(fields: Fields, n_gpus: int) -> tuple[str, ...]:
+    if fields.raw("placed") is None:
+        return ()
+    names: list[str] = fields.items("placed", str, "the name of a node")
+    if not all(names):
+        fields.refuse("placed", "names of nodes")
+    if len(names) > n_gpus:
+        fields.fail("placed", f"names {len(names)} GPUs, but the job has {n_gpus}")
+    return tuple(names)
+
+
+def _counted(names: Sequence[str]) -> list[str]:
+    """Return each name as often as it counts: ``h2x4`` is ``h2`` four times."""
+    matches = [(name, _COUNT.fullmatch(name)) for name in names]
+    return [one for name, match in matches for one in ([match[1]] * int(match[2]) if match else [name])]
+
+
+def spelled_out(names: Sequence[str]) -> list[str]:
+    """Return a name for each GPU: ``h2x4`` is ``h2`` four times, and ``h2-3x2`` is ``h2 h2 h3 h3``."""
+    found = []
+    for name in names:
+        match = _RANGE.fullmatch(name)
+        first, last, times = (int(match[i] or 1) for i in (2, 3, 4)) if match else (0, -1, 1)
+        if match and 0 <= last - first < _MOST // times:
+            found += [f"{match[1]}{number}" for number in range(first, last + 1) for _ in range(times)]
+        else:
+            found += _counted([name])
+    return found
+
+
+def _fault(period: float, phases: tuple[Phase, ...]) -> tuple[int, str, str] | None:
+    """Find the first thing wrong with the phases: which one, which field, and what was wanted."""
+    slack = ROUNDING * period
+    for i, phase in enumerate(phases):
+        if not 0 <= phase.offset < period:
+            return i, "offset", "0 or more, and less than the iteration time"
+        if not 0 < phase.duration <= period + slack:
+            return i, "duration", "more than 0, and at most the iteration time"
+        if not 0 < phase.rate < math.inf:
+            return i, "rate", "more than 0"
+        if i and phase.offset < phases[i - 1].offset + phases[i - 1].duration - slack:
+            return i, "offset", "at or after the end of the phase before it"
+    if phases and phases[-1].offset + phases[-1].duration > period + phases[0].offset + slack:
+        return len(phases) - 1, "duration", "such that it ends before the first phase of the next iteration"
+    following = [*(phase.offset for phase in phases[1:]), *(period + phase.offset for phase in phases[:1])]
+    for i, (phase, then) in enumerate(zip(phases, following, strict=True)):
+        if not 0 <= phase.overlap <= then - phase.offset + slack:
+            return i, "overlap", "0 or more, and end before the next phase begins"
+    return None

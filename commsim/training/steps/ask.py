@@ -1,0 +1,235 @@
+"""The one function from names and numbers to a training step; command line, Python and sweeps call it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.remark import Remark
+from commsim.prediction.given import NetworkLike, network_of
+from commsim.prediction.inputs import load_placement
+from commsim.prediction.read import changed_network
+from commsim.training.gpus import Gpu
+from commsim.training.gpus import gpu as gpu_named
+
+from .calibration import calibration_for
+from .memory import check_memory
+from .parallel_sizes import MAX_RANKS, Layout
+from .predicted_step import Step, predict_step
+from .step_setting import HIDDEN, StepSetting
+from .step_traffic import StepTraffic
+from .transformer import transformer
+
+# Machines of racks with 72 GPUs, of which layouts of powers of two use 64.
+RACK, USED = 72, 64
+# Tokens of a sequence where neither the user nor the model tells them.
+SEQUENCE = 8192
+
+
+def training_step(
+    model: str,
+    gpu: str,
+    network: NetworkLike | None = None,
+    *,
+    global_batch: int,
+    ranks: int | None = None,
+    tp: int = 1,
+    pp: int = 1,
+    cp: int = 1,
+    ep: int = 1,
+    vp: int = 1,
+    replicas: int = 1,
+    micro_batch: int = 1,
+    sequence: int | None = None,
+    precision: str | None = None,
+    factor: float | None = None,
+    sharding: str = "optimizer",
+    recompute: bool = False,
+    frozen: bool = False,
+    overlap: Sequence[str] = HIDDEN,
+    placement: str = "packed",
+    seed: int = 0,
+    engine: str = "flow",
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    hashes: int | None = None,
+    overhead: float | str | None = None,
+    software: str | None = None,
+    ignore_memory: bool = False,
+) -> Step:
+    """Predict a step of training a transformer on a network, and what each kind of its traffic exposes.
+
+    Parameters
+    ----------
+    model, gpu : str
+        Names in ``commsim/training/transformers.toml`` and ``commsim/training/gpus.toml``.
+    network : str, Network or NetworkBuilder, optional
+        Network. Default: the machines of the GPU behind one switch, which shares nothing but their NICs.
+    global_batch : int
+        Sequences of a step.
+    ranks : int, optional
+        GPUs. Default: all of the network.
+    tp, pp, cp, ep : int
+        Ranks of a tensor, pipeline, context and expert parallel group; the others are data parallel.
+    vp : int
+        Parts of the model on each stage, of the interleaved schedule.
+    replicas : int
+        Groups of data parallel ranks that each divide all parameters, and add up their gradients.
+    micro_batch : int
+        Sequences of a micro-batch.
+    sequence : int, optional
+        Tokens of a sequence. Default: those of the model's pre-training, or 8192 where they are not known.
+    precision : str, optional
+        Precision of matrix products. Default: fp8 where the GPU has it, else bf16.
+    factor : float, optional
+        Compute time over the roofline's. Default: the nearest calibration.
+    sharding, recompute, frozen, overlap
+        Same as in :class:`commsim.training.steps.step_setting.StepSetting`.
+    placement : str
+        Placement of the ranks.
+    seed, engine, fail, scale, hashes, overhead, software
+        As in :func:`commsim.prediction.read.scenario_of`.
+    ignore_memory : bool
+        Whether a step is predicted that does not fit in the memory of the GPUs.
+
+    Returns
+    -------
+    Step
+        Time, what is exposed by kind, and what was assumed.
+
+    Raises
+    ------
+    InputError
+        If something is unknown or wrong, does not divide, or does not fit in memory.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> step = cs.training_step("llama3-8b", "h100", ranks=8, global_batch=8, micro_batch=1)
+    >>> 0.1 < step.time < 2
+    True
+    """
+    if network is None and ranks is None:
+        raise InputError("a step needs a network (topology) or a number of ranks, got neither")
+    told: list[Remark] = []
+    if network is None:
+        network = network_for(gpu_named(gpu), ranks or 0)
+        told.append(Remark("network-assumed", f"{network}: no topology is given", needed=True))
+    built, said = changed_network(
+        network_of(network), fail=fail, scale=scale, seed=seed, overhead=overhead, software=software
+    )
+    setting, found = setting_of(
+        model, gpu, len(built.endpoints) if ranks is None else ranks, global_batch=global_batch, tp=tp, pp=pp, cp=cp,
+        ep=ep, vp=vp, replicas=replicas, micro_batch=micro_batch, sequence=sequence, precision=precision,
+        factor=factor, sharding=sharding, recompute=recompute, frozen=frozen, overlap=overlap,
+        ignore_memory=ignore_memory,
+    )  # fmt: skip
+    traffic = traffic_on(
+        built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale), hashes=hashes
+    )
+    step = predict_step(setting, traffic)
+    return replace(step, notes=(*told, *found, *said, *step.notes))
+
+
+def setting_of(
+    model: str,
+    gpu: str,
+    ranks: int,
+    *,
+    tp: int = 1,
+    pp: int = 1,
+    cp: int = 1,
+    ep: int = 1,
+    vp: int = 1,
+    replicas: int = 1,
+    precision: str | None = None,
+    factor: float | None = None,
+    sequence: int | None = None,
+    ignore_memory: bool = False,
+    **options: Any,
+) -> tuple[StepSetting, tuple[Remark, ...]]:
+    """Read names and sizes, and find the calibration; parameters as of :func:`training_step`.
+
+    Returns
+    -------
+    StepSetting, tuple of str
+        And what was assumed.
+    """
+    accelerator = gpu_named(gpu)
+    for name, size in (
+        ("tp", tp),
+        ("pp", pp),
+        ("cp", cp),
+        ("ep", ep),
+        ("vp", vp),
+        ("replicas", replicas),
+        ("ranks", ranks),
+    ):
+        if size < 1:
+            raise InputError(f"{name} must be 1 or more, got {size}")
+    if ranks % (tp * pp * cp):
+        raise InputError(f"ranks must be a multiple of tp x pp x cp = {tp * pp * cp}, got {ranks}")
+    chosen = precision or ("fp8" if "fp8" in accelerator.peaks else "bf16")
+    accelerator.peak(chosen)
+    shape = transformer(model)
+    found = calibration_for(model, gpu, chosen) if factor is None else None
+    layout = Layout(tp, pp, cp, ranks // (tp * pp * cp), ep, vp, replicas)
+    used = found.factor if found else float(factor or 0.0)
+    tokens = shape.sequence or SEQUENCE if sequence is None else sequence
+    told = (Remark("calibration", found.told),) if found else ()
+    if precision is None:
+        told = (Remark("precision", f"{chosen}: the default of {gpu} (--precision)"), *told)
+    if sequence is None:
+        whose = f"those of {model}'s pre-training" if shape.sequence else f"assumed, since those of {model} are unknown"
+        told = (*told, Remark("sequence", f"sequences of {tokens} tokens: {whose}", needed=not shape.sequence))
+    if tp > shape.kv_heads:
+        heads = f"tp {tp} is above the {shape.kv_heads} KV heads of {model}: each is on several ranks"
+        told = (*told, Remark("kv-heads", heads, needed=True))
+    setting = StepSetting(shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, **options)
+    return setting, (*told, *(() if ignore_memory else check_memory(setting)))
+
+
+def traffic_on(
+    network: Network,
+    n_ranks: int,
+    placement: str = "packed",
+    seed: int = 0,
+    engine: str = "flow",
+    *,
+    damaged: bool = False,
+    hashes: int | None = None,
+) -> StepTraffic:
+    """Return the times of collectives of so many ranks on a network.
+
+    Raises
+    ------
+    InputError
+        If the ranks do not fit.
+    """
+    where = load_placement(placement, network, n_ranks, seed)
+    return StepTraffic(network, where, seed, engine, damaged=damaged, hashes=hashes)
+
+
+def network_for(gpu: Gpu, n_ranks: int) -> str:
+    """Name the machines of a GPU behind one switch.
+
+    Raises
+    ------
+    InputError
+        If there are too few or too many ranks.
+    """
+    if not 1 <= n_ranks <= MAX_RANKS:
+        raise InputError(f"ranks must be 1 to {MAX_RANKS}, got {n_ranks}")
+    from topologies.presets import PRESETS
+
+    machine = gpu.machine
+    each = int(PRESETS[machine].arguments.get("n_gpus", 0))
+    if not each:
+        return machine
+    if each == RACK and n_ranks % RACK:
+        machine, each = f"{machine}:n_gpus={USED},n_nics={USED},n_pcie_switches={USED}", USED
+    n = -(-n_ranks // each)
+    return machine if n == 1 else f"{machine}@star:machines={n}"

@@ -1,0 +1,135 @@
+"""Calibrations of training steps: how much longer compute takes than the roofline, by model, GPU and precision.
+
+Each factor of ``calibrations.toml`` is from one published step, which is named there. Where a setup has none, the model
+on that GPU with another release or precision stands in; else what programs lose in the median of all models. No other
+model's, and no other GPU's, factor stands in for one: what differs between GPUs and shapes is in the roofline.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .transformer import known_transformers, transformer
+
+# Where nothing is calibrated.
+NOTHING = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """One factor.
+
+    Parameters
+    ----------
+    model, gpu, precision : str
+        Setup.
+    software : str
+        Release of the software, where several releases of a setup are calibrated; else empty.
+    factor : float
+        Compute time over the roofline's.
+    row : str
+        Published step that it was taken from.
+    """
+
+    model: str
+    gpu: str
+    precision: str
+    software: str
+    factor: float
+    row: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Factor for a setup.
+
+    Parameters
+    ----------
+    factor : float
+        Compute time over the roofline's.
+    of : {"setup", "software", "precision", "usual", "nothing"}
+        What the calibration has in another way than the setup: nothing, the software's release, the precision; or it
+        is what programs lose with all other models; or nothing is calibrated.
+    told : str
+        One line on it.
+    """
+
+    factor: float
+    of: str
+    told: str
+
+
+@functools.cache
+def calibrations() -> tuple[Calibration, ...]:
+    """Read all of them."""
+    import tomllib
+
+    text = importlib.resources.files("commsim.training").joinpath("calibrations.toml").read_text("utf-8")
+    return tuple(Calibration(**{"software": "", **row}) for row in tomllib.loads(text).get("calibrations", ()))
+
+
+def calibration_for(
+    model: str, gpu: str, precision: str, software: str = "", known: tuple[Calibration, ...] | None = None
+) -> Found:
+    """Return the factor of the nearest setup.
+
+    Parameters
+    ----------
+    model, gpu, precision, software : str
+        Setup; a release of software may be empty.
+    known : tuple of Calibration, optional
+        Calibrations. Default: those of the package.
+    """
+    every = calibrations() if known is None else known
+    tries: tuple[tuple[str, Callable[[Calibration], bool]], ...] = (
+        ("setup", lambda c: (c.model, c.gpu, c.precision, c.software) == (model, gpu, precision, software)),
+        ("software", lambda c: (c.model, c.gpu, c.precision) == (model, gpu, precision)),
+        ("precision", lambda c: (c.model, c.gpu) == (model, gpu)),
+    )
+    for of, fits in tries:
+        if found := [c for c in every if fits(c)]:
+            factor = statistics.median(c.factor for c in found)
+            rows = found[0].row if len(found) == 1 else f"the median of {len(found)} calibrations"
+            other = "" if of == "setup" else f", calibrated with another {of}"
+            if of == "precision":
+                other += f" than {precision} ({', '.join(sorted({c.precision for c in found}))})"
+            return Found(factor, of, f"compute is {factor:.3g} times the roofline's{other}: {rows}")
+    factor, n = usual_factor(model, every)
+    if not n:
+        return Found(
+            NOTHING, "nothing", f"compute is assumed to be {NOTHING:g} times the roofline's: nothing is calibrated"
+        )
+    kind = "with" if transformer(model).experts else "without"
+    told = f"compute is {factor:.3g} times the roofline's, as in the median of {n} models {kind} experts"
+    return Found(factor, "usual", told)
+
+
+def usual_factor(model: str, every: tuple[Calibration, ...]) -> tuple[float, int]:
+    """Return what programs usually lose beside the roofline: the median of all other models, of each its median.
+
+    Models with and without experts are apart: grouped products, permutations and idle experts are in no roofline.
+
+    Parameters
+    ----------
+    model : str
+        Model whose own calibrations are left out.
+    every : tuple of Calibration
+        Calibrations.
+
+    Returns
+    -------
+    float, int
+        Factor, and the number of models.
+    """
+    shapes = known_transformers()
+    experts = bool(shapes[model].experts)
+    by_model: dict[str, list[float]] = {}
+    for one in every:
+        if one.model != model and one.model in shapes and bool(shapes[one.model].experts) == experts:
+            by_model.setdefault(one.model, []).append(one.factor)
+    medians = [statistics.median(of) for of in by_model.values()]
+    return (statistics.median(medians) if medians else NOTHING), len(medians)

@@ -1,0 +1,123 @@
+"""Roofline of a transformer on one rank: matrix products, attention, element-wise work, and the optimizer.
+
+Each matrix product of a layer takes what the curve of the accelerator says for its size and precision
+(:meth:`commsim.training.gpus.Gpu.product_time`), attention its operations over the share of the peak that its kernels
+reach, and element-wise work its bytes over the rate of memory that kernels reach. What a program loses beside this is
+one factor: the step's calibration, or that of all programs (``calibration.py``).
+
+References
+----------
+Shah et al., "FlashAttention-3", NeurIPS 2024 (scores are computed once more backward).
+Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commsim.training.gpus import Gpu
+
+from .parallel_sizes import Layout
+from .products import Product, products_of
+from .transformer import ACTIVATION, ELEMENTWISE, Transformer
+
+# Backward over forward: two products for each, and the scores once more.
+BACKWARD, BACKWARD_ATTENTION, BACKWARD_FROZEN = 2.0, 2.5, 1.0
+# Bytes by which a factor of a product below BF16 is cast: read as BF16, written once for each of two products.
+CAST = 4
+# Kernels of attention of Megatron and Transformer Engine; PyTorch's own are flash attention 2.
+FUSED, FLASH = "fused", "flash"
+# Bytes of a parameter's optimizer that are read and written: gradient, FP32 weight and two moments, and the weight.
+OPTIMIZER_BYTES = 30
+# Passes over all gradients of a rank beside the optimizer: clearing, and their norm.
+GRADIENT_PASSES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTimes:
+    """Seconds of the mean layer for one micro-batch on one rank.
+
+    Parameters
+    ----------
+    products : float
+        Matrix products, forward; backward there are two for each.
+    attention, attention_backward : float
+        Attention itself.
+    elementwise : float
+        What only moves data, forward.
+    """
+
+    products: float
+    attention: float
+    attention_backward: float
+    elementwise: float
+
+    @property
+    def forward(self) -> float:
+        """All of it."""
+        return self.products + self.attention + self.elementwise
+
+    def backward(self, *, frozen: bool) -> float:
+        """Seconds of the backward pass; without gradients of weights where these are frozen."""
+        products = BACKWARD_FROZEN if frozen else BACKWARD
+        return products * self.products + self.attention_backward + BACKWARD * self.elementwise
+
+
+def layer_times(
+    model: Transformer,
+    gpu: Gpu,
+    layout: Layout,
+    micro_batch: int,
+    sequence: int,
+    precision: str,
+    attention: str = FUSED,
+) -> LayerTimes:
+    """Evaluate the roofline of the mean layer.
+
+    Parameters
+    ----------
+    model, gpu, layout
+        What is computed, where, and how it is divided.
+    micro_batch, sequence : int
+        Sequences of a micro-batch, and tokens of each.
+    precision : str
+        Precision of matrix products; attention is BF16.
+    attention : {"fused", "flash"}
+        Kernels of attention: those of cuDNN and flash attention 3, or flash attention 2.
+    """
+    tokens = micro_batch * sequence / layout.context
+    products = sum(
+        gpu.product_time(one.operations, one.n_bytes, precision) for one in products_of(model, layout, tokens)
+    )
+    each = tokens / layout.tensor  # heads are divided, and activations between products
+    kind = "attention_fused" if attention == FUSED else "attention"
+    core = each * model.core(sequence) / gpu.peak("bf16")
+    wide = (model.expert_ffn * model.top_k + model.shared_ffn) if model.experts else model.ffn
+    moved = each * ACTIVATION * (ELEMENTWISE * model.hidden + 3 * wide)
+    if precision not in ("bf16", "tf32", "fp32"):
+        moved += each * CAST * (3 * model.hidden + wide)
+    return LayerTimes(
+        products, core / gpu.reach(kind), BACKWARD_ATTENTION * core / gpu.reach(f"{kind}_backward"),
+        moved / gpu.memory_rate,
+    )  # fmt: skip
+
+
+def head_time(model: Transformer, gpu: Gpu, layout: Layout, micro_batch: int, sequence: int) -> float:
+    """Seconds of the projection to the vocabulary and of the loss for one micro-batch, forward, in BF16."""
+    tokens = micro_batch * sequence / layout.context
+    one = Product(tokens, model.hidden, model.vocab / layout.tensor)
+    loss = 3 * tokens * model.vocab / layout.tensor * 4 / gpu.memory_rate
+    return gpu.product_time(one.operations, one.n_bytes, "bf16") + loss
+
+
+def optimizer_time(gpu: Gpu, owned: float, held: float) -> float:
+    """Seconds of an update.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        Where.
+    owned, held : float
+        Parameters whose optimizer the rank has, and whose gradients it has.
+    """
+    return (owned * OPTIMIZER_BYTES + held * GRADIENT_PASSES * ACTIVATION) / gpu.memory_rate

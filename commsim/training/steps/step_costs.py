@@ -1,0 +1,334 @@
+"""Costs of a step: seconds of passes with what their traffic exposes, what is exchanged, and the pipeline's time."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from commsim.core.remark import Remark
+from commsim.training.cost_of import SEND
+from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
+from commsim.training.parallel.pipeline_orders import interleaved, one_forward_one_backward
+from commsim.training.task_graph import Timeline, simulate_graph
+
+from .exchange_of_step import Exchange, copies_of_token
+from .parallel_sizes import layers_of_chunks
+from .roofline import head_time, layer_times, optimizer_time
+from .step_graph import with_exchanges
+from .step_setting import KINDS, StepSetting
+from .step_traffic import StepTraffic
+from .transformer import ACTIVATION
+
+# Parts in which parameters of a model without a pipeline are gathered and reduced, one while another is computed.
+BUCKETS = 8
+# Share of a data parallel exchange behind computation that the step takes longer for all that: both want the same
+# memory and processors. Fitted once for all models and GPUs, on MLPerf 3.1, GPT-3 on 4,096 H100 (eos-dfw_n512).
+INTERFERENCE = 0.4
+
+
+class StepCosts:
+    """Seconds of passes and of data parallel exchanges, with some kinds of traffic left out; and the exchanges.
+
+    Parameters
+    ----------
+    setting : StepSetting
+        What is computed.
+    traffic : StepTraffic
+        Times of collectives on a network.
+    """
+
+    def __init__(self, setting: StepSetting, traffic: StepTraffic) -> None:
+        self.setting, self.traffic = setting, traffic
+        lay, model = setting.layout, setting.model
+        self._chunks = lay.chunks if lay.pipeline > 1 else max(lay.chunks, min(BUCKETS, model.layers))
+        self._layers = layers_of_chunks(model.layers, lay.pipeline * self._chunks)
+        self._times = layer_times(
+            model, setting.gpu, lay, setting.micro_batch, setting.sequence, setting.precision, setting.attention
+        )
+        self._tokens = setting.micro_batch * setting.sequence / lay.context  # of a tensor parallel group
+
+    def has(self, kind: str) -> bool:
+        """Whether the setting has traffic of a kind."""
+        lay = self.setting.layout
+        size = {"tensor": lay.tensor, "context": lay.context, "expert": lay.expert, "pipeline": lay.pipeline,
+                "data": lay.context * lay.data}  # fmt: skip
+        return size[kind] > 1
+
+    def notes(self) -> tuple[Remark, ...]:
+        """Return what was assumed."""
+        asked, lay = self.setting, self.setting.layout
+        said = [Remark("compute", asked.gpu.told(asked.precision))]
+        if lay.chunks > 1 and asked.micro_batches % lay.pipeline:
+            told = (
+                f"{asked.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: between those that are"
+            )
+            said.append(Remark("interpolated", told))
+        return (*said, *self.traffic.notes)
+
+    def busiest(self) -> float:
+        """Return the computation of the stage that computes most, with its optimizer."""
+        lay, none = self.setting.layout, frozenset[str]()
+        passes = [self._pass(i, none, backward=False) + self._pass(i, none, backward=True) for i in range(self.n_parts)]
+        each = [sum(passes[w :: lay.pipeline]) for w in range(lay.pipeline)]
+        return self.setting.micro_batches * max(each) + self._update()
+
+    @property
+    def n_parts(self) -> int:
+        """Parts of the model, over all stages."""
+        return len(self._layers)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of traffic that the setting has."""
+        return frozenset(kind for kind in KINDS if self.has(kind))
+
+    def _pass(self, part: int, kinds: frozenset[str], *, backward: bool) -> float:
+        """Seconds of one micro-batch in one part of the model, with what its own traffic exposes."""
+        asked, times = self.setting, self._times
+        layer = times.backward(frozen=asked.frozen) if backward else times.forward
+        compute = layer * self._layers[part]
+        if part == self.n_parts - 1:
+            head = head_time(asked.model, asked.gpu, asked.layout, asked.micro_batch, asked.sequence)
+            compute += head * (2 if backward else 1)
+        if backward:
+            compute += asked.recompute * times.forward * self._layers[part]
+        exposed = self._layers[part] * sum(
+            self._exposed(kind, backward) for kind in kinds & {"tensor", "context", "expert"}
+        )
+        seconds = compute * asked.factor + exposed
+        return self._sharded(part, seconds, backward=backward) if self._full and "data" in kinds else seconds
+
+    @property
+    def _full(self) -> bool:
+        """Whether parameters are divided too, so that every pass gathers them."""
+        return self.setting.sharding == "full" and self.has("data")
+
+    def _sharded(self, part: int, seconds: float, *, backward: bool) -> float:
+        """Seconds of a pass whose parameters are gathered, and whose gradients are reduced, layer by layer.
+
+        One layer is gathered while the one before it is computed. So the first gathering of a stage's pass is exposed,
+        and the last reduction, and of every layer what takes longer than its computation. What hides still costs the
+        computation some of its memory and processors.
+        """
+        n, gathered = self._layers[part], self._of_one_layer("all_gather", part)
+        reduced = self._of_one_layer("reduce_scatter", part) if backward and not self.setting.frozen else 0.0
+        if "data" not in self.setting.overlap or not n:
+            return seconds + max(n, 1) * (gathered + reduced)
+        each = seconds / n
+        hidden = min(each, gathered + reduced)
+        ends = self._ends(part, backward) * gathered + (part < self.setting.layout.pipeline) * reduced
+        return n * (max(each, gathered + reduced) + INTERFERENCE * hidden) + ends
+
+    def _ends(self, part: int, backward: bool) -> bool:
+        """Whether a part is the first of its stage's pass."""
+        p = self.setting.layout.pipeline
+        return part >= self.n_parts - p if backward else part < p
+
+    def _of_one_layer(self, operation: str, part: int) -> float:
+        """Seconds in which the parameters of a layer of a part are gathered, or its gradients reduced."""
+        return sum(map(self._time, self._of_layers(operation, part)))
+
+    def _of_layers(self, operation: str, part: int) -> list[Exchange]:
+        """Return what is exchanged of the layers of a part, one after the other."""
+        n = max(self._layers[part], 1)
+        return [replace(one, size=one.size / n, times=float(n)) for one in self._of_parameters(operation, part)]
+
+    @functools.cache  # noqa: B019 - lives as long as one prediction
+    def _exposed(self, kind: str, backward: bool) -> float:
+        """Seconds that a kind of traffic adds to a pass of the mean layer."""
+        asked, lay = self.setting, self.setting.layout
+        each, (many, of) = self._of_layer(kind, backward)
+        sent = sum(map(self._time, each)) * many / of
+        if kind not in asked.overlap:
+            return sent
+        products = asked.factor * self._times.products * (2 if backward and not asked.frozen else 1)
+        if kind == "tensor":
+            piece = sent / lay.tensor
+            return piece + max(0.0, sent - piece - products)
+        attention = asked.factor * (self._times.attention_backward if backward else self._times.attention)
+        return max(0.0, sent - (attention if kind == "context" else products))
+
+    def _time(self, one: Exchange) -> float:
+        return self.traffic.time(one.operation, self.setting.layout.groups(one.kind), one.size)
+
+    def _of_layer(self, kind: str, backward: bool) -> tuple[list[Exchange], tuple[float, float]]:
+        """Return what ranks exchange of one kind in a pass of a layer that has it, and how many layers of how many."""
+        asked, lay, model = self.setting, self.setting.layout, self.setting.model
+        if kind == "tensor":
+            size = self._tokens * model.hidden * ACTIVATION
+            blocks = 1 + (model.layers - model.n_expert_layers) / model.layers  # experts are no tensor parallel block
+            names = ["all_gather", "reduce_scatter", *(["all_gather"] if backward and not asked.frozen else [])]
+            return [Exchange(name, kind, size) for name in names], (blocks, 1)
+        if kind == "context":
+            size = (
+                self._tokens / lay.tensor * lay.context * model.kv_bytes * lay.tensor / min(lay.tensor, model.kv_heads)
+            )
+            return [Exchange("all_gather", kind, size)] * (1 + backward), (1, 1)
+        width = model.expert_hidden or model.hidden
+        copies = copies_of_token(model.top_k, self.traffic.n_machines(lay.groups(kind)[0]))
+        size = self._tokens / lay.tensor * copies * width * ACTIVATION
+        return [Exchange("all_to_all", kind, size)] * 2, (model.n_expert_layers, model.layers)
+
+    def in_pass(self, part: int, *, backward: bool) -> list[Exchange]:
+        """Return what the ranks of a stage exchange in a pass of one micro-batch, without messages to other stages."""
+        found = []
+        for kind in sorted(self.kinds & {"tensor", "context", "expert"}):
+            each, (many, of) = self._of_layer(kind, backward)
+            found += [replace(one, times=self._layers[part] * many / of) for one in each]
+        if self._full:
+            found += self._of_layers("all_gather", part)
+            found += self._of_layers("reduce_scatter", part) if backward and not self.setting.frozen else []
+        return found
+
+    def _weights(self, part: int) -> tuple[float, float]:
+        """Parameters of a part on one rank: those of all, and of its experts."""
+        model, lay = self.setting.model, self.setting.layout
+        share = self._layers[part] / model.layers
+        ends = (part == 0) + (part == self.n_parts - 1)
+        dense = (share * model.other_weights + ends * model.vocab * model.hidden) / lay.tensor
+        return dense, share * model.expert_weights / lay.expert
+
+    def _gather(self, part: int) -> float:
+        return self._exchanged("all_gather", part)
+
+    def _exchanged(self, operation: str, part: int) -> float:
+        """Seconds in which the parameters of a part are gathered, or its gradients reduced and scattered."""
+        return sum(map(self._time, self._of_parameters(operation, part)))
+
+    def _of_parameters(self, operation: str, part: int) -> list[Exchange]:
+        each = ACTIVATION if operation == "all_gather" else self.setting.gradient_bytes
+        sizes = zip(("data", "expert_data"), self._weights(part), strict=True)
+        return [Exchange(operation, kind, weights * each) for kind, weights in sizes]
+
+    def around(self, part: int, *, after: bool) -> list[Exchange]:
+        """Return what is exchanged of a part before its first pass, parameters, or after its last one, gradients."""
+        asked = self.setting
+        if "data" not in self.kinds or asked.frozen or self._full or (asked.sharding == "none" and not after):
+            return []
+        return self._of_parameters(self._reduction if after else "all_gather", part)
+
+    @property
+    def _reduction(self) -> str:
+        return "all_reduce" if self.setting.sharding == "none" else "reduce_scatter"
+
+    def of_replicas(self) -> list[Exchange]:
+        """Return what replicas exchange of the gradients of a rank's shards, after the last of them is there."""
+        lay, p = self.setting.layout, self.setting.layout.pipeline
+        if lay.replicas == 1 or self.setting.frozen:
+            return []
+        held = max(sum(sum(self._weights(i)) for i in range(w, self.n_parts, p)) for w in range(p))
+        return [Exchange("all_reduce", "replica", held * self.setting.gradient_bytes / lay.shards)]
+
+    def _of_replicas(self, kinds: frozenset[str]) -> float:
+        """Seconds that the sum of replicas adds: all, or with full sharding what the last backward pass leaves."""
+        added = sum(map(self._time, self.of_replicas()))
+        if not self._full or "data" not in self.setting.overlap:
+            return added
+        p = self.setting.layout.pipeline
+        backward = sum(self._pass(i, kinds, backward=True) for i in range(0, self.n_parts, p))
+        sent = sum(
+            self._layers[i] * (self._of_one_layer("all_gather", i) + self._of_one_layer("reduce_scatter", i))
+            for i in range(0, self.n_parts, p)
+        )
+        room = max(0.0, backward - sent)
+        last = added / max(1, sum(self._layers[0::p]))
+        return max(last, added - room) + INTERFERENCE * min(added, room)
+
+    def sent(self) -> dict[str, float]:
+        """Return seconds of a step's exchanges of each kind, exposed or not, of the stage with most of them."""
+        lay, of_kind = self.setting.layout, {"expert_data": "data", "replica": "data"}
+        most = dict.fromkeys(KINDS, 0.0)
+        for stage in range(lay.pipeline):
+            parts = range(stage, self.n_parts, lay.pipeline)
+            passes = [one for part in parts for back in (False, True) for one in self.in_pass(part, backward=back)]
+            passes += [replace(self.message, times=2.0 * len(parts))] if self.has("pipeline") else []
+            once = [one for part in parts for after in (False, True) for one in self.around(part, after=after)]
+            found = dict.fromkeys(KINDS, 0.0)
+            for many, exchanges in ((self.setting.micro_batches, passes), (1, [*once, *self.of_replicas()])):
+                for one in exchanges:
+                    groups = lay.sends() if one.operation == SEND else lay.groups(one.kind)
+                    seconds = self.traffic.time(one.operation, groups, one.size)
+                    found[of_kind.get(one.kind, one.kind)] += many * one.times * seconds
+            most = {kind: max(most[kind], found[kind]) for kind in KINDS}
+        return most
+
+    def _update(self) -> float:
+        """Seconds of the optimizer, of the stage with most parameters."""
+        asked, lay = self.setting, self.setting.layout
+        if asked.frozen:
+            return 0.0
+        weights = [self._weights(i) for i in range(self.n_parts)]
+        found = 0.0
+        for w in range(lay.pipeline):
+            dense, experts = (sum(of) for of in zip(*weights[w :: lay.pipeline], strict=True))
+            shards = 1 if asked.sharding == "none" else lay.shards
+            owned = dense / shards + experts / max(1, shards * lay.tensor // lay.expert)
+            found = max(found, optimizer_time(asked.gpu, owned, dense + experts))
+        return found
+
+    def step(self, kinds: frozenset[str]) -> float:
+        """Seconds of a step with some kinds of traffic: simulated with few micro-batches, and periodic from there."""
+        asked, p = self.setting, self.setting.layout.pipeline
+        m = asked.micro_batches
+        few = 3 * p
+        if m <= 4 * p and (m % p == 0 or self._plain):
+            return self._simulated(m, kinds)
+        if m < p:  # the interleaved schedule needs a micro-batch for each stage
+            return self._simulated(p, kinds) * (m * self._chunks + p - 1) / (p * self._chunks + p - 1)
+        one, two = (self._simulated(n, kinds) for n in (few, few + p))
+        if m < few:
+            few = m // p * p
+            one, two = (self._simulated(n, kinds) for n in (few, few + p))
+        return one + (m - few) / p * (two - one)
+
+    @property
+    def _plain(self) -> bool:
+        return self._chunks == 1
+
+    def _simulated(self, m: int, kinds: frozenset[str]) -> float:
+        timeline, disturbed, added = self.timeline(m, kinds)
+        return timeline.iteration_time + disturbed + added
+
+    @property
+    def message(self) -> Exchange:
+        """What each rank of a stage sends to one of the next stage after a pass."""
+        size = self._tokens / self.setting.layout.tensor * self.setting.model.hidden * ACTIVATION
+        return Exchange(SEND, "pipeline", size)
+
+    def timeline(self, m: int, kinds: frozenset[str]) -> tuple[Timeline, float, float]:
+        """Simulate a step of so many micro-batches.
+
+        Returns
+        -------
+        timeline : Timeline
+            Passes of each stage (``gpu0``, ...), messages between stages, and exchanges around the passes.
+        disturbed : float, s
+            Time that computation takes longer beside exchanges of data parallelism.
+        added : float, s
+            Time in which replicas add up gradients after all that.
+        """
+        asked, lay = self.setting, self.setting.layout
+        order = (
+            interleaved(lay.pipeline, m, self._chunks)
+            if self._chunks > 1
+            else one_forward_one_backward(lay.pipeline, m)
+        )
+        forward, backward = ([self._pass(i, kinds, backward=b) for i in range(self.n_parts)] for b in (False, True))
+        send = self.traffic.time(SEND, lay.sends(), self.message.size) if "pipeline" in kinds else 0.0
+        if send and "pipeline" not in asked.overlap:
+            forward, backward = [f + send for f in forward], [b + send for b in backward]
+            send = 0.0
+        graph = pipeline_graph(order, StageCosts(forward, backward, activation=float(send > 0)))
+        data = "data" in kinds and not asked.frozen and not self._full
+        gather = [self._gather(i) if data and asked.sharding != "none" else 0.0 for i in range(self.n_parts)]
+        reduce = [self._exchanged(self._reduction, i) if data else 0.0 for i in range(self.n_parts)]
+        whole = with_exchanges(graph, order, gather, reduce, self._update(), apart="data" not in asked.overlap)
+        added = self._of_replicas(kinds) if "data" in kinds else 0.0
+        return simulate_graph(whole, lambda _: send), self._disturbed(gather, reduce), added
+
+    def _disturbed(self, gather: list[float], reduce: list[float]) -> float:
+        """Seconds that computation takes longer beside exchanges of data parallelism."""
+        if "data" not in self.setting.overlap:
+            return 0.0
+        p = self.setting.layout.pipeline
+        return INTERFERENCE * max(sum(gather[w::p]) + sum(reduce[w::p]) for w in range(p))

@@ -1,0 +1,151 @@
+"""Phases of a step: what its busiest link out of a machine carries over time, which ``place`` takes for a job.
+
+Passes, messages and exchanges are those that the step was predicted from. What a pass exchanges itself, such as tensor
+parallel pieces between machines, is spread over the pass.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from commsim.core.errors import InputError
+from commsim.core.network_queries import busiest_link
+from commsim.training.cost_of import SEND
+from commsim.training.sharing.periodic import Phase
+from commsim.training.timeline import link_phases
+
+if TYPE_CHECKING:
+    from commsim.training.task_graph import Task
+
+    from .exchange_of_step import Exchange
+    from .predicted_step import Step
+    from .step_costs import StepCosts
+
+# Passes of a step that is simulated as a whole.
+MAX_PASSES = 200_000
+# What sends: its kind, the part of the model or the stage, and the stage that it is sent to, for messages.
+Sender = tuple[str, int, int]
+
+
+def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[Phase, ...], str | None]:
+    """Find the phases of the busiest link that leaves a machine.
+
+    Parameters
+    ----------
+    step : Step
+        Step as predicted.
+    gap : float, s
+        Phases at most this far apart are one.
+
+    Returns
+    -------
+    tuple of Phase, str or None
+        The phases in a step, and the name of the link; none if nothing leaves a machine.
+
+    Raises
+    ------
+    InputError
+        If the step was not predicted here, or has too many passes.
+    """
+    costs = step.costs
+    if costs is None:
+        raise InputError("a step has phases only where it was predicted, not where it was put together")
+    m, p = costs.setting.micro_batches, costs.setting.layout.pipeline
+    m = m if costs.n_parts == p else -(-m // p) * p  # the interleaved schedule takes whole rounds of stages
+    if 2 * m * costs.n_parts > MAX_PASSES:
+        raise InputError(f"phases are found of at most {MAX_PASSES} passes, a step has {2 * m * costs.n_parts}")
+    timeline, disturbed, added = costs.timeline(m, costs.kinds)
+    sent = _Sent(costs)
+    senders = [_sender(task, p) for task in timeline.graph.tasks]
+    last = [("replicas", w, w) for w in range(p)]
+    count = Counter([*senders, *last])
+    link = busiest_link(costs.traffic.network, ((sent.by(one), n) for one, n in count.items()))
+    if link is None:
+        return (), None
+    stage = _stage_of(link, sent, count, p)
+    of_sender = dict(zip(map(id, timeline.graph.tasks), senders, strict=True))
+    spans = zip(timeline.graph.tasks, timeline.start.tolist(), timeline.end.tolist(), strict=True)
+    computing = [(start, end) for task, start, end in spans if f"gpu{stage}.compute" in task.resources]
+    found = link_phases(
+        timeline, gap=gap, beside=computing, sent=lambda task: sent.by(of_sender[id(task)]).get(link, 0.0)
+    )
+    # more micro-batches than were simulated, or fewer, take that much longer
+    stretch = (step.time - disturbed - added) / timeline.iteration_time
+    phases = [_stretched(one, stretch) for one in found]
+    if n_bytes := sum(sent.by(one).get(link, 0.0) for one in last):
+        phases.append(Phase(step.time - added, added, n_bytes / added))
+    return tuple(phases), costs.traffic.network.link_name(link)
+
+
+def _stretched(phase: Phase, by: float) -> Phase:
+    if abs(by - 1) < 1e-9:
+        return phase
+    return replace(phase, offset=phase.offset * by, duration=phase.duration * by, overlap=phase.overlap * by)
+
+
+def _sender(task: Task, p: int) -> Sender:
+    """Return what a task of the pipeline's graph is, by the words of its name."""
+    words = task.name.split()
+    if words[0] in ("forward", "backward", "gather", "reduce"):
+        part = int(words[-1])
+        return words[0], part, part % p
+    return (SEND, task.group[0], task.group[1]) if task.operation else ("", 0, 0)
+
+
+class _Sent:
+    """Bytes on links of what a step does."""
+
+    def __init__(self, costs: StepCosts) -> None:
+        self._costs = costs
+
+    @functools.cache  # noqa: B019 - lives as long as one step's phases are sought
+    def by(self, sender: Sender) -> dict[int, float]:
+        """Return the bytes by link."""
+        what, part, stage = sender
+        costs, message = self._costs, self._costs.message
+        match what:
+            case "forward" | "backward":
+                found = self._of(costs.in_pass(part, backward=what == "backward"), stage)
+                to = part - 1 if what == "backward" else part + 1
+                if "pipeline" in costs.kinds and "pipeline" not in costs.setting.overlap and 0 <= to < costs.n_parts:
+                    found = _added(found, self._between(message, stage, to % costs.setting.layout.pipeline), 1.0)
+                return found
+            case "gather" | "reduce":
+                return self._of(costs.around(part, after=what == "reduce"), stage)
+            case "replicas":
+                return self._of(costs.of_replicas(), stage)
+            case "":
+                return {}
+        return self._between(message, part, stage)
+
+    def _of(self, exchanges: Sequence[Exchange], stage: int) -> dict[int, float]:
+        """Bytes of what the ranks of one stage exchange."""
+        layout, found = self._costs.setting.layout, dict[int, float]()
+        for one in exchanges:
+            groups = tuple(of for of in layout.groups(one.kind) if of[0] // layout.stage_ranks == stage)
+            found = _added(found, self._costs.traffic.link_bytes(one.operation, groups, one.size), one.times)
+        return found
+
+    def _between(self, message: Exchange, stage: int, to: int) -> dict[int, float]:
+        """Bytes of the messages from all ranks of a stage to those of another."""
+        if stage == to:
+            return {}
+        n = self._costs.setting.layout.stage_ranks
+        pairs = tuple((stage * n + i, to * n + i) for i in range(n))
+        return self._costs.traffic.link_bytes(message.operation, pairs, message.size)
+
+
+def _added(found: dict[int, float], more: dict[int, float], times: float) -> dict[int, float]:
+    return found | {link: found.get(link, 0.0) + times * n_bytes for link, n_bytes in more.items()}
+
+
+def _stage_of(link: int, sent: _Sent, count: Counter[Sender], n_stages: int) -> int:
+    """Return the stage that sends most over a link."""
+    by_stage = [0.0] * n_stages
+    for (what, part, stage), n in count.items():
+        by_stage[part if what == SEND else stage] += n * sent.by((what, part, stage)).get(link, 0.0)
+    return by_stage.index(max(by_stage))

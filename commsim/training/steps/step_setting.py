@@ -1,0 +1,121 @@
+"""What a training step computes and how it is divided: model, GPU, parallelism, batch, and what hides behind what."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+from commsim.training.gpus import Gpu
+
+from .parallel_sizes import Layout, layers_of_chunks
+from .roofline import FLASH, FUSED
+from .transformer import ACTIVATION, Transformer
+
+KINDS = ("tensor", "context", "expert", "pipeline", "data")
+# Those that hide behind computation unless a setting says otherwise.
+HIDDEN = ("tensor", "context", "pipeline", "data")
+MAX_MICRO_BATCHES = 1_000_000
+
+
+def hidden_kinds(exposed: str | None) -> tuple[str, ...]:
+    """Return the kinds of traffic that hide behind computation, without those of a list such as ``tensor,data``.
+
+    Raises
+    ------
+    InputError
+        If a kind is unknown.
+    """
+    without = exposed.split(",") if exposed else []
+    for kind in without:
+        if kind not in HIDDEN:
+            raise InputError(f"expose must name some of {', '.join(HIDDEN)}, got {kind!r}")
+    return tuple(kind for kind in HIDDEN if kind not in without)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSetting:
+    """What a step computes and how it is divided.
+
+    Parameters
+    ----------
+    model : Transformer
+        Shape.
+    gpu : Gpu
+        Accelerator.
+    layout : Layout
+        Parallelism.
+    micro_batch, global_batch, sequence : int
+        Sequences of a micro-batch and of a step, and tokens of each.
+    precision : str
+        Precision of matrix products.
+    factor : float
+        Compute time over the roofline's: the calibration.
+    sharding : {"optimizer", "full", "none"}
+        What data parallel ranks divide: the optimizer; parameters too, which are gathered for each pass; or nothing.
+    recompute : float
+        Share of the forward pass that the backward pass computes again: 0 nothing, 1 (True) all of it.
+    frozen : bool
+        Whether weights are frozen and only adapters are trained.
+    overlap : tuple of str
+        Kinds of :data:`KINDS` whose exchanges hide behind computation: usually tensor, context, pipeline and data.
+    gradient_bytes : int
+        Bytes of a gradient that is sent.
+
+    Raises
+    ------
+    InputError
+        If the batch does not divide among the ranks, or a number is out of its range.
+    """
+
+    model: Transformer
+    gpu: Gpu
+    layout: Layout
+    micro_batch: int
+    global_batch: int
+    sequence: int
+    precision: str = "bf16"
+    factor: float = 1.0
+    sharding: str = "optimizer"
+    recompute: float = 0.0
+    frozen: bool = False
+    overlap: tuple[str, ...] = HIDDEN
+    gradient_bytes: int = ACTIVATION
+
+    def __post_init__(self) -> None:
+        for name in ("micro_batch", "global_batch", "sequence"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if not 0 < self.factor < math.inf:
+            raise InputError(f"factor must be above 0 and finite, got {self.factor}")
+        if not 0 <= self.recompute <= 1:
+            raise InputError(f"recompute must be 0 to 1, got {self.recompute}")
+        if self.sharding not in ("optimizer", "full", "none"):
+            raise InputError(f"sharding must be optimizer, full or none, got {self.sharding!r}")
+        for kind in self.overlap:
+            if kind not in KINDS:
+                raise InputError(f"overlap must name some of {', '.join(KINDS)}, got {kind!r}")
+        self.gpu.peak(self.precision)
+        each, left = divmod(self.global_batch, self.layout.data * self.micro_batch)
+        if left or not each:
+            raise InputError(
+                f"global batch must be a multiple of data parallel x micro-batch = {self.layout.data} x "
+                f"{self.micro_batch}, got {self.global_batch}"
+            )
+        if each > MAX_MICRO_BATCHES:
+            raise InputError(f"a step has at most {MAX_MICRO_BATCHES} micro-batches, got {each}")
+        if self.layout.expert > 1 and (not self.model.experts or self.model.experts % self.layout.expert):
+            raise InputError(
+                f"expert must divide the {self.model.experts} experts of {self.model.name}, got {self.layout.expert}"
+            )
+        layers_of_chunks(self.model.layers, self.layout.pipeline * self.layout.chunks)
+
+    @property
+    def attention(self) -> str:
+        """Kernels of attention: PyTorch's own with its full sharding in BF16, else those of Transformer Engine."""
+        return FLASH if self.sharding == "full" and self.precision == "bf16" else FUSED
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of a pipeline."""
+        return self.global_batch // (self.layout.data * self.micro_batch)

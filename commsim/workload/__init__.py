@@ -1,1 +1,0 @@
-"""Training workloads: iterations of workers, queues of gradients, several jobs on one network."""

@@ -1,0 +1,84 @@
+"""Links that jobs share are named, with what each job sends over them."""
+
+import numpy as np
+import pytest
+
+from commsim.cli import main
+from commsim.jobs.table_of_jobs import parts_of_jobs, shared_links
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import solve
+from commsim.report.answer import Lines, Table
+
+NETWORK = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,oversubscription=2"
+
+
+def solved(tmp_path, first, second, **more):
+    path = tmp_path / "jobs.toml"
+    path.write_text(
+        "".join(
+            f'[[job]]\nname = "{name}"\ncollective = "ring_all_reduce"\nranks = {ranks}\nsize = "1MiB"\n'
+            for name, ranks in (("a", first), ("b", second))
+        )
+    )
+    return solve(scenario_of(None, NETWORK, jobs=path, **({"overhead": "0us"} | more)), [0.0])
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_the_shared_links_are_those_with_bytes_of_both_and_the_fullest_comes_first(tmp_path, engine):
+    found = solved(tmp_path, [0, 1, 5, 6, 9], [10, 4, 13, 14], engine=engine)
+    network, (a, b) = found.plan.network, found.results
+    rows = {row["link"]: row for row in shared_links(found)}
+    both = np.flatnonzero((a.link_bytes > 0) & (b.link_bytes > 0))
+    assert set(rows) == {network.link_name(link) for link in both.tolist()} != set()
+    for link in both.tolist():
+        row = rows[network.link_name(link)]
+        assert row["bytes"] == [a.link_bytes[link], b.link_bytes[link]]
+        assert row["jobs"] == ["a", "b"]
+        assert row["busy"] == pytest.approx(sum(row["bytes"]) / network.bandwidth[link] / max(a.time, b.time))
+        assert row["busy"] <= 1
+    needed = [row["needed_s"] for row in rows.values()]
+    assert needed == sorted(needed, reverse=True)
+
+
+def test_three_links_are_shown_and_all_with_v(tmp_path, capsys):
+    """`-v` had no effect with `--jobs`, and no link was named."""
+    found = solved(tmp_path, list(range(8)), list(range(15, 7, -1)), routing="spray")
+    assert shared_links(found) == []
+    assert "no link carries bytes of more than one job" in [str(part) for part in parts_of_jobs(found)][-1]
+    found = solved(tmp_path, [0, 4, 8, 12], [1, 5, 9, 13], routing="spray")
+    (short, whole) = (
+        [part for part in parts_of_jobs(found, verbose) if isinstance(part, Table)][-1] for verbose in (False, True)
+    )
+    assert (len(short.rows), len(whole.rows)) == (3, len(shared_links(found)))
+    assert "the first 3 of 16 (-v: all)" in short.title
+    flags = ["run", "--topology", NETWORK, "--jobs", str(tmp_path / "jobs.toml"), "--routing", "spray"]
+    printed = []
+    for more in ([], ["-v"]):
+        assert main([*flags, *more]) == 0
+        printed.append(capsys.readouterr().out.count("a, b"))
+    assert printed == [3, 16]
+
+
+def test_packets_of_jobs_tell_what_they_met_with_once(tmp_path):
+    found = solved(tmp_path, [0, 4, 8, 12], [1, 5, 9, 13], engine="packet")
+    lines = [line for part in parts_of_jobs(found) if isinstance(part, Lines) for line in part.texts]
+    (met,) = [line for line in lines if line.startswith("# packets of all messages : ")]
+    assert f"{found.results[1].counters['packets']:.0f} packets, " in met
+    assert "longest queue" in met
+    assert not any("packets of all" in str(part) for part in parts_of_jobs(solved(tmp_path, [0, 4], [1, 5])))
+
+
+@pytest.mark.parametrize(("second", "said"), [("direct_all_to_all", "array (256 KiB to each rank)"),
+                                              ("ring_all_reduce", "array (256 KiB to each rank) of a")])  # fmt: skip
+def test_the_title_says_what_the_size_of_a_job_is_of(tmp_path, second, said):
+    """`run` said whether 4 MiB of an all-to-all are a rank's or a pair's; `run --jobs` did not."""
+    path = tmp_path / "jobs.toml"
+    path.write_text(
+        "".join(
+            f'[[job]]\nname = "{name}"\ncollective = "{what}"\nranks = {ranks}\nsize = "1MiB"\n'
+            for name, what, ranks in (("a", "direct_all_to_all", [0, 1, 2, 3]), ("b", second, [4, 5, 6, 7]))
+        )
+    )
+    found = solve(scenario_of(None, "star:n_hosts=8", jobs=path, overhead="0us"), [0.0])
+    (title,) = [part.title for part in parts_of_jobs(found) if isinstance(part, Table) and "engine" in part.title]
+    assert title.endswith(said)

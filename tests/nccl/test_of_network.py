@@ -1,0 +1,150 @@
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.core.placement import Placement, place
+from commsim.nccl.of_network import Given, setting_of
+from commsim.prediction.inputs import load_network
+
+
+def derive(text, n_ranks=None, **given):
+    network = load_network(text)
+    n_ranks = n_ranks or len(network.endpoints)
+    return setting_of(network, place(network, n_ranks), n_ranks, Given(**given))
+
+
+def test_one_machine_is_one_node_with_nvlink_and_nvls():
+    found = derive("dgx-h100")
+    assert (found.n_ranks, found.n_nodes, found.gpu, found.cpu) == (8, 1, "hopper", "intel")
+    ring = found.channels["ring"]
+    assert (ring.n, ring.intra, ring.path_intra) == (12, 30e9, "NVL")
+    assert found.channels["nvls"].n == 8
+    assert found.channels["nvls"].inter == 60e9  # what the search begins with, as NCCL logs it: bw 40.0/60.0
+    assert any("12 channels of 30 GB/s" in one.what for one in found.assumed)
+
+
+def test_an_older_machine_has_other_channels_and_no_nvls():
+    found = derive("dgx-a100")
+    assert (found.gpu, found.cpu) == ("ampere", "amd")
+    assert (found.channels["ring"].n, found.channels["ring"].intra) == (12, 20e9)
+    assert "nvls" not in found.channels
+
+
+def test_machines_on_a_fabric_are_nodes_and_their_nics_limit_the_channels():
+    found = derive("dgx-h100@star:machines=4,bandwidth=400Gbps")
+    assert (found.n_ranks, found.n_nodes, found.per_node) == (32, 4, 8)
+    ring = found.channels["ring"]
+    assert (ring.n, ring.inter) == (8, 45e9)  # 8 NICs of 48 GB/s, but 8 times 48 GB/s are above NVLink's 370.8
+    assert ring.path_inter == "PIX"
+    assert found.one_nic_tree  # no second GPU is near a NIC, and since Hopper a tree then goes both ways by one
+    assert not derive("dgx-a100@star:machines=4").one_nic_tree
+    assert not derive("gb200-nvl72@star:machines=2").one_nic_tree  # behind the CPU of two GPUs
+    faster = derive("dgx-h100@star:machines=4,bandwidth=400Gbps", nic=25e9)
+    assert faster.channels["ring"].inter == 24e9
+
+
+def test_plain_hosts_are_nodes_with_one_gpu():
+    found = derive("star:n_hosts=4,bandwidth=400Gbps")
+    assert (found.n_nodes, found.per_node, found.one_nic_tree) == (4, 1, True)
+    # one NIC of 50 GB/s: one channel of 48, doubled since there are few
+    assert (found.channels["ring"].n, found.channels["ring"].inter) == (2, 24e9)
+    assert "GPUs are Hopper (--gpu)" in map(str, found.assumed)
+    assert "CPUs are Intel's (--cpu)" in map(str, found.assumed)
+
+
+def test_a_machine_without_nvlink_goes_over_pcie():
+    found = derive("pcie_host:n_gpus=4,n_nics=1,n_pcie_switches=1,n_cpus=1", gpu="ampere")
+    assert found.channels["ring"].path_intra == "PHB"
+    assert found.channels["ring"].intra * found.channels["ring"].n <= 24e9
+
+
+def test_what_is_given_is_not_assumed():
+    full = derive("dgx-h100@star:machines=2", gpu="blackwell", cpu="amd", channels=(4, 10e9), nvls=(16, 20e9),
+                  nic=50e9, path_inter="PXN", net_latency=2e-6)  # fmt: skip
+    assert full.assumed == ()
+    assert (full.gpu, full.cpu) == ("blackwell", "amd")
+    assert (full.channels["tree"].n, full.channels["tree"].latency) == (4, 2e-6)
+    # the NVLS channels share the same NICs
+    assert full.channels["nvls"].inter * 16 == pytest.approx(40e9)
+    assert "collnet" in derive("dgx-h100@star:machines=2", collnet=True).channels
+
+
+@pytest.mark.parametrize(("machine", "latency"), [("p4d", 75e-6), ("p5", 75e-6), ("p3dn", 0.0), ("dgx-h100", 0.0)])
+def test_the_plugin_of_efa_reports_a_latency_by_which_nccl_chooses(machine, latency):
+    found = derive(f"{machine}@star:n_hosts=2" if machine == "p3dn" else f"{machine}@star:machines=2")
+    assert {channels.latency for channels in found.channels.values()} == {latency}
+    says = "reports a latency of 75 us" if latency else "adds no latency"
+    assert f"the network plugin {says} (--net-latency)" in map(str, found.assumed)
+
+
+def test_a_mesh_gives_two_of_its_four_gpus_a_third_of_the_links():
+    four, two = derive("mn5").channels["ring"], derive("mn5", 2).channels["ring"]
+    assert four.n * four.intra <= 18 * 20.6e9
+    assert two.n * two.intra <= 6 * 20.6e9
+    assert (four.path_intra, two.path_intra) == ("NVL", "NVL")
+
+
+def test_bridged_pairs_are_joined_by_pcie():
+    assert derive("nc-a100").channels["ring"].path_intra == "PHB"
+    assert derive("nc-a100", 2).channels["ring"].path_intra == "NVL"
+
+
+def test_makes_that_nccl_has_no_row_of_take_that_of_their_kin_and_amd_is_refused():
+    assert (derive("l40s").gpu, derive("g4dn@star:n_hosts=2").gpu) == ("ampere", "volta")
+    assert derive("alps").cpu == "other"
+    with pytest.raises(InputError, match="NCCL runs on NVIDIA's GPUs, mi300x has cdna3"):
+        derive("mi300x")
+    assert derive("mi300x", gpu="hopper").gpu == "hopper"
+
+
+def test_a_rack_of_72_gpus_has_32_heads_of_nvlink_sharp():
+    nvls = derive("gb200-nvl72").channels["nvls"]
+    assert nvls.n == 32
+    assert 32 * nvls.intra <= 721.8e9
+
+
+def read_matrix(tmp_path, off=(), islands=8):
+    """A box of eight GPUs on NVSwitch as nvidia-smi says it, some of them off it."""
+    from commsim.formats.machines.nvidia_smi import read_nvidia_smi
+
+    rows = [
+        " ".join("X" if a == b else "NV18" if a // islands == b // islands and not {a, b} & set(off) else "SYS"
+                 for b in range(8))
+        for a in range(8)
+    ]  # fmt: skip
+    text = "\n".join([" ".join(f"GPU{i}" for i in range(8)), *(f"GPU{i} {row}" for i, row in enumerate(rows))])
+    (tmp_path / "box.txt").write_text(text + "\nNVIDIA H100\n")
+    return read_nvidia_smi(tmp_path / "box.txt")
+
+
+def setting_on(network, gpus):
+    return setting_of(network, Placement(gpus), len(gpus), Given())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"off": [2]}, "no NVLink joins gpu2 to other GPUs"),
+        ({"islands": 4}, "NVLinks join only gpu0 to gpu3; gpu4 to gpu7"),
+        (
+            {"off": [5], "islands": 4},
+            "no NVLink joins gpu5 to other GPUs, and NVLinks join only gpu0 to gpu3; gpu4, gpu6, gpu7",
+        ),
+    ],
+)
+def test_gpus_that_no_nvlink_joins_to_the_others_are_named_and_slow_all_down(tmp_path, options, told):
+    network = read_matrix(tmp_path, **options)
+    setting = setting_on(network, range(8))
+    assert any(one.what.startswith(told) for one in setting.assumed)
+    assert "nvls" not in setting.channels
+    ring = setting.channels["ring"]
+    assert ring.path_intra == "PHB"
+    assert ring.n * ring.intra <= 48e9
+
+
+def test_gpus_of_one_island_have_nvlink_sharp(tmp_path):
+    network = read_matrix(tmp_path, islands=4)
+    for gpus in (range(4), range(4, 8)):
+        setting = setting_on(network, gpus)
+        assert setting.channels["nvls"].n == 4
+        assert setting.channels["ring"].path_intra == "NVL"
+        assert not any("NVLink joins" in one.what for one in setting.assumed)

@@ -1,0 +1,55 @@
+"""RCCL's choice over several machines: trees far beyond NCCL's sizes, protocols by size, and its own estimate."""
+
+import pytest
+
+from commsim.nccl.rccl_choice import rccl_choices
+from commsim.prediction.build import prepare
+
+RATE = 336e9
+
+
+def cell(generation, size, n_machines=2, operation="all_reduce", cpu="intel"):
+    return rccl_choices()[generation].cell(operation, size, 8 * n_machines, n_machines, RATE, cpu)
+
+
+def test_an_all_reduce_on_two_machines_takes_trees_with_three_protocols_and_then_a_ring():
+    taken = [cell("cdna3", 2**k) for k in range(10, 31)]
+    assert list(dict.fromkeys(taken)) == [("tree", "ll"), ("tree", "ll128"), ("tree", "simple"), ("ring", "simple")]
+    assert cell("cdna3", 2**20) == ("tree", "ll")
+    assert cell("cdna3", 2**26) == ("tree", "simple")
+    assert cell("cdna3", 2**28) == ("ring", "simple")
+
+
+def test_limits_of_other_operations_are_of_a_rank_and_they_have_no_trees():
+    assert cell("cdna3", 16 * 98304, operation="all_gather") == ("ring", "ll")
+    assert cell("cdna3", 16 * 98304 + 16, operation="all_gather") == ("ring", "ll128")
+    assert cell("cdna4", 16 * 4194304 + 16, operation="reduce_scatter") == ("ring", "simple")
+
+
+def test_on_more_than_two_machines_ll128_goes_further():
+    limit = rccl_choices()["cdna3"].protocols["all_reduce"][2]
+    assert cell("cdna3", limit + 1)[1] == "simple"
+    assert cell("cdna3", limit + 1, n_machines=4)[1] == "ll128"
+    assert cell("cdna3", int(3.8 * limit) + 1, n_machines=4)[1] == "simple"
+
+
+def test_without_limits_the_protocol_is_the_fastest():
+    assert cell("cdna2", 2**16, n_machines=4)[1] != "simple"
+    assert cell("cdna2", 2**24, n_machines=4) == ("tree", "simple")
+    assert cell("cdna2", 2**30, n_machines=4) == ("ring", "simple")
+
+
+@pytest.mark.parametrize("cpu", ["intel", "amd", "other"])
+def test_rings_wait_for_posts_of_the_cpu(cpu):
+    sizes = [2**k for k in range(20, 31)]
+    rings = sum(cell("cdna3", size, cpu=cpu)[0] == "ring" for size in sizes)
+    assert rings <= sum(cell("cdna3", size, cpu="intel")[0] == "ring" for size in sizes)
+
+
+def test_the_launch_takes_it_unless_the_user_says():
+    here = prepare("rccl_all_reduce", "mi300x@star:machines=2").launch
+    assert (here.parameters(2**22)["algorithm"], here.parameters(2**22)["protocol"]) == ("tree", "ll128")
+    ring = prepare("rccl_all_reduce:algorithm=ring,protocol=ll", "mi300x@star:machines=2").launch.parameters(2**22)
+    assert (ring["algorithm"], ring["protocol"]) == ("ring", "ll")
+    half = prepare("rccl_all_gather", "mi300x@star:machines=2").launch.parameters(2**30)
+    assert half["protocol"] == "simple"

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commsim.core.network import HOST, SWITCH, Network, both_ways
+from commsim.prediction.bounds.cuts import partition_cuts
+from commsim.prediction.bounds.demand import demand_of
+from commsim.prediction.bounds.usable_links import usable
+from commsim.prediction.inputs import load_network
+from topologies.leaf_spine import leaf_spine
+from topologies.ring import ring
+from topologies.star import star
+
+
+def tightest(network, operation="all_reduce", anywhere=False):
+    """Rate and reason of the worst cut that locality suggests."""
+    graph = usable(network, network.endpoints.astype(np.int32), anywhere)
+    worst = max(partition_cuts(graph, demand_of(operation, len(network.endpoints))), key=lambda cut: cut.per_byte)
+    return 1 / worst.per_byte if worst.per_byte else float("inf"), worst.why
+
+
+@given(p=st.integers(2, 40), bandwidth=st.floats(1.0, 1e12))
+def test_on_a_star_it_is_what_a_ring_reaches(p, bandwidth):
+    assert tightest(star(p, bandwidth))[0] == pytest.approx(p * bandwidth / (2 * (p - 1)))
+
+
+@pytest.mark.parametrize(("p", "rate"), [(3, 1.5), (8, 8 / 7)])
+def test_on_a_ring_both_directions_count(p, rate):
+    assert tightest(ring(p, 1.0))[0] == pytest.approx(rate)
+
+
+def test_racks_that_are_oversubscribed_are_what_limits():
+    rate, why = tightest(leaf_spine(4, 2, 8, 1e9, uplink_bandwidth=0.25e9))
+    assert rate == pytest.approx(4 * 0.5e9 / (2 * 3))
+    assert why.endswith("all 4 racks together")
+
+
+def test_machines_are_limited_by_their_nics():
+    rate, why = tightest(load_network("rail_optimized:n_hosts=32,preset=dgx-h100"))
+    assert rate == pytest.approx(32 * 8 * 48.5e9 / (2 * 31))
+    assert "machines" in why
+
+
+def test_the_weakest_rank_and_the_worse_direction_count():
+    src, dst = both_ways([0, 1, 2], [3, 3, 3])
+    kind = [HOST] * 3 + [SWITCH]
+    rate, why = tightest(Network("x", tuple("abcs"), kind, src, dst, [9, 9, 9, 9, 9, 1], 0.0))
+    assert rate == 1
+    assert why == "the capacity into rank c"
+
+
+def test_a_rank_without_a_link_makes_it_zero():
+    assert tightest(Network("x", ("a", "b"), [HOST] * 2, [], [], 1.0, 0.0))[0] == 0
+
+
+def test_sets_around_a_group_only_tighten_it():
+    """A GPU can send over NVLink and over PCIe, but two GPUs that share one NIC cannot leave faster than this NIC."""
+    text = "nvswitch_host:n_gpus=2,n_nics=1,n_pcie_switches=1,n_cpus=1,nic=10GB/s@star:n_hosts=2,bandwidth=10GB/s"
+    assert tightest(load_network(text))[0] == pytest.approx(2 * 10e9 / 2)

@@ -1,0 +1,65 @@
+"""The same question again, and the same of another size: what is kept changes no answer, and files are read anew."""
+
+import dataclasses
+
+import pytest
+
+import commsim as cs
+from commsim.core.errors import InputError
+from commsim.core.files.network_file import write_network
+from commsim.nccl.plans.plan_nccl import PLANS
+from commsim.prediction.inputs import NETWORKS, load_network
+from topologies import at_most
+
+FABRIC = "dgx-h100@leaf_spine:machines=2,n_leaves=2,n_spines=2,uplinks_per_spine=4"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known():
+    NETWORKS.clear()
+    PLANS.clear()
+
+
+def answers(network, questions):
+    found = [cs.predict(collective, network, size, **options) for collective, size, options in questions]
+    return [(one.time.hex(), repr(one), [remark.text for remark in one.remarks]) for one in found]
+
+
+def test_answers_of_questions_asked_again_are_those_of_the_first_time():
+    questions = [
+        (collective, size, options)
+        for collective in ("nccl_all_reduce", "nccl_all_gather:algorithm=ring", "nccl_all_to_all")
+        for size in ("64KiB", "16MiB", "100MB")
+        for options in ({}, {"n_ranks": 8}, {"routing": "ecmp", "seed": 5})
+    ]
+    first = []
+    for question in questions:
+        NETWORKS.clear()
+        PLANS.clear()
+        first += answers(FABRIC, [question])
+    assert answers(FABRIC, questions) == first
+    assert answers(FABRIC, questions[::-1]) == first[::-1]
+
+
+def test_a_network_of_names_is_the_same_one_and_one_of_a_file_is_read_anew(tmp_path):
+    assert load_network(FABRIC) is load_network(FABRIC)
+    saved = tmp_path / "machine.json"
+    rates = []
+    for rate in ("100Gbps", "200Gbps"):
+        write_network(load_network(f"nvswitch_host:n_gpus=4,n_nics=4,n_pcie_switches=2,nvlink={rate}"), saved)
+        rates.append(load_network(f"{saved}@star:machines=2").bandwidth.tolist())
+    assert rates[0] != rates[1]
+    assert len(NETWORKS) == 1
+
+
+def test_a_smaller_limit_refuses_what_a_larger_one_has_built():
+    load_network(FABRIC)
+    with at_most(10, 10), pytest.raises(InputError, match="at most 10 and 10 are built"):
+        load_network(FABRIC)
+
+
+def test_a_network_that_was_changed_is_planned_anew():
+    whole = load_network(FABRIC)
+    slow = dataclasses.replace(whole, bandwidth=whole.bandwidth / 2)
+    times = [cs.predict("nccl_all_reduce", network, "1GiB").time for network in (whole, slow, whole)]
+    assert times[0] == times[2] < times[1]

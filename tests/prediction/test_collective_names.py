@@ -1,0 +1,52 @@
+import pytest
+
+from collectives import COLLECTIVES
+from commsim.core.errors import InputError
+from commsim.prediction.collective_names import LIBRARIES, USUAL, spelled_out, usual_collective, why_not_here
+from commsim.prediction.inputs import load_network
+
+
+@pytest.mark.parametrize("operation", [name for name in USUAL if f"nccl_{name}" in COLLECTIVES])
+def test_on_nvidia_s_machines_nccl_is_usual_and_on_plain_hosts_a_textbook_s(operation):
+    spec, told = usual_collective(load_network("dgx-h100"), operation)
+    assert spec == f"nccl_{operation}"
+    assert (told.code, told.needed) == ("usual", False)
+    assert usual_collective(load_network("star:n_hosts=4"), operation) == (USUAL[operation], None)
+    assert usual_collective(load_network("nvswitch_host"), operation) == (USUAL[operation], None)
+
+
+def test_on_amd_s_machines_it_is_said_whether_rccl_is_modelled():
+    spec, told = usual_collective(load_network("mi300x"))
+    assert spec == ("rccl_all_reduce" if "rccl_all_reduce" in COLLECTIVES else "ring_all_reduce")
+    assert "RCCL" in told.text
+
+
+def test_the_facts_of_a_machine_decide_wherever_it_stands():
+    for text in ("rail_optimized:n_hosts=2", "alps@star:machines=2", "nvswitch_host:gpu=blackwell"):
+        assert usual_collective(load_network(text))[0] == "nccl_all_reduce"
+
+
+def test_a_library_s_name_stands_for_its_collective_of_the_operation():
+    assert spelled_out("nccl", None) == "nccl_all_reduce"
+    assert spelled_out("nccl:version=2.27,channels=4", "all_gather") == "nccl_all_gather:version=2.27,channels=4"
+    assert spelled_out("ring_all_reduce", "all_gather") == "ring_all_reduce"
+    assert spelled_out("nccl_tuned", None) == "nccl_tuned"
+
+
+def test_a_library_runs_only_on_the_gpus_of_its_maker():
+    nvidia, plain = load_network("dgx-h100"), load_network("star:n_hosts=4")
+    of_library, of_anybody = {"needs": ("nccl",)}, {"needs": ("groups",)}
+    for maker, library in LIBRARIES.items():
+        assert (not why_not_here(of_library, f"{library}_all_reduce", nvidia)) == (maker == "nvidia")
+        assert why_not_here(of_library, f"{library}_all_reduce", plain)
+    assert not why_not_here(of_anybody, "hierarchical_all_reduce", plain)
+
+
+def test_an_operation_that_a_library_does_not_have_is_refused():
+    with pytest.raises(InputError, match="NCCL has no barrier; it has all_gather, all_reduce, "):
+        spelled_out("nccl", "barrier")
+
+
+def test_an_operation_without_a_usual_algorithm_is_refused():
+    with pytest.raises(InputError, match="all_gather_v has no usual algorithm here"):
+        usual_collective(load_network("star:n_hosts=4"), "all_gather_v")

@@ -1,0 +1,63 @@
+"""Memory of a step: bytes of each part in closed form, and what does not fit."""
+
+import pytest
+
+import commsim as cs
+from commsim.core.errors import InputError
+from commsim.training.gpus import gpu
+from commsim.training.steps.memory import memory_of
+from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.step_setting import StepSetting
+from commsim.training.steps.transformer import transformer
+
+LLAMA = transformer("llama3-8b")
+ASKED = {"ranks": 64, "global_batch": 64, "precision": "bf16"}
+
+
+def memory(layout, **more):
+    return memory_of(StepSetting(LLAMA, gpu("h100"), layout, 1, 8 * layout.data, 8192, "bf16", **more))
+
+
+def test_mixed_precision_with_adam_takes_sixteen_bytes_for_each_parameter():
+    need = memory(Layout(), sharding="none")
+    assert need.weights == need.gradients == 2 * LLAMA.total
+    assert need.weights + need.gradients + need.optimizer == pytest.approx(16 * LLAMA.total)
+
+
+def test_data_parallel_ranks_divide_the_optimizer_and_with_full_sharding_all_of_it():
+    optimizer, full = (memory(Layout(data=8), sharding=kind) for kind in ("optimizer", "full"))
+    assert optimizer.optimizer == full.optimizer == pytest.approx(12 * LLAMA.total / 8)
+    assert optimizer.weights == 2 * LLAMA.total
+    assert full.gradients == pytest.approx(2 * LLAMA.total / 8)
+    assert full.weights == pytest.approx(2 * LLAMA.total * (1 / 8 + 2 / 32))  # two layers are whole
+    assert memory(Layout(data=8, replicas=4), sharding="full").optimizer == pytest.approx(6 * LLAMA.total)
+
+
+def test_activations_computed_again_leave_the_input_of_each_layer():
+    again, kept = memory(Layout(), recompute=1.0), memory(Layout())
+    inputs = 32 * 2 * 8192 * 4096
+    one_layer = kept.activations / 32
+    assert again.activations == pytest.approx(inputs + one_layer)
+
+
+def test_the_first_stage_keeps_a_micro_batch_for_each_stage():
+    assert memory(Layout(pipeline=4)).activations == pytest.approx(memory(Layout()).activations)
+
+
+def test_what_fits_in_no_way_is_refused_with_the_amounts_unless_asked_for():
+    with pytest.raises(InputError, match=r"llama3-70b with tp 1, pp 1, .*: a rank needs .*\(weights 131.4 GiB"):
+        cs.training_step("llama3-70b", "h100", **ASKED)
+    assert cs.training_step("llama3-70b", "h100", **ASKED, ignore_memory=True).time > 0
+
+
+def test_what_fits_only_with_activations_computed_again_is_said():
+    step = cs.training_step("llama3-70b", "h100", **ASKED, sharding="full")
+    assert "memory" in [note.code for note in step.notes]
+    step = cs.training_step("llama3-70b", "h100", **ASKED, sharding="full", recompute=True)
+    assert "memory" not in [note.code for note in step.notes]
+
+
+@pytest.mark.parametrize(("tp", "said"), [(8, False), (16, True)])
+def test_tensor_parallelism_above_the_kv_heads_is_said(tp, said):
+    step = cs.training_step("llama3-8b", "h100", **ASKED, tp=tp)
+    assert ("kv-heads" in [note.code for note in step.notes]) == said

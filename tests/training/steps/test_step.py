@@ -1,0 +1,171 @@
+"""Training steps: what they reduce to without traffic, and what traffic and faults add."""
+
+import pytest
+
+import commsim as cs
+from commsim.core.errors import InputError
+from commsim.training.gpus import gpu
+from commsim.training.steps.ask import traffic_on
+from commsim.training.steps.calibration import Calibration, calibration_for
+from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.predicted_step import predict_step
+from commsim.training.steps.roofline import head_time, layer_times, optimizer_time
+from commsim.training.steps.step_costs import StepCosts
+from commsim.training.steps.step_setting import StepSetting
+from commsim.training.steps.transformer import transformer
+
+H100, LLAMA = gpu("h100"), transformer("llama3-8b")
+SMALL = {"ranks": 64, "global_batch": 64, "factor": 1.0}
+
+
+def step_of(layout, batch=8, network="dgx-h100", **more):
+    setting = StepSetting(LLAMA, H100, layout, 1, batch, 8192, "fp8", **more)
+    return predict_step(setting, traffic_on(cs.load_network(network), layout.n_ranks))
+
+
+def test_on_one_gpu_a_step_is_the_roofline_of_its_passes_and_the_optimizer():
+    layout = Layout()
+    layer, head = layer_times(LLAMA, H100, layout, 1, 8192, "fp8"), head_time(LLAMA, H100, layout, 1, 8192)
+    passes = 32 * (layer.forward + layer.backward(frozen=False)) + 3 * head
+    step = step_of(layout, factor=1.5)
+    assert step.time == pytest.approx(8 * 1.5 * passes + optimizer_time(H100, LLAMA.total, LLAMA.total), rel=1e-9)
+    assert step.time == pytest.approx(step.compute)
+    assert sum(step.exposed.values()) == step.bubble == 0
+
+
+def test_many_micro_batches_are_extrapolated_to_what_the_whole_pipeline_takes():
+    setting = StepSetting(LLAMA, H100, Layout(pipeline=4, chunks=2), 1, 24, 8192, "fp8")
+    costs = StepCosts(setting, traffic_on(cs.load_network("dgx-h100"), 4))
+    kinds = frozenset({"pipeline"})
+    assert costs.step(kinds) == pytest.approx(costs._simulated(24, kinds), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("layout", "kind"),
+    [(Layout(tensor=8), "tensor"), (Layout(pipeline=4, chunks=2), "pipeline"), (Layout(data=8), "data"),
+     (Layout(context=8), "data")],
+)  # fmt: skip
+def test_what_a_kind_exposes_is_less_hidden_than_not(layout, kind):
+    hidden = step_of(layout)
+    apart = step_of(layout, overlap=())
+    assert 0 < hidden.exposed[kind] < apart.exposed[kind]
+    assert hidden.time <= apart.time
+
+
+@pytest.mark.parametrize(
+    ("layout", "kind"), [(Layout(tensor=8), "tensor"), (Layout(context=4), "context"), (Layout(data=8), "data")]
+)
+def test_what_is_hidden_is_the_rest_of_what_is_exposed_without_overlap(layout, kind):
+    """Without overlap and pipeline a step takes all of its traffic longer, so nothing is hidden."""
+    apart, usual = step_of(layout, overlap=()), step_of(layout)
+    assert apart.hidden[kind] == pytest.approx(0.0, abs=1e-9 * apart.time)
+    assert usual.hidden[kind] > 0
+    assert usual.hidden[kind] + usual.exposed[kind] == pytest.approx(apart.exposed[kind], rel=1e-9)
+
+
+def test_experts_expose_traffic_and_outside_of_a_machine_more():
+    inside, outside = (
+        cs.training_step(
+            "qwen3-30b-a3b",
+            "h100",
+            network,
+            ranks=16,
+            ep=ep,
+            global_batch=16,
+            sequence=4096,
+            factor=1.0,
+            overhead="0us",
+        )
+        for network, ep in (("dgx-h100@star:machines=2", 8), ("dgx-h100@star:machines=2", 16))
+    )
+    assert 0 < inside.exposed["expert"] < outside.exposed["expert"]
+
+
+def test_oversubscription_and_dead_switches_cost_a_step_what_they_cost_its_collectives():
+    two = "dgx-h100@leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,uplinks_per_spine=2"
+    asked = {"ranks": 16, "global_batch": 16, "factor": 1.0}
+    whole = cs.training_step("llama3-8b", "h100", two, **({"overhead": "0us"} | asked))
+    over = cs.training_step("llama3-8b", "h100", f"{two},uplink_bandwidth=12.125GB/s", **({"overhead": "0us"} | asked))
+    slow = cs.training_step("llama3-8b", "h100", two, scale=["link:leaf*:spine*=0.25"], **({"overhead": "0us"} | asked))
+    dead = cs.training_step(
+        "llama3-8b", "h100", two, fail=[f"switch:spine{i}" for i in (1, 2, 3)], **({"overhead": "0us"} | asked)
+    )
+    assert over.time == pytest.approx(slow.time)
+    assert whole.time < min(over.time, dead.time)
+    assert over.exposed["data"] / whole.exposed["data"] > 1.5 < dead.exposed["data"] / whole.exposed["data"]
+    assert whole.compute == over.compute
+
+
+def test_no_other_models_factor_stands_in_for_one():
+    """What programs lose is a median: without the model itself, and of models with or without experts."""
+    known = tuple(
+        Calibration(model, "h100", "fp8", "", factor, "row")
+        for model, factor in (("llama3-8b", 9.0), ("llama3-70b", 1.0), ("llama2-7b", 1.2), ("gpt3-175b", 1.6),
+                              ("gpt3-175b", 1.4), ("mixtral-8x7b", 3.0))
+    )  # fmt: skip
+    assert calibration_for("llama3-8b", "a100", "bf16", known=known).factor == 1.2
+    assert calibration_for("qwen3-30b-a3b", "a100", "bf16", known=known).factor == 3.0
+    assert calibration_for("qwen3-8b", "a100", "bf16", known=()).of == "nothing"
+
+
+def sharded(layout, batch=None, gpu_name=H100, network="dgx-h100@star:machines=2", **more):
+    n = batch or layout.data
+    setting = StepSetting(LLAMA, gpu_name, layout, 1, n, 2048, "bf16", sharding="full", recompute=1.0, **more)
+    return predict_step(setting, traffic_on(cs.load_network(network), layout.n_ranks))
+
+
+def test_full_sharding_exposes_the_first_gathering_and_the_last_reduction_of_every_micro_batch():
+    layout = Layout(data=16)
+    one, two = sharded(layout), sharded(layout, 32)
+    costs = one.costs
+    ends = costs._of_one_layer("all_gather", 0) + costs._of_one_layer("all_gather", costs.n_parts - 1)
+    ends += costs._of_one_layer("reduce_scatter", 0)
+    assert one.exposed["data"] > ends > 0
+    assert two.exposed["data"] == pytest.approx(2 * one.exposed["data"], rel=1e-6)
+
+
+def test_slow_gathering_takes_the_place_of_computation():
+    """Where a layer takes longer to gather than to compute, a step takes what is sent."""
+    slow = sharded(Layout(data=16), network="dgx-h100@star:machines=2,bandwidth=1Gbps")
+    sent = sum(slow.costs._layers) * slow.costs._of_one_layer("all_gather", 1)
+    assert slow.time > 2.9 * sent > 20 * slow.compute
+
+
+def test_sharding_inside_of_machines_differs_from_sharding_over_all():
+    over, inside = sharded(Layout(data=16)), sharded(Layout(data=16, replicas=2))
+    assert inside.exposed["data"] != pytest.approx(over.exposed["data"], rel=0.02)
+    assert inside.hidden["data"] > 0
+
+
+def test_ranks_of_all_kinds_are_divided_into_groups():
+    layout = Layout(tensor=2, pipeline=2, context=2, data=4, expert=8, replicas=2)
+    for kind, size in (("tensor", 2), ("context", 2), ("data", 4), ("replica", 2), ("expert", 8), ("expert_data", 2)):
+        groups = layout.groups(kind)
+        assert {len(group) for group in groups} == {size}
+        assert sorted(rank for group in groups for rank in group) == list(range(32))
+
+
+def test_a_setup_without_a_calibration_takes_the_nearest_and_says_so():
+    assert calibration_for("llama3-405b", "h100", "fp8").of == "setup"
+    assert calibration_for("llama3-405b", "gb300", "fp8").of == "usual"
+    assert "as in the median of" in calibration_for("qwen3-8b", "h100", "fp8").told
+    other = calibration_for("llama3-70b", "h100", "bf16").told
+    assert "times the roofline's, calibrated with another precision than bf16 (fp8): " in other
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"tp": 3}, "ranks must be a multiple of tp x pp x cp = 3, got 64"),
+        ({"global_batch": 65}, "global batch must be a multiple of data parallel x micro-batch = 64 x 1, got 65"),
+        ({"tp": 0}, "tp must be 1 or more, got 0"),
+        ({"ep": 8}, "expert must divide the 0 experts of llama3-8b, got 8"),
+        ({"pp": 2, "vp": 64}, "pipeline x chunks must be at most the model's 32 layers"),
+        ({"factor": float("nan")}, "factor must be above 0 and finite, got nan"),
+        ({"precision": "fp4"}, "precision of h100 must be one of fp8, bf16, tf32, fp32, got 'fp4'"),
+        ({"sharding": "half"}, "sharding must be optimizer, full or none, got 'half'"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(more, message):
+    with pytest.raises(InputError, match=message):
+        cs.training_step("llama3-8b", "h100", **({"overhead": "0us"} | SMALL | more))
