@@ -52,6 +52,10 @@ class JobsPlan(SharedPlan):
         """Return one size, which has no effect: each job has its own."""
         return [0.0], [Remark(SIZE_UNUSED, "sizes have no effect, each job has its own")] if any(asked) else []
 
+    def at(self, size: float) -> JobsPlan:  # noqa: ARG002
+        """Return the plan of one size, the same for all."""
+        return self
+
     def outcome(self, size: float, wish: Wish) -> Outcome:  # noqa: ARG002
         """Predict all jobs, each of the size that its file says, and each on its own.
 

@@ -179,10 +179,8 @@ class SharedRun:
         carried = sum((result.link_bytes for result in results), np.zeros(self.network.n_links))
         for k, result in zip(plain, results, strict=False):
             size = self.entries[k].size
-            at_size = self.plans[k].at(size)
-            of_job[k] = (
-                with_rest(at_size, result, size, carried) if engine == "flow" else Plan.finished(at_size, result, size)
-            )
+            run = self.plans[k].run_of(size, wish)
+            of_job[k] = with_rest(run, result, carried) if engine == "flow" else run.with_launch(result)
         took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
         named = tuple(
             dataclasses.replace(r, collective=p.schedule.name, engine=engine)
@@ -198,17 +196,17 @@ class SharedRun:
         jobs, sizes, starts, laid = [], [], [], []
         framing = wish.framing
         for k in which:
-            entry, at_size = self.entries[k], self.plans[k].at(self.entries[k].size)
-            laid.append(at_size.paths)
+            entry, run = self.entries[k], self.plans[k].run_of(self.entries[k].size, wish)
+            laid.append(run.paths)
             sharing: dict[str, Any] = {"weight": entry.weight, "priority": entry.priority, "number": entry.number}
             if wish.engine == "packet":  # packets have the rates of links
-                flags = at_size.in_packets() if framing is None else None
-                job = dataclasses.replace(at_size.paths.job, rate_cap=entry.rate_cap, **sharing)
+                flags = run.in_packets if framing is None else None
+                job = dataclasses.replace(run.paths.job, rate_cap=entry.rate_cap, **sharing)
                 jobs.append(framed(job, flags))
             else:
-                cap = min(at_size.paths.job.rate_cap, entry.rate_cap)
-                jobs.append(shared_job(at_size, self.network, framing or at_size.framing, rate_cap=cap, **sharing))
-            sizes.append(entry.size if at_size.sent is None else at_size.sent)
+                cap = min(run.paths.job.rate_cap, entry.rate_cap)
+                jobs.append(shared_job(run, self.network, framing or run.framing, rate_cap=cap, **sharing))
+            sizes.append(entry.size if run.sent is None else run.sent)
             starts += [entry.start] * jobs[-1].schedule.n_participants
         message = COLLECTIVES["binomial_broadcast"].build(2)
         sent = self.messages

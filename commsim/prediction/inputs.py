@@ -83,7 +83,8 @@ def load_network(text: str) -> Network:
         return build_preset(name, raw)
     if _is_there(text) or "/" in name:
         if read := house().networks.get(Path(text).suffix):
-            return read(text)
+            found: Network = read(text)
+            return found
         raise InputError(
             f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
         )
