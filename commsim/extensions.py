@@ -87,6 +87,8 @@ class House:
         Engines by name.
     networks, machines, schedules : LazyTable
         Readers of files of other tools, by suffix.
+    remarks : LazyTable
+        Functions from results to what is to be said beside them, by the counter, field or engine of results that asks.
     services : LazyTable
         What there is one of, such as a notebook's page of a value.
     verbs : dict of str to list of str
@@ -102,6 +104,7 @@ class House:
         self.networks = LazyTable("reader of networks")
         self.machines = LazyTable("reader of machines")
         self.schedules = LazyTable("reader of schedules")
+        self.remarks = LazyTable("remark on results with")
         self.services = LazyTable("service")
         self.verbs: dict[str, list[str]] = {}
         self.summaries: dict[str, str] = {}

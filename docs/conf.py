@@ -29,9 +29,9 @@ html_theme = "furo"
 html_title = f"commsim {release}"
 html_static_path = ["_site/style"]
 html_css_files = ["site.css"]
-html_extra_path = ["validation.html"] if (HERE / "validation.html").exists() else []
+html_extra_path = ["data/validation.html"] if (HERE / "data" / "validation.html").exists() else []
 
-exclude_patterns = ["_build", "_site", "validation.md"]  # the last is included by a page of another name
+exclude_patterns = ["_build", "_site", "changes.md"]  # the last is history
 suppress_warnings = ["myst.header", "ref.python"]  # types in docstrings are words; a link where only one has the name
 autodoc_use_type_comments = False  # there are none, and looking for them takes a tenth of the time
 autodoc_typehints = "none"  # docstrings say more, with shapes and units
@@ -51,8 +51,5 @@ def setup(app: Any) -> None:
 
     def fill(_: Any, name: str, source: list[str]) -> None:
         source[0] = filled(name, source[0])
-        # in the repository links lead to the page itself, which the site includes under another name
-        up = "../" * name.count("/")
-        source[0] = source[0].replace(f"]({up}validation.md)", f"]({up}_generated/validation_matrix.md)")
 
     app.connect("source-read", fill)

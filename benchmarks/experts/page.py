@@ -13,8 +13,9 @@ from commsim.experts.kernels import Kernel, known_kernels
 Groups = Callable[..., Iterable[tuple[str, list[Answer]]]]
 HEAD = """# Expert parallelism: predictions against public tables
 
-Written by `python -m benchmarks.experts --data DIR --page docs/experts.md`. [collectives.md](collectives.md) and
-[workloads.md](workloads.md) describe how to run `ep_dispatch` and `ep_combine`. The tables (DeepEP and TensorRT-LLM,
+Written by `python -m benchmarks.experts --data DIR --page docs/data/experts.md`.
+[collectives.md](../collectives.md) and [workloads.md](../workloads.md) describe how to run `ep_dispatch` and
+`ep_combine`. The tables (DeepEP and TensorRT-LLM,
 ai-dynamo/aiconfigurator at 095f58a51, Apache-2.0) are public, and are not part of this repository. Errors are
 absolute values of the relative error of the time.
 

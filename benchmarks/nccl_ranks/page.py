@@ -1,4 +1,4 @@
-"""Compare commsim with what NCCL did, and write docs/nccl_real.md: ``python -m benchmarks.nccl_ranks.page``."""
+"""Compare commsim with what NCCL did, and write docs/data/nccl_real.md: ``python -m benchmarks.nccl_ranks.page``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from commsim.nccl.choice import cells, fastest
 from commsim.nccl.search import Channels, Setting
 from commsim.prediction.build import prepare
 
-PAGE = Path(__file__).parents[2] / "docs" / "nccl_real.md"
+PAGE = Path(__file__).parents[2] / "docs" / "data" / "nccl_real.md"
 VERSION = (2, 28)
 SIZES = [1 << k for k in range(10, 25)]  # bytes of the calls whose choice was read, all-reduces also of 64 MiB
 ROUNDED = 0.051  # NCCL prints a tenth of a us and of a GB/s

@@ -33,7 +33,8 @@ from commsim.report.terminal import print_table
 
 PAGE_HEAD = """# NCCL: predictions against public tables
 
-Written by `python -m benchmarks.nccl_tables --data DIR --page docs/nccl_accuracy.md`. Errors are absolute values of
+Written by `python -m benchmarks.nccl_tables --data DIR --page docs/data/nccl_accuracy.md`.
+Errors are absolute values of
 the relative error of the time: the median of the rows from 1 MiB up, the median of the rows below, and the 90th
 percentile of all rows from 1 KiB up. *Signed* is the median of all rows with its sign: below 0 where predictions are
 too short (too fast). A table counts as *within* if these three are at most 10, 20 and 30 %. NCCL's
@@ -41,7 +42,7 @@ estimate is what its tuner expects, for operations that it has a model of;
 the columns SimAI and ASTRA-sim use the published ring formulas of these tools, for the machines whose constants they
 give
 (`benchmarks/nccl_tables/peers.py`). Each of the three columns gives the median over the rows that it predicts, and
-ours on the same rows. [nccl.md](nccl.md)
+ours on the same rows. [nccl.md](../nccl.md)
 describes how a time is predicted. The tables are public logs, and are not part of this repository.
 
 All-reduces of `vidur_*` are kernel times of rank 0 in calls that Python launches one by one: a different kind of
@@ -64,7 +65,7 @@ four channels would give it, two are expected), the size at which PCIe machines 
 
 If a table names no NCCL release, the newest release on its date is assumed (`benchmarks/nccl_tables/releases.py`).
 
-[nccl.md](nccl.md) gives the effect of each mechanism.
+[nccl.md](../nccl.md) gives the effect of each mechanism.
 """
 ABOUT_RATIOS = """The ratio of the times of two healthy tables at one size from 1 MiB, of one operator, operation and
 GPU generation: its error, and that of the two times themselves."""

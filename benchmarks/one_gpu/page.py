@@ -1,4 +1,4 @@
-"""Write docs/gpus.md of the files of ``benchmarks.one_gpu``: ``python -m benchmarks.one_gpu.page FILE...``."""
+"""Write docs/data/gpus.md of the files of ``benchmarks.one_gpu``: ``python -m benchmarks.one_gpu.page FILE...``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "gpus.md"
+PAGE = Path(__file__).parents[2] / "docs" / "data" / "gpus.md"
 TERA, GIGA, MICRO = 1e12, 1e9, 1e-6
 HEAD = """# What one GPU does
 

@@ -1,4 +1,4 @@
-"""``docs/steps.md``: every group of rows, its errors, the line beside them, and where the network decides."""
+"""``docs/data/steps.md``: every group of rows, its errors, the line beside them, and where the network decides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from commsim.training.steps.step_setting import KINDS
 
 HEAD = """# Training steps: predictions against published ones
 
-Written by `python -m benchmarks.steps --data DIR --page docs/steps.md`. `commsim workload step` predicts a step from
+Written by `python -m benchmarks.steps --data DIR --page docs/data/steps.md`.
+`commsim workload step` predicts a step from
 its configuration. Compute is a roofline of every operator: a matrix product takes what the curve of the GPU says for
 its size and precision (`reached` and `matmul` of `commsim/training/gpus.toml`: measured on one H100 and one H200, see
 [gpus](gpus.md); of other GPUs the best product that others published, with the H100's ratio of usual ones to the best),

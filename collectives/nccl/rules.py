@@ -24,7 +24,7 @@ LEAST_SLICE = 32
 # Bytes that a last chunk is rounded up to.
 ALIGNMENT = 16
 # Traffic in bytes below which no further channel gets work: half of it before 2.29 (2.26 in its source, 2.28.9 by its
-# log: docs/nccl_real.md). LL counts four times, since it is for what is small.
+# log: docs/data/nccl_real.md). LL counts four times, since it is for what is small.
 TRAFFIC, LL_TRAFFIC, MORE_TRAFFIC = 32 * KIB, 4, (2, 29)
 
 # Threads of a channel: of slow rings with Simple, and of what always takes them all.

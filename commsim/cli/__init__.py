@@ -9,14 +9,14 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from commsim.extensions import house
 
 from .parsing import Parser, print_error, sentence
-from .verbs import GROUPS, commands_of, listed_verbs, modules_of, summary_of
+from .verbs import FIRST, GROUPS, commands_of, listed_verbs, modules_of, summary_of
 
 if TYPE_CHECKING:
     from .flags import Flags, Verb
@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from commsim.core.files.own_files import read_only_code
 
         may_run, argv = read_only_code(argv[0]), argv[1:]
+    if argv == ["help", "all"]:
+        return _without_verb(["--help"], is_all=True)
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
     if argv and (argv[0] in WITH_OLD_WORDS or not summary_of(argv[0])):
@@ -178,20 +180,30 @@ def _listed(verb: str, what: str, width: int) -> str:
     return textwrap.fill(what, width, initial_indent=f"  {verb:<12}", subsequent_indent=" " * 14)
 
 
-def _without_verb(argv: list[str]) -> int:
+def _by_question(verbs: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """Return all verbs under their questions; those of installed packages stand under one of their own."""
+    added = [verb for verb in verbs if not any(verb in group for group in GROUPS.values())]
+    return {**GROUPS, **({"of installed packages": added} if added else {})}
+
+
+def _without_verb(argv: list[str], *, is_all: bool = False) -> int:
     from commsim import __version__
 
+    if is_all:
+        house().read_installed()
     width = max(40, shutil.get_terminal_size().columns - 2)
     verbs = listed_verbs()
+    groups = _by_question(verbs) if is_all else {"what most start with": FIRST}
     listing = "\n".join(
         f"\n{title}:\n" + "\n".join(_listed(verb, verbs[verb], width) for verb in group if verb in verbs)
-        for title, group in GROUPS.items()
+        for title, group in groups.items()
     )
+    others = "" if is_all else f"\n`commsim help all` lists all {len(verbs)} verbs by subject."
     parser = Parser(
         prog="commsim",
-        usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB]",
+        usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB | all]",
         description="Predict collectives on a network, then run the same schedule for real.",
-        before_examples=f"{listing.strip()}\n\n`commsim help VERB` prints the flags of a verb.",
+        before_examples=f"{listing.strip()}\n\n`commsim help VERB` prints the flags of a verb.{others}",
     )
     parser.add_argument("--version", action="version", version=f"commsim {__version__}")
     parser.add_argument("verb", choices=verbs, metavar="VERB", help="what to do")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from commsim.extensions import house
 
+from .parsing.aliases import HIDDEN
+
 if TYPE_CHECKING:
     from .flags import Verb
 
@@ -20,6 +22,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "networks, schedules and files": ("topo", "schedule", "schema"),
     "this machine": ("warmup", "doctor"),
 }
+# The verbs of the first screen, of which each stands under one of these questions.
+FIRST = ("run", "nccl", "compare", "topo", "place", "workload", "emulate", "sweep", "synthesize", "switch", "report")
 # What the core's own verbs do, each of which is a module beside this one.
 CORE = {
     "run": "predict how long collectives take on a network",
@@ -32,8 +36,9 @@ CORE = {
 
 
 def listed_verbs() -> dict[str, str]:
-    """Return what each verb of the help does, in its order."""
-    return {verb: what for verbs in GROUPS.values() for verb in verbs if (what := summary_of(verb))}
+    """Return what each verb of the help does, in its order; verbs of packages that were read already are last."""
+    verbs = dict.fromkeys([*(verb for group in GROUPS.values() for verb in group), *house().verbs])
+    return {verb: what for verb in verbs if verb not in HIDDEN and (what := summary_of(verb))}
 
 
 def summary_of(verb: str) -> str:

@@ -79,7 +79,7 @@ class Registry(Generic[T]):
         self._package, self._listed = package, listed
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
-        self._complete = False
+        self._complete = self._is_full = False
         self._afterwards: list[Callable[[], None] | str] = []
 
     def add(self, build: Callable[..., T], **metadata: Any) -> None:
@@ -101,7 +101,7 @@ class Registry(Generic[T]):
 
     def when_complete(self, call: Callable[[], None] | str) -> None:
         """Call a function, or ``module:function``, once all modules are imported: it may add entries."""
-        if self._complete:
+        if self._is_full:
             _called(call)()
         else:
             self._afterwards.append(call)
@@ -162,10 +162,11 @@ class Registry(Generic[T]):
             package = self._imported()
             for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
+            self._is_full = True
             for call in self._afterwards:
                 _called(call)()
         except BaseException:
-            self._complete = False  # else the next question would be answered with half of the names
+            self._complete = self._is_full = False  # else the next question would be answered with half of the names
             raise
 
 

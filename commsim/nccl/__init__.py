@@ -11,6 +11,7 @@ NEEDS: tuple[str, ...] = ("formats",)
 def register(house: House) -> None:
     """Bring what NCCL and RCCL choose."""
     house.planners["nccl"] = "commsim.nccl.plans.plan_nccl:plan_nccl"
+    house.remarks["interval"] = "commsim.nccl.interval_remarks:of_intervals"
     house.commands(
         "commsim.nccl.cli.nccl_choices", nccl="print which algorithm and protocol NCCL chooses at each size, and why"
     )

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
-from commsim.core.network import CPU, SWITCH, Network
+from commsim.core.network import CPU, NIC, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_time, microseconds
+from commsim.extensions import house
 from commsim.routing.link_rows import only_sends
 from commsim.routing.network_metrics import fabric_oversubscription
 
@@ -37,9 +38,8 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[Remark] = ()
     """
     return [
         *_alone(results),
-        *_intervals(results),
+        *_of_extensions(results),
         *_contention(results),
-        *_sparse(results),
         *of_plan,
         *_flaps(results),
     ]
@@ -53,7 +53,7 @@ def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
         return [Remark("fabric-unseen", told, worst - 1, needed=True)] if worst > 1 + 1e-9 else []
     if (network.kind == CPU).any() and (of_sockets := _between_sockets(network, results)):
         return [of_sockets]
-    return _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
+    return _of_rails(network, results) if (network.kind == NIC).any() else []
 
 
 def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | None:
@@ -73,7 +73,7 @@ def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | No
 
 def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
     """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
-    if only_sends(network).any():
+    if only_sends(network).any() or not _has_rails(network):
         return []
     switch = (network.kind == SWITCH) & (network.machine < 0)
     between = switch[network.src] & switch[network.dst]
@@ -82,6 +82,17 @@ def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
         return []
     told = "messages between rails cross the spines: PXN is off here, and on in NCCL (pxn=true)"
     return [Remark("pxn-off", told, needed=True)]
+
+
+def _has_rails(network: Network) -> bool:
+    """Whether machines have several NICs, each on a switch with NICs of other machines and no other of its own."""
+    port = (
+        (network.kind[network.src] == NIC) & (network.kind[network.dst] == SWITCH) & (network.machine[network.dst] < 0)
+    )
+    nics, switches = np.unique(np.stack((network.src[port], network.dst[port])), axis=1)
+    machines = network.machine[nics]
+    is_apart = np.unique(np.stack((machines, switches)), axis=1).shape[1] == len(nics)
+    return is_apart and len(np.unique(switches)) < len(nics) and len(np.unique(nics)) > len(np.unique(machines))
 
 
 def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[Remark]:
@@ -119,13 +130,10 @@ def _alone(results: Sequence[Result]) -> list[Remark]:
     return [Remark("one-rank", f"{name}: {told}", needed=True) for name in names]
 
 
-def _intervals(results: Sequence[Result]) -> list[Remark]:
-    of_tables = [r for r in results if r.interval is not None and r.collective.startswith("nccl_")]
-    if not of_tables:
-        return []
-    wide = max(abs(end / one.time - 1) for one in of_tables for end in one.interval or () if one.time)
-    told = "low to high: about 80 % of the times of operators left out of the fit lie between"
-    return [Remark("interval", told, wide)]
+def _of_extensions(results: Sequence[Result]) -> list[Remark]:
+    """Return what extensions say of results that have the counter, field or engine by which they are asked."""
+    marks = {name for one in results for name in (*one.counters, one.engine, *(["interval"] if one.interval else []))}
+    return [line for name in house().remarks if name in marks for line in house().remarks[name](results)]
 
 
 def _contention(results: Sequence[Result]) -> list[Remark]:
@@ -136,19 +144,6 @@ def _contention(results: Sequence[Result]) -> list[Remark]:
     factor = worst.counters["link_bound_s"] / worst.time
     told = f"no contention in this engine: the busiest link alone needs {factor:.2f} times this; --engine flow"
     return [Remark("contention", told, factor - 1, needed=True)]
-
-
-def _sparse(results: Sequence[Result]) -> list[Remark]:
-    """Describe how sparse the data is, and how much denser the sum."""
-    return [
-        Remark(
-            "density",
-            f"{r.size:.0f} B: density {r.counters['density']:.4g}, of the sum {r.counters['union_density']:.4g}, "
-            f"{r.counters['densification']:.4g} times denser",
-        )
-        for r in results
-        if "union_density" in r.counters
-    ]
 
 
 def _flaps(results: Sequence[Result]) -> list[Remark]:

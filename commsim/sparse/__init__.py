@@ -13,3 +13,4 @@ def register(house: House) -> None:
     house.planners["sparse"] = "commsim.sparse.plan_sparse:plan_sparse"
     house.works["compressor"] = "commsim.sparse.plan_compressed:COMPRESSED"
     house.services["arguments of data"] = "commsim.sparse.sparse_data:split_data"
+    house.remarks["union_density"] = "commsim.sparse.plan_sparse:of_density"

@@ -28,7 +28,7 @@ from commsim.prediction.scenario import Wish
 from commsim.prediction.software import known_software
 from commsim.sparse.sparse_data import SparseData, split_data
 
-__all__ = ["SparsePlan", "links_only", "plan_sparse"]
+__all__ = ["SparsePlan", "links_only", "of_density", "plan_sparse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +118,19 @@ class SparsePlan(Plan):
     def with_data(self, data: SparseData) -> SparsePlan:
         """Return the same with other data; routes and dependencies do not change."""
         return dataclasses.replace(self, paths=self.paths.with_messages(data.messages), sparse=data)
+
+
+def of_density(results: Sequence[Result]) -> list[Remark]:
+    """Describe how sparse the data is, and how much denser the sum."""
+    return [
+        Remark(
+            "density",
+            f"{r.size:.0f} B: density {r.counters['density']:.4g}, of the sum {r.counters['union_density']:.4g}, "
+            f"{r.counters['densification']:.4g} times denser",
+        )
+        for r in results
+        if "union_density" in r.counters
+    ]
 
 
 def links_only(name: str, network: Network) -> list[Remark]:

@@ -20,7 +20,7 @@ LIKE = "h100"
 # Attention kernels where flash attention 2 was not measured: those of cuDNN, which Blackwell's libraries take too.
 FUSED = {"attention": "attention_fused", "attention_backward": "attention_fused_backward"}
 # Seconds of a matrix product beside its operations and bytes: launch, first and last tiles. With the shares of
-# `reached` it is the curve through the products of 128 rows and more of docs/gpus.md, one H100 and one H200: mean
+# `reached` it is the curve through the products of 128 rows and more of docs/data/gpus.md, one H100 and one H200: mean
 # error 6 %.
 PRODUCT_START = 4e-6
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 GENERATED = "_generated"
-WRITTEN_BY_HAND = ("index", "tutorial", "limits", "validation", "changes")
+WRITTEN_BY_HAND = ("index", "tutorial", "accuracy", "glossary", "limits", "changes")
 PACKAGES = ("commsim", "collectives", "topologies", "switch_model")
 OF_VERBS = "cli"  # the page of verbs says what users see of them
 INNER = ("_kernel", "kernels", "__main__")
@@ -24,7 +24,6 @@ def write(docs: Path) -> None:
         "verbs.md": verbs(),
         "registries.md": registries(),
         "guides.md": guides(docs),
-        "validation_matrix.md": "```{include} ../validation.md\n```\n",
         "modules.md": modules(),
     }
     pages |= {f"module_{name}.md": module_page(name, group) for name, group in rooms().items()}
@@ -105,7 +104,7 @@ def guides(docs: Path) -> str:
     stems = (page.stem for page in sorted(docs.glob("*.md")))
     names = [stem for stem in stems if stem not in WRITTEN_BY_HAND and not stem.startswith("howto_")]
     about = "# Guides\n\nOne page on each part: what it does, what it assumes, how it was checked.\n\n"
-    return about + _toctree([*(f"../{name}" for name in names), "validation_matrix"])
+    return about + _toctree(f"../{name}" for name in names)
 
 
 def _toctree(rows: Iterable[str]) -> str:

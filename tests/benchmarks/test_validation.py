@@ -82,7 +82,7 @@ def test_the_summary_counts_the_rows_that_are_there(tree: Any) -> None:
 
 def test_the_pages_say_how_they_are_made_and_which_kind_is_missing(made: Path, tree: Any) -> None:
     markdown, html = ((made / f"validation.{suffix}").read_text() for suffix in ("md", "html"))
-    assert "python -m benchmarks.validation -o docs" in markdown
+    assert "python -m benchmarks.validation -o docs/data" in markdown
     assert "No rows of kind **real** (real runs in the testbed): this run left it out (--only)." in markdown
     assert html.count("<svg") == 3
     assert "<script" not in html

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from commsim.cli import parser_of
-from commsim.cli.verbs import GROUPS, listed_verbs
+from commsim.cli.verbs import FIRST, GROUPS, listed_verbs
 
 
 def test_help_lists_every_verb_without_importing_what_is_slow():
@@ -19,13 +19,20 @@ def test_help_lists_every_verb_without_importing_what_is_slow():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for verb in ("run", "topo", "schedule", "calibrate", "validate", "doctor"):
+    for verb in FIRST:
         assert f"  {verb} " in done.stdout
 
 
 def test_verbs_are_listed_under_the_question_that_they_answer_in_80_columns(commsim, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    lines = commsim("--help").out.splitlines()
+    assert {verb for group in GROUPS.values() for verb in group} >= set(FIRST)
+    first = commsim("--help").out.splitlines()
+    assert [verb for verb in listed_verbs() if any(line.startswith(f"  {verb} ") for line in first)] == [
+        verb for verb in listed_verbs() if verb in FIRST
+    ]
+    assert max(map(len, first)) <= 80
+    lines = commsim("help", "all").out.splitlines()
+    assert all(any(line.startswith(f"  {verb} ") for line in lines) for verb in listed_verbs())
     assert [line for line in lines if line in {f"{title}:" for title in GROUPS}] == [f"{title}:" for title in GROUPS]
     assert lines.index("predict:") < lines.index("compare with reality:") < lines.index("this machine:")
     assert max(map(len, lines)) <= 80

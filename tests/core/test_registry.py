@@ -1,3 +1,4 @@
+import builtins
 import sys
 
 import pytest
@@ -220,3 +221,22 @@ def test_a_name_is_suggested_only_where_its_own_words_are_alike():
             COLLECTIVES[wrong]
     with pytest.raises(InputError, match=r"unknown collective 'foo_all_reduce'; \d+ are known"):
         COLLECTIVES["foo_all_reduce"]
+
+
+def test_what_is_asked_for_by_a_module_waits_for_all_others(tmp_path, monkeypatch):
+    """A module asks, while it is imported, for a call that adds names: a later module may have one of them itself."""
+    (tmp_path / "full_house").mkdir()
+    (tmp_path / "full_house/__init__.py").write_text("")
+    (tmp_path / "full_house/a.py").write_text(
+        "import builtins\nbuiltins.full_registry.when_complete('full_house.c:seen')\n"
+    )
+    (tmp_path / "full_house/b.py").write_text("import builtins\ndef b(): ...\nbuiltins.full_registry.add(b)\n")
+    (tmp_path / "full_house/c.py").write_text(
+        "import builtins\ndef seen():\n    builtins.full_seen = list(builtins.full_registry._entries)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = Registry("thing", "full_house")
+    monkeypatch.setattr(builtins, "full_registry", registry, raising=False)
+    monkeypatch.setattr(builtins, "full_seen", None, raising=False)
+    assert list(registry) == ["b"]
+    assert builtins.full_seen == ["b"]

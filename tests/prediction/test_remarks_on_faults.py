@@ -172,6 +172,17 @@ def test_rails_without_pxn_are_said_to_cross_the_spines():
     assert with_pxn.results[0].time < plain.results[0].time
 
 
+def test_rails_are_seen_in_the_network_and_not_in_its_name():
+    def said(network):
+        solution = cs.solve(cs.scenario_of("direct_all_to_all", network, overhead="0us"), ["1MiB"])
+        return "pxn-off" in codes(solution.remarks)
+
+    leaves = load_network("dgx-h100:pxn=false@leaf_spine:machines=4,n_leaves=2,n_spines=2")
+    assert said(renamed("rail_optimized:machines=4,preset=dgx-h100:pxn=false"))
+    assert not said(dataclasses.replace(leaves, name="rail_optimized:machines=4"))
+    assert not said("dgx-h100:pxn=false,n_nics=2@leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2")
+
+
 def renamed(text):
     """The network as a file would have it: with a name that says nothing."""
     return dataclasses.replace(load_network(text), name="mine")

@@ -58,7 +58,7 @@ def page(classes: Mapping[str, Errors]) -> str:
         if not some:
             continue
         lines += [f"## {source.name[0].upper()}{source.name[1:]}", "", f"Against {source.about}; every row:"
-                  f" [{source.page}]({source.page}).", ""]  # fmt: skip
+                  f" [{source.page.removeprefix('data/')}]({source.page}).", ""]  # fmt: skip
         peers = any(errors.peers for errors in some.values())
         lines += ["| class | rows | median | p90 | largest |" + (" theirs (ours) |" if peers else "")]
         lines += ["|---|---|---|---|---|" + ("---|" if peers else "")]

@@ -70,6 +70,8 @@ class Flags:
     RARE: ClassVar[Mapping[str, str | None]] = {}
     # Defaults that differ from those of the classes from which a class inherits.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
+    # What may have been meant by a flag that there is not, or under "" by a word, which is {}; said behind the error.
+    MEANT: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)

@@ -68,32 +68,47 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message and where to read more, and exit with 2."""
-        if message.startswith("argument --seed: invalid int value") and "," in message:
-            message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
-        if message.endswith(": expected one argument") and (negative := self._negative(message)):
-            message = message.removesuffix("expected one argument") + f"must not be negative, got {negative}"
-        if message == "unrecognized arguments: -c" and "--operation" in self._option_string_actions:
-            message += ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce"
-        prog = self._meant(message)
-        if prog.endswith(" run") and message.startswith("unrecognized arguments: --plot"):
-            message += ": --json FILE.json keeps the result, and commsim plot busbw FILE.json -o FILE.png draws it"
-        word = message.removeprefix("unrecognized arguments: ").split()[0]
-        if prog.endswith(" traffic") and word != message.split()[0] and not word.startswith("-"):
-            message += f"; a pattern is given as --pattern {word}"
-        print_error(f"{prog}: error: {message} (see {prog} --help)")
+        print_error(f"{self.prog}: error: {message} (see {self.prog} --help)")
         self.exit(2)
 
-    def _negative(self, message: str) -> str:
-        """Return the negative number after the flag of a message, which argparse takes for a flag; or nothing."""
-        names = message.removeprefix("argument ").partition(":")[0].split("/")
-        after = (word for flag, word in itertools.pairwise(self.words) if flag in names)
-        return next((word for word in after if word[:1] == "-" and word[1:2].isdigit()), "")
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse words that no flag takes, with what may have been meant."""
+        found, extra = self.parse_known_args(args, namespace)
+        if extra:  # argparse leaves what a verb's verb lacks to the verb
+            asked = self._asked()
+            asked.error(f"unrecognized arguments: {' '.join(extra)}{asked._meant(extra[0])}")
+        return found
 
-    def _meant(self, message: str) -> str:
-        """Return the command that an error is about: argparse reports flags that a verb's verb lacks for the verb."""
+    def _asked(self) -> Parser:
+        """Return the parser of the command that the words name: of the verb, or of its verb."""
         verbs = [one for one in self._actions if isinstance(one, argparse._SubParsersAction)]
-        named = [word for one in verbs for word in self.words if word in one.choices]
-        return f"{self.prog} {named[0]}" if named and message.startswith("unrecognized") else self.prog
+        return next((one.choices[word] for one in verbs for word in self.words if word in one.choices), self)
+
+    def _meant(self, word: str) -> str:
+        """Return what may have been meant by a word that no flag takes, as the class of the flags says; or nothing."""
+        command = self.get_default("command")
+        meant = {} if command is None else command.config.MEANT
+        return str(meant.get(word.partition("=")[0] if word[:1] == "-" else "", "")).format(word)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Convert a value; of several seeds, say where several may be given."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if action.dest == "seed" and "," in arg_string:
+                error.message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
+            raise
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        """Count the values of a flag; a negative number, which argparse takes for a flag, is refused as such."""
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError:
+            after = (word for flag, word in itertools.pairwise(self.words) if flag in action.option_strings)
+            for word in after if action.nargs is None else ():
+                if word[:1] == "-" and word[1:2].isdigit():
+                    raise argparse.ArgumentError(action, f"must not be negative, got {word}") from None
+            raise
 
     def format_help(self) -> str:
         """Return the help: frequent flags, or all after ``--help all``, and examples."""

@@ -122,6 +122,11 @@ class Outputs(WithJson):
 class Config(Outputs, Questions, FaultsInTime, PlayConfig):
     """All flags of ``commsim run``."""
 
+    MEANT: ClassVar[Mapping[str, str]] = {
+        "-c": ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce",
+        "--plot": ": --json FILE.json keeps the result, and commsim plot busbw FILE.json -o FILE.png draws it",
+    }
+
     @property
     def is_ranking(self) -> bool:
         """Whether algorithms of an operation are asked for, and not one collective by its name."""

@@ -7,7 +7,7 @@ what the other links of these flows give away, and then their fair rates, in ris
 another link would give it less than its bottleneck does.
 
 When nothing is left to be done, each flow has a full link on which no flow has more: the max-min fair rates. One
-allocation per departure by the event engine gives the same and takes 6 times as long (128 ranks, docs/scale.md).
+allocation per departure by the event engine gives the same and takes 6 times as long (128 ranks, docs/data/scale.md).
 """
 
 from __future__ import annotations

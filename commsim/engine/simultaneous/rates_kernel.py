@@ -1,6 +1,6 @@
 """Kernel for the rates of flows that are all there at once: one progressive filling, of bundles that share a path.
 
-The event engine's filling takes a row for each flow and link: 30 times as long for 1,024 ranks (docs/scale.md).
+The event engine's filling takes a row for each flow and link: 30 times as long for 1,024 ranks (docs/data/scale.md).
 """
 
 from __future__ import annotations

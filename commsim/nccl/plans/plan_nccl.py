@@ -20,6 +20,7 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.nccl.choice import ranges
+from commsim.nccl.interval_remarks import of_tables
 from commsim.nccl.intervals import RCCL, interval_of
 from commsim.nccl.plans.nccl_files import READERS, split_files
 from commsim.nccl.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
@@ -31,7 +32,6 @@ from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.asked import Asked, Built, laid_out
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.plans.fabric_remarks import of_tables
 from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish
 

@@ -79,7 +79,7 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
         parts.append(Facts({"order": f"{as_published}{which}{equal}"}))
     errors = errors_of(rows)
     if far := sum(abs(row.error) >= FAR for row in rows):
-        page = 'docs/papers.md, "What misses, and why"'
+        page = 'docs/data/papers.md, "What misses, and why"'
         parts += remarks(
             [Remark("far-off", f"{counted(far, 'row')} {100 * FAR:.0f} % off or more: {page}", FAR, needed=True)]
         )

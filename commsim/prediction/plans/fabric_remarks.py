@@ -1,14 +1,11 @@
-"""Remarks on an oversubscribed fabric, and on machines that published tables of NCCL do not cover well."""
+"""Remarks on ranks that the default placement packs where the fabric is oversubscribed."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.result import Result
@@ -17,9 +14,7 @@ from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 from commsim.routing.network_metrics import fabric_oversubscription
 
-__all__ = ["of_packed_ranks", "of_tables"]
-# Machines of 8 H100 outside clouds, by the names of their presets.
-_H100 = re.compile(r"\b[dh]gx-h100\b")
+__all__ = ["of_packed_ranks"]
 
 
 def of_packed_ranks(
@@ -56,27 +51,3 @@ def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
     is_packed = np.array_equal(plan.placement.nodes[:n], plan.network.endpoints[:n])
     seen = [one for one in results if one.engine != "closed-form" and one.link_bytes.any()]
     return n > 1 and is_packed and any(not one.operation.startswith("all_to_all") for one in seen)
-
-
-def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Result]) -> list[Remark]:
-    """Say which clusters the interval of the public tables of NCCL is not known to hold for.
-
-    Parameters
-    ----------
-    network : Network
-        Network of the ranks.
-    ranks : int[n_ranks]
-        Nodes of the ranks.
-    results : sequence of Result
-        Predictions of NCCL.
-    """
-    machines = np.unique(network.machine[ranks])
-    if not any(one.interval is not None for one in results) or len(machines) < 2 or machines[0] < 0:
-        return []
-    told = []
-    if _H100.search(network.name):
-        missed = "low to high: two public logs of machines of 8 H100 outside clouds lie outside (docs/limits.md)"
-        told.append(Remark("interval-missed", missed))
-    if fabric_oversubscription(network) > 1 + 1e-9:
-        told.append(Remark("interval-unknown", "low to high: no public table is of an oversubscribed fabric"))
-    return told

@@ -76,6 +76,7 @@ class Config(Outputs, Packets, FaultsInTime, Hashes, Faults, Sent):
     RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(
         {*PACKET_FLAGS} - {"shared_buffer", "buffer_alpha", "class_weights", "loss_burst", "ack_every"}
     )
+    MEANT: ClassVar[Mapping[str, str]] = {"": "; a pattern is given as --pattern {}"}
     overhead: str | None = flag(
         metavar="TIME", help="time per message at the sender, o of LogP (default: 1us, 0us of machines' GPUs)"
     )

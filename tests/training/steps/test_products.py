@@ -40,6 +40,6 @@ def test_large_products_reach_the_share_of_the_peak_and_small_ones_less():
     [(128, 4096, 4096, 303e12), (512, 4096, 1024, 429e12), (2048, 4096, 14336, 705e12), (8192, 8192, 28672, 735e12)],
 )
 def test_the_curve_passes_measured_products(m, k, n, measured):
-    """Rows of docs/gpus.md."""
+    """Rows of docs/data/gpus.md."""
     time = H100.product_time(2 * m * k * n, 2 * (m * k + k * n + m * n), "bf16")
     assert 2 * m * k * n / time == pytest.approx(measured, rel=0.15)
