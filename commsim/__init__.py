@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .api import Predicted as Predicted
     from .api import from_networkx as from_networkx
     from .api import predict as predict
-    from .api import rank as rank
     from .api import scenario_of as scenario_of
     from .api import solve as solve
     from .api import to_networkx as to_networkx
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
     from .questions import write_report as write_report
     from .ranking.optimum import lower_bound as lower_bound
     from .ranking.optimum import over_bound as over_bound
+    from .ranking.optimum import rank as rank
     from .ranking.optimum import synthesize as synthesize
     from .real.comparison.comparison import Comparison as Comparison
     from .sparse.compressors import compressor_of as compressor_of
@@ -113,14 +113,14 @@ _MODULES = {
     "commsim.placement.place": ("place_jobs", "rank_placements",),
     "commsim.placement.score": ("score_link",),
     "commsim.api": (
-        "NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx",
+        "NetworkBuilder", "Predicted", "from_networkx", "predict", "scenario_of", "solve", "to_networkx",
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
     "commsim.emulation.emulate": ("Emulation", "emulate"),
     "commsim.networks": (
         "load_network", "load_placement", "place", "prepare", "read_placement", "with_faults",
     ),
-    "commsim.ranking.optimum": ("lower_bound", "over_bound", "synthesize"),
+    "commsim.ranking.optimum": ("lower_bound", "over_bound", "rank", "synthesize"),
     "commsim.questions": (
         "advise_for", "cheapest_topologies", "compare_with", "write_report",
     ),

@@ -12,20 +12,17 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from commsim.core.errors import InputError
-from commsim.prediction.checks import checked, checked_all
 from commsim.prediction.given import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
 from commsim.prediction.network_builder import NetworkBuilder
 from commsim.prediction.networkx_graphs import from_networkx, to_networkx
-from commsim.prediction.options import RankedOptions, ScenarioOptions, takes, unknown_option
+from commsim.prediction.options import ScenarioOptions, takes
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import Solution
 from commsim.prediction.solve import solve as solve_scenario
-from commsim.ranking.rank_algorithms import Ranking
-from commsim.ranking.rank_algorithms import rank as rank_scenario
 from commsim.report.predicted import Predicted
 
-__all__ = ["NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx"]
+__all__ = ["NetworkBuilder", "Predicted", "from_networkx", "predict", "scenario_of", "solve", "to_networkx"]
 
 
 @takes(ScenarioOptions)
@@ -92,58 +89,3 @@ def solve(scenario: Scenario, sizes: SizeLike | Sequence[SizeLike] | None = None
             f"solve takes what cs.scenario_of returns, got {reprlib.repr(scenario)}; cs.predict takes names"
         )
     return solve_scenario(scenario, [] if sizes is None else sizes_of(sizes))
-
-
-@takes(RankedOptions)
-def rank(
-    operation: str,
-    network: NetworkLike,
-    sizes: SizeLike | Sequence[SizeLike],
-    *,
-    algorithms: Sequence[str] = (),
-    named: Sequence[str] = (),
-    synthesized: bool = False,
-    **options: Unpack[RankedOptions],
-) -> Ranking:
-    """Rank all algorithms of an operation on a network, by size.
-
-    Parameters
-    ----------
-    operation : str
-        Name of the operation, such as ``all_reduce``.
-    network
-        Same as in :func:`scenario_of`.
-    sizes : float or str, or a sequence of them
-        Sizes, bytes or text such as ``64MiB``.
-    algorithms : sequence of str
-        Algorithms to rank. Default: all that implement the operation.
-    named : sequence of str
-        Further algorithms, such as ``nccl``, which have to run; switches are assumed to be programmable for these
-        alone.
-    synthesized : bool
-        Whether the schedules that :func:`commsim.synthesize` makes are ranked too.
-    **options
-        Keywords of :class:`commsim.prediction.options.RankedOptions`.
-
-    Raises
-    ------
-    InputError
-        If the operation is unknown, or no algorithm can run.
-    TypeError
-        If a keyword is no option.
-
-    Examples
-    --------
-    >>> import commsim as cs
-    >>> ranking = cs.rank("broadcast", "star:n_hosts=8,latency=1us", ["1KiB", "64MiB"])
-    >>> [found[0][0] for found in ranking.by_size.values()]
-    ['binomial_broadcast', 'chain_broadcast']
-    """
-    if unknown := options.keys() - RankedOptions.__annotations__.keys():
-        raise unknown_option(min(unknown), RankedOptions)
-    operation = checked("operation", operation)
-    asked = scenario_of("", network, operation=operation, **options)
-    return rank_scenario(
-        asked, operation, [int(s) for s in sizes_of(sizes)], synthesized=synthesized,
-        **checked_all({"algorithms": algorithms, "named": named}),
-    )  # fmt: skip

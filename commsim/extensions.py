@@ -20,8 +20,8 @@ from commsim.core.errors import InputError
 
 # Packages of commsim, in the order in which they are registered, and so tried.
 EXTENSIONS = (
-    "nccl", "packets", "jobs", "traffic", "sparse", "experts", "auto", "ranking", "real", "emulation", "training",
-    "papers", "switches", "live", "profiles", "placement", "sweep", "formats", "pages",
+    "nccl", "packets", "switches", "jobs", "traffic", "sparse", "experts", "auto", "ranking", "real", "emulation",
+    "placement", "training", "papers", "live", "profiles", "sweep", "formats", "pages",
 )  # fmt: skip
 # What the core itself brings to packages below the one that has it.
 CORE = "commsim.prediction"
@@ -59,9 +59,7 @@ class LazyTable(Mapping[str, Any]):
             house().read_installed()
         if name not in self._places:
             return default
-        module, _, attribute = self._places[name].partition(":")
-        found = importlib.import_module(module)
-        return getattr(found, attribute) if attribute else found
+        return found_at(self._places[name])
 
     def __contains__(self, name: object) -> bool:
         """Whether one of our own extensions brings the name, or one of an installed package that was read already."""
@@ -72,6 +70,13 @@ class LazyTable(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+def found_at(place: str) -> Any:
+    """Return what is at a place ``module:attribute``, or ``module``."""
+    module, _, attribute = place.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
 
 
 class House:
@@ -87,10 +92,22 @@ class House:
         Engines by name.
     networks, machines, schedules : LazyTable
         Readers of files of other tools, by suffix.
+    reports : LazyTable
+        What an engine adds to the table of a prediction, by its name.
+    questions : LazyTable
+        Kinds of questions of ``commsim run``.
+    renderings : LazyTable
+        What ``commsim run`` makes of an answer, by flag.
     remarks : LazyTable
         Functions from results to what is to be said beside them, by the counter, field or engine of results that asks.
     services : LazyTable
         What there is one of, such as a notebook's page of a value.
+    schemas : LazyTable
+        Functions that return a JSON Schema, by the name of what has it.
+    doctor : LazyTable
+        Functions that return rows of ``commsim doctor``.
+    warmups : dict of str to list of str
+        Lines of each part of ``commsim warmup``: commands, and functions that take a folder, as ``module:function``.
     verbs : dict of str to list of str
         Modules with commands of each verb of the command line.
     summaries : dict of str to str
@@ -104,8 +121,14 @@ class House:
         self.networks = LazyTable("reader of networks")
         self.machines = LazyTable("reader of machines")
         self.schedules = LazyTable("reader of schedules")
+        self.reports = LazyTable("report of engine")
+        self.questions = LazyTable("answer to the question of")
+        self.renderings = LazyTable("rendering")
         self.remarks = LazyTable("remark on results with")
         self.services = LazyTable("service")
+        self.schemas = LazyTable("schema of")
+        self.doctor = LazyTable("rows of doctor")
+        self.warmups: dict[str, list[str]] = {}
         self.verbs: dict[str, list[str]] = {}
         self.summaries: dict[str, str] = {}
         self.missing: list[str] = []
@@ -116,6 +139,10 @@ class House:
         for verb, summary in summaries.items():
             self.verbs.setdefault(verb, []).append(module)
             self.summaries[verb] = summary or self.summaries.get(verb, "")
+
+    def warmup(self, part: str, *lines: str) -> None:
+        """Bring lines of a part of ``commsim warmup``, after those that there are."""
+        self.warmups.setdefault(part, []).extend(lines)
 
     def modules_of(self, verb: str) -> list[str]:
         """Return the modules of a verb; none if no extension brings it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .flags import Flags, Verb
 
 # Verbs of which some words are old names.
-WITH_OLD_WORDS = ("advise", "report")
+WITH_OLD_WORDS = ("advise", "report", "convert")
 
 # Where the parser keeps -v of a verb that has no --verbose.
 SHOW_ALL = "show_all"

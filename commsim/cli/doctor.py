@@ -6,16 +6,21 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
 
+from commsim.extensions import house
 from commsim.prediction import self_check
 from commsim.report.answer import Answer, Table
 
 from .flags import Verb, WithJson, switched
+
+EXAMPLES = {
+    "doctor": """
+        commsim doctor
+        commsim doctor --json machine.json
+        commsim doctor --csv machine.csv
+        NUMBA_CACHE_DIR=kernels commsim doctor
+        mpirun -n 2 commsim doctor""",
+}
 
 PROFILER = "commsim.profile_mpi"
 PACKAGES = {
@@ -57,7 +62,8 @@ class Config(WithJson):
 
 def run(config: Config) -> Answer:
     """Look; fails only where ``--deep`` finds something wrong, never because something is missing."""
-    rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items()), _mpi(), *_kernel()]
+    rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items())]
+    rows += [row for name in house().doctor for row in house().doctor[name]()]
     checks = list(self_check.rows()) if config.deep else []
     rows += checks
     code = 1 if any(found.startswith("no") for _, found, _ in checks) else 0
@@ -93,69 +99,6 @@ def _package(name: str, purpose: str) -> tuple[str, str, str]:
         return name, importlib.metadata.version(name), purpose
     except importlib.metadata.PackageNotFoundError:
         return name, "no", purpose
-
-
-def _mpi() -> tuple[str, str, str]:
-    """Find which MPI library mpi4py loads, in a process of its own: loading it is not harmless everywhere."""
-    launcher = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    program = "from mpi4py import rc; rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
-    try:
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
-    except subprocess.TimeoutExpired:
-        return "MPI", "does not answer", "running for real with MPI"
-    if done.returncode:
-        return "MPI", "no library (pip install mpich, or an MPI of your system)", "running for real with MPI"
-    version = " ".join(done.stdout.split()[:3]).strip()
-    return "MPI", f"{version}, {'mpiexec found' if launcher else 'no mpiexec on PATH'}", "running for real with MPI"
-
-
-def _kernel() -> list[tuple[str, str, str]]:
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return [
-        ("root", "yes" if root else "no", "network namespaces"),
-        ("ip", shutil.which("ip") or "no (package iproute2)", "network namespaces"),
-        *_testbed(root),
-        *_programmable(),
-    ]
-
-
-def _testbed(root: bool) -> list[tuple[str, str, str]]:
-    """Look for what networks of namespaces need; each feature is tried in a namespace that ends with the trial."""
-    from commsim.real.testbed import places as requirements
-
-    def tried(works: Callable[[], bool]) -> str:
-        if not (root and shutil.which("unshare")):
-            return "unknown (needs root and unshare)"
-        return "yes" if works() else "no"
-
-    return [
-        ("ethtool", shutil.which("ethtool") or "no (package ethtool)", "networks of namespaces"),
-        ("nft", shutil.which("nft") or "no (package nftables)", "emulated loss, without netem"),
-        ("veth", tried(requirements.has_veth), "networks of namespaces"),
-        ("tc tbf", tried(requirements.has_buckets), "the rates of their links"),
-        ("tc netem", tried(requirements.has_netem), "emulated delay and loss"),
-        ("nft egress", tried(requirements.has_nftables), "emulated loss, without netem"),
-        ("tc htb", tried(requirements.has_fair_queues), "a queue for every pair of hosts at a testbed's ports"),
-        ("testbed", _said(requirements.lacking()), "commsim testbed: a network of namespaces"),
-    ]
-
-
-def _programmable() -> list[tuple[str, str, str]]:
-    """Look for what the switch in the kernel needs; the last line really compiles and loads its program."""
-    from switch_model.bpf import requirements
-
-    purpose = "a switch in the kernel"
-    return [
-        ("clang", shutil.which("clang") or "no (package clang)", purpose),
-        ("bpftool", shutil.which("bpftool") or "no (package bpftool)", purpose),
-        ("namespaces", _said(requirements.lacking_namespaces()), "hosts with links between them on this machine"),
-        ("tc clsact", _said(requirements.lacking_hook()), purpose),
-        ("bpf", _said(requirements.lacking_program()), "commsim switch serve --dataplane bpf"),
-    ]
-
-
-def _said(lacking: str) -> str:
-    return f"no: {lacking}" if lacking else "yes"
 
 
 COMMANDS = {"doctor": Verb(Config, run)}

@@ -15,7 +15,16 @@ from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
 from .flags import Flags, Verb, WithJson, flag
-from .flags.outputs import check_drawable, draw_transfers
+
+EXAMPLES = {
+    "schedule": """
+        commsim schedule list
+        commsim schedule show ring_all_reduce --ranks 4
+        commsim schedule check halving_doubling_all_reduce --ranks 9
+        commsim schedule save ring_all_reduce --ranks 4 -o ring.npz
+        commsim schedule export ring.npz -o ring.xml && commsim schedule import ring.xml -o back.npz
+        commsim schedule formats""",
+}
 
 MAX_ROWS = 16
 SUFFIX = ".npz"
@@ -137,16 +146,12 @@ def show(config: ShowConfig) -> Answer:
         if config.draw is None or config.topology is None:
             raise InputError(f"{name} goes with --draw FILE --topology T")
     if config.draw:
-        check_drawable(config.draw)
+        house().services["check of a picture"](config.draw)
     from commsim.core.data_order.dependencies import longest_chain
 
     size = parse_nccl_size(config.size, "--size")
     schedule, said = _read(config.collective, config.ranks, size)
-    drawn: list[str] = []
-    if config.draw and config.topology is not None:
-        drawn = [_draw_trees(config, config.topology, config.draw)]
-    elif config.draw:
-        drawn = draw_transfers(schedule, config.draw)
+    drawn = _drawn(config, schedule, config.draw) if config.draw else []
     sent, received, messages = schedule.volumes()
     chunk, steps = size / schedule.n_chunks, longest_chain(schedule)
     facts = {
@@ -199,17 +204,15 @@ def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
     return lines
 
 
-def _draw_trees(config: ShowConfig, topology: str, path: str) -> str:
-    """Draw the trees of one rank on a network, and return what was drawn."""
-    from commsim.pages.pictures.paint import write_picture
-    from commsim.pages.schedules.tree_picture import draw_trees
+def _drawn(config: ShowConfig, schedule: Any, path: str) -> Any:
+    """Draw the schedule, or the trees of one rank on a network, and return what was drawn."""
+    if config.topology is None:
+        return house().services["picture of a schedule"](schedule, path)
     from commsim.prediction.build import prepare
     from commsim.prediction.inputs import load_network
 
-    ready = prepare(config.collective, load_network(topology), n_ranks=config.ranks)
-    picture, told = draw_trees(ready.network, ready.schedule, ready.placement, config.rank or 0)
-    write_picture(picture, path)
-    return f"{path}: {told}"
+    plan = prepare(config.collective, load_network(config.topology), n_ranks=config.ranks)
+    return house().services["picture of trees"](plan, config.rank or 0, path)
 
 
 def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:

@@ -6,14 +6,19 @@ import json
 from importlib import resources
 
 from commsim.core.errors import InputError
+from commsim.extensions import house
 from commsim.report.answer import Answer, Lines
 
 from .flags import Flags, Verb, flag
 
-# Requests and answers of the service by name, with `jobs.json`, the file of jobs.
-SERVICE = "place serve"
-# File of a cluster, which `place` and the service read.
-CLUSTER = "cluster.toml"
+EXAMPLES = {
+    "schema": """
+        commsim schema
+        commsim schema run
+        commsim schema topo show
+        commsim schema switch simulate
+        commsim schema workload step""",
+}
 
 
 class Config(Flags):
@@ -32,26 +37,17 @@ def run(config: Config) -> Answer:
     """Return the schema of a verb, or the verbs that have one."""
     known = schemas()
     verb = " ".join(config.verb)
-    if verb == SERVICE:
-        from commsim.placement.cli.serve import require_extra
-
-        require_extra()
-        from commsim.placement.service.models import schemas as of_service
-
-        return Answer([Lines(json.dumps(of_service(), indent=1).splitlines(), is_file=True)])
-    if verb == CLUSTER:
-        from commsim.placement.cluster_schema import cluster_schema
-
-        return Answer([Lines(json.dumps(cluster_schema(), indent=1).splitlines(), is_file=True)])
+    if verb in house().schemas:
+        return Answer([Lines(json.dumps(house().schemas[verb](), indent=1).splitlines(), is_file=True)])
     if verb and verb not in known:
         if words := [name for name in known if name.startswith(f"{verb} ")]:
             raise InputError(f"{verb!r} has a schema for each of its verbs: {', '.join(words)}")
         raise InputError(
-            f"there is no schema of {verb!r}; there are those of {', '.join(sorted([*known, SERVICE, CLUSTER]))}"
+            f"there is no schema of {verb!r}; there are those of {', '.join(sorted([*known, *house().schemas]))}"
         )
     if verb:
         return Answer([Lines(known[verb].splitlines(), is_file=True)])
-    return Answer([Lines(sorted([*known, SERVICE, CLUSTER]))])
+    return Answer([Lines(sorted([*known, *house().schemas]))])
 
 
 def schemas() -> dict[str, str]:

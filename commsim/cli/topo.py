@@ -13,12 +13,12 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.remark import as_remarks
 from commsim.core.units import counted, format_bandwidth, format_time
+from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Table, comments, remarks
 
 from .flags import Flags, Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
-from .flags.outputs import check_drawable, draw_loads
 from .topo_presets import PresetsConfig, presets
 
 if TYPE_CHECKING:
@@ -26,8 +26,16 @@ if TYPE_CHECKING:
     from commsim.routing.cable_counts import CableCount
     from commsim.routing.network_metrics import NetworkMetrics
 
-# Bytes at which no latency matters.
-LARGE = 2.0**60
+EXAMPLES = {
+    "topo": """
+        commsim topo list
+        commsim topo presets dgx-h100
+        commsim topo show fat_tree:k=4 --draw fat_tree.svg
+        commsim topo save star:n_hosts=4 -o network.toml && commsim topo check network.toml
+        commsim topo export network.toml -o network.graphml && commsim topo import network.graphml -o back.toml
+        commsim topo formats""",
+}
+
 # Links whose network takes tens of megabytes.
 MANY_LINKS = 2**20
 ABOUT_PARAMETERS = (
@@ -112,7 +120,7 @@ def _parameter_lines(row: dict[str, str]) -> list[str]:
 def show(config: ShowConfig) -> Answer:
     """Return counts, rates and metrics of a network."""
     if config.draw:
-        check_drawable(config.draw)
+        house().services["check of a picture"](config.draw)
     elif given := config.given("load", "collapse"):
         raise InputError(f"{given[0]} changes nothing without --draw FILE")
     from commsim.core.files.result_file import read_result
@@ -126,7 +134,7 @@ def show(config: ShowConfig) -> Answer:
     said, drawn = list(notes), list[str]()
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
-        drawn = draw_loads(network, loads, config.draw, config.collapse, whole)
+        drawn = house().services["picture of loads"](network, loads, config.draw, config.collapse, whole)
     metrics = _measured(network)
     bisection = bisection_bandwidth(network)
     facts = {
@@ -272,8 +280,6 @@ def check(config: CheckConfig) -> Answer:
     """Read the network, refuse it if endpoints are cut off, and return its bounds."""
     from commsim.core.network import PLURALS
     from commsim.prediction.inputs import load_network
-    from commsim.ranking.synthesis import lower_bound
-    from commsim.ranking.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
     from commsim.routing.bisection import bisection_bandwidth
     from commsim.routing.network_metrics import unusual
 
@@ -281,13 +287,9 @@ def check(config: CheckConfig) -> Answer:
     metrics = _measured(network)
     if metrics.no_path is not None:
         raise InputError(f"{config.topology}: no path from {metrics.no_path[0]} to {metrics.no_path[1]}")
-    bound = lower_bound("all_reduce", network)
-    rates = {
-        "bisection": (bisection_bandwidth(network), "max-flow between halves"),
-        "all_reduce, any schedule": (bound.rate, bound.why(LARGE)),
-        "all_reduce, trees": (tree_all_reduce_rate(network), "linear program, reducing and broadcasting along trees"),
-        "all_to_all": (all_to_all_rate(network), "linear program, maximum concurrent flow"),
-    }
+    rates = {"bisection": (bisection_bandwidth(network), "max-flow between halves")}
+    if of_collectives := house().services.get("bounds of collectives"):
+        rates |= of_collectives(network)
     facts = {
         "name": network.name,
         "ranks": f"{len(network.endpoints)} {PLURALS[network.seat_kind]}",

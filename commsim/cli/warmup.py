@@ -6,25 +6,34 @@ import contextlib
 import gc
 import io
 import os
-import socket
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.extensions import found_at, house
 from commsim.report.answer import Answer, Part, Table, comments
 from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, switched
 
+EXAMPLES = {
+    "warmup": """
+        commsim warmup
+        commsim warmup -v
+        commsim warmup --jobs 1
+        commsim warmup --json compiled.json
+        NUMBA_CACHE_DIR=kernels commsim warmup""",
+}
+
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
 FEW = "star:n_hosts=4"
-# Commands that together call the kernels of all verbs, so that none is listed. One process runs the commands of a part:
-# two that need the same kernel at the same time would both compile it. The first two parts take longest, share few
-# kernels and run beside each other; later ones read from the disk what these have compiled.
+# Commands that together call the kernels of all verbs, so that none is listed; those of extensions are theirs. One
+# process runs the commands of a part: two that need the same kernel at the same time would both compile it. The first
+# two parts take longest, share few kernels and run beside each other; later ones read from the disk what these have
+# compiled.
 PARTS: dict[str, tuple[str, ...]] = {
     "flow engine": (
         f"run ring_all_reduce double_tree_all_reduce hierarchical_all_reduce --topology {LEAF_SPINE} -b 1M -e 1M",
@@ -39,53 +48,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"run ring_all_reduce --topology {FEW} --engine alpha-beta -b 1M -e 1M",
         "run ring_all_reduce --topology fat_tree:k=4 -b 1M -e 1M --routing spray --start-jitter 10us",
         "run byteps:n_partitions=2 --topology fat_tree:k=8 -b 1M -e 1M",
-        "run --topology dgx-h100@star:machines=2 -b 1M -e 1M",
-        "bound --topology star:n_hosts=8 --operation all_reduce -b 1M -e 1M",
         "topo show fat_tree:k=4",
-        "workload step --model llama3-8b --gpu h100 --ranks 16 --tp 2 --global-batch 16",
     ),
-    "packets and switches": (
-        "switch simulate --workers 4 --size 64KiB",
-        "switch simulate --workers 4 --size 64KiB --system atp --loss 1%",
-        f"run ring_all_reduce --topology {FEW} --engine packet -b 64K -e 64K",
-        f"run ring_all_reduce --topology {FEW} --engine packet --transport dctcp -b 64K -e 64K",
-        f"run ring_all_reduce --topology {FEW} --engine packet --transport dcqcn -b 64K -e 64K",
-        f"run ring_all_reduce --topology {FEW} --engine packet --preset uec -b 64K -e 64K",
-    ),
-    "synthesis": (
-        "synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o TMP/ring.npz",
-        f"synthesize --topology {FEW} --operation all_reduce -b 1M -e 1M -o TMP/star.npz",
-    ),
-    "jobs and placement": (
-        "place score --capacity 50Gbps TMP/placed.json",
-        "place rank TMP/cluster.toml TMP/jobs.json",
-        "workload share TMP/cluster.toml TMP/placed.json",
-        "cluster run TMP/cluster.toml --trace poisson:jobs=8,load=4,seed=1 --policy fifo,tiresias --compare",
-    ),
-    "sparse data and advice": (
-        "advise --topology star:n_hosts=8,bandwidth=100Gbps --ranks 4 --size 1MiB --density 0.01 --programmable",
-        f"advise --topology {FEW} --operation expert_exchange",
-    ),
-    "pages": (f"run ring_all_reduce --topology {FEW} -b 1M -e 1M --report TMP/page.html",),
-}
-# Files that the commands read, in the folder that stands for TMP.
-FILES = {
-    "cluster.toml": """
-topology = { name = "leaf_spine", n_leaves = 4, n_spines = 2, hosts_per_leaf = 4, bandwidth = "50Gbps" }
-hosts = { gpus = 4 }
-""",
-    "jobs.json": """[
-{"job": "a", "gpus": 12, "iter_time_ms": 340, "phases": [{"offset_ms": 170, "dur_ms": 170, "rate_Gbps": 40}]},
-{"job": "b", "gpus": 12, "iter_time_ms": 340, "phases": [{"offset_ms": 170, "dur_ms": 170, "rate_Gbps": 40}]},
-{"job": "c", "gpus": 10, "iter_time_ms": 170, "phases": [{"offset_ms": 110, "dur_ms": 60, "rate_Gbps": 10}]},
-{"job": "d", "gpus": 8, "iter_time_ms": 200, "phases": [{"offset_ms": 120, "dur_ms": 80, "rate_Gbps": 25}]},
-{"job": "e", "gpus": 2, "iter_time_ms": 40, "phases": [{"offset_ms": 30, "dur_ms": 10, "rate_Gbps": 50}],
- "placement": ["h3", "h7"]}]""",
-    "placed.json": """[
-{"job": "a", "gpus": 2, "iter_time_ms": 200, "phases": [{"offset_ms": 100, "dur_ms": 100, "rate_Gbps": 40}],
- "placement": ["h0", "h4"]},
-{"job": "b", "gpus": 2, "iter_time_ms": 300, "phases": [{"offset_ms": 100, "dur_ms": 200, "rate_Gbps": 40}],
- "placement": ["h1", "h5"]}]""",
 }
 MAX_SHOWN = 20
 # New objects, and collections of younger ones, after which cycles are looked for.
@@ -106,11 +70,11 @@ def run(config: Config) -> Answer:
 
     if config.jobs is not None and config.jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {config.jobs}")
-    jobs = min(config.jobs or os.cpu_count() or 1, len(PARTS))
+    all_parts = parts_to_compile()
+    jobs = min(config.jobs or os.cpu_count() or 1, len(all_parts))
     begin = time.perf_counter()
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [(name, pool.submit(compile_part, lines)) for name, lines in PARTS.items()]
-        waiting.append(("a real switch", pool.submit(compile_part, ())))
+        waiting = [(name, pool.submit(compile_part, lines)) for name, lines in all_parts.items()]
         found = [(name, one) for name, task in progress(waiting, "compiling kernels") for one in task.result()]
     rows = _rows(found)
     took = time.perf_counter() - begin
@@ -153,45 +117,32 @@ def _kernels(rows: list[dict[str, Any]]) -> list[Part]:
     return [Table(["kernel", "CPU(s)", "compiled"], cells, title), *comments([in_all])]
 
 
-def compile_part(lines: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Run the commands of a part one after the other, or compile what a real switch runs: what came of each."""
-    return [compile_line(line) for line in lines] if lines else [compile_live()]
+def parts_to_compile() -> dict[str, tuple[str, ...]]:
+    """Return the lines of each part: commands, and functions that take a folder, as ``module:function``."""
+    brought = house().warmups
+    return {name: (*PARTS.get(name, ()), *brought.get(name, ())) for name in dict.fromkeys((*PARTS, *brought))}
 
 
-def compile_line(line: str) -> dict[str, Any]:
-    """Run a command in this process with every kernel compiled, and say how long it took and how many were new."""
+def compile_part(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Run the lines of a part one after the other, in a folder that stands for TMP: what came of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [compile_line(line, folder) for line in lines]
+
+
+def compile_line(line: str, folder: str = "TMP") -> dict[str, Any]:
+    """Run a line in this process with every kernel compiled, and say how long it took and how many were new."""
     from . import main
 
     told = io.StringIO()
-    with _counted() as found, tempfile.TemporaryDirectory() as folder:
-        for name, text in FILES.items():
-            (Path(folder) / name).write_text(text, encoding="utf-8")
+    with _counted() as found:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
             try:
-                code: Any = main(line.replace("TMP", folder).split())
+                is_command = " " in line
+                code: Any = main(line.replace("TMP", folder).split()) if is_command else found_at(line)(folder)
             except SystemExit as refused:  # words that no parser knows
                 code = refused.code
         if code:
             found["failed"] = told.getvalue().strip().splitlines()[-1]
-    return found
-
-
-def compile_live() -> dict[str, Any]:
-    """Compile what a switch and its workers run on real packets."""
-    from switch_model.live.data_plane import DataPlane
-    from switch_model.live.datagrams import open_datagrams
-    from switch_model.live.exchange import compile_kernels
-    from switch_model.live.frames import SIZE_CODES
-
-    elements = min(SIZE_CODES)
-    with _counted() as found, contextlib.redirect_stderr(io.StringIO()):
-        compile_kernels()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.bind(("127.0.0.1", 0))
-            datagrams = open_datagrams(sock, elements)
-            arrived = datagrams.receive()
-            for tagged in (False, True):
-                DataPlane(1, elements, tagged=tagged).handle(datagrams.words, arrived)
     return found
 
 

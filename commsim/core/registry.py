@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from commsim.extensions import found_at
+
 from .errors import InputError
 
 T = TypeVar("T")
@@ -80,7 +82,7 @@ class Registry(Generic[T]):
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = self._is_full = False
-        self._afterwards: list[Callable[[], None] | str] = []
+        self._afterwards: list[str] = []
 
     def add(self, build: Callable[..., T], **metadata: Any) -> None:
         """Register `build` under its own name.
@@ -99,12 +101,12 @@ class Registry(Generic[T]):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
         self._entries[name] = Entry(name, build, MappingProxyType(metadata))
 
-    def when_complete(self, call: Callable[[], None] | str) -> None:
-        """Call a function, or ``module:function``, once all modules are imported: it may add entries."""
+    def when_complete(self, place: str) -> None:
+        """Call a function, named as ``module:function``, once all modules are imported: it may add entries."""
         if self._is_full:
-            _called(call)()
+            found_at(place)()
         else:
-            self._afterwards.append(call)
+            self._afterwards.append(place)
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self:
@@ -163,8 +165,8 @@ class Registry(Generic[T]):
             for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
             self._is_full = True
-            for call in self._afterwards:
-                _called(call)()
+            for place in self._afterwards:
+                found_at(place)()
         except BaseException:
             self._complete = self._is_full = False  # else the next question would be answered with half of the names
             raise
@@ -177,12 +179,3 @@ def _is_like(name: str, known: str) -> bool:
         words.pop()
         other.pop()
     return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
-
-
-def _called(what: Callable[[], None] | str) -> Callable[[], None]:
-    """Return a function; a text is ``module:function``."""
-    if not isinstance(what, str):
-        return what
-    module, _, name = what.partition(":")
-    function: Callable[[], None] = getattr(importlib.import_module(module), name)
-    return function

@@ -6,7 +6,6 @@ from commsim.extensions import House
 
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
-    "packets",
     "profiles",
     "ranking",
     "sweep",
@@ -16,6 +15,7 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring files of other tools."""
+    house.renderings["osu"] = "commsim.formats.cli.osu_table:OSU_TABLE"
     for suffix in (".yml", ".yaml"):
         house.networks[suffix] = "commsim.formats.astra.network:read_astra_network"
     house.machines[".xml"] = "commsim.formats.machines.nccl_topology:read_nccl_topology"

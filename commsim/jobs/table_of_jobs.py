@@ -10,10 +10,11 @@ import numpy as np
 from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
 from commsim.core.units import counted, microseconds
+from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
-from commsim.report.table_of_run import Row, json_row, met_by_packets, parts_of
+from commsim.report.table_of_run import Row, json_row, parts_of
 from commsim.report.title_of_network import costs_in_title
 
 if TYPE_CHECKING:

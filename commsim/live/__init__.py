@@ -10,4 +10,6 @@ NEEDS: tuple[str, ...] = ("switch_model",)
 
 def register(house: House) -> None:
     """Bring a switch for real workers."""
+    house.doctor["live"] = "commsim.live.cli.this_machine:doctor_rows"
+    house.warmup("a real switch", "commsim.live.cli.this_machine:compile_live")
     house.commands("commsim.live.cli", switch="")

@@ -15,3 +15,4 @@ def register(house: House) -> None:
     house.commands(
         "commsim.nccl.cli.nccl_choices", nccl="print which algorithm and protocol NCCL chooses at each size, and why"
     )
+    house.warmup("flow engine", "run --topology dgx-h100@star:machines=2 -b 1M -e 1M")

@@ -19,6 +19,14 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring pages, pictures and timelines."""
+    house.renderings["draw"] = "commsim.pages.cli.picture_and_page:PICTURE"
+    house.renderings["report"] = "commsim.pages.cli.picture_and_page:PAGE"
+    house.services["check of a picture"] = "commsim.pages.pictures.to_files:check_drawable"
+    house.services["picture of loads"] = "commsim.pages.pictures.to_files:draw_loads"
+    house.services["picture of a schedule"] = "commsim.pages.pictures.to_files:draw_transfers"
+    house.services["picture of trees"] = "commsim.pages.pictures.to_files:draw_trees_of"
+    house.services["plot of ranks"] = "commsim.pages.plots.plot_ranks:plotter_of_ranks"
+    house.services["repeated run"] = "commsim.pages.repeated_runs:repeated"
     house.services["html of a value"] = "commsim.pages.notebook:html_of"
     house.commands(
         "commsim.pages.cli.report",
@@ -29,3 +37,4 @@ def register(house: House) -> None:
         "commsim.pages.cli.diff", diff="print two results, sweeps or schedules side by side, and where they differ"
     )
     house.commands("commsim.pages.cli.trace", trace="write the timeline of a run for Perfetto and chrome://tracing")
+    house.warmup("pages", "run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M --report TMP/page.html")

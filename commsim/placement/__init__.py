@@ -15,6 +15,8 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring placement of jobs, and clusters."""
+    house.schemas["cluster.toml"] = "commsim.placement.cluster_schema:cluster_schema"
+    house.schemas["place serve"] = "commsim.placement.cli.serve:service_schemas"
     house.services["placement strategies"] = "commsim.placement.strategies"
     house.commands(
         "commsim.placement.cli",
@@ -23,4 +25,11 @@ def register(house: House) -> None:
     house.commands(
         "commsim.placement.cli.cluster",
         cluster="replay a trace of jobs under published schedulers, with or without CASSINI's time shifts",
+    )
+    house.warmup(
+        "jobs and placement",
+        "commsim.placement.cli.warmup_files:write_files",
+        "place score --capacity 50Gbps TMP/placed.json",
+        "place rank TMP/cluster.toml TMP/jobs.json",
+        "cluster run TMP/cluster.toml --trace poisson:jobs=8,load=4,seed=1 --policy fifo,tiresias --compare",
     )

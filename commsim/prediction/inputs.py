@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +82,9 @@ def load_network(text: str) -> Network:
     if name in PRESETS:
         return build_preset(name, raw)
     if _is_there(text) or "/" in name:
-        if read := house().networks.get(Path(text).suffix):
-            found: Network = read(text)
-            return found
+        read: Callable[[str], Network] | None = house().networks.get(Path(text).suffix)
+        if read is not None:
+            return read(text)
         raise InputError(
             f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
         )

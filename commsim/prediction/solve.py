@@ -155,11 +155,12 @@ def solve(
         outcomes.append(over_hashes(plan, size, scenario.wish))
         said += outcomes[-1].said
     results = tuple(result for outcome in outcomes for result in outcome.results)
-    results = results if scenario.whole is None else with_whole(scenario, results, wanted, whole)
+    whole = plan_of_whole(scenario) if whole is None else whole
+    results = results if whole is None else with_whole(scenario, results, wanted, whole)
     derived = [*scenario.remarks, *without_effect(scenario), *said, *plan.notes]
     named, found = {scenario.name: plan}, {scenario.name: results}
     remarks = [
-        *(of_unused_faults(scenario, named, found) if scenario.slower or scenario.failed else ()),
+        *of_unused_faults(scenario, named, found, {scenario.name: whole}),
         *plan.remarks(results, has_framing=scenario.wish.framing is not None),
         *of_packed_ranks(scenario, named, found),
         *(() if scenario.wish.flaps is None else of_detection(scenario.wish.flaps, plan.network, results)),
@@ -178,10 +179,9 @@ def on_whole(scenario: Scenario) -> Scenario:
 def plan_of_whole(scenario: Scenario) -> WorkPlan | None:
     """Return the plan on the network without its faults.
 
-    None is known where the network has none, where cables flap too, and where what is pinned or placed does not fit on
-    it.
+    None is known where the network has none, and where what is pinned or placed does not fit on it.
     """
-    if scenario.whole is None or scenario.wish.flaps is not None:
+    if scenario.whole is None:
         return None
     try:
         return plan_of(on_whole(scenario))
@@ -190,11 +190,11 @@ def plan_of_whole(scenario: Scenario) -> WorkPlan | None:
 
 
 def with_whole(
-    scenario: Scenario, results: tuple[Result, ...], sizes: Sequence[float], plan: WorkPlan | None = None
+    scenario: Scenario, results: tuple[Result, ...], sizes: Sequence[float], plan: WorkPlan
 ) -> tuple[Result, ...]:
     """Return results with the times on the network without its faults, over the same hashes.
 
-    Nothing is added where :func:`plan_of_whole` knows no plan, and where other numbers of ranks would run there.
+    Nothing is added where cables flap too, and where other numbers of ranks would run there.
 
     Parameters
     ----------
@@ -204,11 +204,10 @@ def with_whole(
         Its results.
     sizes : sequence of float, bytes
         Sizes of these.
-    plan : WorkPlan, optional
-        Plan on the network without its faults, where it is known already.
+    plan : WorkPlan
+        Plan on the network without its faults.
     """
-    plan = plan_of_whole(scenario) if plan is None else plan
-    if plan is None or not results:
+    if scenario.wish.flaps is not None or not results:
         return results
     try:
         wish = on_whole(scenario).wish

@@ -17,6 +17,11 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring rankings, bounds and synthesis."""
+    house.questions["ranking"] = "commsim.ranking.cli.operation:RANKING"
+    house.questions["algorithms"] = "commsim.ranking.cli.operation:ALGORITHMS"
+    house.renderings["bound"] = "commsim.ranking.cli.bounds_of_run:BOUND"
+    house.services["ranking of collectives"] = "commsim.ranking.cli.bounds_of_run:ranked"
+    house.services["bounds of collectives"] = "commsim.ranking.cli.of_topology:bounds_of_collectives"
     house.services["synthesized plan"] = "commsim.ranking.synthesis.ready:plan_synthesized"
     house.commands(
         "commsim.ranking.cli.advise",
@@ -29,4 +34,15 @@ def register(house: House) -> None:
     house.commands(
         "commsim.ranking.cli.synthesize",
         synthesize="make the fastest schedule for a network, with a proven lower bound",
+    )
+    house.warmup("flow engine", "bound --topology star:n_hosts=8 --operation all_reduce -b 1M -e 1M")
+    house.warmup(
+        "synthesis",
+        "synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o TMP/ring.npz",
+        "synthesize --topology star:n_hosts=4 --operation all_reduce -b 1M -e 1M -o TMP/star.npz",
+    )
+    house.warmup(
+        "sparse data and advice",
+        "advise --topology star:n_hosts=8,bandwidth=100Gbps --ranks 4 --size 1MiB --density 0.01 --programmable",
+        "advise --topology star:n_hosts=4 --operation expert_exchange",
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from commsim.api import scenario_of
 from commsim.prediction.checks import checked, checked_all
 from commsim.prediction.given import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
+from commsim.prediction.options import RankedOptions, takes, unknown_option
 from commsim.prediction.read import changed_network as with_options
+from commsim.ranking.rank_algorithms import Ranking
+from commsim.ranking.rank_algorithms import rank as rank_scenario
 from commsim.ranking.synthesis import LowerBound
 from commsim.ranking.synthesis.cost_of_faults import synthesize_for
 from commsim.ranking.synthesis.made_schedules import MAX_MESSAGES
@@ -16,7 +19,62 @@ from commsim.ranking.synthesis.over_bound import OverBound, bound_of
 from commsim.ranking.synthesis.over_bound import over_bound as bounded
 from commsim.ranking.synthesis.synthesize import Synthesis
 
-__all__ = ["lower_bound", "over_bound", "synthesize"]
+__all__ = ["lower_bound", "over_bound", "rank", "synthesize"]
+
+
+@takes(RankedOptions)
+def rank(
+    operation: str,
+    network: NetworkLike,
+    sizes: SizeLike | Sequence[SizeLike],
+    *,
+    algorithms: Sequence[str] = (),
+    named: Sequence[str] = (),
+    synthesized: bool = False,
+    **options: Unpack[RankedOptions],
+) -> Ranking:
+    """Rank all algorithms of an operation on a network, by size.
+
+    Parameters
+    ----------
+    operation : str
+        Name of the operation, such as ``all_reduce``.
+    network
+        Same as in :func:`scenario_of`.
+    sizes : float or str, or a sequence of them
+        Sizes, bytes or text such as ``64MiB``.
+    algorithms : sequence of str
+        Algorithms to rank. Default: all that implement the operation.
+    named : sequence of str
+        Further algorithms, such as ``nccl``, which have to run; switches are assumed to be programmable for these
+        alone.
+    synthesized : bool
+        Whether the schedules that :func:`commsim.synthesize` makes are ranked too.
+    **options
+        Keywords of :class:`commsim.prediction.options.RankedOptions`.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, or no algorithm can run.
+    TypeError
+        If a keyword is no option.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> ranking = cs.rank("broadcast", "star:n_hosts=8,latency=1us", ["1KiB", "64MiB"])
+    >>> [found[0][0] for found in ranking.by_size.values()]
+    ['binomial_broadcast', 'chain_broadcast']
+    """
+    if unknown := options.keys() - RankedOptions.__annotations__.keys():
+        raise unknown_option(min(unknown), RankedOptions)
+    operation = checked("operation", operation)
+    asked = scenario_of("", network, operation=operation, **options)
+    return rank_scenario(
+        asked, operation, [int(s) for s in sizes_of(sizes)], synthesized=synthesized,
+        **checked_all({"algorithms": algorithms, "named": named}),
+    )  # fmt: skip
 
 
 def lower_bound(

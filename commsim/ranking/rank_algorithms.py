@@ -21,7 +21,7 @@ from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.scenario import Scenario
-from commsim.prediction.solve import Solution, solve, without_effect
+from commsim.prediction.solve import Solution, plan_of_whole, solve, without_effect
 from commsim.ranking.contenders import (
     about_given,
     algorithms_for,
@@ -174,7 +174,8 @@ def rank(
     )
     said = about_given(plans, network)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
-    missed = of_unused_faults(scenario, plans, of_plans)
+    asked = {spec: dataclasses.replace(scenario, collective=spec) for spec in plans if scenario.failed}
+    missed = of_unused_faults(scenario, plans, of_plans, {spec: plan_of_whole(one) for spec, one in asked.items()})
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
     packed = of_packed_ranks(scenario, plans, of_plans)
     remarks = (*sentences(found), *missed, *packed, *own, *said, *priced_apart(plans, sizes[0]))

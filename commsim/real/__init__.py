@@ -19,6 +19,7 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring runs on this machine, and measurements."""
+    house.doctor["real"] = "commsim.real.cli.this_machine:doctor_rows"
     house.commands(
         "commsim.real.cli.calibrate",
         calibrate="measure this machine under mpirun, and write the results as a network file",

@@ -10,6 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import Result
+from commsim.extensions import house
 from commsim.prediction.solve import Solution
 from commsim.report.title_of_network import software_costs
 
@@ -106,18 +107,13 @@ class Predicted(Result):
         InputError
             If matplotlib is not installed, or the engine knows no single transfers.
         """
-        from commsim.pages.pictures.paint import require_matplotlib
-        from commsim.pages.plots.plot_ranks import plot_ranks
-
-        require_matplotlib("plots need", "")
+        draw = house().services["plot of ranks"]()  # refuses where there is no matplotlib
         transfers, (start, sent, _) = self._traced()
-        return plot_ranks(self.collective, transfers, start, sent, self.n_ranks, ax)
+        return draw(self.collective, transfers, start, sent, self.n_ranks, ax)
 
     def _traced(self) -> tuple[Any, tuple[Any, Any, Any]]:
         """Return the transfers in program order, and their times: simulated again as the scenario says."""
         if self.solution is None:
             raise InputError(NO_SCENARIO)
-        from commsim.pages.repeated_runs import repeated
-
-        run = repeated(self.solution, self)
+        run = house().services["repeated run"](self.solution, self)
         return run.prepared.schedule.expand(), (run.trace.start, run.trace.sent, run.trace.done)

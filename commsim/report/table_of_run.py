@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS, meaning_of_size
-from commsim.core.remark import Remark, as_remarks
+from commsim.core.remark import as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
+from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
@@ -21,19 +22,14 @@ from commsim.report.title_of_network import costs_in_title, software_costs, spre
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.core.remark import Remark
     from commsim.core.result import Result
     from commsim.core.schedule import Schedule
-    from commsim.packets.transports.spraying import Spraying
+    from commsim.prediction.scenario import Wish
     from commsim.prediction.solve import Solution
 
 # Links that a verbose table lists.
 MAX_LINKS = 10
-# Counters of the packet engine, and what people read.
-PACKETS = {
-    "packets": "packets", "retransmissions": "sent again", "duplicates": "came twice", "timeouts": "timeouts",
-    "marks": "marked", "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
-    "pauses": "pauses (PFC)",
-}  # fmt: skip
 # Bytes of an element of the types of nccl-tests.
 DATATYPES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
@@ -83,6 +79,27 @@ class Row:
     def busiest(self) -> BusiestLink:
         """Link that needs the longest for its bytes."""
         return self.result.busiest_link(self.network)
+
+
+class EngineReport(NamedTuple):
+    """What an engine adds to the table of a prediction.
+
+    Parameters
+    ----------
+    told : callable
+        Function from the wish to words behind the engine's name in the heading.
+    more : callable
+        Function from the wish to further keys of the JSON.
+    parts : callable
+        Function from the results to parts below the table.
+    remarks : callable
+        Function from the solution to remarks.
+    """
+
+    told: Callable[[Wish], str]
+    more: Callable[[Wish], dict[str, Any]]
+    parts: Callable[[Sequence[Result]], list[Part]]
+    remarks: Callable[[Solution], list[Remark]]
 
 
 def rate_cell(bytes_per_s: float) -> str:
@@ -171,10 +188,8 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     """Return the title of a solution's table in phrases: collective, network, ranks, engine, and what times include."""
     results, plan = solution.results, solution.plan
     engines = "/".join(dict.fromkeys(r.engine for r in results))
-    if engines == "packet":
-        from commsim.packets.packet_options import told_transport
-
-        engines = f"{engines}, {told_transport(solution.scenario.wish.transport)}"
+    if engines in house().reports:
+        engines = f"{engines}, {house().reports[engines].told(solution.scenario.wish)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
     costs += spreading_in_title(plan.network, solution.scenario.routing)
@@ -212,7 +227,6 @@ def parts_of(
     """
     results, plan, wish = solution.results, solution.plan, solution.scenario.wish
     rows = rows_of(solution, datatype, groups)
-    engines = "/".join(dict.fromkeys(r.engine for r in results))
     limits = "" if groups else told_limits([row.limit for row in rows], [row.result.size for row in rows])
     if not title:
         name, network, *rest = title_of(solution, groups)
@@ -223,14 +237,11 @@ def parts_of(
         if verbose or not brief:
             parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
             parts += [Lines((f"# {limits}",))] if limits else []
-        parts += [Lines(met_by_packets(result)) for result in results if result.engine == "packet"]
-        if engines.startswith("packet"):
-            from commsim.packets.packet_options import told_queues
-
-            marked = any(result.counters.get("marks", 0) for result in results)
-            queues = told_queues(wish.transport, plan.network, marked=marked)
-            said += as_remarks(queues, "queues")
-            said += [Remark("transport-unmet", line, needed=True) for line in unmet(results, wish.transport)]
+        for engine in dict.fromkeys(result.engine for result in results):
+            if engine in house().reports:
+                report: EngineReport = house().reports[engine]
+                parts += report.parts(results)
+                said += report.remarks(solution)
         if verbose:
             from commsim.engine.ways.catalog import named
 
@@ -239,36 +250,6 @@ def parts_of(
             parts += _busiest_links(rows[-1])
             said = [*as_remarks(ways, "way"), *said, *plan.remarks(results, has_framing=framed, verbose=True)]
     return [*parts, *remarks(said)]
-
-
-def met_by_packets(result: Result, whose: str = "") -> tuple[str, ...]:
-    """Return a line of what packets met with, where some did; `whose` they are, where the size does not say it."""
-    met = {name: words for name, words in PACKETS.items() if result.counters.get(name, 0) or name == "packets"}
-    known = [f"{result.counters[name]:.0f} {words}" for name, words in met.items() if name in result.counters]
-    queue = result.counters.get("peak_queue_bytes")
-    known += [] if queue is None else [f"longest queue {queue:.0f} B"]
-    return (f"# packets of {whose or f'{result.size:.0f} B'} : {', '.join(known)}",) if known else ()
-
-
-def unmet(results: Sequence[Result], transport: Spraying | None) -> list[str]:
-    """Say that a transport that marks slow down had none, so that it takes as long as one that ignores them.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        Predictions of the packet engine.
-    transport : Spraying, optional
-        How packets were sent.
-    """
-    from commsim.packets.packet_options import name_of
-
-    name = name_of(transport)
-    if transport is None or not transport.on_path or transport.window is not None or name not in ("dctcp", "dcqcn"):
-        return []
-    slowing = ("marks", "drops_full", "drops_loss", "trimmed", "pauses", "timeouts")
-    if any(result.counters.get(key, 0) for result in results for key in slowing):
-        return []
-    return [f"no packet was marked, lost or paused: {name} takes as long here as the transport window"]
 
 
 def _busiest_links(row: Row) -> list[Part]:

@@ -18,3 +18,8 @@ def register(house: House) -> None:
     house.commands(
         "commsim.switches.cli", switch="switches that aggregate: simulate, budget, serve, all-reduce, status, pcap"
     )
+    house.warmup(
+        "packets and switches",
+        "switch simulate --workers 4 --size 64KiB",
+        "switch simulate --workers 4 --size 64KiB --system atp --loss 1%",
+    )

@@ -47,8 +47,7 @@ def run(command: str) -> tuple[int, str]:
     verb, *words = shlex.split(command.replace("\\\n", " "), comments=True)
     if verb != "commsim":
         raise ValueError(f"only commands of commsim can be run here, got {command}")
-    registry = COLLECTIVES  # those of switch systems among them, which are kept too
-    kept = {name: registry[name] for name in registry}
+    kept = {name: COLLECTIVES[name] for name in COLLECTIVES}
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -56,7 +55,7 @@ def run(command: str) -> tuple[int, str]:
     except SystemExit as stop:
         code = int(stop.code or 0)
     finally:
-        registry._entries = kept  # what a page's own file registered is gone
+        COLLECTIVES._entries = kept  # what a page's own file registered is gone
     return code, err.getvalue() if code else out.getvalue()
 
 

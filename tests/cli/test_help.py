@@ -9,15 +9,14 @@ from help_examples import ROOT, in_shell, verbs
 
 from commsim.cli import parser_of
 from commsim.cli.parsing.aliases import HIDDEN, RENAMED, in_new_words
-from commsim.cli.parsing.examples import EXAMPLES, examples_of
+from commsim.cli.parsing.examples import examples_of
 from commsim.cli.verbs import listed_verbs
 
 FEWEST = 5
 
 
 def test_every_verb_has_five_examples_and_each_of_its_verbs_one():
-    assert set(EXAMPLES) == {"", *listed_verbs()}
-    assert {verb for verb in EXAMPLES if len(examples_of(f"commsim {verb}")) < FEWEST} == set()
+    assert {verb for verb in ("", *listed_verbs()) if len(examples_of(f"commsim {verb}")) < FEWEST} == set()
     for verb in listed_verbs():
         for name in inner(verb):
             assert examples_of(f"commsim {verb} {name}"), f"{verb} {name}"

@@ -9,7 +9,8 @@ from pathlib import Path
 from ports import free_ports
 
 import commsim
-from commsim.cli.parsing.examples import EXAMPLES, examples_of
+from commsim.cli.parsing.examples import examples_of
+from commsim.cli.verbs import listed_verbs
 
 ROOT = Path(commsim.__file__).parent.parent
 # Examples that compile all kernels, measure for a minute, or make namespaces as root.
@@ -37,7 +38,7 @@ def _on_a_free_port(line):
 
 def verbs():
     """Verbs whose examples can be run anywhere."""
-    return [verb for verb in EXAMPLES if verb not in LONG]
+    return [verb for verb in listed_verbs() if verb not in LONG]
 
 
 def commands():

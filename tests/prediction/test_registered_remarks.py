@@ -8,7 +8,7 @@ from remark_codes import codes
 import commsim as cs
 from commsim.core.remark import Remark
 from commsim.extensions import house
-from commsim.prediction import result_remarks
+from commsim.prediction import result_remarks, solve
 
 STAR = "star:n_hosts=4"
 
@@ -35,3 +35,18 @@ def test_extensions_say_what_their_results_mean():
 
 def test_every_registered_remark_says_nothing_of_no_results():
     assert [name for name, said in house().remarks.items() if said([])] == []
+
+
+def test_a_fault_plans_the_network_without_it_once(monkeypatch):
+    planned = []
+
+    def counted(scenario):
+        planned.append(scenario.failed)
+        return plan_of(scenario)
+
+    plan_of = solve.plan_of
+    monkeypatch.setattr(solve, "plan_of", counted)
+    leaves = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4"
+    solution = solved("ring_all_reduce", leaves, n_ranks=4, fail=["link:leaf2:spine0"])
+    assert "fault-unused" in codes(solution.remarks)
+    assert planned == [()]

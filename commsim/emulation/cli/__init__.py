@@ -20,6 +20,16 @@ from commsim.report.render import show_step
 if TYPE_CHECKING:
     from commsim.emulation.emulate import Emulation
 
+EXAMPLES = {
+    "emulate": """
+        commsim emulate -n 2 --topology star:n_hosts=2 -- python examples/ping_pong.py
+        commsim emulate -n 2 --topology star:n_hosts=2,bandwidth=10Gbps --ranks-as threads -- python \
+            examples/ping_pong.py
+        commsim emulate -n 2 --topology star:n_hosts=2,latency=50us -- python examples/ping_pong.py
+        commsim emulate -n 2 --topology star:n_hosts=2 --overhead 1us -- python examples/ping_pong.py
+        commsim emulate -n 2 --topology star:n_hosts=2 --json emulated.json -- python examples/ping_pong.py""",
+}
+
 COLUMNS = ["operation", "site", "algorithm", "ranks", "size", "calls", "time(us)", "exposed(us)"]
 # Flags that have the name of what they give.
 OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from commsim.cli.run.tables import Answered
-
-if TYPE_CHECKING:
-    from commsim.cli.run.config import Config
+from commsim.cli.run.answered import Answered
+from commsim.cli.run.config import Config
+from commsim.cli.run.kinds import RENDERED, SIZES, Kind, Refused
+from commsim.prediction.read import JOBS_ONLY
 
 
 def answer_jobs(config: Config) -> Answered:
@@ -27,3 +25,9 @@ def answer_jobs(config: Config) -> Answered:
     more["shared_links"] = shared_links(solution)
     parts, rows = parts_of_jobs(solution, config.verbose), rows_of_jobs(solution)
     return Answered(parts, rows, solution.results, solution.plan.network, more, chosen=chosen)
+
+
+JOBS = Kind(
+    lambda config, _: answer_jobs(config),
+    (Refused(("algorithm", "synthesized", "datatype", *SIZES, *RENDERED), JOBS_ONLY),),
+)

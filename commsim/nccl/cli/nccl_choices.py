@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from commsim.nccl.search import Setting
     from commsim.nccl.tuner_rules import Rule
 
+EXAMPLES = {
+    "nccl": """
+        commsim nccl --topology dgx-h100
+        commsim nccl --topology dgx-h100@star:machines=4 --operation all_reduce
+        commsim nccl --topology dgx-h100 --operation all_reduce --size 1M
+        commsim nccl --topology dgx-a100 --operation all_gather --nccl-version 2.18
+        commsim nccl --topology dgx-h100 --operation all_reduce --tuner-csv tuner.csv""",
+}
+
 # Share of an uncontended time from which it is printed beside a longer one.
 SLOWED = 0.005
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")

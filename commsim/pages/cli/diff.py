@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from commsim.pages.rows.difference import Difference
     from commsim.pages.simulated_run import SimulatedRun
 
+EXAMPLES = {
+    "diff": """
+        commsim run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 4M --json a.json
+        commsim run ring_all_reduce --topology ring:n_hosts=4 -b 1M -e 4M --json b.json
+        commsim diff a.json b.json
+        commsim diff a.json b.json --detail
+        commsim diff a.json b.json --timeline both.json.gz""",
+}
+
 MAX_LISTED, MAX_MESSAGES = 20, 100_000
 # Relative difference of times up to which they are called equal.
 EQUAL = 1e-6

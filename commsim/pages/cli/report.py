@@ -16,11 +16,25 @@ from commsim.core.remark import Remark
 from commsim.report.answer import Answer, comments, remarks
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import Config as RunConfig
     from commsim.pages.figure import Figure
     from commsim.pages.figure_tables import Table
     from commsim.pages.simulated_run import SimulatedRun
     from commsim.pages.study import Study
+
+EXAMPLES = {
+    "report": """
+        commsim run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 4M --json a.json
+        commsim report a.json
+        commsim report a.json --no-detail -o rows.html
+        commsim report a.json --show-ranks 0,2-3 -o ranks.html
+        commsim report a.json --rename ring_all_reduce=ring -o ring.html""",
+    "plot": """
+        commsim run ring_all_reduce double_tree_all_reduce --topology star:n_hosts=4 -b 1M -e 4M --json a.json
+        commsim plot busbw a.json -o busbw.pdf
+        commsim plot speedup a.json --baseline ring_all_reduce -o speedup.svg
+        commsim plot timeline a.json -o timeline.svg --width page
+        commsim plot time a.json -o time.png --label 'y=time of one all-reduce'""",
+}
 
 KINDS = (
     "busbw", "time", "speedup", "choice", "accuracy", "cdf", "strong", "weak",
@@ -74,32 +88,6 @@ def run(config: Config) -> Answer:
     check_page(config.output)
     study, notes = read_data(config, detail=not config.no_detail)
     return Answer(comments((*notes, *write_report(study, config.output))))
-
-
-def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Sequence[Remark]) -> list[str]:
-    """Write the page of what ``commsim run`` has just predicted, and return what it leaves out.
-
-    Parameters
-    ----------
-    config : Config
-        Flags of the run.
-    results : sequence of Result
-        What it predicted.
-    path : str
-        Page to write.
-    said : sequence of Remark
-        Remarks of the run.
-    """
-    from commsim import __version__
-    from commsim.pages.repeated_runs import with_runs
-    from commsim.pages.study import study_of_rows
-
-    from .replay import replay
-
-    rows = [result.row() for result in results]
-    flags = {k: v for k, v in vars(config).items() if k not in ("json", "csv", "report", "draw")}
-    study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags}, remarks=said)
-    return write_report(with_runs(study, *replay(config, rows)), path)
 
 
 def write_report(study: Study, path: str) -> list[str]:

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from commsim.pages.timeline import Timeline
     from commsim.prediction.solve import Solution
 
+EXAMPLES = {
+    "trace": """
+        commsim trace ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M -o ring.json
+        commsim trace ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M -o ring.pftrace
+        commsim trace ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M -o ranks.json --tracks ranks
+        commsim trace ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M -o part.json --from 20us --to 80us
+        commsim trace ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M -o path.json --limit 8 --arrows \
+            critical""",
+}
+
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
 
 

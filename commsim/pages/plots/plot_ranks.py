@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from commsim.pages.pictures.paint import require_matplotlib
 
 # Ranks of which all are shown; of more, the fastest, the median and the slowest.
 MAX_RANKS = 64
 # Inches of a figure: its width, a rank, and what is around the ranks. Points of a rank's name.
 WIDTH, LANE, AROUND, LETTERS = 6.4, 0.15, 1.1, 8.0
+
+
+def plotter_of_ranks() -> Callable[..., Any]:
+    """Return :func:`plot_ranks`.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed.
+    """
+    require_matplotlib("plots need", "")
+    return plot_ranks
 
 
 def plot_ranks(name: str, transfers: Any, start: Any, sent: Any, n_ranks: int, ax: Any = None) -> Any:

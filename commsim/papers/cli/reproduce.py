@@ -16,6 +16,15 @@ from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 if TYPE_CHECKING:
     from commsim.papers.paper import Row
 
+EXAMPLES = {
+    "reproduce": """
+        commsim reproduce
+        commsim reproduce atp
+        commsim reproduce crux
+        commsim reproduce chimera 'table 2, GPipe'
+        commsim reproduce gloo --json gloo.json""",
+}
+
 
 # Relative error from which the causes are looked for.
 FAR = 0.2

@@ -6,6 +6,19 @@ from commsim.cli.flags import Verb
 
 from . import candidates, export, import_, job_moves, order, serve
 
+EXAMPLES = {
+    "place": """
+        commsim place examples/cluster.toml examples/jobs.json --check
+        commsim place rank examples/cluster.toml examples/jobs.json --candidates 4
+        commsim place moves examples/cluster.toml examples/jobs.json
+        commsim place score --capacity 50Gbps examples/jobs.json
+        commsim place order h0,h2,h1,h3 --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2
+        commsim place export examples/cluster.toml --to slurm-conf -o topology.conf
+        commsim place import topology.conf --from slurm-conf --tier-bandwidth 1=100Gbps,2=2:1 -o cluster.toml
+        commsim place serve --cluster examples/cluster.toml --port 8080 & sleep 8; curl -s \
+            http://127.0.0.1:8080/jobs; kill %1""",
+}
+
 COMMANDS = {
     "place rank": Verb(
         candidates.Config,

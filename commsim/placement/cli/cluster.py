@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from commsim.placement.clusters.placement_choices import Placing
     from commsim.placement.clusters.trace_job import TraceJob
 
+EXAMPLES = {
+    "cluster": """
+        commsim cluster policies
+        commsim cluster models
+        commsim cluster trace poisson:jobs=8,load=0.9,seed=1 --gpus 32 -o trace.csv
+        commsim cluster run examples/cluster.toml --trace trace.csv --policy fifo,tiresias --compare
+        commsim cluster run examples/cluster.toml --trace trace.csv --policy themis --cassini""",
+}
+
 COLUMNS = [
     "policy", "jct_mean(h)", "jct_p50(h)", "jct_p99(h)", "queued(h)", "makespan(h)", "gpus_used", "slowdown",
     "link_excess", "rho_p50", "rho_p99", "starts", "deadlines",

@@ -94,6 +94,14 @@ def _time(text: str, name: str) -> float:
     return seconds
 
 
+def service_schemas() -> dict[str, Any]:
+    """Return the schemas of the service's requests and answers by name, with ``jobs.json``, the file of jobs."""
+    require_extra()
+    from commsim.placement.service.models import schemas
+
+    return schemas()
+
+
 def require_extra() -> None:
     """Refuse to go on without the packages of the service."""
     try:

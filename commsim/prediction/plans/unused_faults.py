@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from commsim.core.errors import InputError
@@ -16,7 +15,10 @@ __all__ = ["of_unused_faults"]
 
 
 def of_unused_faults(
-    scenario: Scenario, plans: Mapping[str, WorkPlan], results: Mapping[str, Sequence[Result]]
+    scenario: Scenario,
+    plans: Mapping[str, WorkPlan],
+    results: Mapping[str, Sequence[Result]],
+    whole: Mapping[str, WorkPlan | None],
 ) -> list[Remark]:
     """Name the collectives that a fault costs nothing, since none of their messages crosses what is slower or failed.
 
@@ -26,7 +28,11 @@ def of_unused_faults(
         Network with its faults.
     plans, results : mapping of str to WorkPlan, and to sequence of Result
         Plans and predictions, by name of the collective.
+    whole : mapping of str to WorkPlan
+        Plans on the network without its faults, as far as they are known.
     """
+    if not (scenario.slower or scenario.failed):
+        return []
     hashed = is_hashed(scenario.routing or scenario.network.routing) and not scenario.wish.sprays
     several = any(one.hashes is not None for some in results.values() for one in some)
     draw = f"with the hash of {'the median draw' if several else 'this --seed'}, " if hashed else ""
@@ -35,7 +41,7 @@ def of_unused_faults(
             name for name, some in results.items() if _misses_slower(scenario, plans[name], some)
         ],
         "would cross a link that failed": [
-            name for name, some in results.items() if _misses_failed(scenario, name, some)
+            name for name, some in results.items() if _misses_failed(scenario, whole.get(name), some)
         ],
     }  # fmt: skip
     said = {what: f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names}
@@ -53,16 +59,12 @@ def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]
     return used is not None and not used[slower].any()
 
 
-def _misses_failed(scenario: Scenario, name: str, results: Sequence[Result]) -> bool:
+def _misses_failed(scenario: Scenario, whole: WorkPlan | None, results: Sequence[Result]) -> bool:
     """Whether routes on the network without its failures avoid what failed."""
-    from commsim.prediction.solve import plan_of
-
-    if scenario.whole is None or not scenario.failed:
+    if whole is None or not scenario.failed:
         return False
-    asked = {} if scenario.name or scenario.jobs or scenario.traffic else {"collective": name}
-    whole = dataclasses.replace(scenario, network=scenario.whole, whole=None, failed=(), slower=(), **asked)  # type: ignore[arg-type]
     try:
-        used = plan_of(whole).links_used({one.size for one in results}, "spray" if scenario.wish.sprays else None)
-    except InputError:  # what is pinned, placed or synthesized may not fit there
+        used = whole.links_used({one.size for one in results}, "spray" if scenario.wish.sprays else None)
+    except InputError:  # messages that are pinned to a link may not have it there
         return False
     return used is not None and not used[list(scenario.failed)].any()

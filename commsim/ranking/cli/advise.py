@@ -20,6 +20,15 @@ from commsim.sparse.generate import PATTERNS
 if TYPE_CHECKING:
     from commsim.ranking.advice import Advice
 
+EXAMPLES = {
+    "advise": """
+        commsim advise --topology star:n_hosts=8 --size 1MiB
+        commsim advise --topology star:n_hosts=8 --ranks 4 --size 1MiB --density 0.01 --crossovers
+        commsim advise --topology star:n_hosts=8 --ranks 4 --size 1MiB --density 0.01 --lossy
+        commsim advise --topology star:n_hosts=8 --size 1MiB --programmable --json advice.json
+        commsim advise --topology star:n_hosts=4 --operation expert_exchange""",
+}
+
 COSTS = ("overhead", "reduce_rate", "software")
 OPERATIONS = ("all_reduce", "expert_exchange")
 # Exit code after Ctrl-C.

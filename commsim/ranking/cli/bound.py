@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from commsim.prediction.scenario import Scenario
     from commsim.ranking.synthesis import LowerBound
 
+EXAMPLES = {
+    "bound": """
+        commsim bound --topology star:n_hosts=8 --operation all_reduce
+        commsim bound --topology star:n_hosts=8 --operation all_to_all -b 1K -e 1M -f 32
+        commsim bound --topology torus:dims=3x3 --operation all_gather --algorithm none
+        commsim bound --topology star:n_hosts=8 --operation gather --root 3 --algorithm none
+        commsim bound --topology star:n_hosts=8 --operation all_reduce --algorithm ring_all_reduce""",
+}
+
 
 class Config(Hashes, Faults, Costs, Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from commsim.cli.run.answered import Answered, answered_by, answered_of
 from commsim.cli.run.config import Config
-from commsim.cli.run.tables import Answered, answered_by, answered_of
+from commsim.cli.run.kinds import OF_ONE_COLLECTIVE, Kind, Refused
 from commsim.core.operations import meaning_of_size
 from commsim.core.units import counted
 from commsim.report.answer import remarks
@@ -15,6 +16,13 @@ from commsim.report.table_of_run import Row
 
 if TYPE_CHECKING:
     from commsim.ranking.rank_algorithms import Ranking
+
+NO_BOUND = "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
+OF_RANKINGS: tuple[Refused, ...] = (
+    Refused(("group",), "--group goes with --collective, not with --operation or --algorithm"),
+    Refused(("compressor",), "--compressor goes with --collective alone"),
+    Refused(("osu",), OF_ONE_COLLECTIVE),
+)
 
 
 def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
@@ -91,3 +99,7 @@ def _json(ranking: Ranking) -> dict[str, Any]:
     ]  # fmt: skip
     crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in ranking.crossovers]
     return {"left_out": dict(ranking.left_out), "ranking": rows, "crossovers": crossovers}
+
+
+RANKING = Kind(answer_ranking, (*OF_RANKINGS, Refused(("bound",), NO_BOUND)))
+ALGORITHMS = Kind(answer_algorithms, OF_RANKINGS)

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from commsim.ranking.synthesis.made_schedules import Candidate
     from commsim.ranking.synthesis.synthesize import Synthesis
 
+EXAMPLES = {
+    "synthesize": """
+        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M
+        commsim synthesize --topology star:n_hosts=4 --operation all_reduce -b 1M -e 1M
+        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o ring.npz
+        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M --scale 'link:h1:*=0.5'
+        commsim synthesize --topology star:n_hosts=4 --operation ep_dispatch""",
+}
+
 FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "faults/whole", "repaired(us)", "repaired/whole"]
 
 

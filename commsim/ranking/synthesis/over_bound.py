@@ -200,7 +200,7 @@ def over_bound(
         plan.paths.forget()  # tables of all algorithms together would take gigabytes
 
     plans, left_out = contenders(scenario, operation, algorithms, named, predict)
-    before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
+    before, plans_before = ({}, {}) if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
         Ratio(
             size, spec, result, bound.time(size), bound.anywhere, before.get(spec, {}).get(size), limit_of(plan, result)
@@ -211,7 +211,7 @@ def over_bound(
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
     bounds = _with_both_kinds(next(iter(plans.values())), scenario.network, list(known.values()))
     of_plans = {spec: results for spec, (_, _, results) in found.items()}
-    unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in found.items()}, of_plans)
+    unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in found.items()}, of_plans, plans_before)
     remarks = list(unused)
     return OverBound(
         tuple(bounds),
@@ -253,18 +253,18 @@ def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) ->
 
 def _times_on(
     scenario: Scenario, whole: Network, specs: Sequence[str], sizes: Sequence[int], named: Sequence[str]
-) -> dict[str, dict[int, float]]:
-    """Return the times by algorithm and size on the network without faults, of those that can run there."""
+) -> tuple[dict[str, dict[int, float]], dict[str, Plan]]:
+    """Return the times by algorithm and size on the network without faults, and plans, of those that can run there."""
     asked, times = dataclasses.replace(scenario, network=whole), dict[str, dict[int, float]]()
 
     def predict(spec: str, plan: Plan) -> None:
         results = _results(asked, spec, plan, sizes)
         times[spec] = {size: result.time for size, result in zip(sizes, results, strict=True)}
 
-    prepare_all(
+    plans, _ = prepare_all(
         specs, whole, n_ranks=scenario.n_ranks, probe=predict, named=named, none_is_error=False, **scenario.placing
     )
-    return times
+    return times, plans
 
 
 def _with_both_kinds(plan: Plan, network: Network, bounds: list[LowerBound]) -> list[LowerBound]:

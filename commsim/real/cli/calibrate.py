@@ -27,6 +27,21 @@ if TYPE_CHECKING:
     from commsim.real.transport import Transport
     from commsim.real.validate import Row
 
+EXAMPLES = {
+    "calibrate": """
+        mpirun -n 2 commsim calibrate
+        mpirun -n 2 commsim calibrate --passes 1 -o here.toml
+        mpirun -n 2 commsim calibrate --passes 1 --json calibration.json
+        mpirun -n 2 commsim calibrate --passes 1 --csv calibration.csv
+        torchrun --nproc-per-node 2 --no-python commsim calibrate --passes 1 --backend gloo""",
+    "validate": """
+        mpirun -n 2 commsim validate mpi -b 1K -e 1M -f 32
+        mpirun -n 2 commsim validate mpi --collective ring_all_reduce -b 64K -e 64K
+        mpirun -n 2 commsim validate mpi --collective halving_doubling_all_reduce -b 4K -e 4K
+        mpirun -n 2 commsim validate mpi --collective ring_all_reduce -b 64K -e 64K -n 5 -w 1
+        mpirun -n 2 commsim validate mpi --collective ring_all_reduce -b 64K -e 64K --json measured.json""",
+}
+
 CASES = (
     ("copy 1way", "copy", False, False), ("relayed", "copy", False, True),
     ("copy 2way", "copy", True, False), ("relayed", "copy", True, True),

@@ -16,6 +16,15 @@ from commsim.report.terminal import progress
 if TYPE_CHECKING:
     from commsim.real.comparison.pairs import Pair
 
+EXAMPLES = {
+    "compare": """
+        commsim run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 4M > a.txt
+        commsim run ring_all_reduce --topology star:n_hosts=4,bandwidth=50Gbps -b 1M -e 4M --json b.json
+        commsim compare b.json a.txt
+        commsim compare a.txt --topology star:n_hosts=4 --collective ring_all_reduce
+        commsim compare a.txt --topology star:n_hosts=4 --collective ring_all_reduce --line-rate 100Gbps""",
+}
+
 # Flags of a prediction; a file of predictions has its own.
 OF_PREDICTION = ("placement", "routing", "engine", "hashes", "overhead", "recv_overhead", "reduce_rate", "software")
 

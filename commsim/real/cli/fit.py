@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from commsim.real.comparison.hockney import Fit
     from commsim.real.comparison.sampling import Estimate
 
+EXAMPLES = {
+    "fit": """
+        commsim run ring_all_reduce --topology star:n_hosts=4,latency=2us -b 1K -e 64M -f 4 > measured.txt
+        commsim fit measured.txt --collective ring_all_reduce
+        commsim fit measured.txt --collective ring_all_reduce --line-rate 100Gbps
+        commsim fit measured.txt --collective ring_all_reduce --seed 3
+        commsim fit measured.txt --collective ring_all_reduce --json fit.json""",
+}
+
 COLUMNS = ["operation", "algorithm", "ranks", "rows", "a: start-up", "(95 %)", "1/b: S per s", "(95 %)", "busbw",
            "half at", "residual"]  # fmt: skip
 LEAST = ["half at", "(95 %)", "rows", "operation", "ranks"]

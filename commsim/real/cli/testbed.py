@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from commsim.real.testbed.places import Place
     from commsim.real.testbed.share import Shared
 
+EXAMPLES = {
+    "testbed": """
+        commsim testbed status
+        commsim testbed run --network star:n_hosts=4,bandwidth=200Mbps --collective ring_all_reduce -b 1M -e 1M
+        commsim testbed up leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Mbps --routing \
+            dmodk --name lab
+        commsim testbed share --name lab --jobs 'h0,h2;h1,h3' --shifts 0ms,470ms
+        commsim testbed down lab""",
+}
+
 COLUMNS = ["collective", "size(B)", "time(ms)", "p5(ms)", "p95(ms)", "predicted(ms)", "error", "bytes_error", "wrong",
            "remark"]  # fmt: skip
 LEAST = ["p5(ms)", "p95(ms)", "bytes_error", "remark"]

@@ -22,6 +22,18 @@ from .cheapest import Code
 if TYPE_CHECKING:
     from commsim.sweep.run import Progress
 
+EXAMPLES = {
+    "sweep": """
+        commsim sweep plan examples/sweep_10k.toml
+        commsim sweep examples/sweep_10k.toml -o results --limit 20
+        commsim sweep run examples/sweep_10k.toml -o part1 --part 1/2 --limit 5
+        commsim sweep merge both part1
+        commsim sweep status results
+        commsim sweep sql results 'select "collective.name", max(busbw_Bps) from sweep group by all'
+        commsim sweep export results -o results.csv
+        commsim sweep cheapest examples/sweep_cost.toml""",
+}
+
 NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
 MAX_POINTS_HELP = "refuse a sweep with more points, before filters (default: 10000000)"
 MAX_ERRORS = 10

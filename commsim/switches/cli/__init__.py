@@ -6,6 +6,16 @@ from commsim.cli.flags import Verb
 
 from . import budget, pcap, simulate
 
+EXAMPLES = {
+    "switch": """
+        commsim switch simulate --system switchml-rdma --workers 4 --size 64KiB --loss 0,0.01
+        commsim switch simulate --system switchml-udp --workers 4 --size 64KiB --pcap packets.pcap
+        commsim switch pcap packets.pcap
+        commsim switch budget --system switchml-rdma --hardware tofino-1 --pool-size 512
+        commsim switch serve & sleep 2; commsim switch all-reduce --rank 0 --workers 2 & \
+            commsim switch all-reduce --rank 1 --workers 2; commsim switch status; kill %1""",
+}
+
 COMMANDS = {
     "switch simulate": Verb(
         simulate.Config,

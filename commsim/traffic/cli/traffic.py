@@ -11,8 +11,8 @@ import numpy as np
 from commsim.cli.flags import Flags, Verb, WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
+from commsim.cli.run.answered import resolved_network
 from commsim.cli.run.config import read_flags
-from commsim.cli.run.tables import resolved_network
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import parse_size, parse_time
@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from commsim.pages.study import Study
     from commsim.prediction.scenario import Scenario
     from commsim.prediction.solve import Solution
+
+EXAMPLES = {
+    "traffic": """
+        commsim traffic --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4 --size 64KiB
+        commsim traffic --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4 --size 64KiB --pattern \
+            incast --peers 4
+        commsim traffic --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4 --size 64KiB --balancing ecmp
+        commsim traffic --topology fat_tree:k=4 --size 64KiB --seed 3
+        commsim traffic --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4 --size 64KiB --report \
+            traffic.html""",
+}
 
 LOOKS = 200
 # Relative difference of times up to which a run is the same: a look at the queues may swap packets of one instant.

@@ -6,6 +6,28 @@ from commsim.cli.flags import Verb, WithJson
 
 from . import parallel, share, step, training, transfers
 
+EXAMPLES = {
+    "workload": """
+        commsim workload step --model llama3-8b --gpu h100 --ranks 64 --tp 4 --global-batch 128
+        commsim workload kv --layers 4 --kv-heads 8 --from 2 --to 4 --tokens 128 --topology star:n_hosts=6
+        commsim workload weights --size 1GB --from 2 --to 4 --topology star:n_hosts=6
+        commsim workload pipeline --stages 4 --micro-batches 8 --forward 10ms --backward 20ms
+        commsim workload moe --layers 4 --ranks 8 --attention 1ms --expert 2ms --tokens 20MB --gradients \
+            60MB --bandwidth 100Gbps
+        commsim workload reshard --size 1GB --receivers 4 --bandwidth 100Gbps
+        commsim workload policies
+        commsim workload systems
+        commsim workload profile torch.nn:PReLU --input 8 -o gradients.csv
+        commsim workload run --trace gradients.csv --workers 4 --policy ddp --bandwidth 10Gbps
+        commsim schedule export ring_all_reduce --ranks 4 --size 1M -o ring.goal
+        commsim workload import ring.goal -o graph.toml
+        commsim workload export graph.toml -o graph.et
+        commsim workload calls graph.0.et --network star:n_hosts=4,bandwidth=10Gbps
+        commsim place examples/cluster.toml examples/jobs.json --json placed.json
+        commsim workload share examples/cluster.toml examples/jobs.json --shifts placed.json
+        commsim workload formats""",
+}
+
 COMMANDS = {
     "workload run": Verb(
         training.Config, training.run, "predict iterations from a trace of gradients, or from a graph of tasks"

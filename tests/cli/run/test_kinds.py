@@ -2,9 +2,10 @@
 
 import pytest
 
-from commsim.cli.run import KINDS, RENDERED
+from commsim.cli.run import COLLECTIVES, QUESTIONS
 from commsim.cli.run.config import Config
-from commsim.cli.run.renderings import RENDERINGS
+from commsim.cli.run.kinds import RENDERED
+from commsim.extensions import house
 
 STAR = ("run", "--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K")
 JOBS = '[[job]]\ncollective = "ring_all_reduce"\nranks = "0-3"\nsize = "64KiB"\n'
@@ -44,10 +45,11 @@ def test_a_rendering_works_or_is_refused_on_one_line(commsim, folder, kind, name
 
 
 def test_every_rendering_has_a_check_and_every_refused_flag_is_one_of_run():
-    assert tuple(RENDERINGS) == RENDERED
-    flags = {flag for kind in KINDS for refused in kind.refused for flag in refused.flags}
+    assert set(house().renderings) == set(RENDERED)
+    assert set(house().questions) == set(QUESTIONS)
+    kinds = (*house().questions.values(), COLLECTIVES)
+    flags = {flag for kind in kinds for refused in kind.refused for flag in refused.flags}
     assert flags <= set(Config.__dataclass_fields__)
-    assert KINDS[-1].is_asked(Config(topology=""))
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from commsim.extensions import house
 from commsim.report.answer import Lines, Part
 from commsim.report.table_of_run import Row, json_row, parts_of, rows_of, titles_beside
 
@@ -51,6 +52,21 @@ class Answered:
     chosen: dict[str, Any] = field(default_factory=dict)
 
 
+class Rendering(NamedTuple):
+    """What a flag of ``commsim run`` makes of an answer beside its table.
+
+    Parameters
+    ----------
+    check : callable
+        Function that refuses the value of the flag, such as a file that cannot be written, before the prediction.
+    render : callable
+        Function from the flags and the answer to further parts.
+    """
+
+    check: Callable[[Any], None]
+    render: Callable[[Config, Answered], list[Part]]
+
+
 def answered_by(
     config: Config, solutions: Sequence[Solution], said: Sequence[Part] = (), *, brief: bool = False
 ) -> Answered:
@@ -67,17 +83,16 @@ def answered_by(
     brief : bool
         Whether only ``-v`` shows the table of each.
     """
-    from commsim.packets.packet_options import queues_of
-
     parts, rows = [*said], list[Row]()
     common, titles = titles_beside(solutions) if len(solutions) > 1 else ("", [""])
     parts += [Lines((f"# {common}",))] if common else []
     for solution, title in zip(solutions, titles, strict=True):
         parts += parts_of(solution, config.datatype, config.group, config.verbose, title, brief)
         rows += rows_of(solution, config.datatype, config.group)
-    queues = queues_of(solutions[0].scenario.wish.transport) if config.engine == "packet" else {}
-    more = {"queues": queues} if queues else {}
-    return answered_of(config, parts, rows, solutions[0].scenario.network, solutions=solutions, more=more)
+    first = solutions[0].scenario
+    known = config.engine in house().reports
+    more = house().reports[config.engine].more(first.wish) if known else {}
+    return answered_of(config, parts, rows, first.network, solutions=solutions, more=more)
 
 
 def answered_of(config: Config, parts: Sequence[Part], rows: Sequence[Row], network: Network, **more: Any) -> Answered:

@@ -1,0 +1,82 @@
+"""What ``commsim run`` says of several collectives of one operation, and of the lower bound: ``--bound``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from commsim.cli.run.answered import Answered, Rendering
+from commsim.core.remark import Remark
+from commsim.core.units import format_size
+from commsim.prediction.bounds.limited_by import limit_of
+from commsim.prediction.plans.dense import Plan
+from commsim.ranking.contenders import priced_apart
+from commsim.ranking.synthesis.over_bound import about_bound
+from commsim.ranking.tables_of_questions import table_of_ranking
+from commsim.report.answer import Part, remarks
+
+if TYPE_CHECKING:
+    from commsim.cli.run.config import Config
+    from commsim.prediction.solve import Solution
+
+# Relative difference of times that are the same.
+SAME = 1e-9
+
+
+def _bounds(_: Config, answered: Answered) -> list[Part]:
+    """Return the ratio of each time to the lower bound."""
+    several = len(answered.solutions) > 1
+    known = ((one.scenario.name if several else "", one.plan, one.results) for one in answered.solutions)
+    return remarks(
+        line for name, plan, some in known if isinstance(plan, Plan) for line in about_bound(plan, some, name)
+    )
+
+
+def ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
+    """Rank collectives of one operation in one table, and name the sizes where the fastest changes."""
+    operations = {one.results[0].operation for one in solutions if one.results}
+    named = {one.scenario.name or str(one.scenario.collective): one for one in solutions}
+    found = {name: {r.size: r for r in one.results} for name, one in named.items()}
+    sizes = sorted(set.intersection(*(set(one) for one in found.values())))
+    if len(operations) != 1 or len(named) < 2 or config.group or not sizes:
+        return []
+    by_size = {
+        int(size): sorted(((name, of[size]) for name, of in found.items()), key=lambda one: (one[1].time, one[0]))
+        for size in sizes
+    }
+    dense = {name: one.plan for name, one in named.items() if isinstance(one.plan, Plan)}
+    apart = priced_apart(dense, sizes[0]) if dense else []
+    table = table_of_ranking(by_size, f"{operations.pop()}: {len(found)} collectives, the fastest first")
+    limits = [limit_of(named[name].plan, result) for order in by_size.values() for name, result in order]
+    if any(limits):
+        rows = [[*row, str(limit or "-")] for row, limit in zip(table.rows, limits, strict=True)]
+        least = [*table.least, "limited_by"]
+        table = dataclasses.replace(table, columns=[*table.columns, "limited_by"], rows=rows, least=least)
+    times = {name: {size: result.time for size, result in of.items()} for name, of in found.items()}
+    return [table, *remarks([*_changes(config, times, sizes), *apart])]
+
+
+def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[Remark]:
+    """Name the sizes between which another one of the collectives that are compared is the fastest."""
+    fastest: list[tuple[str, float, float]] = []  # with its first and its last size
+    for size in sizes:
+        least = min(one[size] for one in times.values())
+        level = [name for name, one in times.items() if one[size] <= least * (1 + SAME)]
+        if fastest and fastest[-1][0] in level:
+            fastest[-1] = (*fastest[-1][:2], size)
+        else:
+            fastest.append((level[0], size, size))
+    if len(fastest) < 2:
+        return []
+    first, *others = fastest
+    told = [
+        f"{first[0]} up to {format_size(first[2])}",
+        *(f"{name} from {format_size(low)}" for name, low, _ in others),
+    ]
+    finer = "-i" if config.stepbytes is not None else "-f"
+    more = f"more sizes ({finer}) say it more closely"
+    return [Remark("best", f"fastest at these sizes: {', '.join(told)}", needed=True, details=more)]
+
+
+BOUND = Rendering(lambda _: None, _bounds)
