@@ -19,7 +19,8 @@ from commsim.jobs.background import draw_messages
 from commsim.jobs.job_costs import shared_network
 from commsim.jobs.job_entries import Composition, JobEntry
 from commsim.jobs.own_transports import own_transport, transports_of, without_pauses
-from commsim.jobs.shared_run import Shared, SharedPlan, SharedRun
+from commsim.jobs.shared_plan import SharedPlan
+from commsim.jobs.shared_run import Shared, SharedRun
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_placement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,11 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import format_size, format_time
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_paths import MAX_KEPT, may_collide
+from commsim.engine.flow_paths import MAX_KEPT
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.bounds.floor import ON_PAPER, SLACK
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.plans.used_links import links_of
 from commsim.prediction.scenario import Wish
 
 from .background import Messages
@@ -43,7 +42,7 @@ SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 MAX_LAID = 8
 # Result of each job; time of each background message, and its time without others.
 Shared = tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]
-__all__ = ["SIMULATORS", "Shared", "SharedPlan", "SharedRun"]
+__all__ = ["SIMULATORS", "Shared", "SharedRun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,59 +299,6 @@ class SharedRun:
         named = dataclasses.replace(entry, number=k if entry.number is None else entry.number)
         only = (named,), (self.plans[k],), Messages.none()
         return SharedRun(self.network, *only, self.routing, self.seed)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedPlan:
-    """The plan of collectives that share a network.
-
-    Parameters
-    ----------
-    run : SharedRun
-        The collectives with their plans, and the background traffic.
-    """
-
-    run: SharedRun
-
-    @property
-    def network(self) -> Network:
-        """Network that all share; switches on which aggregators were put can aggregate."""
-        return self.run.network
-
-    @property
-    def schedules(self) -> tuple[Schedule, ...]:
-        """Schedule of each collective."""
-        return self.run.schedules
-
-    @property
-    def notes(self) -> tuple[Remark, ...]:
-        """What was derived for each collective."""
-        return self.run.notes
-
-    @property
-    def has_own_costs(self) -> bool:
-        """Whether messages of all of them have the costs of a library's primitives."""
-        return all(plan.has_own_costs for plan in self.run.plans)
-
-    @property
-    def may_collide(self) -> bool:
-        """Whether routes are drawn by hashing where there are several."""
-        return may_collide(self.network, self.run.routing)
-
-    def at(self, size: float) -> SharedPlan:  # noqa: ARG002
-        """Return the plan of one size, the same for all."""
-        return self
-
-    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
-        """Return the links on the routes of all messages, bool[n_links]; None with background traffic."""
-        if len(self.run.messages.start):
-            return None
-        runs = [self.at(size).run for size in sizes]
-        parts = [
-            (plan.at(entry.size), entry.number or 0)
-            for run in runs for plan, entry in zip(run.plans, run.entries, strict=True)
-        ]  # fmt: skip
-        return links_of(parts, self.network, routing)
 
 
 def _roce() -> Framing:
