@@ -31,12 +31,12 @@ def has_own_costs(run: Run | Plan, network: Network) -> bool:
     return not same or seen.protocol != network.protocol
 
 
-def shared_job(run: Run, network: Network, framing: Framing | None, **sharing: Any) -> Job:
+def shared_job(run: Run | Plan, network: Network, framing: Framing | None, **sharing: Any) -> Job:
     """Return a run as a job of the flow engine beside others.
 
     Parameters
     ----------
-    run : Run
+    run : Run or Plan
         Collective of one size.
     network : Network
         Network that the jobs share.
@@ -54,7 +54,7 @@ def with_rest(run: Run, result: Result, carried: NDArray[np.float64]) -> Result:
 
     Parameters
     ----------
-    run : Run
+    run : Run or Plan
         Collective of one size.
     result : Result
         Result of its messages.
