@@ -14,9 +14,9 @@ from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
-from commsim.experts.kernels import Kernel, Work, gpu_of, kernel_for, name_of, seconds, seen_by
+from commsim.experts.kernels import ExpertKernel, ExchangeWork, gpu_of, kernel_for, name_of, seconds, seen_by
 from commsim.experts.work import work_of
-from commsim.prediction.plans.asked import Asked, built, laid_out
+from commsim.prediction.plans.asked import CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish
@@ -33,20 +33,20 @@ class ExpertPlan(Plan):
 
     Parameters
     ----------
-    work : Work
+    work : ExchangeWork
         What the busiest rank does.
-    kernel : Kernel, optional
+    kernel : ExpertKernel, optional
         Costs of the library's kernel; None where only links cost time.
     """
 
-    work: Work
-    kernel: Kernel | None
+    work: ExchangeWork
+    kernel: ExpertKernel | None
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the size of the tokens' copies; others that are asked for have no effect."""
         own = [float(self.sent or 0.0)]
-        told = f"sizes have no effect, the tokens have copies of {format_size(int(own[0]))} at the busiest rank"
-        return own, [Remark(SIZE_UNUSED, told)] if list(asked) not in ([], own) else []
+        text = f"sizes have no effect, the tokens have copies of {format_size(int(own[0]))} at the busiest rank"
+        return own, [Remark(SIZE_UNUSED, text)] if list(sizes) not in ([], own) else []
 
     def run_of(self, size: float, wish: Wish) -> Run:
         """Return what an engine plays: the same at every size, which the tokens decide."""
@@ -66,7 +66,7 @@ class ExpertPlan(Plan):
             result, time=whole, time_from_last_start=result.time_from_last_start + more, samples=result.samples + more
         )
 
-    def with_kernel(self, kernel: Kernel | None) -> ExpertPlan:
+    def with_kernel(self, kernel: ExpertKernel | None) -> ExpertPlan:
         """Return the same exchange with the costs of another kernel, or of links only."""
         seen = self.network if kernel is None else seen_by(kernel, self.network)
         paths = FlowPaths(seen, self.paths.job, self.paths.routing, self.paths.seed)
@@ -82,28 +82,28 @@ def routing_of(parameters: dict[str, Any], n_ranks: int) -> Copies:
     return copies_for(n_ranks, **{key: value for key, value in parameters.items() if key in ROUTING})
 
 
-def plan_experts(asked: Asked) -> ExpertPlan:
+def plan_experts(request: CollectiveRequest) -> ExpertPlan:
     """Plan a dispatch or a combine, with the costs of its library on this network's GPUs."""
-    made, entry = built(asked), asked.entry
+    collective, entry = build_collective(request), request.entry
     defaults = {name: p.default for name, p in entry.parameters.items() if name not in ("n_ranks", "blocking")}
-    given: dict[str, Any] = {**defaults, **made.parameters}
-    n_ranks, n_bytes = made.schedule.n_ranks, token_bytes(given["hidden"], given["precision"])
-    n_experts, top_k = numbers_of_experts(n_ranks, given["n_experts"], given["top_k"])
-    machines = given["machines"] or (tuple(range(n_ranks)),)
+    arguments: dict[str, Any] = {**defaults, **collective.parameters}
+    n_ranks, n_bytes = collective.schedule.n_ranks, token_bytes(arguments["hidden"], arguments["precision"])
+    n_experts, top_k = numbers_of_experts(n_ranks, arguments["n_experts"], arguments["top_k"])
+    machines = arguments["machines"] or (tuple(range(n_ranks)),)
     what = entry.metadata["operation"].removeprefix("ep_")
-    local = given["tokens"] * (top_k if what == "combine" else 1)
-    work = work_of(routing_of(given, n_ranks), n_ranks, machines, given["tokens"], local, n_experts, n_bytes)
-    plan = laid_out(made, asked)
-    plan = dataclasses.replace(plan, parameters={**given, **plan.parameters}, sent=n_bytes * made.schedule.n_chunks)
+    local = arguments["tokens"] * (top_k if what == "combine" else 1)
+    work = work_of(routing_of(arguments, n_ranks), n_ranks, machines, arguments["tokens"], local, n_experts, n_bytes)
+    plan = laid_out(collective, request)
+    plan = dataclasses.replace(plan, parameters={**arguments, **plan.parameters}, sent=n_bytes * collective.schedule.n_chunks)
     found = plan.as_kind(ExpertPlan, work=work, kernel=None)
-    if given["library"] == "none":
+    if arguments["library"] == "none":
         return found
-    name = name_of(given["library"], given["mode"], what, given["precision"])
-    kernel, said = kernel_for(name, gpu_of(asked.network))
-    told = Remark("exchange-costs", f"{entry.name}: costs of {name}, fitted on {kernel.fitted}")
-    if given["zero_copy"]:
+    name = name_of(arguments["library"], arguments["mode"], what, arguments["precision"])
+    kernel, text = kernel_for(name, gpu_of(request.network))
+    remark = Remark("exchange-costs", f"{entry.name}: costs of {name}, fitted on {kernel.fitted}")
+    if arguments["zero_copy"]:
         kernel = dataclasses.replace(kernel, copy=0.0, copy_rate=float("inf"), fill=0.0)
     priced = found.with_kernel(kernel)
     return dataclasses.replace(
-        priced, notes=(*plan.notes, told, *([Remark("exchange-costs-of-other", said, needed=True)] if said else []))
+        priced, notes=(*plan.notes, remark, *([Remark("exchange-costs-of-other", text, needed=True)] if text else []))
     )

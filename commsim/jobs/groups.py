@@ -13,14 +13,14 @@ from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.jobs.background import Messages
+from commsim.jobs.background import BackgroundMessages
 from commsim.jobs.job_costs import shared_network
 from commsim.jobs.job_entries import JobEntry, number_of_unnamed
 from commsim.jobs.shared_plan import SharedPlan
-from commsim.jobs.shared_run import SIMULATORS, SharedRun
+from commsim.jobs.shared_run import SIMULATORS, PlacedJobs
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_network, load_placement
-from commsim.prediction.kind import COMMON, Kind, Outcome
+from commsim.prediction.kind import COMMON, WorkKind, Outcome
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario, Wish
 
@@ -36,9 +36,9 @@ class GroupsPlan(SharedPlan):
         """The collective of each group, as if it were the only one."""
         return self.run.plans
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that one group can have."""
-        return self.groups[0].sizes(asked)
+        return self.groups[0].sizes(sizes)
 
     def at(self, size: float) -> GroupsPlan:
         """Return the plan of one size, the same in every group."""
@@ -123,18 +123,18 @@ def prepare_groups(
         ranks, name = tuple(group), collective if isinstance(collective, str) else plan.schedule.name
         entries.append(JobEntry(f"group {k}", plan.schedule.name, ranks, 0.0, number=number_of_unnamed(name, ranks)))
     shared = shared_network(network, plans)
-    return GroupsPlan(SharedRun(shared, tuple(entries), tuple(plans), Messages.none(), routing, seed))
+    return GroupsPlan(PlacedJobs(shared, tuple(entries), tuple(plans), BackgroundMessages.none(), routing, seed))
 
 
-def _planned(scenario: Scenario) -> GroupsPlan:
+def _plan_groups(scenario: Scenario) -> GroupsPlan:
     return prepare_groups(
         scenario.collective, scenario.network, scenario.groups, n_ranks=scenario.n_ranks,
         assume_programmable=scenario.assume_programmable, **scenario.placing,
     )  # fmt: skip
 
 
-GROUPS = Kind(
+GROUPS = WorkKind(
     name="groups",
-    plan=_planned,
+    plan=_plan_groups,
     honours=COMMON | {"groups", "collective", "n_ranks", "trace", "flaps", "watch"},
 )

@@ -13,7 +13,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.results import chunk_bytes
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.prediction.plans.dense import Plan
@@ -31,7 +31,7 @@ def has_own_costs(run: Run | Plan, network: Network) -> bool:
     return not same or seen.protocol != network.protocol
 
 
-def shared_job(run: Run | Plan, network: Network, framing: Framing | None, **sharing: Any) -> Job:
+def shared_job(run: Run | Plan, network: Network, framing: Framing | None, **sharing: Any) -> FlowJob:
     """Return a run as a job of the flow engine beside others.
 
     Parameters
@@ -66,7 +66,7 @@ def with_rest(run: Run, result: Result, carried: NDArray[np.float64]) -> Result:
     return run.finished(result)
 
 
-def framed(job: Job, framing: Framing | None) -> Job:
+def framed(job: FlowJob, framing: Framing | None) -> FlowJob:
     """Return the job with headers in its payloads, since jobs of one plan have headers of their own."""
     if framing is None:
         return job

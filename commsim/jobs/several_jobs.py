@@ -20,11 +20,11 @@ from commsim.jobs.job_costs import shared_network
 from commsim.jobs.job_entries import Composition, JobEntry
 from commsim.jobs.own_transports import own_transport, transports_of, without_pauses
 from commsim.jobs.shared_plan import SharedPlan
-from commsim.jobs.shared_run import Shared, SharedRun
+from commsim.jobs.shared_run import Shared, PlacedJobs
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_placement
-from commsim.prediction.kind import COMMON, Kind, Outcome
+from commsim.prediction.kind import COMMON, WorkKind, Outcome
 from commsim.prediction.read import JOBS_ONLY
 from commsim.prediction.result_remarks import remarks_of_results
 from commsim.prediction.scenario import Scenario, Wish
@@ -49,9 +49,9 @@ class JobsPlan(SharedPlan):
         """Jobs as they were named."""
         return self.run.entries
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return one size, which has no effect: each job has its own."""
-        return [0.0], [Remark(SIZE_UNUSED, "sizes have no effect, each job has its own")] if any(asked) else []
+        return [0.0], [Remark(SIZE_UNUSED, "sizes have no effect, each job has its own")] if any(sizes) else []
 
     def at(self, size: float) -> JobsPlan:  # noqa: ARG002
         """Return the plan of one size, the same for all."""
@@ -69,11 +69,11 @@ class JobsPlan(SharedPlan):
         whole = dataclasses.replace(wish, flaps=None, watch=None)
         alone = tuple(self.alone(k)._predicted(whole)[0][0].time for k in range(len(self.entries)))
         transports = transports_of(self.entries, self.run.plans, self.network, wish)
-        said = without_pauses(self.entries, self.network, wish)
+        remarks = without_pauses(self.entries, self.network, wish)
         if wish.flaps is not None:
-            said.append(Remark("alone-unflapped", "alone: each job without the others, and without the flap"))
+            remarks.append(Remark("alone-unflapped", "alone: each job without the others, and without the flap"))
         details = Sharing(alone, took, ideal, transports if len(set(transports)) > 1 else ())
-        return Outcome(self.run.checked(results), tuple(said), details)
+        return Outcome(self.run.checked(results), tuple(remarks), details)
 
     def remarks(
         self,
@@ -87,7 +87,7 @@ class JobsPlan(SharedPlan):
         own = [remark for plan, entry in runs for remark in plan.remarks_of_sizes([entry.size])]
         if any("flap_lost_s" in result.counters for result in results):
             named = zip(self.entries, results, strict=True)
-            return own + [said.of(entry.name) for entry, one in named for said in remarks_of_results([one])]
+            return own + [remark.of(entry.name) for entry, one in named for remark in remarks_of_results([one])]
         return own + remarks_of_results(results)
 
     def predict(self, **options: Any) -> Shared:
@@ -188,19 +188,19 @@ def prepare_jobs(
     messages = draw_messages(network, composition.background, seed)
     shared = shared_network(network, plans)
     background = tuple(entry.packets for entry in composition.background)
-    return JobsPlan(SharedRun(shared, tuple(entries), tuple(plans), messages, routing, seed, background))
+    return JobsPlan(PlacedJobs(shared, tuple(entries), tuple(plans), messages, routing, seed, background))
 
 
-def _planned(scenario: Scenario) -> JobsPlan:
+def _plan_jobs(scenario: Scenario) -> JobsPlan:
     assert scenario.jobs is not None
     return prepare_jobs(
         scenario.jobs, scenario.network, assume_programmable=scenario.assume_programmable, **scenario.placing
     )
 
 
-JOBS = Kind(
+JOBS = WorkKind(
     name="jobs",
-    plan=_planned,
+    plan=_plan_jobs,
     honours=COMMON | {"jobs", "flaps", "watch"},
     refusal=JOBS_ONLY,
 )

@@ -14,7 +14,7 @@ from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import may_collide
 from commsim.prediction.plans.used_links import links_of
 
-from .shared_run import SharedRun
+from .shared_run import PlacedJobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class SharedPlan:
 
     Parameters
     ----------
-    run : SharedRun
+    run : PlacedJobs
         The collectives with their plans, and the background traffic.
     """
 
-    run: SharedRun
+    run: PlacedJobs
 
     @property
     def network(self) -> Network:

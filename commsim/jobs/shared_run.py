@@ -22,13 +22,13 @@ from commsim.core.units import format_size, format_time
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import MAX_KEPT
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowPlan, FlowJob, plan_flows
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.bounds.floor import ON_PAPER, SLACK
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Wish
 
-from .background import Messages
+from .background import BackgroundMessages
 from .job_costs import framed, has_own_costs, shared_job, with_rest
 from .job_entries import JobEntry
 from .own_transports import own_transport
@@ -42,11 +42,11 @@ SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 MAX_LAID = 8
 # Result of each job; time of each background message, and its time without others.
 Shared = tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]
-__all__ = ["SIMULATORS", "Shared", "SharedRun"]
+__all__ = ["SIMULATORS", "Shared", "PlacedJobs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
+class SizedJobs:
     """The jobs that one simulation takes, sized.
 
     Parameters
@@ -65,7 +65,7 @@ class Sized:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedRun:
+class PlacedJobs:
     """Jobs and background traffic, placed on one network.
 
     Parameters
@@ -76,7 +76,7 @@ class SharedRun:
         Jobs as they were named.
     plans : tuple of Plan
         Plan of the collective of each.
-    messages : Messages
+    messages : BackgroundMessages
         Background traffic.
     routing, seed : str or None, int
         Routing and seed of all routes; the seed also of losses and marks.
@@ -87,7 +87,7 @@ class SharedRun:
     network: Network
     entries: tuple[JobEntry, ...]
     plans: tuple[Plan, ...]
-    messages: Messages
+    messages: BackgroundMessages
     routing: str | None
     seed: int
     background: tuple[Mapping[str, Any] | None, ...] = ()
@@ -95,7 +95,7 @@ class SharedRun:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without `_laid`, whose keys are the ids of objects of this process.
-        return SharedRun, (
+        return PlacedJobs, (
             self.network, self.entries, self.plans, self.messages, self.routing, self.seed, self.background,
         )  # fmt: skip
 
@@ -190,7 +190,7 @@ class SharedRun:
         added = framing if engine == "flow" else framing or _roce()
         return named, took, self._ideal(sized.plan, len(plain), added)
 
-    def _sized(self, which: list[int], wish: Wish) -> Sized:
+    def _sized(self, which: list[int], wish: Wish) -> SizedJobs:
         """Lay out these jobs and the background's messages."""
         jobs, sizes, starts, laid = [], [], [], []
         framing = wish.framing
@@ -212,7 +212,7 @@ class SharedRun:
         for src, dst, size, start, priority in zip(
             sent.src, sent.dst, sent.size, sent.start, sent.priority.tolist(), strict=True
         ):
-            job = Job(message, Placement([src, dst]), priority=priority)
+            job = FlowJob(message, Placement([src, dst]), priority=priority)
             jobs.append(job if wish.engine == "packet" else framed(job, framing))
             sizes.append(size)
             starts += [start, start]
@@ -222,9 +222,9 @@ class SharedRun:
             if len(self._laid) == MAX_LAID or sum(job.schedule.n_transfers for job in jobs) > MAX_KEPT:
                 self._laid.clear()
             self._laid[key] = laid, plan_flows(self.network, jobs, routing=self.routing, seed=seed)
-        return Sized(self._laid[key][1] if jobs else None, np.array(sizes), np.array(starts))
+        return SizedJobs(self._laid[key][1] if jobs else None, np.array(sizes), np.array(starts))
 
-    def _as_flows(self, sized: Sized, wish: Wish) -> list[Result]:
+    def _as_flows(self, sized: SizedJobs, wish: Wish) -> list[Result]:
         """Simulate flows that share links, or with alpha-beta none; counters say what flaps cost each job."""
         assert sized.plan is not None
         simulate = SIMULATORS[wish.engine]
@@ -256,7 +256,7 @@ class SharedRun:
         if told and engine != "packet":
             raise InputError(f"{next(iter(told))} of a job needs engine packet, got engine {engine}")
 
-    def _in_packets(self, sized: Sized, plain: list[int], slots: list[AggregationJob], wish: Wish) -> list[Result]:
+    def _in_packets(self, sized: SizedJobs, plain: list[int], slots: list[AggregationJob], wish: Wish) -> list[Result]:
         """Simulate packets: of messages, and of the slots of switch systems."""
         from commsim.packets.messages import run_beside, simulate_packets
         from commsim.packets.packet_work import expect_packets
@@ -264,20 +264,20 @@ class SharedRun:
         several = len(self.entries) > 1 or sized.plan is not None  # sums of a job by itself are proved elsewhere
         if sized.plan is not None:
             expect_packets(sized.plan, sized.sizes, wish.transport)
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "starts": sized.starts, "seed": self.seed, "framing": wish.framing, "watch": wish.watch,
         }  # fmt: skip
         of_background = [own_transport(one, self.network, wish) for one in self.background]
-        given["by_job"] = [own_transport(self.entries[k].packets, self.network, wish) for k in plain]
-        given["by_job"] += [of_background[i] if of_background else None for i in self.messages.of]
+        options["by_job"] = [own_transport(self.entries[k].packets, self.network, wish) for k in plain]
+        options["by_job"] += [of_background[i] if of_background else None for i in self.messages.of]
         if slots or sized.plan is None:
-            given["flaps"] = wish.flaps
-            given |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}
-            return list(run_beside(sized.plan, sized.sizes, slots, wish.transport, values=several, **given).results)
+            options["flaps"] = wish.flaps
+            options |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}
+            return list(run_beside(sized.plan, sized.sizes, slots, wish.transport, values=several, **options).results)
         if wish.flaps is not None:
             self._require_no_own_costs()
         return list(
-            simulate_packets(sized.plan, sized.sizes, wish.transport, flaps=wish.flaps, trace=wish.trace, **given)
+            simulate_packets(sized.plan, sized.sizes, wish.transport, flaps=wish.flaps, trace=wish.trace, **options)
         )
 
     def _aggregation(self, k: int) -> AggregationJob:
@@ -293,12 +293,12 @@ class SharedRun:
         on_wire = np.asarray((framing or Framing()).on_wire(self.messages.size), np.float64)
         return np.asarray(on_wire / rate[of_connection] + plan.routes.latency[of_connection])
 
-    def alone(self, k: int) -> SharedRun:
+    def alone(self, k: int) -> PlacedJobs:
         """Return job `k` by itself; ECMP hashes what it hashes beside the others."""
         entry = self.entries[k]
         named = dataclasses.replace(entry, number=k if entry.number is None else entry.number)
-        only = (named,), (self.plans[k],), Messages.none()
-        return SharedRun(self.network, *only, self.routing, self.seed)
+        only = (named,), (self.plans[k],), BackgroundMessages.none()
+        return PlacedJobs(self.network, *only, self.routing, self.seed)
 
 
 def _roce() -> Framing:

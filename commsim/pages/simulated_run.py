@@ -218,10 +218,10 @@ def _on_clock(result: Result, trace: Trace, sized: Plan, wish: Wish) -> tuple[Tr
     )
     if last == end:
         done[trace.done == last] = result.time
-    said = [f"{microseconds(outside)} us outside of messages come before the first"] if outside else []
+    lines = [f"{microseconds(outside)} us outside of messages come before the first"] if outside else []
     if factor != 1.0:
-        said.append(f"times of messages are {factor:.4g} times those simulated, for what software adds to them")
-    return Trace(start, sent, done), "; ".join(said)
+        lines.append(f"times of messages are {factor:.4g} times those simulated, for what software adds to them")
+    return Trace(start, sent, done), "; ".join(lines)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,13 +11,13 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.extensions import house
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.good_parameters import PARTITIONS
 from commsim.prediction.inputs import PACKED, load_network
-from commsim.prediction.kind import COMMON, Kind
-from commsim.prediction.plans.asked import Asked, Built, placed, plan_dense, planned
+from commsim.prediction.kind import COMMON, WorkKind
+from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, placement_of, plan_dense, plan_schedule
 from commsim.prediction.plans.cut_by_size import plan_partitions, plan_pieces
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
@@ -29,7 +29,7 @@ SYNTHESIZED = "synthesized_"
 LIBRARY = "library"
 # Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
 # what plans it, None for an extension's. The first that fits is taken, else the collective is dense.
-KINDS: Mapping[str, Callable[[Asked], Plan] | None] = {
+KINDS: Mapping[str, Callable[[CollectiveRequest], Plan] | None] = {
     "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
 }  # fmt: skip
 __all__ = ["COLLECTIVE", "plan_collective", "prepare"]
@@ -89,28 +89,28 @@ def prepare(
             collective = load_schedule(path)
     placement = PACKED if placement is None else placement
     if isinstance(collective, Schedule):
-        where = placed(placement, network, collective, seed)
-        ready = planned(Built(collective, {}, where, notes), network, routing, seed)
+        where = placement_of(placement, network, collective, seed)
+        ready = plan_schedule(PlacedSchedule(collective, {}, where, notes), network, routing, seed)
         ready = dataclasses.replace(ready, own_size=size)
     elif collective.startswith(SYNTHESIZED):
         ready = _synthesized(collective, network, n_ranks, placement=placement, routing=routing, seed=seed)
     else:
         entry, raw = collective_entry(collective)
-        asked = Asked(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
+        request = CollectiveRequest(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
         has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
         has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
         mark = next((mark for mark in KINDS if mark in has), None)
-        ready = plan_dense(asked) if mark is None else (KINDS[mark] or house().planners[mark])(asked)
+        ready = plan_dense(request) if mark is None else (KINDS[mark] or house().planners[mark])(request)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
-        raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
+        raise InputError(f"the schedule has {count_text(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     if network.software:
         software(network.software).refuse(network.machine[ready.placement.nodes])
     if not per_call:
         return ready
     if ready.posts_calls:
         return dataclasses.replace(ready, before=ready.before + per_call)
-    told = Remark("call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}")
-    return dataclasses.replace(ready, notes=(*ready.notes, told))
+    remark = Remark("call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}")
+    return dataclasses.replace(ready, notes=(*ready.notes, remark))
 
 
 def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
@@ -136,7 +136,7 @@ def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: An
 
 
 # One collective: what a scenario asks for that asks for nothing else.
-COLLECTIVE = Kind(
+COLLECTIVE = WorkKind(
     name="a collective",
     plan=plan_collective,
     honours=COMMON

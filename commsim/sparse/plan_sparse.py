@@ -19,7 +19,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
 from commsim.prediction.good_parameters import PARTITIONS, partitions_that_fit
-from commsim.prediction.plans.asked import Asked, built, laid_out
+from commsim.prediction.plans.asked import CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.cut_by_size import BY_SIZE, MAX_KEPT, most_partitions, with_partitions_that_fit
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run
@@ -68,8 +68,8 @@ class SparsePlan(Plan):
             if len(self._at) >= MAX_KEPT:
                 del self._at[next(iter(self._at))]
             self._at[k] = self._cut(k)
-        found: SparsePlan = self._at[k]
-        return found
+        plan: SparsePlan = self._at[k]
+        return plan
 
     def _partitions(self, size: float) -> int:
         """Return how many partitions are the fastest: all but a k-th of the lighter way passes beside the heavier one.
@@ -103,8 +103,8 @@ class SparsePlan(Plan):
         own = above_line_rate(self.network, results, "zeros are not sent")
         own += links_only(self.schedule.name, self.network)
         own += self._first_messages([result.size for result in results])
-        told = Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
-        return told + [one.of(self.schedule.name) for one in own]
+        remarks = Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+        return remarks + [one.of(self.schedule.name) for one in own]
 
     def _first_messages(self, sizes: Sequence[float]) -> list[Remark]:
         """Describe the zeros that are sent before it is known what is not zero: what they add to the busiest port."""
@@ -112,8 +112,8 @@ class SparsePlan(Plan):
         size = max(added, key=added.__getitem__, default=0.0)
         if not added or not added[size]:
             return []
-        told = f"{added[size]:.0%} of the bytes of {format_size(size)} are zeros, sent before it is known what is zero"
-        return [Remark("first-messages", told, effect=-added[size])]
+        text = f"{added[size]:.0%} of the bytes of {format_size(size)} are zeros, sent before it is known what is zero"
+        return [Remark("first-messages", text, effect=-added[size])]
 
     def with_data(self, data: SparseData) -> SparsePlan:
         """Return the same with other data; routes and dependencies do not change."""
@@ -138,8 +138,8 @@ def links_only(name: str, network: Network) -> list[Remark]:
     known = [key for key, one in known_software().items() if name in one.systems]
     if not known or network.software in known:
         return []
-    told = f"without what its software takes, which --software {known[0]} adds"
-    return [Remark("software-left-out", told, details=f"commsim reproduce {name} compares both with published times")]
+    text = f"without what its software takes, which --software {known[0]} adds"
+    return [Remark("software-left-out", text, details=f"commsim reproduce {name} compares both with published times")]
 
 
 def busiest_ways(schedule: Schedule, n_bytes: NDArray[np.float64]) -> tuple[float, float]:
@@ -162,21 +162,21 @@ def busiest_ways(schedule: Schedule, n_bytes: NDArray[np.float64]) -> tuple[floa
     return most(apart & (transfers["dst"] >= schedule.n_ranks)), most(apart & (transfers["src"] >= schedule.n_ranks))
 
 
-def plan_sparse(asked: Asked) -> Plan:
+def plan_sparse(request: CollectiveRequest) -> Plan:
     """Plan a sparse collective on its data; without data all is dense, and sent without indices."""
-    entry = asked.entry
-    raw, given = split_data(entry, asked.raw)
-    asked = dataclasses.replace(asked, raw=raw)
-    made = built(asked)
+    entry = request.entry
+    raw, given = split_data(entry, request.raw)
+    request = dataclasses.replace(request, raw=raw)
+    collective = build_collective(request)
     if given is None:
         text = f"{entry.name}: all data is dense, since neither density= nor gradients= is given"
-        told = Remark("dense-data", text, needed=True, details="it is sent without indices")
-        dense = laid_out(dataclasses.replace(made, notes=(*made.notes, told)), asked)
+        remark = Remark("dense-data", text, needed=True, details="it is sent without indices")
+        dense = laid_out(dataclasses.replace(collective, notes=(*collective.notes, remark)), request)
         return with_partitions_that_fit(dense)
-    data = SparseData(entry.metadata["sparse"], made.schedule, made.parameters, given)
-    made = dataclasses.replace(made, notes=(*made.notes, Remark("data", f"{entry.name}: {data.note}")))
-    most = most_partitions(made.schedule, made.parameters, asked.network, made.placement.nodes)
+    data = SparseData(entry.metadata["sparse"], collective.schedule, collective.parameters, given)
+    collective = dataclasses.replace(collective, notes=(*collective.notes, Remark("data", f"{entry.name}: {data.note}")))
+    most = most_partitions(collective.schedule, collective.parameters, request.network, collective.placement.nodes)
     if most:
-        told = Remark("partitions", BY_SIZE.format(entry.name))
-        made = dataclasses.replace(made, notes=(*made.notes, told))
-    return laid_out(made, asked, messages=data.messages).as_kind(SparsePlan, sparse=data, most=most)
+        remark = Remark("partitions", BY_SIZE.format(entry.name))
+        collective = dataclasses.replace(collective, notes=(*collective.notes, remark))
+    return laid_out(collective, request, messages=data.messages).as_kind(SparsePlan, sparse=data, most=most)

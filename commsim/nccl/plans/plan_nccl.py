@@ -10,7 +10,7 @@ from collectives import COLLECTIVES
 from collectives.nccl.call import ALLOWED
 from collectives.nccl.launch import SIZE
 from commsim.core.errors import InputError
-from commsim.core.kept import Kept, once
+from commsim.core.kept import Cache, once
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, Placement
 from commsim.core.remark import Remark
@@ -26,17 +26,17 @@ from commsim.nccl.plans.nccl_files import READERS, split_files
 from commsim.nccl.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.nccl.prediction import Site, faster_than_chosen
 from commsim.nccl.rccl_costs import priced
-from commsim.nccl.search import Setting
+from commsim.nccl.search import NcclSetting
 from commsim.nccl.told import WORDS
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.inputs import load_placement
-from commsim.prediction.plans.asked import Asked, Built, laid_out
+from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish
 
 # Plans of what was asked for last, with their networks, which so keep their id.
-PLANS: Kept[tuple[Network, NcclPlan]] = Kept(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
+PLANS: Cache[tuple[Network, NcclPlan]] = Cache(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
 __all__ = ["PLANS", "NcclPlan", "plan_nccl"]
 
 
@@ -87,12 +87,12 @@ class NcclPlan(Plan):
         plan: NcclPlan = self._at[key]
         return plan
 
-    def taken_for(self, setting: Setting, site: Site | None = None) -> NcclPlan:
+    def taken_for(self, setting: NcclSetting, site: Site | None = None) -> NcclPlan:
         """Return the plan where NCCL takes the network for something else.
 
         Parameters
         ----------
-        setting : Setting
+        setting : NcclSetting
             What NCCL takes it for.
         site : Site, optional
             What is known beside that. Default: what the network says.
@@ -117,20 +117,20 @@ class NcclPlan(Plan):
         """Say of which release the prediction is, and what it takes from which size on; empty if not known."""
         if self.launch.setting is None:
             return ""
-        said: dict[str, str] = {}
+        lines: dict[str, str] = {}
         for size in sizes:
             parameters = self.at(size).parameters
             how = "/".join(str(parameters[key]) for key in ("algorithm", "protocol") if key in parameters)
-            if how and how != next(reversed(said.values()), ""):
-                said[format_size(size)] = how
+            if how and how != next(reversed(lines.values()), ""):
+                lines[format_size(size)] = how
         release = ".".join(map(str, self.launch.setting.version))
-        cells = ", ".join(f"{how} from {size}" for size, how in said.items())
+        cells = ", ".join(f"{how} from {size}" for size, how in lines.items())
         return f"{self.schedule.name}: predicted for release {release} with {cells}; check first that the log has these"
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[Remark]:
         """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
         launch, site = self.launch, self.launch.known_site
-        given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
+        given = {key: str(launch.arguments[key]) for key in ("algorithm", "protocol") if key in launch.arguments}
         if site is None or given:
             return self.links_only()
         return self.links_only() + faster_than_chosen(site, launch.operation, sizes)
@@ -145,14 +145,14 @@ class NcclPlan(Plan):
     def _chosen(self, sizes: Sequence[float]) -> list[Remark]:
         """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""
         launch = self.launch
-        if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
+        if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.arguments.keys():
             return []
         setting = launch.setting
         if not sizes or once(launch._facts, "ranges", lambda: len(ranges(setting, launch.operation))) <= MAX_NAMED:
             return []
         found = [(format_size(size), launch.parameters(size)) for size in sizes]
-        told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
-        return [Remark("library-choice", f"{self.schedule.name}: NCCL chooses {', '.join(told)}")]
+        texts = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
+        return [Remark("library-choice", f"{self.schedule.name}: NCCL chooses {', '.join(texts)}")]
 
     def run_of(self, size: float, wish: Wish) -> Run:
         """Return what an engine plays at one size; the closed form is NCCL's own where its costs are known.
@@ -179,24 +179,24 @@ class NcclPlan(Plan):
         return result
 
 
-def plan_nccl(asked: Asked) -> NcclPlan:
+def plan_nccl(request: CollectiveRequest) -> NcclPlan:
     """Plan what NCCL launches; the plan is kept for the same question again.
 
     It is not where a file is read, ranks are placed by value, or the collective is the user's own.
     """
-    entry, where = asked.entry, asked.placement
+    entry, where = request.entry, request.placement
     is_named = isinstance(where, str) and where in RANK_ORDERS
-    if not is_named or asked.raw.keys() & {*READERS} or COLLECTIVES[entry.name] is not entry:
-        return _planned(asked)
+    if not is_named or request.raw.keys() & {*READERS} or COLLECTIVES[entry.name] is not entry:
+        return _planned(request)
     key = (
-        id(asked.network), entry.name, *asked.raw.items(), asked.n_ranks, where, asked.routing, asked.seed,
-        asked.assume_programmable,
+        id(request.network), entry.name, *request.raw.items(), request.n_ranks, where, request.routing, request.seed,
+        request.assume_programmable,
     )  # fmt: skip
-    _, plan = PLANS.get(key, lambda: (asked.network, _planned(asked)))
+    _, plan = PLANS.get(key, lambda: (request.network, _planned(request)))
     return dataclasses.replace(plan, _at={}, _bounds={})  # what is found at sizes takes memory, and is not kept
 
 
-def _planned(asked: Asked) -> NcclPlan:
+def _planned(asked: CollectiveRequest) -> NcclPlan:
     """Plan what NCCL launches, with what it takes for the array that is usual."""
     raw, decided = split_files(asked.raw)
     more = (word for word in (*READERS, *WORDS) if word not in asked.entry.parameters)
@@ -208,5 +208,5 @@ def _planned(asked: Asked) -> NcclPlan:
     launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks, decided)
     parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
     schedule = entry.build(n_ranks, **parameters)
-    made = Built(schedule, parameters, launch.placed(schedule, parameters), launch.notes)
+    made = PlacedSchedule(schedule, parameters, launch.placed(schedule, parameters), launch.notes)
     return laid_out(made, asked).as_kind(NcclPlan, launch=launch)

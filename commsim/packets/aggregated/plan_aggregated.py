@@ -15,10 +15,10 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.packets.aggregated.aggregator_seats import Seated, seat_aggregators
+from commsim.packets.aggregated.aggregator_seats import SeatedPlacement, seat_aggregators
 from commsim.packets.aggregated.switch_system import Aggregation, FlowView, describe_packets, links_of_trees
 from commsim.packets.aggregated.systems import split_system, usual_system
-from commsim.prediction.plans.asked import Asked, Built, laid_out
+from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run, Starts
 from commsim.prediction.result_remarks import of_shared_machines, of_switches
@@ -121,7 +121,7 @@ class AggregatedPlan(Plan):
         return dataclasses.replace(result, collective=self.schedule.name, engine="packet", size=size)
 
 
-def plan_aggregated(asked: Asked) -> Plan:
+def plan_aggregated(request: CollectiveRequest) -> Plan:
     """Plan a collective whose helpers sit on switches; without a switch system they exchange messages.
 
     Raises
@@ -129,32 +129,32 @@ def plan_aggregated(asked: Asked) -> Plan:
     InputError
         If the switch system or its parameters are wrong, or helpers have no seats.
     """
-    entry = asked.entry
-    raw, spec = split_system(entry, asked.raw)
-    parameters = dataclasses.replace(asked, raw=raw).parameters
+    entry = request.entry
+    raw, spec = split_system(entry, request.raw)
+    parameters = dataclasses.replace(request, raw=raw).parameters
     if parameters.get(BLOCKING) and spec is not None:
         raise InputError(f"{entry.name}: switches add packets, which have no steps that wait; system=none sends steps")
     seated = seat_aggregators(
-        entry.name, (spec or usual_system(entry)).at(), asked.network, n_ranks=asked.n_ranks,
-        placement=asked.placement, seed=asked.seed, assume_programmable=asked.assume_programmable,
+        entry.name, (spec or usual_system(entry)).at(), request.network, n_ranks=request.n_ranks,
+        placement=request.placement, seed=request.seed, assume_programmable=request.assume_programmable,
     )  # fmt: skip
     where, notes = seated.aggregators, seated.notes
-    given = parameters.copy()
+    parameters_given = parameters.copy()
     parameters["tree"] = None if where is None else where.tree
     if spec is not None and where is not None:
         notes = (*notes, Remark("switch-system", f"{entry.name}: as {describe_packets(spec)}"))
         notes += _beyond_a_pipe(entry.name, spec.at(), where, seated)
-    made = Built(entry.build(seated.n_ranks, **parameters), parameters, seated.placement, notes)
+    collective = PlacedSchedule(entry.build(seated.n_ranks, **parameters), parameters, seated.placement, notes)
     network, is_added = seated.network, spec is not None and where is not None
     free = without_overheads(network) if is_added else network
-    plan = laid_out(made, dataclasses.replace(asked, network=free))
+    plan = laid_out(collective, dataclasses.replace(request, network=free))
     if spec is None or where is None:
         return plan
-    system = Aggregation(entry.build, given, spec, where)
+    system = Aggregation(entry.build, parameters_given, spec, where)
     return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network and network.overhead_given)
 
 
-def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: Seated) -> tuple[Remark, ...]:
+def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: SeatedPlacement) -> tuple[Remark, ...]:
     """Describe that a switch has more children than the switches take for which the system was written."""
     if system.name not in OF_TOFINO:
         return ()
@@ -168,8 +168,8 @@ def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated
         most = lay_out(system, tofino_1(), 1, widest, system.pool_size, rate).most_workers
     except InputError:  # ports are slower than these hosts
         return ()
-    told = f"{name}: {widest} workers at a switch, and a Tofino takes {most}: commsim switch budget"
-    return (Remark("switch-too-small", told, needed=True),) if widest > most else ()
+    text = f"{name}: {widest} workers at a switch, and a Tofino takes {most}: commsim switch budget"
+    return (Remark("switch-too-small", text, needed=True),) if widest > most else ()
 
 
 def without_overheads(network: Network) -> Network:

@@ -119,7 +119,7 @@ class Plan:
         """Whether a call costs what a preset of software says, which NCCL's costs and switch systems' hosts replace."""
         return not (self.has_own_costs or self.in_slots)
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that are asked for; a barrier has none.
 
         Raises
@@ -129,12 +129,12 @@ class Plan:
         """
         operation = OPERATIONS.get(self.schedule.operation)
         if operation is not None and operation.signals:
-            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(asked) or len(
-                asked
+            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(sizes) or len(
+                sizes
             ) > 1 else []
-        if not asked:
+        if not sizes:
             raise InputError("sizes must name at least one size, such as '64MiB'")
-        return list(asked), []
+        return list(sizes), []
 
     def at(self, size: float) -> Plan:  # noqa: ARG002
         """Return the plan of one size."""
@@ -176,7 +176,7 @@ class Plan:
         network : Network, optional
             Network as messages see it. Default: the same.
         **job
-            Further fields of :class:`commsim.engine.flow_plan.Job` that change.
+            Further fields of :class:`commsim.engine.flow_plan.FlowJob` that change.
         """
         changed = dataclasses.replace(self.paths.job, schedule=schedule, **job)
         paths = FlowPaths(network or self.paths.network, changed, self.paths.routing, self.paths.seed)
@@ -212,10 +212,10 @@ class Plan:
 
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
-        said: tuple[Remark, ...] = ()
+        remarks: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
-            wish, said = house().engines["auto"](self, size, wish)
-        return Outcome((self.checked(played(self.run_of(size, wish).hashed_by(wish.hash_seed), wish)),), said)
+            wish, remarks = house().engines["auto"](self, size, wish)
+        return Outcome((self.checked(played(self.run_of(size, wish).hashed_by(wish.hash_seed), wish)),), remarks)
 
     def hashed_by(self, seed: int | None) -> Self:
         """Return the plan with routes that another seed draws; all else is the same."""

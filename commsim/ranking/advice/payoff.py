@@ -77,8 +77,8 @@ def density_crossover(
     least = dense_time * (1 - TIE)
 
     def time(spec: str, density: float) -> float:
-        if density in question.densities and (asked := _with_density(spec, density)) in ready:
-            return ready[asked].run(question.size, question.wish).time
+        if density in question.densities and (spec_there := _with_density(spec, density)) in ready:
+            return ready[spec_there].run(question.size, question.wish).time
         data = ready[spec].data
         drawn = None if data is None else n_drawn(question, data.block, density)
         return at_density(ready[spec], density, drawn).run(question.size, question.wish).time
@@ -90,18 +90,18 @@ def density_crossover(
             continue
         if (slow := time(spec, highest)) < least:
             return SparsePays(highest, math.inf, spec, dense, slow / dense_time)
-        asked = [density for density in sorted(question.densities) if low < density < high]
+        densities = [density for density in sorted(question.densities) if low < density < high]
         for step in itertools.count():
-            if not asked and high <= low * (1 + TOLERANCE):
+            if not densities and high <= low * (1 + TOLERANCE):
                 break
-            middle = asked[len(asked) // 2] if asked else math.sqrt(low * high)
-            if not asked and step % 3 != 2:  # times are almost linear in the density; halving bounds the steps
+            middle = densities[len(densities) // 2] if densities else math.sqrt(low * high)
+            if not densities and step % 3 != 2:  # times are almost linear in the density; halving bounds the steps
                 middle = _between(low, high, (least - fast) / (slow - fast))
             if (found := time(spec, middle)) < least:
                 low, fast = middle, found
             else:
                 high, slow = middle, found
-            asked = [density for density in asked if low < density < high]
+            densities = [density for density in densities if low < density < high]
         crossover = SparsePays(low, high, spec, dense, fast / dense_time)
     return crossover
 
@@ -137,7 +137,7 @@ def at_density(prepared: Plan, density: float, drawn: int | None = None) -> Plan
     """Return the same with data of another density; routes and dependencies do not change."""
     if not isinstance(prepared, SparsePlan) or prepared.data is None:
         return prepared
-    given = {**prepared.data.given, "density": density}
+    given = {**prepared.data.options, "density": density}
     data = SparseData(prepared.data.form, prepared.schedule, prepared.parameters, given, n_drawn=drawn)
     return prepared.with_data(data)
 
