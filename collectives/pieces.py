@@ -41,7 +41,7 @@ def count_pieces(n_ranks: int, n_bytes: float, n_hops: int) -> int:
     return max(1, min(best, max(USUAL, MAX_PIECES_OF_RANKS // n_ranks)))
 
 
-def sized_parameters(entry: Entry[Schedule], n_ranks: int, size: float, given: dict[str, Any]) -> dict[str, Any]:
+def sized_parameters(entry: Entry[Schedule], n_ranks: int, size: float, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters with the number of pieces that suits a size, where the collective is cut and none is given.
 
     Parameters
@@ -52,10 +52,10 @@ def sized_parameters(entry: Entry[Schedule], n_ranks: int, size: float, given: d
         Ranks.
     size : float, bytes
         Size of the operation.
-    given : dict
+    parameters : dict
         Its parameters so far.
     """
     pieces: Callable[[int, float], int] | None = entry.metadata.get("pieces")
-    if pieces is None or given.get("n_chunks") is not None:
-        return given
-    return given | {"n_chunks": pieces(n_ranks, size)}
+    if pieces is None or parameters.get("n_chunks") is not None:
+        return parameters
+    return parameters | {"n_chunks": pieces(n_ranks, size)}

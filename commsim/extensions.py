@@ -59,7 +59,12 @@ class LazyTable(Mapping[str, Any]):
             house().read_installed()
         if name not in self._places:
             return default
-        return found_at(self._places[name])
+        try:
+            return found_at(self._places[name])
+        except ModuleNotFoundError as error:  # of an extension that this one needs
+            if not house().is_missing(error.name or ""):
+                raise
+            return default
 
     def __contains__(self, name: object) -> bool:
         """Whether one of our own extensions brings the name, or one of an installed package that was read already."""

@@ -62,9 +62,9 @@ def with_faults(network: NetworkLike, *, fail: Sequence[str] = (), scale: Sequen
     >>> cs.with_faults("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", fail=["link:leaf0:spine0"]).n_links
     14
     """
-    for name, given in (("fail", fail), ("scale", scale)):
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise wrong_kind(name, "a list such as ['link:leaf0:spine0']", given)
+    for name, texts in (("fail", fail), ("scale", scale)):
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise wrong_kind(name, "a list such as ['link:leaf0:spine0']", texts)
     return faulty(network_of(network), fail, scale, seed)[0]
 
 
@@ -107,7 +107,7 @@ def prepare(
     )  # fmt: skip
 
 
-def _text(given: str, name: str) -> str:
-    if not isinstance(given, str):
-        raise wrong_kind(name, "text such as 'packed', or the path of a file", given)
-    return given
+def _text(text: str, name: str) -> str:
+    if not isinstance(text, str):
+        raise wrong_kind(name, "text such as 'packed', or the path of a file", text)
+    return text

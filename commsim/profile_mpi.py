@@ -78,8 +78,8 @@ class Recorder:
             answer = call(comm, *args, **options)
             took = time.time_ns() - begin
             n_buffers = 2 if has_buffers and bare not in (*ONE_BUFFER, "sendrecv") else 1
-            given = [*args, *options.values()][:n_buffers]
-            sizes = [n_bytes(one) if has_buffers else _pickled(one) for one in given]
+            buffers = [*args, *options.values()][:n_buffers]
+            sizes = [n_bytes(one) if has_buffers else _pickled(one) for one in buffers]
             self._keep(operation, comm, sizes, begin, None if name[0] == "I" else took)
             return answer
 

@@ -220,15 +220,15 @@ def write_report(
     if isinstance(results, (str, PathLike)):
         return write_page(read_study(fspath(results))[0], fspath(path))
     several: list[Any] = list(results) if isinstance(results, Iterable) else [results]
-    if not all(isinstance(one, (Result, Solution)) for one in several):
+    if not all(isinstance(item, (Result, Solution)) for item in several):
         raise wrong_kind("results", "a result of cs.predict or cs.solve, a list of them, or a path", results)
     every: list[Result | Solution] = several
     if not every:
         raise InputError("write_report needs at least one result, got none")
     known = [pair for one in every for pair in _with_solution(one)]
-    said = (one for solution, _ in known if solution is not None for one in solution.said)
+    remarks = (remark for solution, _ in known if solution is not None for remark in solution.said)
     name = Path(path).stem
-    study = study_of_rows(name, [result.row() for _, result in known], {}, remarks=tuple(said))
+    study = study_of_rows(name, [result.row() for _, result in known], {}, remarks=tuple(remarks))
     again = [(solution, result) for solution, result in known if solution is not None]
     runs, left_out = repeated_all(again)
     left_out |= {result.collective: NO_SCENARIO for solution, result in known if solution is None}

@@ -85,9 +85,9 @@ def limits(system: System, bandwidth: float, round_trip: float, fan_in: int) -> 
         Packets that an aggregation unit adds for each sum.
     """
     name = "pool" if system.pool_size <= system.window and not system.shared else "window"
-    found = {"link": system.line_rate(bandwidth), name: system.window * system.elements / round_trip}
+    by_limit = {"link": system.line_rate(bandwidth), name: system.window * system.elements / round_trip}
     unit = system.unit_time(fan_in)
-    return found | ({"adders": system.elements / unit} if unit else {})
+    return by_limit | ({"adders": system.elements / unit} if unit else {})
 
 
 def ring_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element_bytes: int = 4) -> float:
@@ -232,23 +232,23 @@ def rates(
     size : float, bytes
         Size of each worker's tensor, for the cost of losses.
     """
-    found = {
+    values = {
         "slots_for_line_rate": slots_for(system, bandwidth, round_trip),
         "line_rate_elements_per_s": line_rate(system, bandwidth),
         "bound_elements_per_s": throughput(system, bandwidth, round_trip, min(system.window, pool_size)),
     }
     if n_workers > 1:
-        found["ring_elements_per_s"] = ring_rate(bandwidth, n_workers)
-        found["server_elements_per_s"] = server_rate(bandwidth, n_workers)
+        values["ring_elements_per_s"] = ring_rate(bandwidth, n_workers)
+        values["server_elements_per_s"] = server_rate(bandwidth, n_workers)
     if loss:
         n_elements = math.ceil(size / system.element_bytes)
         cost = loss_estimate(system, n_elements, n_workers, bandwidth, round_trip, loss)
-        found |= {
+        values |= {
             "timeouts_of_a_slot": cost.timeouts,
             "timeouts_of_the_worst_slot": cost.worst_timeouts,
             "estimated_time_s": cost.time,
         }
-    return found
+    return values
 
 
 def _largest_of(n_draws: int, n: int, chance: float) -> float:

@@ -122,7 +122,7 @@ class ValuePass:
         InputError
             If a row makes no sense, such as reading a message before it is made; the message names it.
         """
-        from switch_model.replay_kernel import Memory, Tensors, check_log, count_held, replay_log
+        from switch_model.replay_kernel import SwitchMemory, Tensors, check_log, count_held, replay_log
 
         if log.dtype != LOG_ROW:
             raise InputError(f"a log has rows of LOG_ROW, got {log.dtype}")
@@ -144,7 +144,7 @@ class ValuePass:
         tensors = Tensors(
             self._payload.values, self._workers, self._bounds, self._arithmetic == "saturate", self._half, slack
         )
-        memory = Memory(self._registers, self._buffers, self._buffers.view(np.uint32), message, self._compared,
+        memory = SwitchMemory(self._registers, self._buffers, self._buffers.view(np.uint32), message, self._compared,
                         self._expected, self._starts, self._receipts, self._free)  # fmt: skip
         replay_log(log[:0], tensors, memory, 0, 0)  # compiles, if that is still to be done, before the clock starts
         began = time.process_time()

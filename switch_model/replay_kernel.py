@@ -115,7 +115,7 @@ class Tensors(NamedTuple):
     slack: float
 
 
-class Memory(NamedTuple):
+class SwitchMemory(NamedTuple):
     """Registers, messages under way and what became of them; all of it is changed in place.
 
     Parameters
@@ -150,7 +150,7 @@ class Memory(NamedTuple):
 
 
 @njit_norefcount
-def replay_log(log: Rows, tensors: Tensors, memory: Memory, first: int, n_free: int) -> tuple[int, int]:
+def replay_log(log: Rows, tensors: Tensors, memory: SwitchMemory, first: int, n_free: int) -> tuple[int, int]:
     """Carry out a log that :func:`check_log` found sound.
 
     Parameters
@@ -159,7 +159,7 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory, first: int, n_free: 
         What happened.
     tensors : Tensors
         What is added.
-    memory : Memory
+    memory : SwitchMemory
         Memory of the replay; changed in place.
     first : int
         Number of the message that has the first row of ``memory.message``.
@@ -208,12 +208,12 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory, first: int, n_free: 
                 compared[buffer]["n_wrong"] = _compare(buffers[buffer], tensors, memory, worker, at)
             receipts[worker["receipts"] + row["chunk"]] = compared[buffer]["n_wrong"]
         if source >= 0:
-            taken = message[source - first]
-            taken["readers"] -= 1
-            if taken["readers"] == 0:
-                free[n_free] = taken["place"]
+            slot = message[source - first]
+            slot["readers"] -= 1
+            if slot["readers"] == 0:
+                free[n_free] = slot["place"]
                 n_free += 1
-                taken["place"] = -1
+                slot["place"] = -1
         if action & READ and message[row["out_message"] - first]["readers"] > 0:
             n_free -= 1
             buffer = free[n_free]
@@ -226,7 +226,7 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory, first: int, n_free: 
 
 
 @njit_norefcount
-def _compare(message: Numbers, tensors: Tensors, memory: Memory, receiver: np.void, at: int) -> int:
+def _compare(message: Numbers, tensors: Tensors, memory: SwitchMemory, receiver: np.void, at: int) -> int:
     """Count elements of a message that differ from the sum of a chunk over all workers of the receiver's job."""
     values, workers, bounds, slack = tensors.values, tensors.workers, tensors.bounds, tensors.slack
     expected, starts = memory.expected, memory.starts

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from commsim.core.errors import InputError
-from commsim.core.units import counted, format_bandwidth
+from commsim.core.units import count_text, format_bandwidth
 
 # Parameters that say how many cables there are, and change nothing in the number of hosts.
 COUNTS_OF_CABLES = ("oversubscription", "uplinks_per_spine", "pod_oversubscription", "uplinks_per_core")
@@ -58,7 +58,7 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CableOptions:
     """What a user says of the cables of a tier; None is not said.
 
     Parameters
@@ -99,7 +99,7 @@ class Cables:
     left_out: str = ""
 
 
-def lay(tier: Tier, capacity: float, port: float, asked: Asked, *, is_full: bool = False) -> Cables:
+def lay(tier: Tier, capacity: float, port: float, options: CableOptions, *, is_full: bool = False) -> Cables:
     """Return the cables of a tier.
 
     Parameters
@@ -110,7 +110,7 @@ def lay(tier: Tier, capacity: float, port: float, asked: Asked, *, is_full: bool
         Bandwidth of all links up into one switch below.
     port : float, bytes/s
         Rate of one of them, which its cables up have unless another is given.
-    asked : Asked
+    options : CableOptions
         What the user says. Numbers of switches and of cables give a ratio; a ratio gives the numbers that are not said.
     is_full : bool
         What is built where neither a ratio nor a number of cables is given: the fewest cables that are non-blocking, in
@@ -121,35 +121,35 @@ def lay(tier: Tier, capacity: float, port: float, asked: Asked, *, is_full: bool
     InputError
         If no whole number of cables has the ratio; the message names the two nearest ratios that can be built.
     """
-    rate = port if asked.rate is None else asked.rate
-    if asked.oversubscription is None:
-        return _by_count(capacity / rate, rate, asked, is_full=is_full)
-    most = math.inf if asked.n_above is None else asked.n_above
-    step = asked.per_pair or 1
-    wanted = capacity / rate / required_ratio(tier, asked.oversubscription)
+    rate = port if options.rate is None else options.rate
+    if options.oversubscription is None:
+        return _by_count(capacity / rate, rate, options, is_full=is_full)
+    most = math.inf if options.n_above is None else options.n_above
+    step = options.per_pair or 1
+    wanted = capacity / rate / required_ratio(tier, options.oversubscription)
     near = _near(wanted, step, most * step)
-    if asked.n_above is not None and asked.per_pair is None:
-        near |= _near(wanted, asked.n_above, math.inf)
-    counts = ((tier.count_key, asked.n_above), (tier.pair_key, asked.per_pair))
+    if options.n_above is not None and options.per_pair is None:
+        near |= _near(wanted, options.n_above, math.inf)
+    counts = ((tier.count_key, options.n_above), (tier.pair_key, options.per_pair))
     given = ",".join(f"{key}={count}" for key, count in counts if key and count is not None)
-    total = nearest(tier, capacity / rate, rate, asked.oversubscription, near, given)
-    per_pair = asked.per_pair or max(1, total // (asked.n_above or total))
+    total = nearest(tier, capacity / rate, rate, options.oversubscription, near, given)
+    per_pair = options.per_pair or max(1, total // (options.n_above or total))
     n_above = total // per_pair
-    missing = 0 if asked.n_above is None else asked.n_above - n_above
+    missing = 0 if options.n_above is None else options.n_above - n_above
     above = f"{tier.above}es" if tier.above.endswith("ch") else f"{tier.above}s"
-    return Cables(n_above, per_pair, rate, f"{missing} of {asked.n_above} {above}" if missing else "")
+    return Cables(n_above, per_pair, rate, f"{missing} of {options.n_above} {above}" if missing else "")
 
 
-def _by_count(ports: float, rate: float, asked: Asked, *, is_full: bool) -> Cables:
+def _by_count(ports: float, rate: float, options: CableOptions, *, is_full: bool) -> Cables:
     """Cables without a ratio; `ports` is the capacity below in cables of this rate."""
     enough = max(1, math.ceil(ports * (1 - 1e-9)))
-    if asked.per_pair is not None:
-        return Cables(asked.n_above or -(-enough // asked.per_pair), asked.per_pair, rate)
-    n_above = asked.n_above or enough
+    if options.per_pair is not None:
+        return Cables(options.n_above or -(-enough // options.per_pair), options.per_pair, rate)
+    n_above = options.n_above or enough
     return Cables(n_above, -(-enough // n_above) if is_full else 1, rate)
 
 
-def nearest(tier: Tier, ports: float, rate: float, ratio: float, near: Iterable[int], given: str = "") -> int:
+def nearest(tier: Tier, ports: float, rate: float, ratio: float, near: Iterable[int], text: str = "") -> int:
     """Return the number of cables up from a switch that has a ratio, or refuse it.
 
     Parameters
@@ -164,7 +164,7 @@ def nearest(tier: Tier, ports: float, rate: float, ratio: float, near: Iterable[
         What is asked for.
     near : iterable of int
         Numbers of cables that can be built, at least those next to the ratio on both sides.
-    given : str
+    text : str
         Other parameters that decide what can be built, for the message.
 
     Raises
@@ -178,10 +178,10 @@ def nearest(tier: Tier, ports: float, rate: float, ratio: float, near: Iterable[
         return by_distance[0]
     sides = [next((n for n in by_distance if (n < wanted) == fewer), None) for fewer in (True, False)]
     two = [n for n in sides if n is not None] if None not in sides else by_distance[:2]
-    can = " and ".join(f"{_written(ports, n)} ({counted(n, 'cable')})" for n in sorted(two))
+    can = " and ".join(f"{_ratio_text(ports, n)} ({count_text(n, 'cable')})" for n in sorted(two))
     raise InputError(
         f"{tier.topology}: {tier.ratio_key}={ratio:.6g} is {wanted:.4g} cables of {format_bandwidth(rate)} up from "
-        f"each {tier.below}; the nearest that can be built{' with ' * bool(given)}{given}: {can or 'none'}; "
+        f"each {tier.below}; the nearest that can be built{' with ' * bool(text)}{text}: {can or 'none'}; "
         f"{tier.rate_key} gives cables another rate"
     )
 
@@ -206,7 +206,7 @@ def _near(wanted: float, step: int, most: float) -> set[int]:
     return {n for n in around if n <= most}
 
 
-def _written(ports: float, cables: int) -> str:
+def _ratio_text(ports: float, cables: int) -> str:
     """Write a ratio as it can be given: ``4:3``."""
     ratio = Fraction(ports).limit_denominator(1000) / cables
     return f"{ratio.numerator}:{ratio.denominator}"

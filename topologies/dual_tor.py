@@ -8,7 +8,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .cables import Asked, Tier, lay
+from .cables import CableOptions, Tier, lay
 
 
 @topology(sized_by=("hosts_per_rack", "n_racks"))
@@ -57,8 +57,8 @@ def dual_tor(
     """
     require_at_least("dual_tor", 1, n_racks=n_racks, n_spines=n_spines, hosts_per_rack=hosts_per_rack)
     require_at_least("dual_tor", 1, uplinks_per_spine=1 if uplinks_per_spine is None else uplinks_per_spine)
-    asked = Asked(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    up = lay(Tier("dual_tor", "switch of a rack", "spine"), hosts_per_rack * bandwidth, bandwidth, asked)
+    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    up = lay(Tier("dual_tor", "switch of a rack", "spine"), hosts_per_rack * bandwidth, bandwidth, options)
     n_spines, per_tor = up.n_above, up.n_above * up.per_pair
     n_hosts, n_tors = n_racks * hosts_per_rack, 2 * n_racks
     n_uplinks = n_tors * per_tor

@@ -9,7 +9,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_buildable, topology
-from .cables import Asked, Tier, lay
+from .cables import CableOptions, Tier, lay
 
 
 @topology(sized_by=("k",))
@@ -57,9 +57,9 @@ def fat_tree(
     half = k // 2
     edges = Tier("fat_tree", "edge switch", "aggregation switch", "", "")
     tops = Tier("fat_tree", "aggregation switch", "core switch", "", "", "pod_")
-    up = lay(edges, half * bandwidth, bandwidth, Asked(half, None, oversubscription, uplink_bandwidth))
-    asked = Asked(half, None, pod_oversubscription, pod_uplink_bandwidth)
-    top = lay(tops, half * up.per_pair * up.rate, up.rate, asked)
+    up = lay(edges, half * bandwidth, bandwidth, CableOptions(half, None, oversubscription, uplink_bandwidth))
+    options = CableOptions(half, None, pod_oversubscription, pod_uplink_bandwidth)
+    top = lay(tops, half * up.per_pair * up.rate, up.rate, options)
     n_hosts, n_edges, n_aggregations, n_cores = half * half * k, half * k, up.n_above * k, up.n_above * top.n_above
     n_up, n_top = up.n_above * up.per_pair, top.n_above * top.per_pair
     n_cables = [n_hosts, n_edges * n_up, n_aggregations * n_top]

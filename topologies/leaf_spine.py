@@ -8,7 +8,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .cables import Asked, Tier, lay
+from .cables import CableOptions, Tier, lay
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
@@ -59,8 +59,8 @@ def leaf_spine(
     """
     require_at_least("leaf_spine", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf)
     require_at_least("leaf_spine", 1, uplinks_per_spine=1 if uplinks_per_spine is None else uplinks_per_spine)
-    asked = Asked(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    up = lay(Tier("leaf_spine", "leaf", "spine"), hosts_per_leaf * bandwidth, bandwidth, asked)
+    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    up = lay(Tier("leaf_spine", "leaf", "spine"), hosts_per_leaf * bandwidth, bandwidth, options)
     n_hosts, n_uplinks = n_leaves * hosts_per_leaf, n_leaves * up.n_above * up.per_pair
     require_buildable("leaf_spine", n_hosts + n_leaves + up.n_above, 2 * (n_hosts + n_uplinks))
     host, cable = np.arange(n_hosts), np.arange(n_uplinks)

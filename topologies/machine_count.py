@@ -150,11 +150,11 @@ def _value(what: str, key: str, wanted: int, count: Callable[[int], int]) -> int
             a = middle
         else:
             b = middle
-    found = [(value * step, count(value * step)) for value in (a, b)]
-    for value, got in found:
+    values = [(value * step, count(value * step)) for value in (a, b)]
+    for value, got in values:
         if got == wanted:
             return value
-    near = " and ".join(f"{key}={value} has {got}" for value, got in found)
+    near = " and ".join(f"{key}={value} has {got}" for value, got in values)
     raise InputError(f"{what}, but {near}")
 
 

@@ -10,7 +10,7 @@ from commsim.core.network import NIC, Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_LATENCY, require_at_least, require_buildable, topology
-from .cables import Asked, Cables, Tier, lay
+from .cables import CableOptions, Cables, Tier, lay
 
 # Machines under one set of leaves, at most: a scalable unit of DGX H100, whose leaves have 64 ports, half of them down.
 UNIT = 32
@@ -98,9 +98,9 @@ def rail_optimized(
 
     group = _unit(n_hosts) if hosts_per_group is None else hosts_per_group
     require_at_least("rail_optimized", 1, n_hosts=n_hosts, hosts_per_group=group, planes=planes)
-    given = {"n_spines": n_spines, "uplinks_per_spine": uplinks_per_spine, "uplinks_per_core": uplinks_per_core,
+    counts = {"n_spines": n_spines, "uplinks_per_spine": uplinks_per_spine, "uplinks_per_core": uplinks_per_core,
              "groups_per_pod": groups_per_pod, "cores_per_spine": cores_per_spine}  # fmt: skip
-    require_at_least("rail_optimized", 1, **{key: count for key, count in given.items() if count is not None})
+    require_at_least("rail_optimized", 1, **{key: count for key, count in counts.items() if count is not None})
     if n_hosts % group:
         raise InputError(f"rail_optimized needs n_hosts to be a multiple of hosts_per_group, got {n_hosts} and {group}")
     n_groups = n_hosts // group
@@ -110,12 +110,12 @@ def rail_optimized(
     n_pods = n_groups // pod
     machine = load_machine(preset)
     rails, nic = _rails(machine)
-    asked_of_pods = Asked(cores_per_spine, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
-    if n_pods == 1 and asked_of_pods != Asked():
+    asked_of_pods = CableOptions(cores_per_spine, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
+    if n_pods == 1 and asked_of_pods != CableOptions():
         raise InputError("rail_optimized has core switches only with pods: give groups_per_pod below the groups")
     rate = (nic if bandwidth is None else bandwidth) / planes
-    asked = Asked(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    leaf_up = lay(Tier("rail_optimized", "leaf", "spine"), group * rate, rate, asked, is_full=True)
+    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    leaf_up = lay(Tier("rail_optimized", "leaf", "spine"), group * rate, rate, options, is_full=True)
     below = pod * rails * leaf_up.per_pair * leaf_up.rate
     pods = Tier("rail_optimized", "spine", "core switch", "cores_per_spine", "uplinks_per_core", "pod_")
     spine_up = Cables(0, 0, 1.0) if n_pods == 1 else lay(pods, below, leaf_up.rate, asked_of_pods, is_full=True)

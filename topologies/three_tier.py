@@ -8,7 +8,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .cables import Asked, Tier, lay
+from .cables import CableOptions, Tier, lay
 
 
 @topology(sized_by=("hosts_per_rack", "racks_per_pod", "n_pods"))
@@ -71,11 +71,11 @@ def three_tier(
     for key, count in (("uplinks_per_spine", uplinks_per_spine), ("uplinks_per_core", uplinks_per_core)):
         require_at_least(name, 1, **{key: 1 if count is None else count})
     racks = Tier(name, "rack", "pod switch", "switches_per_pod")
-    asked = Asked(switches_per_pod, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    up = lay(racks, hosts_per_rack * bandwidth, bandwidth, asked, is_full=True)
+    options = CableOptions(switches_per_pod, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    up = lay(racks, hosts_per_rack * bandwidth, bandwidth, options, is_full=True)
     pods = Tier(name, "pod switch", "core switch", "n_cores", "uplinks_per_core", "pod_")
-    asked = Asked(n_cores, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
-    top = lay(pods, racks_per_pod * up.per_pair * up.rate, up.rate, asked, is_full=True)
+    options = CableOptions(n_cores, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
+    top = lay(pods, racks_per_pod * up.per_pair * up.rate, up.rate, options, is_full=True)
     n_racks, n_switches = n_pods * racks_per_pod, n_pods * up.n_above
     per_rack, per_switch = up.n_above * up.per_pair, top.n_above * top.per_pair
     counts = np.array([n_racks * hosts_per_rack, n_racks * per_rack, n_switches * per_switch], dtype=object)

@@ -63,9 +63,9 @@ def torus_slices(
         raise InputError(f"chips_per_host must divide the {chips} chips of a slice, got {chips_per_host}")
     n, hosts = n_slices * chips, n_slices * chips // chips_per_host
     require_buildable("torus_slices", n + hosts + 1, 2 * (n * (len(dims) + 1) + hosts))
-    one = torus(dims, True, bandwidth, latency)
-    first = np.repeat(np.arange(n_slices) * chips, len(one.src))
-    inside = np.tile(one.src, n_slices) + first, np.tile(one.dst, n_slices) + first
+    cube = torus(dims, True, bandwidth, latency)
+    first = np.repeat(np.arange(n_slices) * chips, len(cube.src))
+    inside = np.tile(cube.src, n_slices) + first, np.tile(cube.dst, n_slices) + first
     chip, host = np.arange(n), n + np.arange(hosts)
     up = np.concatenate([chip, host]), np.concatenate([n + chip // chips_per_host, np.full(hosts, n + hosts)])
     src, dst = (np.concatenate(ends) for ends in zip(inside, both_ways(*up), strict=True))

@@ -28,7 +28,7 @@ from commsim.report.terminal import print_table
 from commsim.training.backward_trace import BackwardTrace, read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 
 SOURCE = "Li et al., VLDB 2020, figure 7; digitised, to 0.003 s"
 N_GPUS, MIB = 16, 2**20
@@ -106,7 +106,7 @@ def trace(traces: Path, model: str, library: str) -> BackwardTrace:
 
 def curve(given: BackwardTrace, fixed: float, rate: float) -> list[float]:
     """Seconds of an iteration at each bucket size; `fixed` is per bucket, `rate` that of the ring."""
-    setting = Setting(given, N_GPUS, closed_form_costs(fixed / (2 * (N_GPUS - 1)), rate))
+    setting = TrainingSetting(given, N_GPUS, closed_form_costs(fixed / (2 * (N_GPUS - 1)), rate))
     first = {0: "0B"}
     policies = (f"ddp:bucket={size}MiB,first_bucket={first.get(size, '1MiB')}" for size in SIZES)
     return [train(policy, setting).iteration_time for policy in policies]
@@ -116,7 +116,7 @@ def bandwidth(given: BackwardTrace, model: str, library: str, fixed: float) -> f
     """Rate of the ring with which buckets of 25 MiB take as long as figure 6 says, without overlap."""
     *_, communication, overlapped = SHARES[model, library]
     seconds = communication * PUBLISHED[model, library][SIZES.index(25)] / overlapped
-    graph = train("ddp", Setting(given, N_GPUS, closed_form_costs(0.0, 1e9))).timeline.graph
+    graph = train("ddp", TrainingSetting(given, N_GPUS, closed_form_costs(0.0, 1e9))).timeline.graph
     n_buckets = sum(task.operation == "all_reduce" for task in graph.tasks)
     return 2 * (N_GPUS - 1) / N_GPUS * float(given.n_bytes.sum()) / (seconds - n_buckets * fixed)
 

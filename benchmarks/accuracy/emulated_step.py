@@ -36,12 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     from commsim.prediction.inputs import load_network
     from commsim.real.testbed.calibration import calibrate
     from commsim.real.testbed.launch import Ranks
-    from commsim.real.testbed.own_testbed import built
+    from commsim.real.testbed.own_testbed import temporary_testbed
     from commsim.report.terminal import print_table
 
     rows: list[list[str]] = []
     network, worst = load_network(NETWORK), 0.0
-    with built(network) as (place, layout):
+    with temporary_testbed(network) as (place, layout):
         seats = layout.seats[:N_RANKS]
         with Ranks(place, layout, seats, "gloo") as ranks:
             costs = calibrate(ranks)

@@ -29,7 +29,7 @@ from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
 from commsim.routing.routing import find_routes
 from commsim.traffic.host_messages import run_messages
-from commsim.traffic.patterns import Messages, incast, permutation
+from commsim.traffic.patterns import HostMessages, incast, permutation
 from topologies.leaf_spine import leaf_spine
 
 PER_LEAF, HOP, MTU = 64, 1e-6, 4160
@@ -70,7 +70,7 @@ def queue_of(rate: float) -> float:
     return 100 * rate / REFERENCE * MTU
 
 
-def play(args: argparse.Namespace, messages: Messages) -> dict[str, Any]:
+def play(args: argparse.Namespace, messages: HostMessages) -> dict[str, Any]:
     """Play one row and time it."""
     packets = queue_of(args.rate) / MTU
     # the tables' marks are whole packets
@@ -94,7 +94,7 @@ def play(args: argparse.Namespace, messages: Messages) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def flow_time(network: Network, messages: Messages, args: argparse.Namespace) -> float:
+def flow_time(network: Network, messages: HostMessages, args: argparse.Namespace) -> float:
     """Predict the last completion by the flow model of finite entropies: what the fullest link carries, in seconds."""
     transport = TRANSPORTS[args.transport]
     by_credit = transport.kind == RCCC
@@ -107,7 +107,7 @@ def flow_time(network: Network, messages: Messages, args: argparse.Namespace) ->
     return float(np.bincount(routes.link, seconds).max() / share + 2 * routes.latency.max())
 
 
-def bound(network: Network, messages: Messages) -> float:
+def bound(network: Network, messages: HostMessages) -> float:
     """Bound the last completion from below: what the busiest host sends or gets over its rate, and the way there."""
     wire = messages.nbytes + -(-messages.nbytes // (MTU - 64)) * 64
     most = max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max())
@@ -167,7 +167,7 @@ def published_cases(directory: Path, largest: float) -> list[tuple[tuple[str, ..
     return sorted(found.items(), key=lambda item: int(item[0][5]) * (int(item[0][7]) or 8192))
 
 
-def _pattern(name: str, args: argparse.Namespace, senders: int, spread: float) -> Messages:
+def _pattern(name: str, args: argparse.Namespace, senders: int, spread: float) -> HostMessages:
     if name == "permutation":
         return permutation(args.hosts, int(args.size), seed=args.seed)
     return incast(args.hosts, int(args.size), senders=senders, spread=spread, seed=args.seed)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from commsim.auto.known_error import LABELS, Comparison
+from commsim.auto.known_error import LABELS, ErrorSample
 
 NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "overhead")
 
 
-def to_tree(some: Iterable[Comparison]) -> dict[str, Any]:
+def to_tree(some: Iterable[ErrorSample]) -> dict[str, Any]:
     """Return comparisons as JSON has them: a table for each set of words, with a row of numbers and the error."""
     tables: dict[tuple[str, ...], list[list[float]]] = {}
     for one in some:

@@ -19,7 +19,7 @@ from commsim.report.terminal import print_table
 from commsim.training.backward_trace import read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 from commsim.training.vector_add import read_vector_add
 
 SOURCE = "Zhang et al., NetAI 2020: their rule, in a separate implementation; their figure agrees to a point"
@@ -68,7 +68,7 @@ def rows(traces: Path) -> list[Row]:
         trace = read_backward_trace(traces / f"netai20_{model}.csv").with_compute_time(BATCH_TIME[model])
         for (n_workers, gbps, compression), theirs in cells.items():
             cost = closed_form_costs(0.0, gbps * 1e9 / 8)
-            ours = train("netai20", Setting(trace, n_workers, cost, compression, add_time)).scaling
+            ours = train("netai20", TrainingSetting(trace, n_workers, cost, compression, add_time)).scaling
             found.append((model, n_workers, float(gbps), float(compression), theirs, 100 * ours))
     return found
 

@@ -21,7 +21,15 @@ from benchmarks.results_file import write_results
 from benchmarks.sparse_measures import expected_union_density
 from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
-from commsim.sparse.omnireduce_protocol import ELEMENT, FIXED, MESSAGE, THREADS, Case, direct_time, protocol_time
+from commsim.sparse.omnireduce_protocol import (
+    ELEMENT,
+    FIXED,
+    MESSAGE,
+    THREADS,
+    OmniReduceInput,
+    direct_time,
+    protocol_time,
+)
 
 SOURCE = "authors' artifact (sands-lab/omnireduce-experiments), digitised, "
 DENSITIES = (1.0, 0.8, 0.4, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01)
@@ -53,7 +61,7 @@ class Row:
         return self.ours / self.published - 1
 
 
-def staged_time(case: Case, element: float = ELEMENT) -> float:
+def staged_time(case: OmniReduceInput, element: float = ELEMENT) -> float:
     """Seconds through the host's memory.
 
     The tensor crosses PCIe to the host and, as a copy engine does one copy at a time, after that back. A thread begins
@@ -160,8 +168,8 @@ def by_protocol() -> list[Row]:
     ]
 
 
-def _case(block: int, density: float, n_workers: int = 8) -> Case:
-    return Case(MEASURED_SIZE // 4, block, density, n_workers)
+def _case(block: int, density: float, n_workers: int = 8) -> OmniReduceInput:
+    return OmniReduceInput(MEASURED_SIZE // 4, block, density, n_workers)
 
 
 def flow_time(density: float, n_ranks: int, n_aggregators: int = 8) -> float:

@@ -19,7 +19,7 @@ from pathlib import Path
 import commsim.auto
 from benchmarks.accuracy.known_errors import to_tree
 from commsim.auto.case import case_of
-from commsim.auto.known_error import PACKET, PACKET_FILE, Comparison
+from commsim.auto.known_error import PACKET, PACKET_FILE, ErrorSample
 from commsim.core.files.whole_files import replacing
 from commsim.packets.transports.spraying import usual_path
 from commsim.prediction.build import prepare
@@ -108,7 +108,7 @@ def network_for(label: str, ranks: int, rate: float, product: float) -> str:
     return f"rail_optimized:n_hosts={ranks // 8},latency={product / USUAL:g}s"
 
 
-def played(blocks: Sequence[Block] = BLOCKS) -> Iterator[Comparison]:
+def played(blocks: Sequence[Block] = BLOCKS) -> Iterator[ErrorSample]:
     """Play them, packet by packet, beside the flow engine."""
     for block in blocks:
         every = itertools.product(block.networks, block.rates, block.products, block.overheads)
@@ -120,12 +120,12 @@ def played(blocks: Sequence[Block] = BLOCKS) -> Iterator[Comparison]:
                     flow = ready.predict(size).time
                     for transport in block.transports:
                         packets = ready.predict(size, engine="packet", transport=usual_path(transport, network)).time
-                        yield Comparison("flow", PACKET[transport], case_of(ready, size), flow / packets - 1)
+                        yield ErrorSample("flow", PACKET[transport], case_of(ready, size), flow / packets - 1)
 
 
 def write_data(blocks: Sequence[Block] = BLOCKS, path: Path | None = None) -> None:
     """Play everything, say how far it is after each block, and write what auto looks up."""
-    found: list[Comparison] = []
+    found: list[ErrorSample] = []
     total = number_of_cases(blocks)
     for block in blocks:
         found += played([block])
@@ -142,7 +142,7 @@ def number_of_cases(blocks: Sequence[Block] = BLOCKS) -> int:
     )  # fmt: skip
 
 
-def write_comparisons(path: Path, some: Sequence[Comparison]) -> None:
+def write_comparisons(path: Path, some: Sequence[ErrorSample]) -> None:
     """Write them as JSON, a line for each table."""
     tree = to_tree(some)
     head = json.dumps({"schema": tree["schema"], "columns": tree["columns"]})[1:-1]

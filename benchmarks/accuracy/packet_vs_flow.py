@@ -22,7 +22,7 @@ from commsim.core.errors import CommsimError
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.links.fabric import ROCE
 from commsim.packets.messages import run_packets
 from commsim.packets.packet_options import PATHS
@@ -103,7 +103,7 @@ def gaps(
         network = load_network(spec)
         for collective in cases:
             schedule = COLLECTIVES[collective].build(N_RANKS)
-            plan = plan_flows(network, [Job(schedule, place(network, N_RANKS))])
+            plan = plan_flows(network, [FlowJob(schedule, place(network, N_RANKS))])
             smallest = schedule.expand()["count"].min() / schedule.n_chunks
             for product in products:
                 size = product * bandwidth_delay(network, plan) / smallest

@@ -28,7 +28,7 @@ from commsim.core.units import format_time
 from commsim.report.terminal import print_table
 from commsim.training.cost_of import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
-from commsim.training.task_graph import Graph, Task, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
 TRACED, RANKS, STEPS = 8, 32, 8
 NETWORKS = ("star:n_hosts=32,bandwidth=1Gbps", "star:n_hosts=32,bandwidth=10Gbps",
@@ -100,7 +100,7 @@ def _pieces(tree: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _ddp(pieces: list[dict[str, Any]]) -> Graph:
+def _ddp(pieces: list[dict[str, Any]]) -> TaskGraph:
     """Make 32 ranks that send three buckets on two threads, and then wait for all."""
     tasks: list[Task] = []
     last: dict[int, int] = {}
@@ -118,10 +118,10 @@ def _ddp(pieces: list[dict[str, Any]]) -> Graph:
         waited = min(piece["update"], max(piece["done"]))
         span = max(piece["returned"][2] - piece["issued"][2], 0.0) + piece["end"] - waited
         tasks.append(Task(f"{rank}.update", (f"rank{rank}.compute",), span, after=(last[rank], *calls)))
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
-def _fsdp(pieces: list[dict[str, Any]]) -> Graph:
+def _fsdp(pieces: list[dict[str, Any]]) -> TaskGraph:
     """Make 32 ranks that wait for each call before they go on."""
     tasks: list[Task] = []
     waits: dict[int, tuple[int, ...]] = dict.fromkeys(range(RANKS), ())
@@ -139,7 +139,7 @@ def _fsdp(pieces: list[dict[str, Any]]) -> Graph:
         piece = pieces[rank % TRACED]
         span = max(piece["end"] - max(piece["done"]), 0.0)
         tasks.append(Task(f"{rank}.update", (f"rank{rank}.compute",), span, after=waits[rank]))
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
 def _profile(program: str, folder: str) -> None:

@@ -17,7 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.messages import simulate_packets
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
@@ -55,7 +55,7 @@ def main(words: list[str] | None = None) -> int:
     args = parser.parse_args(words)
     network = network_of(args.oversubscription)
     for name in PLAYED:
-        jobs = [Job(COLLECTIVES[name].build(HOSTS), Placement(network.hosts[:HOSTS]))]
+        jobs = [FlowJob(COLLECTIVES[name].build(HOSTS), Placement(network.hosts[:HOSTS]))]
         plan = plan_flows(network, jobs, routing="spray")
         flows = simulate_flows(plan, SIZE)[0].time * 1e6
         print(f"\n`{name}`, as sprayed flows without headers {flows:.1f} us:\n")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experts.tables import Row, links_of, planned, predicted, question, read_rows
-from commsim.experts.kernels import PATH, Kernel, kernel_of_table
+from commsim.experts.kernels import PATH, ExpertKernel, kernel_of_table
 
 Floats = NDArray[np.float64]
 # Hidden size, experts of a token, experts: tables of low-latency kernels on one machine that are fitted on.
@@ -79,12 +79,12 @@ class Part:
         for row in rows:
             planned(*question(row))
 
-    def times(self, kernel: Kernel) -> Floats:
+    def times(self, kernel: ExpertKernel) -> Floats:
         """Predict all rows."""
         pairs = zip(self.rows, self._nvlink, self._network, strict=True)
         return np.array([predicted(r, kernel, max(a / kernel.nvlink, b / kernel.network)) for r, a, b in pairs])
 
-    def residuals(self, kernel: Kernel) -> Floats:
+    def residuals(self, kernel: ExpertKernel) -> Floats:
         """Weighted differences of logarithms."""
         measured = np.array([row.measured for row in self.rows])
         errors: Floats = self.weight * (np.log(self.times(kernel)) - np.log(measured)) * 10

@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from benchmarks.experts.answers import Answer
-from commsim.experts.kernels import Kernel, known_kernels
+from commsim.experts.kernels import ExpertKernel, known_kernels
 
 Groups = Callable[..., Iterable[tuple[str, list[Answer]]]]
 HEAD = """# Expert parallelism: predictions against public tables
@@ -117,10 +117,10 @@ def _line(name: str, some: Sequence[Answer]) -> str:
     return f"| {name} | {told} | {tables} | {len(some)} | {np.median(errors):.1%} | {np.percentile(errors, 90):.1%} |"
 
 
-def _constants(of_gpu: Mapping[str, Kernel]) -> list[str]:
+def _constants(of_gpu: Mapping[str, ExpertKernel]) -> list[str]:
     """Table of the constants that some GPU has, a column for each GPU."""
     lines = [f"| constant | {' | '.join(of_gpu)} |", "|---|" + "---|" * len(of_gpu)]
-    for field in fields(Kernel):
+    for field in fields(ExpertKernel):
         if field.name in ("tables", "fitted"):
             continue
         values = [getattr(kernel, field.name) for kernel in of_gpu.values()]

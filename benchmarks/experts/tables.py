@@ -12,7 +12,7 @@ from typing import Any
 from collectives.experts.exchange import token_bytes
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.experts.kernels import Kernel, name_of, seconds
+from commsim.experts.kernels import ExpertKernel, name_of, seconds
 from commsim.experts.plan_experts import ExpertPlan
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import scenario_of
@@ -205,7 +205,7 @@ def planned(spec: str, machine: str, nodes: int, ranks: int) -> ExpertPlan:
 @functools.cache
 def links_per_byte(asked: Question, nvlink: float, network: float) -> float:
     """Return the time of links at these shares of their rates, s, for each token and each byte of it."""
-    plan = planned(*asked).with_kernel(Kernel(0.0, nvlink=nvlink, network=network))
+    plan = planned(*asked).with_kernel(ExpertKernel(0.0, nvlink=nvlink, network=network))
     return plan.links() / DRAWN / plan.work.n_bytes
 
 
@@ -216,7 +216,7 @@ def links_of(row: Row, nvlink: float, network: float) -> float:
     return links_per_byte(question(row), nvlink, network) * row.number["tokens_per_rank"] * row.n_bytes
 
 
-def predicted(row: Row, kernel: Kernel, links: float | None = None) -> float:
+def predicted(row: Row, kernel: ExpertKernel, links: float | None = None) -> float:
     """Return the time of a row, s; `links` are those of the kernel's shares, where they are known."""
     drawn, tokens = planned(*question(row)).work, row.number["tokens_per_rank"]
     of = tokens / drawn.tokens

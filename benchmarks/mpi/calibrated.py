@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from commsim.core.network import Network
 from commsim.real.calibrate import PASSES, Calibration
-from commsim.real.transport import Transport
+from commsim.real.transport import RankTransport
 
 
-def calibrate(transport: Transport, passes: int = PASSES) -> Network:
+def calibrate(transport: RankTransport, passes: int = PASSES) -> Network:
     """Time single steps and describe the machine as a network; every rank calls this and gets the same.
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Transport with at least 2 ranks.
     passes : int
         Times that all steps are timed.

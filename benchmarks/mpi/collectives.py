@@ -21,7 +21,7 @@ from commsim.core.units import parse_nccl_sizes
 from commsim.real.calibrate import PASSES
 from commsim.real.comparison.under_mpirun import build_schedules, network_from, predictor
 from commsim.real.connect import BACKENDS, reported_once, session
-from commsim.real.validate import Row, errors_of, measure_rows
+from commsim.real.validate import ValidationRow, errors_of, measure_rows
 from commsim.report.terminal import print_table
 
 COLUMNS = [
@@ -65,7 +65,7 @@ def _run(args: argparse.Namespace) -> int:
             network = calibrate(transport, min(PASSES, args.iters))
         predict = predictor(lambda: network, any_order=transport.wait_some is not None)
         warmup, iterations = args.warmup_iters, args.iters
-        every: list[Row] = []
+        every: list[ValidationRow] = []
         for build in schedules:
             schedule = build(sizes[0])
             rows = measure_rows(transport, [build], sizes, predict, warmup=warmup, iterations=iterations)
@@ -81,7 +81,7 @@ def _run(args: argparse.Namespace) -> int:
     return 1 if any(row.n_wrong for row in every) else 0
 
 
-def _text(schedule: Schedule, row: Row) -> list[str]:
+def _text(schedule: Schedule, row: ValidationRow) -> list[str]:
     operation = OPERATIONS[schedule.operation]
     return [
         f"{row.ours.size:.0f}",
@@ -101,7 +101,7 @@ def _columns(result: Result) -> tuple[str, ...]:
     return f"{result.time * 1e6:.2f}", *(f"{rate:.3f}" for rate in rates), f"{result.counters['wrong']:.0f}"
 
 
-def _print_footer(rows: Sequence[Row]) -> None:
+def _print_footer(rows: Sequence[ValidationRow]) -> None:
     wrong = sum(row.n_wrong for row in rows)
     print(f"# Out of bounds values : {wrong} {'OK' if not wrong else 'FAILED'}")
     if rows:

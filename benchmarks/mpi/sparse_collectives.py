@@ -29,7 +29,7 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.real.calibrate import PASSES
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import for_processes
@@ -37,7 +37,7 @@ from commsim.real.fit import fit_costs
 from commsim.real.measure import measure_schedule, timed
 from commsim.real.mpi import MPITransport, launched_rank, launched_size
 from commsim.real.sparse_execute import SparseExecution, add_lists
-from commsim.real.sparse_wire import Layout, codec
+from commsim.real.sparse_wire import VectorLayout, codec
 from commsim.real.validate import oversubscribed
 from commsim.report.terminal import print_table
 from commsim.sparse.encodings import Encoding
@@ -190,7 +190,7 @@ def _measure(
     return Row(name, n_ranks, int(total[:-1].sum()), float(away), int(total[-1]), *times, predicted)
 
 
-def _with_lists(network: Network, transport: MPITransport, layout: Layout, form: SparseForm) -> Network:
+def _with_lists(network: Network, transport: MPITransport, layout: VectorLayout, form: SparseForm) -> Network:
     """Add to the machine's costs those of lists: writing and reading to every message, adding to every reduction."""
     both = [_list_costs(layout, encoding) for encoding in (form.encoding, form.copying or form.encoding)]
     costs = transport.max_over_ranks(np.mean(both, axis=0))
@@ -206,7 +206,7 @@ def _slower(curve: Curve, per_message: float, per_byte: float, adding: float) ->
     return dataclasses.replace(curve, **columns)
 
 
-def _list_costs(layout: Layout, encoding: Encoding) -> tuple[float, float, float]:
+def _list_costs(layout: VectorLayout, encoding: Encoding) -> tuple[float, float, float]:
     """Seconds per message and per byte of writing and reading a chunk, and per byte of adding two lists."""
     write, read = codec(encoding)
     chunks, every = [0], layout.blocks([0])
@@ -236,7 +236,7 @@ def _best(work: Callable[[], object]) -> float:
 
 def _predict(network: Network, schedule: Schedule, n_bytes: NDArray[np.float64] | None, size: float) -> float:
     messages = None if n_bytes is None else lambda _: n_bytes
-    job = Job(schedule, place(network, schedule.n_participants), messages=messages)
+    job = FlowJob(schedule, place(network, schedule.n_participants), messages=messages)
     return simulate_flows(plan_flows(network, [job]), size)[0].time
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from commsim.networks import load_network
 from commsim.real.testbed.build import entering
-from commsim.real.testbed.own_testbed import built
+from commsim.real.testbed.own_testbed import temporary_testbed
 
 KIB, MIB = 1 << 10, 1 << 20
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
@@ -128,7 +128,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, text in NETWORKS.items() if "networks" in wanted else ():
         network = load_network(text)
         rate = float(network.bandwidth.min())
-        with built(network, print) as (place, layout):
+        with temporary_testbed(network, print) as (place, layout):
             prefixes = [entering(place.namespace(seat)) for seat in layout.seats]
             devices = [layout.device(seat) for seat in layout.seats]
             steps = times(len(prefixes), rate, 4 * MIB if rate < 1e8 else 16 * MIB)

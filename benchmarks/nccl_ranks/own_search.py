@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.nccl_ranks.machine_file import CPUS
-from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.prediction.inputs import load_network, load_placement
 
 LINK = 'link_speed="32.0 GT/s PCIe" link_width="16"'
@@ -46,7 +46,7 @@ def differing_channels(choice: dict[str, Any], folder: Path, version: tuple[int,
     path = folder / "machine.xml"
     path.write_text(machine_text(machine))
     network = load_network(f"{path}@star:machines={ranks},bandwidth={machine['speed']}Mbps")
-    setting = setting_of(network, load_placement("packed", network, ranks), ranks, Given(version=version))
+    setting = setting_of(network, load_placement("packed", network, ranks), ranks, NcclOptions(version=version))
     for name, (n, inside, between, near) in choice["patterns"].items():
         ours = setting.channels[name]
         found = ours.n, round(ours.intra / 1e9, 2), round(ours.inter / 1e9, 2), ours.path_inter

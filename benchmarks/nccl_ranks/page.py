@@ -15,10 +15,10 @@ from benchmarks.nccl_ranks.__main__ import NETWORKS
 from benchmarks.nccl_ranks.keep import KEPT
 from benchmarks.nccl_ranks.own_search import differing_channels
 from benchmarks.nccl_ranks.what_nccl_said import BY_RANK
-from collectives.nccl.call import Call
+from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import split
 from commsim.nccl.choice import cells, fastest
-from commsim.nccl.search import Channels, Setting
+from commsim.nccl.search import Channels, NcclSetting
 from commsim.prediction.build import prepare
 
 PAGE = Path(__file__).parents[2] / "docs" / "data" / "nccl_real.md"
@@ -33,14 +33,14 @@ LIMITED_BY_LINKS = [name for name in NETWORKS if "4G" not in name]
 SMALLEST = 1 << 20
 
 
-def setting_of(choice: dict[str, Any]) -> Setting:
+def setting_of(choice: dict[str, Any]) -> NcclSetting:
     """Return NCCL's setting with the channels that its search found."""
     channels = {
         name: Channels(n, inside * 1e9, between * 1e9, path_inter=path)
         for name, (n, inside, between, path) in choice["patterns"].items()
     }
     ranks = choice["ranks"]
-    return Setting(ranks, ranks, "hopper", choice["machine"]["cpu"], channels, one_nic_tree=True, version=VERSION)
+    return NcclSetting(ranks, ranks, "hopper", choice["machine"]["cpu"], channels, one_nic_tree=True, version=VERSION)
 
 
 def differing_costs(choice: dict[str, Any]) -> tuple[int, list[str]]:
@@ -77,7 +77,7 @@ def differing_calls(choice: dict[str, Any]) -> tuple[int, list[str]]:
         n += 1
         best = fastest(setting, operation, tables[operation], size)
         assert best is not None
-        call = Call(
+        call = NcclCall(
             operation, size, ranks, ranks, best.algorithm, best.protocol, choice["channels"], VERSION,
             slow=rings[0] * rings[1] <= SLOW_RINGS, heads=1,
         )  # fmt: skip

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.nccl_tables.machines import Table, read_tables
-from commsim.nccl.gpu_costs import Costs, Plugin, Primitives, costs
+from commsim.nccl.gpu_costs import GpuCosts, Plugin, Primitives, costs
 from commsim.nccl.prediction import predict
 
 TABLES = {
@@ -70,7 +70,7 @@ STRENGTH, SOFT = 0.03, 0.08
 WIDEST = 5.0
 
 
-def with_values(known: Costs, section: str, values: Mapping[str, float]) -> Costs:
+def with_values(known: GpuCosts, section: str, values: Mapping[str, float]) -> GpuCosts:
     """Return the constants with some of a section replaced."""
     kind, name = section.split(".")
     if kind == "primitives":
@@ -81,7 +81,7 @@ def with_values(known: Costs, section: str, values: Mapping[str, float]) -> Cost
     return replace(known, pcie={**known.pcie, name: (values["efficiency"], values["ll_efficiency"])})
 
 
-def values_of(known: Costs, section: str) -> dict[str, float]:
+def values_of(known: GpuCosts, section: str) -> dict[str, float]:
     """Return what is fitted of a section."""
     kind, name = section.split(".")
     if kind == "primitives":
@@ -92,13 +92,13 @@ def values_of(known: Costs, section: str) -> dict[str, float]:
     return dict(zip(("efficiency", "ll_efficiency"), known.pcie[name], strict=True))
 
 
-def fit(known: Costs, section: str, tables: Sequence[Table]) -> Costs:
+def fit(known: GpuCosts, section: str, tables: Sequence[Table]) -> GpuCosts:
     """Fit a section on tables, from where it stands."""
     from scipy.optimize import least_squares  # takes a second to load
 
     start = values_of(known, section)
 
-    def at(logs: NDArray[np.float64]) -> Costs:
+    def at(logs: NDArray[np.float64]) -> GpuCosts:
         return with_values(known, section, {k: v * math.exp(x) for (k, v), x in zip(start.items(), logs, strict=True)})
 
     def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -115,7 +115,7 @@ def fit(known: Costs, section: str, tables: Sequence[Table]) -> Costs:
     return at(least_squares(residuals, np.zeros(len(start)), bounds=bounds, loss="soft_l1", f_scale=SOFT).x)
 
 
-def written(known: Costs, section: str) -> list[str]:
+def written(known: GpuCosts, section: str) -> list[str]:
     """Return the lines of a section as they stand in ``gpu_costs.toml``."""
     kind, _ = section.split(".")
     of_class = {"primitives": Primitives, "plugin": Plugin}.get(kind)

@@ -24,7 +24,7 @@ from benchmarks.nccl_tables.asked import Asked, has_questions, operator_of, pred
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import usable
-from commsim.nccl.gpu_costs import Costs, costs
+from commsim.nccl.gpu_costs import GpuCosts, costs
 from commsim.nccl.intervals import PATH, RCCL, SIZES, Intervals, kind_of, size_class
 from commsim.nccl.prediction import predict
 from commsim.prediction.build import prepare
@@ -51,7 +51,7 @@ class Score(NamedTuple):
     log: float
 
 
-def scores_of_tables(tables: Iterable[Table], known: Costs) -> list[Score]:
+def scores_of_tables(tables: Iterable[Table], known: GpuCosts) -> list[Score]:
     """Score healthy tables that nothing was fitted on."""
     found = []
     for t in tables:

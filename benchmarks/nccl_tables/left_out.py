@@ -19,7 +19,7 @@ from benchmarks.nccl_tables.fit import TABLES, fit
 from benchmarks.nccl_tables.intervals import made, scores_of_tables
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.rows import LARGE, usable
-from commsim.nccl.gpu_costs import Costs, Plugin
+from commsim.nccl.gpu_costs import GpuCosts, Plugin
 from commsim.nccl.prediction import predict
 
 # Of a network without any table: hops of tuning.cc of NCCL 2.30, and a share of the NICs' rate.
@@ -64,14 +64,14 @@ class LeftOut:
     inside: tuple[bool, ...]
 
 
-def left_out(tables: Sequence[Table], known: Costs) -> list[LeftOut]:
+def left_out(tables: Sequence[Table], known: GpuCosts) -> list[LeftOut]:
     """Predict each system without it.
 
     Parameters
     ----------
     tables : sequence of Table
         All tables.
-    known : Costs
+    known : GpuCosts
         Constants of this version.
     """
     kept = [table for table in tables if table.healthy and not usable(table, known)]
@@ -118,7 +118,7 @@ def _trusted(table: Table) -> tuple[tuple[int, float], ...]:
     return tuple(row for row in table.rows if row[0] >= table.trusted_from)
 
 
-def _without(known: Costs, sections: Sequence[str], others: Sequence[Table]) -> Costs:
+def _without(known: GpuCosts, sections: Sequence[str], others: Sequence[Table]) -> GpuCosts:
     for section in sections:
         kind, name = section.split(".")
         rest = [table for table in others if table.id in TABLES[section]] or [
@@ -142,7 +142,7 @@ def _is_of(table: Table, kind: str, name: str) -> bool:
     return site.setting.gpu == name and site.setting.n_nodes == 1 and site.pcie == (kind == "pcie")
 
 
-def _errors(known: Costs, tables: Iterable[Table]) -> tuple[float, float, float]:
+def _errors(known: GpuCosts, tables: Iterable[Table]) -> tuple[float, float, float]:
     sizes, errors = [], []
     for t in tables:
         assert t.site is not None
@@ -155,7 +155,7 @@ def _errors(known: Costs, tables: Iterable[Table]) -> tuple[float, float, float]
     return *medians, float(np.percentile(found, 90))  # type: ignore[return-value]
 
 
-def covered(known: Costs, own: Iterable[Table], others: Sequence[Table]) -> tuple[bool, ...]:
+def covered(known: GpuCosts, own: Iterable[Table], others: Sequence[Table]) -> tuple[bool, ...]:
     """Return which rows of tables that nothing was fitted on lie in the intervals that other tables give."""
     intervals, _ = made(scores_of_tables(others, known))
     limits = ((score, intervals.get((score.kind, score.size))) for score in scores_of_tables(own, known))

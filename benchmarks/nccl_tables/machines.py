@@ -18,13 +18,13 @@ from benchmarks.nccl_tables.releases import newest_by
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
-from commsim.nccl.gpu_costs import Costs
+from commsim.nccl.gpu_costs import GpuCosts
 from commsim.nccl.prediction import Site
 from commsim.nccl.search import (
     CHANNEL_GBS,
     REPORTED_LATENCY,
     Channels,
-    Setting,
+    NcclSetting,
     doubled,
     nvls_channels,
     nvls_inter,
@@ -100,7 +100,7 @@ class Table:
     trusted_from: int = 0
     host_pace: float = 0.0
 
-    def is_fitted(self, known: Costs) -> bool:
+    def is_fitted(self, known: GpuCosts) -> bool:
         """Whether a constant was fitted on it."""
         return self.id in (*known.fitted_on, *FITTED_ON)
 
@@ -267,7 +267,7 @@ def _network(words: str, gpu: str) -> str:
 
 def _setting(
     n: int, n_nodes: int, gpu: str, is_pcie: bool, link: float, nic: float, n_nics: int, words: str, network: str
-) -> Setting:
+) -> NcclSetting:
     inside, per_node = (link if n > n_nodes else float("inf")), n // n_nodes
     rings = packed_channels(gpu, inside, nic, n_nics, network) if n_nodes > 1 else packed_channels(gpu, inside)
     n_rings, rate = doubled(gpu, *rings)
@@ -288,7 +288,7 @@ def _setting(
             channels["nvls"] = Channels(heads, each, outside, reported, path, near)
     is_alone = gpu in ("hopper", "blackwell") and near == "PIX" and n_nics >= per_node > 1
     one_nic = n_nics == 1 or (n_nodes > 1 and is_alone)
-    return Setting(n, n_nodes, gpu, "intel", channels, one_nic_tree=one_nic)
+    return NcclSetting(n, n_nodes, gpu, "intel", channels, one_nic_tree=one_nic)
 
 
 def systems(tables: Sequence[Table]) -> tuple[str, ...]:

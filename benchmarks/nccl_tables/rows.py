@@ -14,8 +14,8 @@ from benchmarks.nccl_tables.networks import question_of
 from benchmarks.nccl_tables.peers import astra_ring, simai
 from commsim.core.errors import InputError
 from commsim.nccl.choice import OPERATIONS, cell_time
-from commsim.nccl.gpu_costs import Costs
-from commsim.nccl.prediction import chosen, over_releases, predict
+from commsim.nccl.gpu_costs import GpuCosts
+from commsim.nccl.prediction import chosen_cell, over_releases, predict
 from commsim.prediction.solve import solve
 
 # Sizes from here on count as large, where errors are stated.
@@ -89,7 +89,7 @@ def group(rows: Iterable[Row], of: str = "predicted") -> Group:
     return Group(len(found), median(True), median(False), worst, float(np.median(errors)))
 
 
-def rows_of(table: Table, known: Costs) -> list[Row]:
+def rows_of(table: Table, known: GpuCosts) -> list[Row]:
     """Predict every row of a table whose machine is known."""
     site = table.site
     assert site is not None
@@ -103,7 +103,7 @@ def rows_of(table: Table, known: Costs) -> list[Row]:
         how = f"{launched['algorithm']}/{launched['protocol']}" if "algorithm" in launched else "p2p"
         tuner = None
         if table.operation in OPERATIONS:
-            cell = chosen(site, table.operation, size, table.algorithm, table.protocol, known)
+            cell = chosen_cell(site, table.operation, size, table.algorithm, table.protocol, known)
             tuner = cell_time(site.setting, table.operation, cell, size)
         others = simai(site, table.operation, size), astra_ring(site, table.operation, size)
         rows.append(
@@ -115,7 +115,7 @@ def rows_of(table: Table, known: Costs) -> list[Row]:
     return rows
 
 
-def usable(table: Table, known: Costs) -> str:
+def usable(table: Table, known: GpuCosts) -> str:
     """Return why a table cannot be predicted; empty if it can."""
     if table.site is None:
         return table.why_not

@@ -14,7 +14,7 @@ from benchmarks.nccl_tables.fit import TABLES
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import LARGE, usable
-from commsim.nccl.gpu_costs import Costs, costs
+from commsim.nccl.gpu_costs import GpuCosts, costs
 from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, kind_of
 from commsim.nccl.prediction import Site, predict
 from commsim.prediction.build import prepare
@@ -45,7 +45,7 @@ def unseen(measured: Path, asked: Path) -> Iterator[Row]:
         yield PEAKS, row["bytes"], row["predicted"] / row["measured"] - 1
 
 
-def _of_tables(tables: Iterable[Table], known: Costs) -> Iterator[Row]:
+def _of_tables(tables: Iterable[Table], known: GpuCosts) -> Iterator[Row]:
     for t in tables:
         if t.site is None or not t.healthy or usable(t, known) or not is_out(t.id, t.site) or t.is_fitted(known):
             continue
@@ -55,7 +55,7 @@ def _of_tables(tables: Iterable[Table], known: Costs) -> Iterator[Row]:
                 yield from ((name, size, ours / time - 1) for name in classes_of(t.site))
 
 
-def _of_questions(tables: Iterable[Asked], known: Costs) -> Iterator[Row]:
+def _of_questions(tables: Iterable[Asked], known: GpuCosts) -> Iterator[Row]:
     for t in tables:
         if t.healthy != "yes" or not t.collective.startswith("nccl"):
             continue

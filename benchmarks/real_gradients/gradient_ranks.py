@@ -21,7 +21,7 @@ from commsim.real.comparison.under_mpirun import predictor
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import Execution, require_ranks
 from commsim.real.measure import ITERATIONS, WARMUP, timed
-from commsim.real.transport import Transport
+from commsim.real.transport import RankTransport
 from commsim.real.validate import oversubscribed
 from commsim.report.terminal import print_table
 from tests.oracles.numeric_run import run_reference
@@ -64,19 +64,19 @@ def main(backend: str, path: str) -> int:
     return 0 if bits and near else 1
 
 
-def _ours(transport: Transport, gradient: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _ours(transport: RankTransport, gradient: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[Any]]:
     execution = Execution(transport, COLLECTIVES["ring_all_reduce"].build(transport.size), len(gradient))
     times = timed(transport, execution.run, lambda: execution.load(gradient), WARMUP, ITERATIONS)
     return times, execution.result()
 
 
-def _native(transport: Transport, gradient: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _native(transport: RankTransport, gradient: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[Any]]:
     native = transport.native("all_reduce", len(gradient), 0, "float32", gradient)
     times = timed(transport, native.run, native.reset, WARMUP, ITERATIONS)
     return times, transport.values(native.result)
 
 
-def _everywhere(transport: Transport, good: bool) -> bool:
+def _everywhere(transport: RankTransport, good: bool) -> bool:
     return not transport.max_over_ranks(np.array([float(not good)]))[0]
 
 

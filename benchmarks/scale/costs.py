@@ -24,8 +24,8 @@ from commsim.core.result import Result
 from commsim.engine.bottlenecks.bottlenecks import simulate_bottlenecks
 from commsim.engine.bottlenecks.group_state import lay_out_groups
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowPlan, Job, JobConnections, plan_flows
-from commsim.engine.recurrence.moves import Moves, plan_moves, simulate_moves
+from commsim.engine.flow_plan import FlowJob, FlowPlan, JobConnections, plan_flows
+from commsim.engine.recurrence.moves import ProgramMoves, plan_moves, simulate_moves
 from commsim.engine.recurrence.ring_phases import find_ring_phases
 from commsim.engine.recurrence.rings import count_meetings, find_all_waits, plan_rings
 from commsim.engine.simultaneous.simultaneous import SimultaneousPlan, plan_simultaneous, simulate_simultaneous
@@ -104,7 +104,7 @@ class Meter:
 def measure(collective: str, topology: Callable[[int], str], n_ranks: int, routing: str) -> list[Part]:
     """Measure all parts of all ways on one work."""
     network, schedule = load_network(topology(n_ranks)), COLLECTIVES[collective].build(n_ranks)
-    job = Job(schedule, place(network, n_ranks))
+    job = FlowJob(schedule, place(network, n_ranks))
     meter = Meter(f"{collective} {n_ranks} {topology.__name__} {routing}")
     begun = JobConnections(network, job, routing, 0)
     transfers, n = begun.transfers, schedule.n_transfers
@@ -154,7 +154,7 @@ def _measure_bottlenecks(meter: Meter, n: int, network: Any, begun: JobConnectio
         meter.part("BOTTLENECKS_TRANSFER", n, lambda: simulate_bottlenecks(tables(), groups, SIZE))
 
 
-def _measure_rings(meter: Meter, job: Job, network: Any, routing: str) -> None:
+def _measure_rings(meter: Meter, job: FlowJob, network: Any, routing: str) -> None:
     rows = sum(len(block.body) for block in job.schedule.blocks)
     phases = meter.part("PHASE_ROW", rows, lambda: find_ring_phases(job.schedule))
     if not phases:
@@ -168,10 +168,10 @@ def _measure_rings(meter: Meter, job: Job, network: Any, routing: str) -> None:
     meter.part("STREAMED_MESSAGE", job.schedule.n_transfers, lambda: simulate_streamed(streamed, SIZE))
 
 
-def _measure_moves(meter: Meter, job: Job, network: Any, begun: JobConnections) -> None:
+def _measure_moves(meter: Meter, job: FlowJob, network: Any, begun: JobConnections) -> None:
     n = job.schedule.n_transfers
 
-    def plan() -> Moves | None:
+    def plan() -> ProgramMoves | None:
         return plan_moves(network, job, routing=begun.routing, seed=0, shared=begun)
 
     moves = meter.part("MOVE_DECLINED" if plan() is None else "MOVE", n, plan)

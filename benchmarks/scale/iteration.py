@@ -20,7 +20,7 @@ from commsim.report.terminal import print_table
 from commsim.training.cost_of import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.graph_in_packets import play_graph
-from commsim.training.task_graph import Graph, Task, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
 TP, PP, DP = 8, 4, 4
 PARAMETERS, HIDDEN, SEQUENCE, VALUE = 13e9, 5120, 2048, 2
@@ -34,7 +34,7 @@ def host(tensor: int, stage: int, replica: int) -> int:
     return 16 * tensor + PP * replica + stage
 
 
-def iteration(micro_batches: int, share: float = 1.0) -> Graph:
+def iteration(micro_batches: int, share: float = 1.0) -> TaskGraph:
     """Return the tasks of all 128 GPUs.
 
     Parameters
@@ -74,7 +74,7 @@ def iteration(micro_batches: int, share: float = 1.0) -> Graph:
             done = [number["backward", t, s, r, micro_batches - 1] for r in range(DP)]
             add("gradients", (t, s, 0, 0), done, resources=tuple(f"gpu{g}.data" for g in group),
                 operation="all_reduce", group=group, size=gradients)  # fmt: skip
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
 def one_forward_one_backward(n: int) -> list[tuple[str, int, int]]:

@@ -45,7 +45,7 @@ from commsim.core.placement import Placement, place
 from commsim.core.schedule import Schedule
 from commsim.engine import flow_kernel
 from commsim.engine.flow import payload
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.engine.flow_state import FlowState, allocate_state
 from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table
@@ -67,14 +67,14 @@ def irregular_fat_tree() -> Network:
 def scattered(schedule: Schedule) -> FlowPlan:
     """Put ranks on random hosts of the irregular fat tree, routed by hashes, which collide."""
     network = irregular_fat_tree()
-    return plan_flows(network, [Job(schedule, place(network, schedule.n_ranks, "random"))], routing="ecmp")
+    return plan_flows(network, [FlowJob(schedule, place(network, schedule.n_ranks, "random"))], routing="ecmp")
 
 
 def random_flows() -> FlowPlan:
     """Return the random flows that are put to peers."""
     work = WORKS["random_flows_1024"]
     network, schedule = load_network(work.network), work.schedule()
-    return plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))], routing=work.routing)
+    return plan_flows(network, [FlowJob(schedule, place(network, schedule.n_ranks))], routing=work.routing)
 
 
 def unequal_all_to_all(n: int = 128) -> FlowPlan:
@@ -158,7 +158,7 @@ def compare_threads(times: int) -> list[list[str]]:
     """Return a row for each way to play rings that share nothing: processor seconds, and seconds on the clock."""
     network, schedule = irregular_fat_tree(), COLLECTIVES["ring_all_reduce"].build(N_RANKS)
     pods = np.split(place(network, N_RINGS * N_RANKS).nodes, N_RINGS)
-    jobs = [Job(schedule, Placement(np.random.default_rng(k).permutation(pod))) for k, pod in enumerate(pods)]
+    jobs = [FlowJob(schedule, Placement(np.random.default_rng(k).permutation(pod))) for k, pod in enumerate(pods)]
     together = plan_flows(network, jobs, routing="ecmp")
     apart = [plan_flows(network, [dataclasses.replace(job, number=k)], routing="ecmp") for k, job in enumerate(jobs)]
     simulate = engine_with("binary heap")

@@ -16,7 +16,7 @@ import numpy as np
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.place import Ranking, place_jobs
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 PERIODS = (0.1, 0.12, 0.15, 0.2, 0.24, 0.3)
@@ -36,7 +36,7 @@ def drawn_jobs(n: int, seed: int = 0) -> list[PeriodicJob]:
     for i in range(n):
         period = float(rng.choice(PERIODS))
         busy = float(rng.uniform(0.2, 0.5)) * period
-        phases = (Phase(period - busy, busy, 80 * GBPS),)
+        phases = (JobPhase(period - busy, busy, 80 * GBPS),)
         jobs.append(PeriodicJob(f"job{i}", GPUS * int(rng.integers(1, 8)), period, phases))
     return jobs
 

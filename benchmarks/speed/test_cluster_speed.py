@@ -15,7 +15,7 @@ import pytest
 from commsim.placement.cluster import Cluster
 from commsim.placement.clusters.machines import machines_of
 from commsim.placement.clusters.models import Assumptions
-from commsim.placement.clusters.outcome import Outcome
+from commsim.placement.clusters.outcome import ClusterReplay
 from commsim.placement.clusters.placement_choices import Placing
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.traces import load_trace
@@ -24,7 +24,7 @@ from topologies.leaf_spine import leaf_spine
 TRACE = "poisson:jobs={n},load=0.9,days=7,seed=1,mean_gpus=16"
 
 
-def replay(policy: str, placing: Placing, n_jobs: int = 500) -> Outcome:
+def replay(policy: str, placing: Placing, n_jobs: int = 500) -> ClusterReplay:
     """Replay a week on 64 hosts of 8 GPUs, in 8 racks whose uplinks carry half of what the hosts can send."""
     network = leaf_spine(8, 4, 8, oversubscription=2.0)
     seats = np.zeros(network.n_nodes, np.int64)

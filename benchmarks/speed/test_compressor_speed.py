@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from commsim.sparse.compressors import compressor_of
-from commsim.sparse.compressors.message import Compressed, CompressedRank
+from commsim.sparse.compressors.message import CompressedMessage, CompressedRank
 
 ELEMENTS = 2**22
 SPECS = [
@@ -44,7 +44,7 @@ def test_decoding(benchmark: Any, spec: str) -> None:
     assert decoded.shape == (ELEMENTS,)
 
 
-def _note(benchmark: Any, message: Compressed) -> None:
+def _note(benchmark: Any, message: CompressedMessage) -> None:
     benchmark.extra_info |= {"message_bytes": message.n_bytes, "compression": 4 * ELEMENTS / message.n_bytes}
     if benchmark.stats:  # there are none where measuring is off
         rate = ELEMENTS / benchmark.stats.stats.median

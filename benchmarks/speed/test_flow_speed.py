@@ -20,7 +20,7 @@ from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.core.result import Result
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from topologies.fat_tree import fat_tree
 
 SIZE = 2.0**30
@@ -36,7 +36,7 @@ def predict(collective: str, n_ranks: int, latest: float) -> Result:
     """Build, plan and simulate one collective of 1 GiB on a fat tree of 1,024 hosts."""
     network = fat_tree(16)
     schedule = COLLECTIVES[collective].build(n_ranks)
-    plan = plan_flows(network, [Job(schedule, place(network, n_ranks))])
+    plan = plan_flows(network, [FlowJob(schedule, place(network, n_ranks))])
     return simulate_flows(plan, SIZE, starts=np.random.default_rng(0).uniform(0.0, latest, n_ranks))[0]
 
 

@@ -18,7 +18,7 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 
@@ -69,7 +69,7 @@ def test_lay_out_and_simulate(benchmark: Any, case: str) -> None:
     laid_out: list[FlowPaths] = []
 
     def measured() -> float:
-        laid_out[:] = [FlowPaths(network, Job(schedule, placement), routing, 0)]
+        laid_out[:] = [FlowPaths(network, FlowJob(schedule, placement), routing, 0)]
         return laid_out[0].simulate(SIZE, method=method).time
 
     simulated = benchmark.pedantic(measured, rounds=1 if "unequal" in case else 3, warmup_rounds=1)

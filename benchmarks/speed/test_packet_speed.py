@@ -17,7 +17,7 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.messages import run_packets
 from commsim.packets.transports.spraying import usual_path
@@ -61,7 +61,7 @@ def simulate(plan: FlowPlan, size: float, name: str) -> PacketRun:
 def test_events_per_second(benchmark: Any, n_hosts: int, collective: str, transport: str, size: float) -> None:
     """Measure the simulation proper; layout of tables and checks are in the CPU seconds, not in the rates."""
     network = where(n_hosts)
-    plan = plan_flows(network, [Job(COLLECTIVES[collective].build(n_hosts), place(network, n_hosts))])
+    plan = plan_flows(network, [FlowJob(COLLECTIVES[collective].build(n_hosts), place(network, n_hosts))])
     simulate(plan, 1e4 * n_hosts if n_hosts < 1024 else 1e4, transport)
     run = benchmark.pedantic(simulate, (plan, size, transport), rounds=1)
     counters = run.results[0].counters

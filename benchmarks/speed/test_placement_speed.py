@@ -17,7 +17,7 @@ from commsim.placement.evaluation import evaluate_all
 from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
 from commsim.placement.strategies import candidates
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 PERIODS = (0.1, 0.12, 0.15, 0.2, 0.24, 0.255, 0.3)
@@ -30,7 +30,9 @@ def drawn_jobs(n: int, seed: int = 0) -> list[PeriodicJob]:
     for i in range(n):
         period = float(rng.choice(PERIODS))
         busy = float(rng.uniform(0.2, 0.5)) * period
-        jobs.append(PeriodicJob(f"job{i}", 8, period, (Phase(period - busy, busy, float(rng.uniform(10, 45)) * GBPS),)))
+        jobs.append(
+            PeriodicJob(f"job{i}", 8, period, (JobPhase(period - busy, busy, float(rng.uniform(10, 45)) * GBPS),))
+        )
     return jobs
 
 
@@ -44,7 +46,7 @@ def thousand_links() -> Cluster:
 @pytest.mark.benchmark(timer=time.process_time, group="placement, CPU seconds")
 def test_three_jobs_on_one_link_at_72_angles(benchmark: Any) -> None:
     """Measure a score that no turn brings to 1, so that all 5,184 rotations are tried."""
-    jobs = [PeriodicJob(f"{i}", 1, 0.1, (Phase(0.0, 0.05, 40 * GBPS),)) for i in range(3)]
+    jobs = [PeriodicJob(f"{i}", 1, 0.1, (JobPhase(0.0, 0.05, 40 * GBPS),)) for i in range(3)]
     found = benchmark.pedantic(lambda: score_link(jobs, 50 * GBPS), rounds=20, warmup_rounds=1)
     benchmark.extra_info["limit_s"] = 0.010
     assert found.circle.n_angles == 72

@@ -14,7 +14,7 @@ import pytest
 
 from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.routing.routing import find_routes
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import SharedRun, simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
@@ -31,7 +31,7 @@ def crowded() -> tuple[Network, list[PeriodicJob], list[np.ndarray[Any, Any]]]:
     for j, ring in enumerate(hosts):
         period = float(random.choice([0.1, 0.15, 0.2, 0.3]))
         up = period * random.uniform(0.2, 0.6)
-        jobs.append(PeriodicJob(f"job{j}", 7, period, (Phase(period - up, up, random.uniform(20, 50) * GBPS),)))
+        jobs.append(PeriodicJob(f"job{j}", 7, period, (JobPhase(period - up, up, random.uniform(20, 50) * GBPS),)))
         routes = find_routes(network, ring, np.roll(ring, -1))
         uses.append(np.bincount(routes.link, routes.share, network.n_links))
     return network, jobs, uses
@@ -64,6 +64,6 @@ def test_fifty_jobs_on_a_thousand_links(benchmark: Any, sharing: str) -> None:
 def test_two_jobs_on_one_link(benchmark: Any) -> None:
     """Measure the smallest case, which is what checking a score by simulation costs."""
     network = Network("line", node_names(h=1, s=1), kinds(1, 1), *both_ways(0, 1), 50 * GBPS, 0.0)
-    jobs = [PeriodicJob(name, 2, 0.25, (Phase(0.125, 0.125, 50 * GBPS),)) for name in "ab"]
+    jobs = [PeriodicJob(name, 2, 0.25, (JobPhase(0.125, 0.125, 50 * GBPS),)) for name in "ab"]
     result = benchmark(lambda: simulate_jobs(network, jobs, [np.array([1.0, 0.0])] * 2, iterations=1000))
     assert result.slowdowns.tolist() == [1.5, 1.5]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from benchmarks.steps.setup import Setup
 from commsim.training.gpus import gpu as known_gpu
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.transformer import transformer
 
 
@@ -24,6 +24,6 @@ def of_own_row(one: Setup, row: dict[str, str]) -> Setup:
     return replace(
         one, model=name, gpu=gpu, precision=row.get("precision") or "bf16", micro_batch=size["micro_batch"],
         global_batch=batch, sequence=sequence, sharding=row.get("sharding") or "optimizer",
-        layout=Layout(size["tp"], size["pp"], size["cp"], data, size["ep"], size["vp"], size["replicas"]),
+        layout=ParallelSizes(size["tp"], size["pp"], size["cp"], data, size["ep"], size["vp"], size["replicas"]),
         recompute=float(row.get("recompute") or 0), measured=measured,
     )  # fmt: skip

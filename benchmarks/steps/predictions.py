@@ -15,8 +15,8 @@ from commsim.core.errors import CommsimError, InputError
 from commsim.prediction.given import network_of
 from commsim.training.gpus import gpu
 from commsim.training.steps.ask import network_for, traffic_on
-from commsim.training.steps.calibration import Calibration, calibration_for, calibrations
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.calibration import CalibrationFactor, calibration_for, calibrations
+from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.predicted_step import Step, predict_step
 from commsim.training.steps.step_setting import StepSetting
 from commsim.training.steps.step_traffic import StepTraffic
@@ -132,7 +132,7 @@ def fitted_factor(setup: Setup) -> float:
     return factors[-1]
 
 
-def calibrated(setups: Iterable[Setup]) -> list[Calibration]:
+def calibrated(setups: Iterable[Setup]) -> list[CalibrationFactor]:
     """Calibrate each model, GPU, precision and release on one of its rows: of MLPerf the fewest ranks, else the middle.
 
     The middle row is the one with the median factor of the setup that occurs most often.
@@ -146,7 +146,9 @@ def calibrated(setups: Iterable[Setup]) -> list[Calibration]:
         try:
             chosen = _one_of(rows)
             found.append(
-                Calibration(model, name, precision, software, float(f"{fitted_factor(chosen):.4g}"), _named(chosen))
+                CalibrationFactor(
+                    model, name, precision, software, float(f"{fitted_factor(chosen):.4g}"), _named(chosen)
+                )
             )
         except InputError as error:
             print(f"{model} {name} {precision}: {error}")
@@ -170,7 +172,7 @@ def _named(one: Setup) -> str:
 
 
 def predictions(
-    setups: list[Setup], known: tuple[Calibration, ...] | None = None, *, by_kind: bool = False
+    setups: list[Setup], known: tuple[CalibrationFactor, ...] | None = None, *, by_kind: bool = False
 ) -> list[Predicted]:
     """Predict all rows with the calibrations of the package, or others."""
     done: dict[Any, Step] = {}
@@ -201,7 +203,7 @@ def _question(one: Setup) -> tuple[Any, ...]:
 
 
 def _predicted(
-    one: Setup, setups: list[Setup], known: tuple[Calibration, ...] | None, done: dict[Any, Step], by_kind: bool
+    one: Setup, setups: list[Setup], known: tuple[CalibrationFactor, ...] | None, done: dict[Any, Step], by_kind: bool
 ) -> Predicted:
     if one.left_out:
         return Predicted(one, 0.0, False, "left out", one.assumed)
@@ -213,14 +215,14 @@ def _predicted(
     except CommsimError as error:
         return Predicted(replace(one, left_out=str(error)), 0.0, False, "left out", one.assumed)
     done[question] = step
-    row = found.told.partition(": ")[2]
+    row = found.text.partition(": ")[2]
     fitted = row == _named(one) or INTERFERENCE_ROW in one.source
     return Predicted(
         one,
         step.time,
         fitted,
         "calibrated" if fitted else _bridged(one, found.of, row, setups),
-        (*one.assumed, found.told),
+        (*one.assumed, found.text),
         step,
     )
 
@@ -242,7 +244,7 @@ def _bridged(one: Setup, of: str, row: str, setups: list[Setup]) -> str:
 
 def _parallelism(one: Setup) -> tuple[Any, ...]:
     """All but data parallelism."""
-    lay = one.layout or Layout()
+    lay = one.layout or ParallelSizes()
     return lay.tensor, lay.pipeline, lay.context, lay.expert, lay.chunks, one.sharding, one.recompute
 
 

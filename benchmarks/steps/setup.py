@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.parallel_sizes import ParallelSizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Setup:
         File, and what it says; `software` is the release that a calibration is for, empty where releases share one.
     model, gpu, precision : str
         In our names; empty where they are not known. `variant` is the kind of the precision (MX and others).
-    layout : Layout, optional
+    layout : ParallelSizes, optional
         Parallelism.
     micro_batch, global_batch, sequence : int
         Batch.
@@ -43,7 +43,7 @@ class Setup:
     precision: str = "bf16"
     variant: str = ""
     software: str = ""
-    layout: Layout | None = None
+    layout: ParallelSizes | None = None
     micro_batch: int = 1
     global_batch: int = 0
     sequence: int = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.steps.own_steps import of_own_row
 from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.transformer import known_transformers, transformer
 
 FILES = ("megatron_bridge.csv", "mlperf_steps.csv", "published.csv", "steps.csv")
@@ -124,10 +124,18 @@ def _of_mlperf(one: Setup, row: dict[str, str]) -> Setup:
         precision = "fp4"
     assumed.append(f"precision {precision}")
     return replace(
-        one, model=name, gpu=gpu, precision=precision, micro_batch=micro, global_batch=batch,
-        layout=Layout(sizes["tp"], sizes["pp"], sizes["cp"], data, 1, chunks), sequence=int(float(row["sequence"])),
-        measured=measured, frozen="lora" in row["benchmark"], assumed=tuple(assumed),
-    )  # fmt: skip
+        one,
+        model=name,
+        gpu=gpu,
+        precision=precision,
+        micro_batch=micro,
+        global_batch=batch,
+        layout=ParallelSizes(sizes["tp"], sizes["pp"], sizes["cp"], data, 1, chunks),
+        sequence=int(float(row["sequence"])),
+        measured=measured,
+        frozen="lora" in row["benchmark"],
+        assumed=tuple(assumed),
+    )
 
 
 def _bridge(rows: list[dict[str, str]]) -> list[Setup]:
@@ -194,7 +202,7 @@ def _of_bridge(one: Setup, row: dict[str, str]) -> Setup:
         assumed.append(f"only adapters are trained: {counted / flops:.0%} of the model's operations are counted")
     return replace(
         one, model=name, gpu=gpu, precision=PRECISIONS[text], variant=variant, micro_batch=micro, global_batch=batch,
-        layout=Layout(size["tp"], size["pp"], size["cp"], data, size["ep"], size["vp"]), sequence=sequence,
+        layout=ParallelSizes(size["tp"], size["pp"], size["cp"], data, size["ep"], size["vp"]), sequence=sequence,
         measured=measured, sharding="full" if fsdp > 1 else "optimizer", frozen=frozen, assumed=tuple(assumed),
     )  # fmt: skip
 
@@ -249,11 +257,20 @@ def _of_published(one: Setup, row: dict[str, str]) -> Setup:
         eager = "compile" not in text and "performance.md" not in row["source"]
         software = "torchtitan eager" if eager else "torchtitan"
     return replace(
-        one, model=name, gpu=gpu, precision=precision, micro_batch=micro, global_batch=batch, sequence=sequence,
-        layout=Layout(size["TP"], size["PP"], size["CP"], data, 1, chunks), measured=measured, recompute=recompute,
+        one,
+        model=name,
+        gpu=gpu,
+        precision=precision,
+        micro_batch=micro,
+        global_batch=batch,
+        sequence=sequence,
+        layout=ParallelSizes(size["TP"], size["PP"], size["CP"], data, 1, chunks),
+        measured=measured,
+        recompute=recompute,
         software=software,
-        sharding="full" if "FSDP" in text else "optimizer", assumed=tuple(assumed),
-    )  # fmt: skip
+        sharding="full" if "FSDP" in text else "optimizer",
+        assumed=tuple(assumed),
+    )
 
 
 def _unknown(called: str, name: str, system: str, gpu: str) -> str:

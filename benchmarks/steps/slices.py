@@ -21,7 +21,7 @@ from commsim.core.errors import CommsimError, InputError
 from commsim.prediction.given import network_of
 from commsim.training.gpus import gpu
 from commsim.training.steps.ask import traffic_on
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.predicted_step import predict_step
 from commsim.training.steps.step_setting import StepSetting
 from commsim.training.steps.step_traffic import StepTraffic
@@ -117,7 +117,7 @@ def _rate(size: str, chip: str, chips: int, n: int, factor: float) -> float:
     model = transformer(f"maxtext-{size}")
     tensor = TENSOR.get(size, 1)
     batch *= tensor  # a tensor parallel group computes the sequences of all of its chips
-    layout = Layout(tensor=tensor, data=n * chips // tensor, replicas=n)
+    layout = ParallelSizes(tensor=tensor, data=n * chips // tensor, replicas=n)
     setting = StepSetting(
         model, gpu(chip), layout, batch, batch * n * chips // tensor, sequence, "bf16", factor, recompute=True,
         gradient_bytes=4,

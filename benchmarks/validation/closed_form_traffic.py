@@ -12,7 +12,7 @@ from commsim import predict
 from commsim.core.checking.check import check
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.papers.systems.kungfu import kungfu_all_reduce
 from commsim.training.parallel.layer_parallel import shared_slow_down
 from commsim.training.parallel.resharding import STRATEGIES, resharding_schedule, resharding_time
@@ -54,7 +54,7 @@ def experts(ranks: tuple[int, ...]) -> Iterator[Row]:
         network = star(n, BANDWIDTH, 0.0)
         seats, part = Placement(network.endpoints[:n]), (n - 1) / n / BANDWIDTH
         for reduced, k in ((3e8, 1), (4e9, 1), (4e9, 3)):
-            jobs = [Job(pairwise_all_to_all(n), seats), *(Job(ring_all_reduce(n), seats) for _ in range(k))]
+            jobs = [FlowJob(pairwise_all_to_all(n), seats), *(FlowJob(ring_all_reduce(n), seats) for _ in range(k))]
             ours = simulate_flows(plan_flows(network, jobs), [1e9] + [reduced] * k)[0].time / (1e9 * part)
             yield Form(id=f"closed_form/experts/{n}/{reduced:g}/{k}", model="all-to-all beside all-reduces",
                        operation="all_to_all", ranks=n, size=1e9, ours=ours,

@@ -18,8 +18,8 @@ from commsim.training.data_parallel import train
 from commsim.training.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.training.parallel.pipeline_orders import ORDERS, gpipe
-from commsim.training.setting import Setting
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.setting import TrainingSetting
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 from commsim.training.task_graph import simulate_graph
 from commsim.training.tensor_queue import Discipline, run_iteration
@@ -60,7 +60,7 @@ def overlapped() -> Iterator[Row]:
     """Two equal jobs on one link: 4 s of sending alone, beside which c s are computed, and 10 - max(4, c) s after."""
     link = Network("one link", ("from", "to"), [HOST, HOST], [0], [1], BANDWIDTH, 0.0)
     for beside in (2.0, 6.0, 9.0):
-        twins = [PeriodicJob(name, 2, 10.0, (Phase(0.0, 4.0, BANDWIDTH, beside),)) for name in "ab"]
+        twins = [PeriodicJob(name, 2, 10.0, (JobPhase(0.0, 4.0, BANDWIDTH, beside),)) for name in "ab"]
         run = simulate_jobs(link, twins, [np.ones(1)] * 2, iterations=5)
         yield Played(id=f"closed_form/overlap/{beside:g}", model="phases that overlap computation", ranks=2,
                      operation="shared link", engine="shared links", reference=max(8, beside) + 10 - max(4, beside),
@@ -75,7 +75,7 @@ def data_parallel(workers: tuple[int, ...]) -> Iterator[Row]:
     trace = BackwardTrace(sizes, np.cumsum(gaps), 0.5 * gaps)
     for n in workers:
         sent = 2 * (n - 1) / n * float(sizes.sum()) / 1.25e9
-        setting = Setting(trace, n, closed_form_costs(ALPHA, 1.25e9))
+        setting = TrainingSetting(trace, n, closed_form_costs(ALPHA, 1.25e9))
         steps = 2 * (n - 1) * ALPHA * len(sizes)
         forward = float(trace.forward.sum())
         first = float(gaps[0])
@@ -101,7 +101,7 @@ def with_costs_of_software(workers: tuple[int, ...]) -> Iterator[Row]:
     overhead, packets = 5e-6, Framing(4096.0, 82.0)
     for n in workers:
         star = load_network(f"star:n_hosts={n},bandwidth=10Gbps,latency=1us")
-        setting = Setting(trace, n, network_costs(star, overhead=overhead, framing=packets))
+        setting = TrainingSetting(trace, n, network_costs(star, overhead=overhead, framing=packets))
         sent = 2 * (n - 1) * float(packets.on_wire(sizes / n).sum()) / 1.25e9
         steps = 2 * (n - 1) * len(sizes) * (overhead + ALPHA)
         yield Played(id=f"closed_form/software/{n}", model="wfbp, overheads, headers, optimiser", ranks=n,

@@ -10,7 +10,7 @@ import numpy as np
 from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.clusters.models import MODELS, profile
-from commsim.placement.clusters.traffic import Traffic
+from commsim.placement.clusters.traffic import ClusterTraffic
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_uses
 from commsim.training.sharing.periodic import PeriodicJob
@@ -43,11 +43,11 @@ def estimates(seeds: range) -> Iterator[Row]:
         routes = [tuple(f"h{h}" for h in hosts[2 * i : 2 * i + 2]) for i in range(6)]
         jobs = [profile(models[draw.integers(13)], f"j{i}", 2, 2, RATE) for i in range(6)]
         shifts = [draw.random() * job.period for job in jobs]
-        traffic = Traffic(cluster)
+        traffic = ClusterTraffic(cluster)
         sharers = [traffic.add(*one) for one in zip(jobs, routes, shifts, strict=True)]
         traffic.settle()
         run = simulate_jobs(network, jobs, list(link_uses(cluster, routes)), shifts=shifts, iterations=200)
-        # Both over the profile's iteration: what a job's own links make longer is in it too, as in `Traffic`.
+        # Both over the profile's iteration: what a job's own links make longer is in it too, as in `ClusterTraffic`.
         over_profile = run.iteration_times.mean(axis=1) / np.array([job.period for job in jobs])
         yield _estimate(f"cluster/{seed}", "slow-down in a cluster", "sample", ON_TIME,
                         float(np.mean([s.stretch for s in sharers])), float(over_profile.mean()))  # fmt: skip

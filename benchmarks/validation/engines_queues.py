@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.clusters.machines import machines_of
-from commsim.placement.clusters.models import Assumptions, Model
+from commsim.placement.clusters.models import Assumptions, TrainedModel
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.trace_job import TraceJob
 from commsim.training.staleness import draw_compute, run_workers
@@ -36,7 +36,7 @@ def first_in_first_out(servers: tuple[int, ...]) -> Iterator[Row]:
         network = star(2, 12.5e9, 0.0)
         seats = np.zeros(network.n_nodes, np.int64)
         seats[network.hosts[0]] = c
-        assumed = Assumptions(models={"quiet": Model("quiet", 0.0, 0.1)}, restart=0.0)
+        assumed = Assumptions(models={"quiet": TrainedModel("quiet", 0.0, 0.1)}, restart=0.0)
         jobs = [TraceJob(f"j{i:03}", float(submit[i]), 1, float(service[i]), model="quiet") for i in range(300)]
         outcome = simulate_cluster(machines_of(Cluster(network, seats), assumed), jobs, "fifo", assumed=assumed)
         yield Queue(id=f"engines/queue/{c}", model=f"queue of {c} GPUs", ranks=c, network="star",

@@ -14,7 +14,7 @@ from commsim.papers.systems.gemini import placement_sets, recovery_probability
 from commsim.papers.systems.pipelines import LayerProfile, Stage, bottleneck, partition, stage_seconds, stage_time
 from commsim.placement.score import score_link
 from commsim.placement.strategies.muri import group_time
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .row import Row
 
@@ -35,7 +35,7 @@ def cassini(n_cases: int) -> Iterator[Row]:
     for case in range(n_cases):
         ups = [(int(draw.choice([4, 6, 8, 12])), int(draw.integers(1, 4)), float(draw.choice([10, 25, 40, 60])))
                for _ in range(3)]  # fmt: skip
-        jobs = [PeriodicJob("j", 1, p / 1e3, (Phase(0.0, up / 1e3, rate),)) for p, up, rate in ups]
+        jobs = [PeriodicJob("j", 1, p / 1e3, (JobPhase(0.0, up / 1e3, rate),)) for p, up, rate in ups]
         n = int(np.lcm.reduce([p for p, *_ in ups]))
         tables = [[np.roll(np.tile(rate * (np.arange(p) < up), n // p), k) for k in range(p)] for p, up, rate in ups]
         least = min(float(np.maximum(np.sum(turned, axis=0) - 50.0, 0.0).mean())

@@ -14,7 +14,7 @@ import numpy as np
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.placement import Placement
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import Mltcp, simulate_jobs
 from commsim.training.sharing.shared_schedules import ScheduledJob, run_jobs
 from topologies.leaf_spine import leaf_spine
@@ -51,7 +51,7 @@ def slow_simulation(seeds: range) -> Iterator[Row]:
                           weights=list(map(Fraction, weights)), priorities=[0] * n)  # fmt: skip
         fast = simulate_jobs(
             _line([float(c) for c in capacity.values()]),
-            [PeriodicJob(f"j{j}", 2, float(period), tuple(Phase(*map(float, p)) for p in phases))
+            [PeriodicJob(f"j{j}", 2, float(period), tuple(JobPhase(*map(float, p)) for p in phases))
              for j, (period, phases) in enumerate(jobs)],
             [[float(use[k]) for k in range(3)] + [0.0] * 3 for use in uses],
             shifts=shifts, iterations=4, sharing=sharing, weights=weights if seed % 2 else None,
@@ -72,7 +72,7 @@ def schedules(starts: tuple[float, ...]) -> Iterator[Row]:
         rings = [ScheduledJob(name, ring_all_reduce(2), Placement([a, a + 4]), size, start=a * start * alone)
                  for a, name in enumerate("ab")]  # fmt: skip
         real = run_jobs(network, rings)
-        fluid = [PeriodicJob(name, 2, 4 * alone, (Phase(0.0, alone, RATE),)) for name in "ab"]
+        fluid = [PeriodicJob(name, 2, 4 * alone, (JobPhase(0.0, alone, RATE),)) for name in "ab"]
         run = simulate_jobs(network, fluid, [use, use], shifts=[0.0, start * alone], iterations=1)
         for job in range(2):
             yield Engines(id=f"engines/shared/flow/{start:g}/{job}", against="flow engine", model="two rings of two",
@@ -84,7 +84,7 @@ def schedules(starts: tuple[float, ...]) -> Iterator[Row]:
 
 def mltcp(ahead: tuple[float, ...]) -> Iterator[Row]:
     """Two equal jobs, the first of which has sent a part when the second begins; from then on 4a + 1/4 to 1/4."""
-    twins = [PeriodicJob(name, 2, 4.0, (Phase(0.0, 1.0, 8.0),)) for name in "ab"]
+    twins = [PeriodicJob(name, 2, 4.0, (JobPhase(0.0, 1.0, 8.0),)) for name in "ab"]
     use = [1.0, 0.0]
     for a in ahead:
         run = simulate_jobs(_line([8.0]), twins, [use, use], iterations=1, shifts=[0.0, a], sharing="mltcp",

@@ -16,7 +16,7 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.prediction.inputs import load_network
 
 from .row import Row
@@ -86,13 +86,13 @@ def _network(spec: str, draw: np.random.Generator) -> Network:
     )
 
 
-def _job(network: Network, draw: np.random.Generator) -> Job:
+def _job(network: Network, draw: np.random.Generator) -> FlowJob:
     """Draw a collective small enough for the reference solver, and hosts for its participants."""
     while True:
         schedule = COLLECTIVES[str(draw.choice(PLAIN))].build(int(draw.integers(2, 6)))
         fits = 0 < schedule.n_transfers <= MAX_TRANSFERS and schedule.n_participants <= len(network.hosts)
         if fits and schedule.operation != "barrier":
-            return Job(schedule, Placement(draw.permutation(network.hosts)[: schedule.n_participants]))
+            return FlowJob(schedule, Placement(draw.permutation(network.hosts)[: schedule.n_participants]))
 
 
 def _starts(schedule: Schedule, draw: np.random.Generator) -> Any:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from commsim.pages.plots.chart import Axis, Chart, Series, draw_chart, write_chart
+from commsim.pages.plots.chart import Chart, ChartAxis, Series, draw_chart, write_chart
 
 from .page import number, percent
 from .row import KINDS, Row
@@ -74,7 +74,7 @@ def draw_scatter(title: str, x: str, y: str, points: Mapping[str, Sequence[tuple
     if not both:
         raise ValueError("a scatter plot needs at least one point with both coordinates above 0")
     equal = Series("equal", ((min(both), min(both)), (max(both), max(both))), dashed=True)
-    return draw_chart(title, Axis(x, True), Axis(y, True), [*groups, equal])
+    return draw_chart(title, ChartAxis(x, True), ChartAxis(y, True), [*groups, equal])
 
 
 def _summary(rows: Sequence[Row]) -> str:

@@ -10,7 +10,7 @@ from collectives import COLLECTIVES
 from commsim.core.placement import Placement
 from commsim.core.units import parse_size
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 
@@ -105,7 +105,7 @@ def two_jobs(size: float = 549e6) -> Iterator[Row]:
     """Jobs that meet on a link: what each gets of it, and how much slower it becomes."""
     spec = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,oversubscription=2,latency=1us,bandwidth=50Gbps"
     network = load_network(spec)
-    jobs = [Job(COLLECTIVES["ring_all_reduce"].build(2), Placement(at)) for at in ([0, 2], [1, 3])]
+    jobs = [FlowJob(COLLECTIVES["ring_all_reduce"].build(2), Placement(at)) for at in ([0, 2], [1, 3])]
     both = simulate_flows(plan_flows(network, jobs), size)[0].time
     yield Measured(id="published/cassini/share", model="fair share of a link", operation="all_reduce", ranks=2,
                    network="leaf_spine", size=size, unit="Gb/s", reference=22.0, ours=size * 8e-9 / both,
@@ -113,7 +113,7 @@ def two_jobs(size: float = 549e6) -> Iterator[Row]:
                    note="half of the line rate; the share lost to DCQCN and headers is not modelled")  # fmt: skip
     network = load_network("star:n_hosts=4,bandwidth=100Gbps,latency=1us")
     build = [COLLECTIVES[name].build(4) for name in ("pairwise_all_to_all", "ring_all_reduce")]
-    jobs = [Job(schedule, Placement(range(4))) for schedule in build]
+    jobs = [FlowJob(schedule, Placement(range(4))) for schedule in build]
     alone = simulate_flows(plan_flows(network, jobs[:1]), size)[0].time
     beside = simulate_flows(plan_flows(network, jobs), [size, 100 * size])[0].time
     yield Measured(id="published/lina/slowdown", model="all-to-all beside all-reduce", operation="all_to_all", ranks=4,

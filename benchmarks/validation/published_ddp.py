@@ -9,7 +9,7 @@ from benchmarks.accuracy import ddp_buckets
 from commsim.training.backward_trace import BackwardTrace, read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 
 from .published_workload import TRACES
 from .row import Row
@@ -43,7 +43,9 @@ def overlaps() -> Iterator[Row]:
         given = ddp_buckets.trace(TRACES, model, library)
         fixed = ddp_buckets.FIXED[library]
         rate = ddp_buckets.bandwidth(given, model, library, fixed)
-        setting = Setting(given, ddp_buckets.N_GPUS, closed_form_costs(fixed / (2 * (ddp_buckets.N_GPUS - 1)), rate))
+        setting = TrainingSetting(
+            given, ddp_buckets.N_GPUS, closed_form_costs(fixed / (2 * (ddp_buckets.N_GPUS - 1)), rate)
+        )
         played, in_turn = (train(f"ddp:overlap={how}", setting).iteration_time for how in ("true", "false"))
         least = forward + max(backward, sent)
         for engine, ours, note in (
@@ -94,7 +96,7 @@ def _trace(library: str) -> BackwardTrace:
 
 def _time(given: BackwardTrace, rate: float, n: int) -> float:
     """Seconds of one of n batches."""
-    return train(f"ddp:no_sync={n}", Setting(given, 256, closed_form_costs(0.0, rate))).iteration_time / n
+    return train(f"ddp:no_sync={n}", TrainingSetting(given, 256, closed_form_costs(0.0, rate))).iteration_time / n
 
 
 def _rate(given: BackwardTrace, seconds: float) -> float:

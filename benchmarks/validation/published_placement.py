@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from commsim.placement.affinity import SharedLink, traverse
+from commsim.placement.affinity import LinkDemands, traverse
 from commsim.placement.circles import unify
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_at, score_link
 from commsim.placement.strategies.free_gpus import FreeGpus
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 from .row import Row
@@ -31,7 +31,9 @@ ASSUMED = ("iteration times and rates were not published; assumed: large models 
 
 def periodic(name: str, period: float, *phases: tuple[float, float, float]) -> PeriodicJob:
     """Make a job of milliseconds and Gb/s."""
-    return PeriodicJob(name, 2, period / 1e3, tuple(Phase(at / 1e3, ms / 1e3, rate * GBPS) for at, ms, rate in phases))
+    return PeriodicJob(
+        name, 2, period / 1e3, tuple(JobPhase(at / 1e3, ms / 1e3, rate * GBPS) for at, ms, rate in phases)
+    )
 
 
 # Jobs, published ratios of communication times (Themis over Themis with CASSINI), score, and shifts in seconds.
@@ -66,7 +68,7 @@ def examples() -> Iterator[Row]:
     ours = 360 * (1 - silent.sum() / silent.max() / len(silent))
     yield Example(id="published/cassini/arc", reference=200.0, ours=float(ours), unit="degrees", ranks=1,
                   source="CASSINI, section 3: VGG16's Down phase of 141 of 255 ms")  # fmt: skip
-    links = [SharedLink((0, 1), (0.007, 0.052)), SharedLink((1, 2), (0.031, 0.003))]
+    links = [LinkDemands((0, 1), (0.007, 0.052)), LinkDemands((1, 2), (0.031, 0.003))]
     times = traverse(links, np.array([0.040, 0.060, 0.050]))
     for job, by_hand in ((1, (-7 + 52) % 60), (2, (-7 + 52 - 31 + 3) % 50)):
         yield Example(id=f"published/cassini/chain/{job + 1}", model="CASSINI, algorithm 1", engine="affinity graph",

@@ -14,7 +14,7 @@ from commsim.placement.crux import (
     compress,
     contention,
     correction,
-    cut,
+    cut_weight,
     priorities,
     times_on_link,
     utilisation,
@@ -59,7 +59,7 @@ def example_1() -> Iterator[Row]:
 def compressed(n_cases: int) -> Iterator[Row]:
     """Compare example 3's levels, and drawn cases of five jobs and three levels beside the best of all levels."""
     weights = contention([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0], np.array([[1, 0], [1, 0], [0, 1], [0, 1.0]]))
-    ours = cut(weights, compress(weights, 2)) / cut(weights, [0, 1, 0, 1])
+    ours = cut_weight(weights, compress(weights, 2)) / cut_weight(weights, [0, 1, 0, 1])
     yield Example(id="published/crux/3", model="Crux, compression", ranks=4, reference=100.0, ours=100 * ours,
                   unit="% of its cut",
                   source="Crux, example 3: {1, 3} before {2, 4}, with intensities of ours")  # fmt: skip
@@ -68,9 +68,9 @@ def compressed(n_cases: int) -> Iterator[Row]:
     while len(reached) < n_cases:
         intensity = draw.uniform(1.0, 10.0, 5)
         weights = contention(intensity, intensity, (draw.random((5, 4)) < 0.4).astype(np.float64))
-        best = max(cut(weights, levels) for levels in _all_levels(weights, 3))
+        best = max(cut_weight(weights, levels) for levels in _all_levels(weights, 3))
         if best:
-            reached.append(cut(weights, compress(weights, 3, seed=len(reached))) / best)
+            reached.append(cut_weight(weights, compress(weights, 3, seed=len(reached))) / best)
     yield Simulated(id="published/crux/compression", model="Crux, compression", ranks=5, reference=97.12,
                     ours=100 * float(np.mean(reached)), source="Crux, micro-benchmarks: 1500 drawn cases",
                     note=OWN_CASES)  # fmt: skip

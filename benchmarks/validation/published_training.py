@@ -16,7 +16,7 @@ from commsim.training.parallel.layer_parallel import shared_slow_down
 from commsim.training.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.training.parallel.pipeline_orders import ORDERS, gems
 from commsim.training.policies import load_policy
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 from commsim.training.staleness import draw_compute, run_workers
 from commsim.training.task_graph import simulate_graph
 from commsim.training.vector_add import read_vector_add
@@ -48,7 +48,7 @@ def sharding() -> Iterator[Row]:
     """Count what a worker of 16 sends in an iteration, in parameters."""
     n, psi = 16, 1e9
     trace = BackwardTrace(np.full(10, psi / 10), np.arange(1.0, 11.0), np.full(10, 0.5))
-    setting = Setting(trace, n, closed_form_costs(0.0, 1e9))
+    setting = TrainingSetting(trace, n, closed_form_costs(0.0, 1e9))
     for policy, published in (("ddp", 2), ("zero1", 2), ("zero2", 2), ("zero3", 3), ("fsdp", 3)):
         yield Theory(id=f"published/zero/{policy}", model=f"{policy}, bytes sent", engine="task graph", ranks=n,
                      reference=published * (n - 1) / n, ours=sent_bytes(load_policy(policy)(setting)) / psi,
@@ -104,12 +104,14 @@ def horovod() -> Iterator[Row]:
              for gbps, theirs in zip((1, 10, 25, 40, 100), cells, strict=True)]  # fmt: skip
     sweep += [("vgg16", n, 100, theirs) for n, theirs in ((16, 56), (32, 63), (64, 60))]
     for model, n, gbps, theirs in sweep:
-        ours = train("horovod", Setting(traces[model], n, closed_form_costs(0.0, gbps * 1e9 / 8), 1.0, add)).scaling
+        ours = train(
+            "horovod", TrainingSetting(traces[model], n, closed_form_costs(0.0, gbps * 1e9 / 8), 1.0, add)
+        ).scaling
         yield Measured(id=f"published/netai20/measured/{model}/{n}/{gbps}", model=f"Horovod, {model}", ranks=n,
                        engine="closed-form", reference=float(theirs), ours=100 * ours, unit="% of linear",
                        source=f"NetAI 2020, measured: {n // 8} machines of 8 V100, {gbps} Gb/s",
                        note=NO_RING if (n, model) == (16, "resnet50") and gbps <= 10 else TCP)  # fmt: skip
-    ours = train("horovod", Setting(traces["vgg16"], 512, closed_form_costs(0.0, 25e9 / 8), 1.0, add)).scaling
+    ours = train("horovod", TrainingSetting(traces["vgg16"], 512, closed_form_costs(0.0, 25e9 / 8), 1.0, add)).scaling
     yield Measured(id="published/horovod/vgg16", model="Horovod, vgg16", engine="closed-form", ranks=512,
                    reference=68.0, ours=100 * ours, unit="% of linear",
                    source="Horovod's documentation: 128 machines of 4 P100, 25 Gb/s",

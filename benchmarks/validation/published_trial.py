@@ -14,7 +14,7 @@ from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
 from commsim.packets.messages import simulate_aggregation
 from commsim.prediction.inputs import load_network
@@ -83,7 +83,7 @@ def _network(n: int, mbps: float, where: str) -> str:
 
 
 def _alone(collective: str, network: str, ranks: tuple[int, ...], size: float) -> float:
-    job = Job(COLLECTIVES[collective].build(len(ranks)), Placement(ranks))
+    job = FlowJob(COLLECTIVES[collective].build(len(ranks)), Placement(ranks))
     return simulate_flows(plan_flows(load_network(network), [job]), size, framing=TCP)[0].time
 
 
@@ -103,7 +103,7 @@ def mpich() -> Iterator[Row]:
 def two_jobs(size: float = 4.0 * MIB) -> Iterator[Row]:
     """Two rings of two ranks over a link of 100 Mbit/s: one alone, both at once, and the second 0.47 s later."""
     network = load_network(_network(4, 100, "packed"))
-    jobs = [Job(COLLECTIVES["ring_all_reduce"].build(2), Placement(at)) for at in ((0, 2), (1, 3))]
+    jobs = [FlowJob(COLLECTIVES["ring_all_reduce"].build(2), Placement(at)) for at in ((0, 2), (1, 3))]
     for name, running, shift, measured in (
         ("alone", jobs[:1], 0.0, 0.341), ("at once", jobs, 0.0, 0.67485), ("shifted", jobs, 0.47, 0.3376),
     ):  # fmt: skip

@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from collectives import COLLECTIVES
-from commsim.auto.case import Case, case_of
+from commsim.auto.case import PredictionCase, case_of
 from commsim.core.errors import BackendError
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
-from commsim.real.testbed.measure import Cell
-from commsim.real.testbed.own_testbed import built
+from commsim.real.testbed.measure import TestbedCell
+from commsim.real.testbed.own_testbed import temporary_testbed
 from commsim.real.testbed.places import lacking
 from commsim.real.testbed.runs import run_cells
-from commsim.real.testbed.share import Shared, share
+from commsim.real.testbed.share import ShiftedRun, share
 
 from .real_cells import FASTER, GROUPS, KIB, LEAF_SPINE, MIB, SLOWED, Group
 from .row import Row
@@ -26,7 +26,7 @@ SMALLEST = 256 * KIB
 SHARED = f"{LEAF_SPINE},hosts_per_leaf=2,bandwidth=200Mbps,uplink_bandwidth=100Mbps"
 SHIFTS = (0.0, 0.1, 0.47)
 
-Found = dict[tuple[str, str, int], Cell]
+Found = dict[tuple[str, str, int], TestbedCell]
 
 
 def rows(quick: bool, names: Collection[str] = ()) -> Iterator[Row]:
@@ -63,13 +63,13 @@ def rows(quick: bool, names: Collection[str] = ()) -> Iterator[Row]:
         yield from _shared_rows()
 
 
-def _run(group: Group) -> list[tuple[str, Cell]]:
-    with built(group.build()) as (place, layout):
+def _run(group: Group) -> list[tuple[str, TestbedCell]]:
+    with temporary_testbed(group.build()) as (place, layout):
         return run_cells(place, layout, group.collectives, group.sizes, native=group.native, backend=group.backend,
                          n_ranks=group.ranks, placement=group.placement, calibrated=group.calibrated)[0]  # fmt: skip
 
 
-def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:
+def _rows_of(group: Group, spec: str, cell: TestbedCell) -> Iterator[Row]:
     result = cell.result
     size, name = round(result.size), spec.partition(":")[0]
     low, high = cell.spread
@@ -96,7 +96,7 @@ def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:
                   unit="bytes", source=f"{where}: the busiest link's counter", **about)  # fmt: skip
 
 
-def _case(group: Group, spec: str, size: int) -> Case | None:
+def _case(group: Group, spec: str, size: int) -> PredictionCase | None:
     """Conditions of a cell: those of the network that was built, since what software costs there was measured there.
 
     None for what a library did by an algorithm of its own, for what `switchml` does on a live switch, and for sparse
@@ -109,7 +109,7 @@ def _case(group: Group, spec: str, size: int) -> Case | None:
     return case_of(ready, size) if ready.data is None else None
 
 
-def _note(group: Group, name: str, size: int, cell: Cell) -> str:
+def _note(group: Group, name: str, size: int, cell: TestbedCell) -> str:
     """Say why a cell is off, where it is known: what is short on small messages has a reason of its own."""
     few = size <= SMALLEST and cell.error > 0
     other = NOTES["one-slow"] if group.slower != 1 and cell.error < 0 else ""
@@ -144,7 +144,7 @@ def _ratios(found: Found) -> Iterator[Row]:
 
 
 def _shared_rows() -> Iterable[Row]:
-    with built(load_network(SHARED)) as (place, layout):
+    with temporary_testbed(load_network(SHARED)) as (place, layout):
         h = {layout.network.nodes[seat]: seat for seat in layout.seats}
         seats = [[h["h0"], h["h2"]], [h["h1"], h["h3"]]]
         ring = COLLECTIVES["ring_all_reduce"].build(2)
@@ -152,7 +152,7 @@ def _shared_rows() -> Iterable[Row]:
             yield from _rows_of_shared(one)
 
 
-def _rows_of_shared(one: Shared) -> Iterator[Row]:
+def _rows_of_shared(one: ShiftedRun) -> Iterator[Row]:
     for j in range(len(one.alone)):
         spread = float(one.times[j].max() - one.times[j].min()) / float(one.measured[j])
         about: dict[str, Any] = {

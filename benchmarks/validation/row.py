@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.auto.case import Case
+from commsim.auto.case import PredictionCase
 from commsim.core.errors import InputError
 
 KINDS = {
@@ -55,7 +55,7 @@ class Row:
         False for a measurement that something else than the network decided; it counts nowhere.
     fitted : bool
         Whether a constant was fitted to this very reference: then it is shown, and counts nowhere.
-    case : Case or None
+    case : PredictionCase or None
         Conditions by which ``--engine auto`` looks it up; None for what it does not look up.
 
     Raises
@@ -81,7 +81,7 @@ class Row:
     spread: float | None = None
     valid: bool = True
     fitted: bool = False
-    case: Case | None = None
+    case: PredictionCase | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -134,14 +134,14 @@ def row_from_json(tree: Mapping[str, Any], path: str) -> Row:
     return Row(**found)
 
 
-def _case(value: Any, what: str) -> Case | None:
+def _case(value: Any, what: str) -> PredictionCase | None:
     """Return what asdict made of a case."""
     if value is None:
         return None
-    fields = {field.name: str(field.type) for field in dataclasses.fields(Case)}
+    fields = {field.name: str(field.type) for field in dataclasses.fields(PredictionCase)}
     if not isinstance(value, dict) or set(value) != set(fields):
         raise InputError(f"{what} must be a table with {', '.join(fields)}, got {value!r}")
-    return Case(**{name: _typed(value[name], kind, f"{what}.{name}") for name, kind in fields.items()})
+    return PredictionCase(**{name: _typed(value[name], kind, f"{what}.{name}") for name, kind in fields.items()})
 
 
 def _typed(value: Any, wanted: str, what: str) -> Any:

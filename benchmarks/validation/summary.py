@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commsim.auto.known_error import AGAINST, Comparison
+from commsim.auto.known_error import AGAINST, ErrorSample
 from commsim.prediction.scenario import ENGINES
 
 from .row import KINDS, Row
@@ -76,14 +76,14 @@ def _fields(found: Statistics) -> dict[str, Any]:
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in numbers.items()}
 
 
-def looked_up(rows: Iterable[Row]) -> list[Comparison]:
+def looked_up(rows: Iterable[Row]) -> list[ErrorSample]:
     """Return what ``--engine auto`` may look up: rows that count, and say under which conditions they were made.
 
     Closed forms and solvers of the same model are left out: that two ways to the same number agree says nothing of how
     far it is from a network's. So is what no result names as its engine, such as bounds.
     """
     return [
-        Comparison(row.engine, row.against, row.case, row.error)
+        ErrorSample(row.engine, row.against, row.case, row.error)
         for row in rows
         if row.counts and row.case is not None and row.against in AGAINST and row.engine in ENGINES
     ]

@@ -78,12 +78,12 @@ class Copies:
     @property
     def token_runs(self) -> Numbers:
         """Runs of consecutive tokens in the send buffers: sender, first token, first chunk, chunks; int64[n, 4]."""
-        found = []
+        runs = []
         for sender, token in enumerate(self.token):
             begin = np.flatnonzero(np.diff(token, prepend=-2) != 1)
             count = np.diff(begin, append=len(token))
-            found.append(np.stack((np.full(len(begin), sender), token[begin], begin, count), axis=1))
-        return np.concatenate(found)
+            runs.append(np.stack((np.full(len(begin), sender), token[begin], begin, count), axis=1))
+        return np.concatenate(runs)
 
     @property
     def layout_of_tokens(self) -> tuple[int, ...]:
@@ -115,10 +115,10 @@ def copies_for(
     InputError
         If a number is out of range, or numbers do not fit each other.
     """
-    given = (n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines)
+    options = (n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines)
     if routing.endswith(".csv"):  # the file may change
-        return _laid_out.__wrapped__(*given)
-    return _laid_out(*given)
+        return _laid_out.__wrapped__(*options)
+    return _laid_out(*options)
 
 
 @functools.lru_cache(maxsize=4)
@@ -215,5 +215,5 @@ def _runs(needed: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Numbers]:
     edges = np.diff(needed[order].astype(np.int8), axis=0, prepend=0, append=0)
     rank, begin = np.nonzero(edges.T == 1)
     _, end = np.nonzero(edges.T == -1)
-    found = np.stack((rank, begin, end - begin), axis=1)
-    return order, found[np.argsort(begin, kind="stable")].astype(np.int64)
+    runs = np.stack((rank, begin, end - begin), axis=1)
+    return order, runs[np.argsort(begin, kind="stable")].astype(np.int64)

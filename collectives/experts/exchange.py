@@ -28,7 +28,7 @@ def token_bytes(hidden: int, precision: str) -> float:
     return hidden * {"fp8": 1 + 4 / 128, "bf16": 2.0, "nvfp4": 0.5 + 1 / 16}[precision]
 
 
-def combine_bounds(n_ranks: int, size: float, link: LogGP, pieces: int = 32, **given: Any) -> tuple[float, float]:
+def combine_bounds(n_ranks: int, size: float, link: LogGP, pieces: int = 32, **value: Any) -> tuple[float, float]:
     """Bounds on the time on an idle star: the busiest port; and two rounds of two ports one after the other.
 
     Returns
@@ -36,10 +36,10 @@ def combine_bounds(n_ranks: int, size: float, link: LogGP, pieces: int = 32, **g
     lower, upper : float, s
     """
     of_routing = functools.partial(copies_for, n_ranks)
-    made = of_routing(**{key: value for key, value in given.items() if key not in NOT_ROUTING})
-    chunk, relayed = size / made.n_chunks, made.relayed[made.run[:, 4]]
-    on = np.stack((made.block[made.run[relayed, 4], 1], made.run[relayed, 1], made.run[relayed, 3]), axis=1)
-    messages = np.concatenate((made.block[:, [0, 1, 3]], on))
+    bounds = of_routing(**{key: value for key, value in value.items() if key not in NOT_ROUTING})
+    chunk, relayed = size / bounds.n_chunks, bounds.relayed[bounds.run[:, 4]]
+    on = np.stack((bounds.block[bounds.run[relayed, 4], 1], bounds.run[relayed, 1], bounds.run[relayed, 3]), axis=1)
+    messages = np.concatenate((bounds.block[:, [0, 1, 3]], on))
     src, dst, count = messages[messages[:, 0] != messages[:, 1]].T
     if not len(src):
         return 0.0, 0.0
@@ -49,9 +49,9 @@ def combine_bounds(n_ranks: int, size: float, link: LogGP, pieces: int = 32, **g
     return float(max(out, into) / link.B + link.o + link.L), float((2 if relayed.any() else 1) * upper)
 
 
-def dispatch_bounds(n_ranks: int, size: float, link: LogGP, **given: Any) -> tuple[float, float]:
+def dispatch_bounds(n_ranks: int, size: float, link: LogGP, **value: Any) -> tuple[float, float]:
     """Bounds of :func:`combine_bounds` without sums; returns lower and upper, float, s."""
-    return combine_bounds(n_ranks, size, LogGP(link.L, link.o, link.B), **given)
+    return combine_bounds(n_ranks, size, LogGP(link.L, link.o, link.B), **value)
 
 
 @collective("ep_dispatch", bounds=dispatch_bounds, needs=("machines",))
@@ -121,33 +121,33 @@ def ep_dispatch(
     ----------
     DeepSeek-AI, "DeepSeek-V3 technical report", 2024, section 3.2.2; Zhao et al., "DeepEP", 2025, for both modes.
     """
-    made = copies_for(
+    copies = copies_for(
         n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines
     )
     _check_numbers(hidden, pieces, sms, library, mode)
-    p, places, base = _begun(made, n_ranks, tokens, in_order)
+    p, places, base = _begin_program(copies, n_ranks, tokens, in_order)
     source = SCRATCH if in_order else INPUT
     if in_order:
-        rank, token, place, count = made.token_runs.T
+        rank, token, place, count = copies.token_runs.T
         p.copy(src=rank, dst=rank, src_chunk=token, dst_chunk=base + place, count=count, dst_buffer=SCRATCH)
-    at, straight = made.at_receiver, ~made.relayed[made.run[:, 4]]
-    src, dst, first, count, _ = made.run[straight].T
+    at, straight = copies.at_receiver, ~copies.relayed[copies.run[:, 4]]
+    src, dst, first, count, _ = copies.run[straight].T
     p.copy(
         src=src, dst=dst, src_chunk=base + first, dst_chunk=at[straight], count=count, src_buffer=source,
         dst_buffer=OUTPUT,
     )  # fmt: skip
-    for block, begin, count in _pieces(made, pieces):
-        src, dst, first, _ = made.block[block].T
+    for block, begin, count in _pieces(copies, pieces):
+        src, dst, first, _ = copies.block[block].T
         p.copy(
             src=src, dst=dst, src_chunk=base + first + begin, dst_chunk=places[block] + begin, count=count,
             src_buffer=source, dst_buffer=SCRATCH,
         )  # fmt: skip
-    block, dst, first, to, count = _sent_on(made, pieces)
+    block, dst, first, to, count = _sent_on(copies, pieces)
     p.copy(
-        src=made.block[block, 1], dst=dst, src_chunk=places[block] + first, dst_chunk=to, count=count,
+        src=copies.block[block, 1], dst=dst, src_chunk=places[block] + first, dst_chunk=to, count=count,
         src_buffer=SCRATCH, dst_buffer=OUTPUT, channel=1,
     )  # fmt: skip
-    return p.build(layout=made.layout_of_tokens if in_order else made.layout)
+    return p.build(layout=copies.layout_of_tokens if in_order else copies.layout)
 
 
 @collective("ep_combine", bounds=combine_bounds, needs=("machines",))
@@ -216,33 +216,33 @@ def ep_combine(
     ----------
     DeepSeek-AI, "DeepSeek-V3 technical report", 2024, section 3.2.2; Zhao et al., "DeepEP", 2025, for both modes.
     """
-    made = copies_for(
+    copies = copies_for(
         n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines
     )
     _check_numbers(hidden, pieces, sms, library, mode)
-    p, places, base = _begun(made, n_ranks, tokens, in_order)
+    p, places, base = _begin_program(copies, n_ranks, tokens, in_order)
     target = SCRATCH if in_order else OUTPUT
-    at, straight = made.at_receiver, ~made.relayed[made.run[:, 4]]
-    src, dst, first, count, _ = made.run[straight].T
+    at, straight = copies.at_receiver, ~copies.relayed[copies.run[:, 4]]
+    src, dst, first, count, _ = copies.run[straight].T
     p.copy(src=dst, dst=src, src_chunk=at[straight], dst_chunk=base + first, count=count, dst_buffer=target)
-    block, dst, first, to, count = _sent_on(made, pieces)
+    block, dst, first, to, count = _sent_on(copies, pieces)
     p.reduce(
-        src=dst, dst=made.block[block, 1], src_chunk=to, dst_chunk=places[block] + first, count=count,
+        src=dst, dst=copies.block[block, 1], src_chunk=to, dst_chunk=places[block] + first, count=count,
         dst_buffer=SCRATCH, channel=1,
     )  # fmt: skip
-    for block, begin, count in _pieces(made, pieces):
-        src, dst, first, _ = made.block[block].T
+    for block, begin, count in _pieces(copies, pieces):
+        src, dst, first, _ = copies.block[block].T
         p.copy(
             src=dst, dst=src, src_chunk=places[block] + begin, dst_chunk=base + first + begin, count=count,
             src_buffer=SCRATCH, dst_buffer=target,
         )  # fmt: skip
     if in_order:
-        rank, token, place, count = made.token_runs.T
+        rank, token, place, count = copies.token_runs.T
         p.reduce(
             src=rank, dst=rank, src_chunk=base + place, dst_chunk=token, count=count, src_buffer=SCRATCH,
             dst_buffer=OUTPUT,
         )  # fmt: skip
-    return p.build(layout=made.layout_of_tokens if in_order else made.layout)
+    return p.build(layout=copies.layout_of_tokens if in_order else copies.layout)
 
 
 def _check_numbers(hidden: int, pieces: int, sms: int | None, library: str, mode: str) -> None:
@@ -253,24 +253,24 @@ def _check_numbers(hidden: int, pieces: int, sms: int | None, library: str, mode
             raise InputError(f"{name} must be 1 to {high}, got {value}")
 
 
-def _begun(made: Copies, n_ranks: int, tokens: int, in_order: bool) -> tuple[Program, Numbers, int]:
+def _begin_program(copies: Copies, n_ranks: int, tokens: int, in_order: bool) -> tuple[Program, Numbers, int]:
     """Return an empty program, the places of relayed blocks, and the first chunk of the copies in their buffer."""
-    places, n_scratch = _relay_places(made)
-    p = Program(n_ranks, made.width(tokens, in_order), n_scratch=n_scratch + in_order * max(map(len, made.token)))
+    places, n_scratch = _relay_places(copies)
+    p = Program(n_ranks, copies.width(tokens, in_order), n_scratch=n_scratch + in_order * max(map(len, copies.token)))
     return p, places, n_scratch if in_order else 0
 
 
-def _relay_places(made: Copies) -> tuple[Numbers, int]:
+def _relay_places(copies: Copies) -> tuple[Numbers, int]:
     """Return the first chunk of each relayed block in the relay's scratch, int64[n_blocks], and the most of a relay."""
-    place, used = np.zeros(len(made.block), np.int64), dict[int, int]()
-    for number in np.flatnonzero(made.relayed):
-        relay, count = made.block[number, 1], made.block[number, 3]
+    place, used = np.zeros(len(copies.block), np.int64), dict[int, int]()
+    for number in np.flatnonzero(copies.relayed):
+        relay, count = copies.block[number, 1], copies.block[number, 3]
         place[number] = used.get(relay, 0)
         used[relay] = used.get(relay, 0) + int(count)
     return place, max(used.values(), default=0)
 
 
-def _sent_on(made: Copies, pieces: int) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+def _sent_on(copies: Copies, pieces: int) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
     """Return what relays send on, in the order in which it gets to them: runs, cut where pieces of a block end.
 
     Returns
@@ -278,9 +278,9 @@ def _sent_on(made: Copies, pieces: int) -> tuple[Numbers, Numbers, Numbers, Numb
     int64[n], five times
         Block, rank that it is for, first chunk in the block, its chunk in the receiver's buffer, and chunks.
     """
-    run, at = made.run, made.at_receiver
-    of = np.flatnonzero(made.relayed[run[:, 4]])
-    chunks, begin = made.block[run[of, 4], 3], run[of, 2] - made.block[run[of, 4], 2]
+    run, at = copies.run, copies.at_receiver
+    of = np.flatnonzero(copies.relayed[run[:, 4]])
+    chunks, begin = copies.block[run[of, 4], 3], run[of, 2] - copies.block[run[of, 4], 2]
     end = begin + run[of, 3]
     first = ((begin + 1) * pieces - 1) // chunks  # the piece that has a chunk c is the last that begins at c or before
     last = (end * pieces - 1) // chunks
@@ -292,14 +292,14 @@ def _sent_on(made: Copies, pieces: int) -> tuple[Numbers, Numbers, Numbers, Numb
     order = order[(high > low)[order]]
     block = run[of, 4]
     columns = (block, run[of, 1], low, at[of] + low - begin, high - low)
-    found = tuple(column[order] for column in columns)
-    return found[0], found[1], found[2], found[3], found[4]
+    ordered = tuple(column[order] for column in columns)
+    return ordered[0], ordered[1], ordered[2], ordered[3], ordered[4]
 
 
-def _pieces(made: Copies, pieces: int) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+def _pieces(copies: Copies, pieces: int) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
     """Piece by piece the relayed blocks that have it, where it begins in each, and its chunks."""
-    block = np.flatnonzero(made.relayed)
-    chunks = made.block[block, 3]
+    block = np.flatnonzero(copies.relayed)
+    chunks = copies.block[block, 3]
     for piece in range(pieces):
         begin, end = chunks * piece // pieces, chunks * (piece + 1) // pieces
         yield block[end > begin], begin[end > begin], (end - begin)[end > begin]

@@ -70,7 +70,7 @@ def routed(
     elif routing.endswith(".csv"):
         header, rows = _read_rows(routing)
         if header[0] == "token":
-            return _given(routing, header, rows, n_tokens, n_experts, top_k)
+            return _experts_of_file(routing, header, rows, n_tokens, n_experts, top_k)
         weights = _weights(routing, header, rows, n_experts)
     elif routing not in DRAWN:
         raise InputError(f"routing must be {', '.join(DRAWN)} or a FILE.csv, got {routing!r}")
@@ -79,7 +79,7 @@ def routed(
         raise InputError(f"{routing}: top_k={top_k} needs as many experts with a weight, got {able}")
     if routing == "balanced":
         return _balanced(n_tokens, n_experts, top_k, group, max_groups)
-    parts = [_chosen(part, top_k, group, max_groups) for part in _scores(draw, n_tokens, weights)]
+    parts = [_choose_experts(part, top_k, group, max_groups) for part in _scores(draw, n_tokens, weights)]
     return np.concatenate(parts)
 
 
@@ -92,7 +92,7 @@ def _scores(draw: np.random.Generator, n_tokens: int, weights: NDArray[np.float6
         yield base - np.log(-np.log(np.clip(noise, 1e-7, 1 - 1e-7)))
 
 
-def _chosen(scores: NDArray[np.float32], top_k: int, group: int, max_groups: int) -> Experts:
+def _choose_experts(scores: NDArray[np.float32], top_k: int, group: int, max_groups: int) -> Experts:
     """Experts with the largest scores, of the groups that a token may go to."""
     n_tokens, n_experts = scores.shape
     n_groups = n_experts // group
@@ -141,7 +141,9 @@ def _numbers(path: str, rows: list[list[str]], kind: type[int] | type[float], wh
     return np.array([[kind(word) for word in row] for row in rows], np.float64)
 
 
-def _given(path: str, header: list[str], rows: list[list[str]], n_tokens: int, n_experts: int, top_k: int) -> Experts:
+def _experts_of_file(
+    path: str, header: list[str], rows: list[list[str]], n_tokens: int, n_experts: int, top_k: int
+) -> Experts:
     """Experts of each token as a file names them."""
     if len(header) != top_k + 1:
         raise InputError(f"{path}: must have {top_k} experts of each token, got {len(header) - 1}")

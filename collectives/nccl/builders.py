@@ -9,7 +9,7 @@ from collectives import collective
 from commsim.core.schedule import Schedule
 
 from .call import KNOWN
-from .launch import SIZE, VERSION, Algorithm, Asked, Choice, Machines, Rings, launch
+from .launch import SIZE, VERSION, Algorithm, Choice, Machines, NcclParameters, Rings, launch
 from .sharp_trees import SharpTrees
 
 _DOC = """{summary}
@@ -136,33 +136,33 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
         slow: bool = False, rails: int = 0, buffer: int = 0,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(
+        parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails,
             buffer=buffer,
         )  # fmt: skip
-        return launch(asked)
+        return launch(parameters)
 
     def rooted(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
         slow: bool = False, rails: int = 0, buffer: int = 0,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(
+        parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails,
             buffer=buffer,
         )  # fmt: skip
-        return launch(asked, root)
+        return launch(parameters, root)
 
     def adding(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
         sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0, rails: int = 0, buffer: int = 0,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(
+        parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow,
             heads=heads, rails=rails, buffer=buffer,
         )  # fmt: skip
-        return launch(asked)
+        return launch(parameters)
 
     kind = adding if "collnet_direct" in text.algorithms else rooted if text.root else build
     return _registered(kind, name, operation, text.of("nccl"))
@@ -176,20 +176,20 @@ def rccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
         rings: Rings = "mesh", n_bytes: int = SIZE, machines: Machines | None = None,
         cycles: Machines | None = None,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(
+        parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings, cycles
         )
-        return launch(asked)
+        return launch(parameters)
 
     def rooted(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         rings: Rings = "mesh", n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
         cycles: Machines | None = None,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(
+        parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings, cycles
         )
-        return launch(asked, root)
+        return launch(parameters, root)
 
     return _registered(rooted if text.root else build, name, operation, text.of("rccl"))
 

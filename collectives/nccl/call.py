@@ -41,7 +41,7 @@ BY_RANK = ("all_gather", "reduce_scatter")
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class NcclProtocol:
     """Layout of bytes in a connection's buffer.
 
     Parameters
@@ -77,9 +77,9 @@ class Protocol:
 PROTOCOLS = {
     p.name: p
     for p in (
-        Protocol("ll", 512 * KIB, 8, 16, 16, 512, 8),
-        Protocol("ll128", 4800 * KIB, 120, 128, 1920, 640, 8),
-        Protocol("simple", 4096 * KIB, 1, 1, 512, 512, 64),
+        NcclProtocol("ll", 512 * KIB, 8, 16, 16, 512, 8),
+        NcclProtocol("ll128", 4800 * KIB, 120, 128, 1920, 640, 8),
+        NcclProtocol("simple", 4096 * KIB, 1, 1, 512, 512, 64),
     )
 }
 
@@ -146,7 +146,7 @@ def check_pair(operation: str, algorithm: str, protocol: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NcclCall:
     """One call of NCCL, with all that decides how it is cut.
 
     Parameters
@@ -208,7 +208,7 @@ class Call:
             raise InputError(f"buffer must be a multiple of {BUFFERS[0]} B up to 1 GiB, got {self.buffer}")
 
     @property
-    def layout(self) -> Protocol:
+    def layout(self) -> NcclProtocol:
         """The protocol, with the buffer of this call."""
         known = PROTOCOLS[self.protocol]
         return replace(known, buffer=self.buffer) if self.buffer and self.protocol == "simple" else known

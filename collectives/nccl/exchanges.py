@@ -10,7 +10,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 
 from .launch import SIZE, VERSION, Machines
-from .point_to_point import BATCH, Message, message, peer_channels
+from .point_to_point import BATCH, PeerMessage, message, peer_channels
 
 # Channels of a rank for messages, unless the network says how many.
 CHANNELS = 16
@@ -20,7 +20,7 @@ NIC = 50e9
 
 def cut_message(
     n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0
-) -> tuple[Message, int]:
+) -> tuple[PeerMessage, int]:
     """Return how a message of so many bytes is sent, and how many peers are served at once."""
     many, n = machines is not None and len(machines) > 1, CHANNELS if channels is None else channels
     least, most = peer_channels(n, n_ranks, NIC if many else None)

@@ -15,15 +15,15 @@ from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from .call import BY_RANK, MAX_HEADS, NEWEST, Call, release_of
+from .call import BY_RANK, MAX_HEADS, NEWEST, NcclCall, release_of
 from .mesh_rings import mesh_order
 from .nvls import head_places, write_nvls
 from .pat import write_pat
 from .pieces import pieces_of
 from .rings import ring_all_reduce, ring_half
-from .rules import Part, cut, first_loops
+from .rules import ChannelPart, cut_call, first_loops
 from .sharp_trees import OUTSIDE, SharpTrees, below_switches, from_member, read_sharp_trees
-from .trees import Tree, chain, node_trees, over_machines, write_trees
+from .trees import ChannelTree, chain, node_trees, over_machines, write_trees
 
 Algorithm = Literal["auto", "ring", "tree", "nvls", "nvls_tree", "pat", "collnet", "collnet_direct", "collnet_chain"]
 Choice = Literal["auto", "ll", "ll128", "simple"]
@@ -38,7 +38,7 @@ VERSION = f"{NEWEST[0]}.{NEWEST[1]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NcclParameters:
     """Parameters of a collective of NCCL.
 
     Parameters
@@ -84,12 +84,12 @@ class Asked:
         """Ranks of each machine; by default all in one."""
         return (tuple(range(self.n_ranks)),) if self.machines is None else self.machines
 
-    def parts(self, call: Call) -> tuple[Part, ...]:
+    def parts(self, call: NcclCall) -> tuple[ChannelPart, ...]:
         """Return what each channel does, in the loops that are built."""
-        parts = cut(call)
+        parts = cut_call(call)
         return tuple(first_loops(part, self.loops) for part in parts) if self.loops else parts
 
-    def call(self) -> Call:
+    def call(self) -> NcclCall:
         """Return the call, with a ring and Simple where NCCL's choice is not known.
 
         Raises
@@ -104,7 +104,7 @@ class Asked:
         if not 0 <= self.heads <= len(units[0]):
             raise InputError(f"{self.name}: heads must be 0 to the {len(units[0])} GPUs of a machine, got {self.heads}")
         try:
-            return Call(
+            return NcclCall(
                 self.operation,
                 self.n_bytes,
                 self.n_ranks,
@@ -121,10 +121,10 @@ class Asked:
             raise InputError(f"{self.name}: {error}") from None
 
 
-def _heads(algorithm: str, operation: str, per_node: int, given: int) -> int:
+def _heads(algorithm: str, operation: str, per_node: int, n: int) -> int:
     if algorithm.startswith("nvls"):
         return min(MAX_HEADS, per_node)
-    return given or per_node if algorithm == "collnet_direct" and operation not in BY_RANK else per_node
+    return n or per_node if algorithm == "collnet_direct" and operation not in BY_RANK else per_node
 
 
 def _one_of(algorithm: str, operation: str) -> str:
@@ -135,12 +135,12 @@ def _one_of(algorithm: str, operation: str) -> str:
     return algorithm
 
 
-def launch(asked: Asked, root: int = 0) -> Schedule:
+def launch(parameters: NcclParameters, root: int = 0) -> Schedule:
     """Build what NCCL launches.
 
     Parameters
     ----------
-    asked : Asked
+    parameters : NcclParameters
         The call.
     root : int
         Root of a broadcast or a reduce.
@@ -150,38 +150,48 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     InputError
         If NCCL has no such call, or its algorithm cannot run on these machines.
     """
-    call, units, n = asked.call(), asked.units, asked.n_ranks
+    call, units, n = parameters.call(), parameters.units, parameters.n_ranks
     if n == 1:
         return Program(1, 1).build()
-    if asked.rings == "pairs":
-        return _pairs(asked)
+    if parameters.rings == "pairs":
+        return _pairs(parameters)
     if call.algorithm == "ring":
         sizes = {len(unit) for unit in units}
-        if asked.cycles and any(sizes != {len(ring)} or {*ring} != {*range(len(ring))} for ring in asked.cycles):
-            raise InputError(f"{asked.name}: each of cycles must hold each place of a machine, from 0 on, exactly once")
-        rails = functools.partial(ring_order, n_rails=asked.rails)
-        order = functools.partial(mesh_order, cycles=asked.cycles) if asked.rings == "mesh" else rails
-        return _rings(call, asked.parts(call), units, root, order)
+        if parameters.cycles and any(
+            sizes != {len(ring)} or {*ring} != {*range(len(ring))} for ring in parameters.cycles
+        ):
+            raise InputError(
+                f"{parameters.name}: each of cycles must hold each place of a machine, from 0 on, exactly once"
+            )
+        rails = functools.partial(ring_order, n_rails=parameters.rails)
+        order = functools.partial(mesh_order, cycles=parameters.cycles) if parameters.rings == "mesh" else rails
+        return _rings(call, parameters.parts(call), units, root, order)
     in_network = call.algorithm == "collnet_direct" or (call.algorithm == "nvls" and len(units) > 1)
     if call.operation in BY_RANK and in_network:
-        return _halves_in_network(asked, call, asked.parts(call))
+        return _halves_in_network(parameters, call, parameters.parts(call))
     if call.algorithm in ("nvls", "nvls_tree"):
-        return _nvls(asked, call, asked.parts(call))
+        return _nvls(parameters, call, parameters.parts(call))
     if call.algorithm == "pat":
         if len(units) not in (1, n):
-            raise InputError(f"{asked.name}: algorithm=pat has one rank in each machine, got {len(units)} machines")
-        pieces = pieces_of(asked.parts(call), n)
+            raise InputError(
+                f"{parameters.name}: algorithm=pat has one rank in each machine, got {len(units)} machines"
+            )
+        pieces = pieces_of(parameters.parts(call), n)
         p = Program(n, n * pieces.width)
         write_pat(p, pieces, reduces=call.operation == "reduce_scatter")
         return p.build()
-    return _trees(asked, call, asked.parts(call))
+    return _trees(parameters, call, parameters.parts(call))
 
 
-def _pairs(asked: Asked) -> Schedule:
+def _pairs(parameters: NcclParameters) -> Schedule:
     """Each rank adds up its part, which all others send to it, and sends the sum to all."""
-    n = asked.n_ranks
-    if asked.operation != "all_reduce" or asked.algorithm not in ("auto", "ring") or len(asked.units) > 1:
-        raise InputError(f"{asked.name}: rings=pairs is for an all-reduce in one machine; take mesh or rails")
+    n = parameters.n_ranks
+    if (
+        parameters.operation != "all_reduce"
+        or parameters.algorithm not in ("auto", "ring")
+        or len(parameters.units) > 1
+    ):
+        raise InputError(f"{parameters.name}: rings=pairs is for an all-reduce in one machine; take mesh or rails")
     src, dst = np.nonzero(~np.eye(n, dtype=np.bool_))
     p = Program(n, n)
     p.reduce(dst, src=src, dst=dst)
@@ -191,7 +201,7 @@ def _pairs(asked: Asked) -> Schedule:
 
 
 def _rings(
-    call: Call, parts: tuple[Part, ...], units: Machines, root: int,
+    call: NcclCall, parts: tuple[ChannelPart, ...], units: Machines, root: int,
     order_of: Callable[[Machines, int], NDArray[np.int64]],
 ) -> Schedule:  # fmt: skip
     orders = [order_of(units, channel) for channel in range(len(parts))]
@@ -201,7 +211,7 @@ def _rings(
         p = Program(n, pieces.width)
         # To the root the ring is gone through backwards, so that the last chain link is its predecessor's.
         trees = [
-            Tree(chain(order if call.operation == "broadcast" else order[::-1], root), channel)
+            ChannelTree(chain(order if call.operation == "broadcast" else order[::-1], root), channel)
             for channel, order in enumerate(orders)
         ]
         write_trees(p, trees, pieces, up=call.operation == "reduce", down=call.operation == "broadcast")
@@ -214,36 +224,38 @@ def _rings(
     return p.build()
 
 
-def _trees(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
+def _trees(parameters: NcclParameters, call: NcclCall, parts: tuple[ChannelPart, ...]) -> Schedule:
     """Trees and chains, above which CollNet's network adds: helpers, its switches."""
-    n, units = call.n_ranks, asked.units
+    n, units = call.n_ranks, parameters.units
     direct = call.algorithm == "collnet_direct"
     heads = call.n_heads if direct else 1
     if direct and len({len(unit) for unit in units}) > 1:
         raise InputError("algorithm=collnet_direct needs as many ranks in every machine")
-    pieces, trees = pieces_of(parts, 1, heads), list[Tree]()
+    pieces, trees = pieces_of(parts, 1, heads), list[ChannelTree]()
     if call.algorithm != "tree":
-        network = read_sharp_trees(asked.name, asked.sharp, len(units))
+        network = read_sharp_trees(parameters.name, parameters.sharp, len(units))
         p = Program(n, pieces.width, n_helpers=network.shape[1] - len(units))
         # Heads lie evenly among the GPUs, as NICs do.
         rails = head_places(len(units[0]), heads) if direct else range(len(parts))
         above = [_below_network(units, network, rail, direct=direct) for rail in rails]
         if direct:
-            trees = [Tree(above[place], channel, place) for channel in range(len(parts)) for place in range(heads)]
+            trees = [
+                ChannelTree(above[place], channel, place) for channel in range(len(parts)) for place in range(heads)
+            ]
         else:
-            trees = [Tree(parent, channel) for channel, parent in enumerate(above)]
+            trees = [ChannelTree(parent, channel) for channel, parent in enumerate(above)]
     else:
         p = Program(n, pieces.width)
         # The first half of a communicator's channels takes the one tree, the second half the other.
         both = node_trees(len(units))
         for channel in range(len(parts)):
             nodes = both[int(channel >= (call.n_channels + 1) // 2)]
-            if asked.rings == "mesh":  # the chain through a machine is that of the channel's ring
-                chains = [mesh_order((unit,), channel, asked.cycles).tolist() for unit in units]
-                trees.append(Tree(over_machines(chains, nodes, 0, n), channel))
+            if parameters.rings == "mesh":  # the chain through a machine is that of the channel's ring
+                chains = [mesh_order((unit,), channel, parameters.cycles).tolist() for unit in units]
+                trees.append(ChannelTree(over_machines(chains, nodes, 0, n), channel))
                 continue
-            place = leaving(len(units[0]), channel, asked.rails)
-            trees.append(Tree(over_machines(units, nodes, place, n), channel))
+            place = leaving(len(units[0]), channel, parameters.rails)
+            trees.append(ChannelTree(over_machines(units, nodes, place, n), channel))
     # A head returns sums by the connections on which it gives to other heads: NCCL has other warps for it.
     write_trees(p, trees, pieces, up=True, down=True, apart=call.n_channels if direct else 0)
     return p.build()
@@ -260,16 +272,16 @@ def _below_network(units: Machines, network: NDArray[np.int64], rail: int, *, di
     return parent
 
 
-def _halves_in_network(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
+def _halves_in_network(parameters: NcclParameters, call: NcclCall, parts: tuple[ChannelPart, ...]) -> Schedule:
     """All-gather and reduce-scatter: the part of a rank crosses the switches of its rail, and members of the rail.
 
     An all-gather copies along the tree whose root is the rank, a reduce-scatter adds along it. Within a machine the
     member gives to each other GPU, with NVLink SHARP once to the switch.
     """
-    n, units = call.n_ranks, asked.units
+    n, units = call.n_ranks, parameters.units
     if len({len(unit) for unit in units}) > 1:
-        raise InputError(f"{asked.name}: algorithm={call.algorithm} needs as many ranks in every machine")
-    network = read_sharp_trees(asked.name, asked.sharp, len(units))
+        raise InputError(f"{parameters.name}: algorithm={call.algorithm} needs as many ranks in every machine")
+    network = read_sharp_trees(parameters.name, parameters.sharp, len(units))
     first = n + (len(units) if call.algorithm == "nvls" else 0)  # before them the switches of the machines
     last = first + network.shape[1] - len(units)
     pieces = pieces_of(parts, n)
@@ -283,14 +295,14 @@ def _halves_in_network(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Sch
                 above[n + machine] = member
             above[[rank for rank in unit if rank != member]] = n + machine if call.algorithm == "nvls" else member
         turned = [(rank, from_member(above, rank)) for rank in members]
-        trees += [Tree(parent, channel, rank=rank) for rank, parent in turned for channel in range(len(parts))]
+        trees += [ChannelTree(parent, channel, rank=rank) for rank, parent in turned for channel in range(len(parts))]
     is_gather = call.operation == "all_gather"
     write_trees(p, trees, pieces, up=not is_gather, down=is_gather)
     return p.build()
 
 
-def _nvls(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
-    name, units = asked.name, asked.units
+def _nvls(parameters: NcclParameters, call: NcclCall, parts: tuple[ChannelPart, ...]) -> Schedule:
+    name, units = parameters.name, parameters.units
     if len({len(unit) for unit in units}) > 1:
         raise InputError(f"{name}: algorithm={call.algorithm} needs as many ranks in every machine")
     in_network = call.algorithm == "nvls" and len(units) > 1
@@ -298,7 +310,7 @@ def _nvls(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
         raise InputError(f"{name}: algorithm=nvls_tree needs several machines; take nvls on one")
     by_rank = call.operation in BY_RANK
     pieces = pieces_of(parts, call.n_ranks if by_rank else 1, 1 if by_rank else call.n_heads)
-    trees = read_sharp_trees(name, asked.sharp, len(units))
+    trees = read_sharp_trees(name, parameters.sharp, len(units))
     first = call.n_ranks + len(units)
     n_helpers = len(units) + (trees.shape[1] - len(units) if in_network else 0)
     p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=n_helpers)

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .rules import Part
+from .rules import ChannelPart
 
 # Chunks of the schedule in a full chunk of NCCL, where not all are equal; fewer where there are many pieces.
 FINENESS = 16
@@ -61,12 +61,12 @@ class Pieces:
     loops: tuple[tuple[Loop, ...], ...]
 
 
-def pieces_of(parts: Sequence[Part], n_places: int, by_place: int = 1) -> Pieces:
+def pieces_of(parts: Sequence[ChannelPart], n_places: int, by_place: int = 1) -> Pieces:
     """Give numbers to the pieces of all channels.
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of ChannelPart
         What each channel does.
     n_places : int
         How many pieces of a loop lie in parts of their own, `width` apart.
@@ -103,18 +103,18 @@ def _sliced(chunk: int, n_slices: int, largest: int, fine: int) -> tuple[int, tu
 
 def runs(pieces: Pieces) -> list[tuple[tuple[Loop, ...], int]]:
     """Join loops that are alike but for where they begin: the first of each run, and how many there are."""
-    found: list[tuple[tuple[Loop, ...], int]] = []
+    loop_runs: list[tuple[tuple[Loop, ...], int]] = []
     for number, loops in enumerate(pieces.loops):
-        if found:
-            start, times = found[-1]
+        if loop_runs:
+            start, times = loop_runs[-1]
             before = pieces.loops[number - 1]
             if _alike(start, loops) and len({b.first - a.first for a, b in zip(before, loops, strict=True)}) == 1:
-                found[-1] = start, times + 1
+                loop_runs[-1] = start, times + 1
                 continue
-        found.append((loops, 1))
-    return found
+        loop_runs.append((loops, 1))
+    return loop_runs
 
 
-def _alike(one: Sequence[Loop], other: Sequence[Loop]) -> bool:
-    facts = [[(loop.channel, loop.count, loop.slices) for loop in loops] for loops in (one, other)]
+def _alike(loops: Sequence[Loop], other: Sequence[Loop]) -> bool:
+    facts = [[(loop.channel, loop.count, loop.slices) for loop in loops] for loops in (loops, other)]
     return facts[0] == facts[1]

@@ -23,7 +23,7 @@ STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PeerMessage:
     """How one message to one peer is sent.
 
     Parameters
@@ -91,7 +91,7 @@ def receiving_warps(n_peers: int) -> int:
 
 def message(
     n_bytes: int, least: int, most: int, *, network: bool, many_nodes: bool, nvlink: bool = True, buffer: int = 0
-) -> Message:  # fmt: skip
+) -> PeerMessage:  # fmt: skip
     """Cut one message.
 
     A part has at least half a chunk (on one node an eighth), and at most one chunk (32) unless all channels are used.
@@ -114,7 +114,7 @@ def message(
     step = NVLINK_CHUNK if nvlink and not many_nodes else NET_CHUNK
     step = min(step, buffer // STEPS) if buffer else step
     if n_bytes == 0:
-        return Message(0, 1, "ll", LL_LARGEST)
+        return PeerMessage(0, 1, "ll", LL_LARGEST)
     smallest, largest = (step // 2, step) if many_nodes else (step // 8, step * 32)
     n = min(least, -(-n_bytes // smallest))
     while max(smallest, -(-n_bytes // n)) > largest and n <= most // 2:
@@ -125,7 +125,7 @@ def message(
         chunk //= 4
     elif network and n_bytes < 8 * chunk:
         chunk //= 2
-    return Message(n_bytes, n, protocol, chunk // 2 if protocol == "ll" else chunk)
+    return PeerMessage(n_bytes, n, protocol, chunk // 2 if protocol == "ll" else chunk)
 
 
 def _power(number: int) -> int:

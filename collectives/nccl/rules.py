@@ -15,7 +15,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from .call import BY_RANK, KIB, PROTOCOLS, STEPS, Call
+from .call import BY_RANK, KIB, PROTOCOLS, STEPS, NcclCall
 
 # Of a chunk of a ring with Simple, where the operation passes on what it receives: steps, and steps of a slice.
 CHUNK_STEPS, SLICE_STEPS = STEPS // 2, STEPS // 4
@@ -34,13 +34,13 @@ COLLNET_THRESHOLD = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChannelPart:
     """What one channel does, loop by loop.
 
     Parameters
     ----------
     n_bytes : int
-        Share of ``Call.count`` that the channel carries.
+        Share of ``NcclCall.count`` that the channel carries.
     chunk, last_chunk : int, bytes
         Chunk of all loops but the last, and of the last.
     n_loops : int
@@ -73,7 +73,7 @@ class Part:
         return self.by_loop * ((self.n_loops - 1) * self.slices + self.last_slices)
 
 
-def used_channels(call: Call) -> tuple[int, int]:
+def used_channels(call: NcclCall) -> tuple[int, int]:
     """Return how many channels a call asks for, and threads of each, before the work is split over them.
 
     A channel is dropped as long as the bytes are fewer than channels x threads x threshold; then threads are halved.
@@ -100,7 +100,7 @@ def used_channels(call: Call) -> tuple[int, int]:
     return n, max(96, threads) + 32 * (call.protocol == "simple")  # a warp more, to synchronise
 
 
-def _collnet_channels(call: Call, threads: int) -> int:
+def _collnet_channels(call: NcclCall, threads: int) -> int:
     """Drop channels as long as each head has too little; the fewer there are, the less is asked of each."""
     n, threshold, least = call.n_channels, COLLNET_THRESHOLD, 16
     few = True
@@ -113,7 +113,7 @@ def _collnet_channels(call: Call, threads: int) -> int:
     return n
 
 
-def split(call: Call) -> tuple[int, ...]:
+def split(call: NcclCall) -> tuple[int, ...]:
     """Return the bytes of ``call.count`` that each channel carries: equal cells, the last channel gets the rest.
 
     A cell is 32 KiB of traffic: what all ranks together send for it, or a quarter of that with LL.
@@ -140,7 +140,7 @@ def _equal_parts(count: int, n: int) -> tuple[int, ...]:
     return tuple(high - low for low, high in itertools.pairwise(bounds) if high > low)
 
 
-def chunk_bytes(call: Call, part: int) -> int:
+def chunk_bytes(call: NcclCall, part: int) -> int:
     """Return the largest chunk of a channel that carries `part` bytes of ``call.count``."""
     protocol = call.layout
     chunk = protocol.step * _chunk_steps(call)[0]
@@ -168,7 +168,7 @@ def chunk_bytes(call: Call, part: int) -> int:
     return chunk // protocol.grain * protocol.grain
 
 
-def _chunk_steps(call: Call) -> tuple[int, int]:
+def _chunk_steps(call: NcclCall) -> tuple[int, int]:
     """Return the steps of a chunk and of a slice: several only where a ring passes on what it receives, with Simple."""
     if call.protocol == "simple" and call.algorithm == "ring" and call.operation not in ("broadcast", "reduce"):
         return CHUNK_STEPS, SLICE_STEPS
@@ -191,7 +191,7 @@ def _stepped(chunk: int, total: float, rules: tuple[tuple[int, int], ...]) -> in
     return chunk
 
 
-def slices_of(call: Call, chunk: int) -> int:
+def slices_of(call: NcclCall, chunk: int) -> int:
     """Return the messages that a chunk of so many bytes is sent in; a slice has a 32nd of its largest size at least."""
     chunk_steps, slice_steps = _chunk_steps(call)
     step = call.layout.step
@@ -199,23 +199,23 @@ def slices_of(call: Call, chunk: int) -> int:
     return max(1, -(-chunk // each))
 
 
-def cut(call: Call) -> tuple[Part, ...]:
+def cut_call(call: NcclCall) -> tuple[ChannelPart, ...]:
     """Cut a call into what each channel does.
 
     Parameters
     ----------
-    call : Call
+    call : NcclCall
         What is called.
 
     Returns
     -------
-    tuple of Part
+    tuple of ChannelPart
         One for each channel that has work.
     """
-    return tuple(_part(call, part) for part in split(call))
+    return tuple(_channel_part(call, part) for part in split(call))
 
 
-def first_loops(part: Part, n_loops: int) -> Part:
+def first_loops(part: ChannelPart, n_loops: int) -> ChannelPart:
     """Return the first loops of a part, all with full chunks; the part itself if it has no more."""
     if part.n_loops <= n_loops:
         return part
@@ -225,22 +225,22 @@ def first_loops(part: Part, n_loops: int) -> Part:
     )
 
 
-def loops_of(part: Part) -> float:
+def loops_of(part: ChannelPart) -> float:
     """Return the loops of a part, the last one counted by its bytes."""
     return part.n_loops - 1 + part.last_chunk / part.chunk if part.n_loops > 1 else 1.0
 
 
-def _part(call: Call, n_bytes: int) -> Part:
+def _channel_part(call: NcclCall, n_bytes: int) -> ChannelPart:
     chunk = chunk_bytes(call, n_bytes)
     shared = _chunks_of_a_loop(call)  # chunks that a loop cuts the part into
     by_loop = call.n_ranks if call.operation in BY_RANK else shared
     n_loops = max(1, -(-n_bytes // (shared * chunk)))
     last = min(chunk, _up(-(-(n_bytes - (n_loops - 1) * shared * chunk) // shared), ALIGNMENT))
     steps = n_loops * _chunk_steps(call)[0] * _steps_of_a_loop(call)
-    return Part(n_bytes, chunk, last, n_loops, by_loop, slices_of(call, chunk), slices_of(call, last), steps)
+    return ChannelPart(n_bytes, chunk, last, n_loops, by_loop, slices_of(call, chunk), slices_of(call, last), steps)
 
 
-def _chunks_of_a_loop(call: Call) -> int:
+def _chunks_of_a_loop(call: NcclCall) -> int:
     if call.operation == "all_reduce":
         if call.algorithm == "ring":
             return call.n_ranks
@@ -249,7 +249,7 @@ def _chunks_of_a_loop(call: Call) -> int:
     return 1
 
 
-def _steps_of_a_loop(call: Call) -> int:
+def _steps_of_a_loop(call: NcclCall) -> int:
     """How often a ring passes a chunk on; other patterns count one."""
     if call.algorithm != "ring" or call.operation in ("broadcast", "reduce"):
         return 1

@@ -24,7 +24,7 @@ Parents = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class ChannelTree:
     """A tree over all participants that carries some pieces of a channel.
 
     Parameters
@@ -107,7 +107,7 @@ def chain(order: NDArray[np.int64], root: int) -> Parents:
 
 
 def write_trees(
-    p: Program, trees: Sequence[Tree], pieces: Pieces, *, up: bool, down: bool, apart: int = 0
+    p: Program, trees: Sequence[ChannelTree], pieces: Pieces, *, up: bool, down: bool, apart: int = 0
 ) -> None:  # fmt: skip
     """Write all loops: each piece is added up from the leaves to the root, and copied from the root to the leaves.
 
@@ -115,7 +115,7 @@ def write_trees(
     ----------
     p : Program
         Program to write to.
-    trees : sequence of Tree
+    trees : sequence of ChannelTree
         Every channel has one, or one for each place of a piece.
     pieces : Pieces
         Places of a loop lie one behind the other.
@@ -157,13 +157,13 @@ def levels(rows: Sequence[tuple[Parents, int, int, int]]) -> list[tuple[NDArray[
         id(parent): np.where(parent == -2, 0, depths(np.maximum(parent, -1)))
         for parent in {id(row[0]): row[0] for row in rows}.values()
     }
-    found: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], int, int, int]]] = {}
+    by_level: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], int, int, int]]] = {}
     for parent, first, count, channel in rows:
         depth = depth_of[id(parent)]
         for level in range(1, int(depth.max()) + 1):
             below = np.flatnonzero(depth == level)
-            found.setdefault(level, []).append((below, parent[below], first, count, channel))
-    return [_columns(found[level]) for level in sorted(found)]
+            by_level.setdefault(level, []).append((below, parent[below], first, count, channel))
+    return [_columns(by_level[level]) for level in sorted(by_level)]
 
 
 def _step(pieces: Pieces, loops: Sequence[object], times: int) -> int:

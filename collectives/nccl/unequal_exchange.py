@@ -18,7 +18,7 @@ from .launch import SIZE, VERSION, Machines
 Numbers = NDArray[np.int64]
 
 
-def _cut(
+def _cut_messages(
     n_ranks: int, counts: Counts, channels: int | None, n_bytes: int, machines: Machines | None
 ) -> tuple[Numbers, Numbers, int]:
     """Return counts, parts of each message, int64[n_ranks, n_ranks], and how many peers are served at once."""
@@ -41,7 +41,7 @@ def all_to_all_v_bounds(
     lower, upper : float, s
     """
     counts = counts or (1,) * n_ranks**2
-    chunks, parts, at_once = _cut(n_ranks, counts, channels, n_bytes, machines)
+    chunks, parts, at_once = _cut_messages(n_ranks, counts, channels, n_bytes, machines)
     chunk = size / operation("all_to_all_v").least_chunks(n_ranks, counts)
     rank = np.arange(n_ranks)
     shift = (rank - rank[:, np.newaxis]) % n_ranks
@@ -103,7 +103,7 @@ def nccl_all_to_all_v(
     """
     counts = (1,) * n_ranks**2 if counts is None else tuple(counts)
     least = operation("all_to_all_v").least_chunks(n_ranks, counts)
-    chunks, parts, at_once = _cut(n_ranks, counts, channels, n_bytes, machines)
+    chunks, parts, at_once = _cut_messages(n_ranks, counts, channels, n_bytes, machines)
     fine = max(
         1, int(parts.max())
     )  # chunks of the schedule in one that is counted: a message has at least as many as parts

@@ -26,7 +26,7 @@ OWN = "own"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PredictionCase:
     """What decides how far off a prediction is, as far as it is looked at.
 
     Parameters
@@ -83,7 +83,7 @@ def labels_of(prepared: Plan) -> tuple[str, str, str]:
     return schedule.operation, _spec(prepared), family(prepared)
 
 
-def case_of(prepared: Plan, size: float) -> Case:
+def case_of(prepared: Plan, size: float) -> PredictionCase:
     """Return the conditions of a prediction.
 
     Parameters
@@ -105,7 +105,7 @@ def case_of(prepared: Plan, size: float) -> Case:
     overhead, receiving, gamma = (
         float(cost[nodes].max(initial=0.0)) for cost in (network.overhead, network.recv_overhead, network.gamma)
     )
-    return Case(
+    return PredictionCase(
         operation,
         collective,
         kind,
@@ -136,8 +136,10 @@ def family(prepared: Plan) -> str:
 def _spec(prepared: Plan) -> str:
     if prepared.data is not None:
         return f"{prepared.schedule.name} of sparse data"
-    given: Mapping[str, Any] = {k: v for k, v in prepared.parameters.items() if k not in FOUND}
-    words = ",".join(f"{k}={'x'.join(map(str, v)) if isinstance(v, tuple) else v}" for k, v in sorted(given.items()))
+    parameters: Mapping[str, Any] = {k: v for k, v in prepared.parameters.items() if k not in FOUND}
+    words = ",".join(
+        f"{k}={'x'.join(map(str, v)) if isinstance(v, tuple) else v}" for k, v in sorted(parameters.items())
+    )
     return f"{prepared.schedule.name}:{words}" if words else prepared.schedule.name
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from commsim.auto.case import Case
+from commsim.auto.case import PredictionCase
 from commsim.auto.estimated_seconds import estimated_seconds
 from commsim.auto.known_error import PACKET
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_size
+from commsim.core.units import count_text, format_size
 from commsim.packets.packet_options import name_of
 from commsim.prediction.scenario import Wish
 
@@ -65,7 +65,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EngineChoice:
     """An engine, and why.
 
     Parameters
@@ -86,14 +86,14 @@ class Choice:
     options: tuple[Option, ...]
 
     @property
-    def chosen(self) -> Option:
+    def option(self) -> Option:
         """What is known of the engine that was chosen."""
         return next(option for option in self.options if option.engine == self.engine)
 
     @property
     def remark(self) -> Remark:
         """Say what was chosen and why, in one line, with the others as details."""
-        one = self.chosen
+        one = self.option
         against = one.reference or one.known[0].against
         how = "it is" if one.reference else f"known error {one.known[0].error:.1%} against"
         told = f"{format_size(self.size)}: engine {self.engine}: {how} the {against}"
@@ -102,31 +102,32 @@ class Choice:
     @property
     def lines(self) -> tuple[str, ...]:
         """Describe what was chosen and why, and what the known error is a statistic of."""
-        one = self.chosen
+        option = self.option
         wanted = f"tolerance {self.tolerance:.3g}"
-        if one.reference:
+        if option.reference:
             lines = [
-                f"{format_size(self.size)}: engine {one.engine}: it is the {one.reference}, which the flow engine was"
+                f"{format_size(self.size)}: engine {option.engine}: it is the {option.reference}, which "
+                "the flow engine was"
                 f" compared with; {wanted}",
                 "  how far that model is from a real network is not known in such a case",
             ]
         else:
-            same = ", equal to the flow engine in this case" if one.same_as_flow else ""
+            same = ", equal to the flow engine in this case" if option.same_as_flow else ""
             kind = "which is a model, not a measurement"
-            of = "" if one.known[0].real else f" against the {one.known[0].against}, {kind}"
+            of = "" if option.known[0].real else f" against the {option.known[0].against}, {kind}"
             lines = [
-                f"{format_size(self.size)}: engine {one.engine}{same}: known error {one.known[0].error:.1%}{of};"
+                f"{format_size(self.size)}: engine {option.engine}{same}: known error {option.known[0].error:.1%}{of};"
                 f" {wanted}",
-                f"  known from {say(one.known[0])}",
+                f"  known from {say(option.known[0])}",
             ]
-        lines += [f"  but it was further off in {say(o)}" for o in one.known[1:] if o.error > self.tolerance]
+        lines += [f"  but it was further off in {say(o)}" for o in option.known[1:] if o.error > self.tolerance]
         lines += [f"  not {o.engine} (about {_seconds(o.seconds)}): {o.why_not}" for o in self.options if o.why_not]
-        later = [f"{o.engine} {_seconds(o.seconds)}" for o in self.options if not o.why_not and o is not one]
+        later = [f"{o.engine} {_seconds(o.seconds)}" for o in self.options if not o.why_not and o is not option]
         more = f"; these are also accurate enough, but cost more: {', '.join(later)}" if later else ""
-        return (*lines, f"  about {_seconds(one.seconds)} of CPU time{more}")
+        return (*lines, f"  about {_seconds(option.seconds)} of CPU time{more}")
 
 
-def choose(prepared: Plan, size: float, tolerance: float, transport: str = "window") -> Choice:
+def choose(prepared: Plan, size: float, tolerance: float, transport: str = "window") -> EngineChoice:
     """Choose the cheapest engine whose known error is at most `tolerance` for this very case.
 
     The known error of real runs, in the testbed, else of others, is the 90th percentile of the absolute relative errors
@@ -157,7 +158,7 @@ def choose(prepared: Plan, size: float, tolerance: float, transport: str = "wind
         raise InputError(f"a tolerance is a relative error above 0, such as 10%, got {tolerance:g}")
     if transport not in PACKET:
         raise InputError(f"a transport is one of {', '.join(PACKET)}, got {transport!r}")
-    what = f"{prepared.schedule.operation} of {format_size(size)} on {counted(prepared.schedule.n_ranks, 'rank')} of"
+    what = f"{prepared.schedule.operation} of {format_size(size)} on {count_text(prepared.schedule.n_ranks, 'rank')} of"
     what = f"{what} {prepared.network.name}"
     labels = labels_of(prepared)
     if never("flow", labels, prepared.schedule.n_ranks):  # before anything is measured or laid out, which may be large
@@ -174,7 +175,7 @@ def choose(prepared: Plan, size: float, tolerance: float, transport: str = "wind
     )
     for option in options:
         if not option.why_not:
-            return Choice(option.engine, tolerance, size, options)
+            return EngineChoice(option.engine, tolerance, size, options)
     best = min((o for o in options if o.error is not None), key=lambda o: o.error or 0.0)
     closest = f"the closest is {best.engine}, {say(best.known[0])}"
     raise InputError(f"no engine is known to be within {tolerance:.3g} of {what}; {closest}; {BY_HAND}")
@@ -203,7 +204,7 @@ def _option(
     engine: str,
     seconds: float,
     prepared: Plan,
-    case: Case,
+    case: PredictionCase,
     tolerance: float,
     flow: tuple[KnownError, ...],
     transport: str,

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commsim.auto.case import Case
-from commsim.auto.known_error import AGAINST, LABELS, PACKET, Comparison, comparisons
+from commsim.auto.case import PredictionCase
+from commsim.auto.known_error import AGAINST, LABELS, PACKET, ErrorSample, comparisons
 from commsim.core.units import format_bandwidth, format_size
 
 WORDS: dict[str, Callable[[str], str]] = {
@@ -89,14 +89,16 @@ class KnownError:
         return self.against not in PACKET.values()
 
 
-def evidence(engine: str, case: Case, transport: str = "window") -> tuple[tuple[KnownError, ...], dict[str, str]]:
+def evidence(
+    engine: str, case: PredictionCase, transport: str = "window"
+) -> tuple[tuple[KnownError, ...], dict[str, str]]:
     """Return what is known of an engine's error in a case, and for all else why nothing is.
 
     Parameters
     ----------
     engine : str
         Engine as results name it.
-    case : Case
+    case : PredictionCase
         Its conditions.
     transport : str
         Transport of the packet engine; comparisons with its other transports come after those with this one.
@@ -114,18 +116,18 @@ def evidence(engine: str, case: Case, transport: str = "window") -> tuple[tuple[
     for against in (a for a in AGAINST if a not in others):
         some = around(engine, against, case)
         if isinstance(some, list):
-            known_errors.append(_known(engine, against, case, some))
+            known_errors.append(_known_error(engine, against, case, some))
         elif some:
             lacking[against] = some
     for against in others if known_errors else ():
         some = around(engine, against, case)
-        known_errors += [_known(engine, against, case, some)] if isinstance(some, list) else []
+        known_errors += [_known_error(engine, against, case, some)] if isinstance(some, list) else []
     return tuple(known_errors), lacking
 
 
 def never(engine: str, labels: Sequence[str], n_ranks: int) -> bool:
     """Whether such an operation and algorithm, on such a network, were never compared with so many ranks at all."""
-    n = [one.case.ranks for one in _labelled(engine, labels)]
+    n = [sample.case.ranks for sample in _labelled(engine, labels)]
     return not n or not min(n) <= n_ranks <= max(n)
 
 
@@ -133,10 +135,10 @@ def say_labels(engine: str, labels: Sequence[str]) -> str:
     """Describe what of operation, algorithm, kind of network and ranks was compared."""
     for i, label in enumerate(labels):
         if not _labelled(engine, labels[: i + 1]):
-            known = sorted({getattr(one.case, LABELS[i]) for one in _labelled(engine, labels[:i])})
+            known = sorted({getattr(sample.case, LABELS[i]) for sample in _labelled(engine, labels[:i])})
             of = f"{', '.join(labels[:i])} on " if i == 2 else ""
             return f"{of}{label} was never compared, only {', '.join(known)} {'was' if len(known) == 1 else 'were'}"
-    ranks = [one.case.ranks for one in _labelled(engine, labels)]
+    ranks = [sample.case.ranks for sample in _labelled(engine, labels)]
     return f"{labels[1]} on {labels[2]} was compared with {say_range('ranks', min(ranks), max(ranks))}"
 
 
@@ -148,27 +150,27 @@ def say(error: KnownError) -> str:
     return f"{how_many} with {reference}: median {error.median:.1%}, {how} {error.error:.1%}, {error.text}"
 
 
-def _labelled(engine: str, labels: Sequence[str]) -> list[Comparison]:
+def _labelled(engine: str, labels: Sequence[str]) -> list[ErrorSample]:
     return [
-        one
+        sample
         for (of, _), some in by_kind().items()
         if of == engine
-        for one in some
-        if all(getattr(one.case, name) == label for name, label in zip(LABELS, labels, strict=False))
+        for sample in some
+        if all(getattr(sample.case, name) == label for name, label in zip(LABELS, labels, strict=False))
     ]
 
 
-def _known(engine: str, against: str, case: Case, pool: list[Comparison]) -> KnownError:
+def _known_error(engine: str, against: str, case: PredictionCase, pool: list[ErrorSample]) -> KnownError:
     real = against not in PACKET.values()
     counted = near(engine, against, case, pool) if real else pool
-    errors = np.abs([one.error for one in counted])
+    errors = np.abs([sample.error for sample in counted])
     error = float(np.quantile(errors, 0.9)) if real else float(errors.max())
     text = f"{_extent(counted)} of {case.network}"
     return KnownError(against, error, float(np.median(errors)), len(counted), text)
 
 
-def _extent(some: list[Comparison]) -> str:
-    sizes, ranks = [one.case.size for one in some], [one.case.ranks for one in some]
+def _extent(some: list[ErrorSample]) -> str:
+    sizes, ranks = [sample.case.size for sample in some], [sample.case.ranks for sample in some]
     size = " to ".join(dict.fromkeys((format_size(min(sizes)), format_size(max(sizes)))))
     return f"{size} on {' to '.join(dict.fromkeys((f'{min(ranks):g}', f'{max(ranks):g}')))} ranks"
 
@@ -189,29 +191,29 @@ def _value(name: str, value: float) -> str:
     return format_bandwidth(value).partition(" (")[0] if name == "rate" else f"{value:.4g}"
 
 
-def by_kind() -> dict[tuple[str, str], list[Comparison]]:
+def by_kind() -> dict[tuple[str, str], list[ErrorSample]]:
     """Return all comparisons by engine and what they are against."""
-    by_key: dict[tuple[str, str], list[Comparison]] = {}
-    for one in comparisons():
-        by_key.setdefault((one.engine, one.against), []).append(one)
+    by_key: dict[tuple[str, str], list[ErrorSample]] = {}
+    for comparison in comparisons():
+        by_key.setdefault((comparison.engine, comparison.against), []).append(comparison)
     return by_key
 
 
-def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
+def around(engine: str, against: str, case: PredictionCase) -> list[ErrorSample] | str:
     """Return the comparisons around a case, or why none were made; an empty reason where nothing at all was compared.
 
     Parameters
     ----------
     engine, against : str
         What was compared with what.
-    case : Case
+    case : PredictionCase
         The conditions.
     """
     some = by_kind().get((engine, against), [])
     for label in LABELS:
-        known = list(dict.fromkeys(getattr(one.case, label) for one in some))
+        known = list(dict.fromkeys(getattr(sample.case, label) for sample in some))
         own = getattr(case, label)
-        some = [one for one in some if getattr(one.case, label) == own]
+        some = [sample for sample in some if getattr(sample.case, label) == own]
         if not some:
             return f"{label} {own} was not compared, only {', '.join(known)}" if known else ""
     if case.costs <= NEGLIGIBLE:
@@ -220,7 +222,7 @@ def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
     if isinstance(pool, str):
         return pool
     for name in WITHIN:
-        values = [getattr(one.case, name) for one in some]
+        values = [getattr(sample.case, name) for sample in some]
         if not min(values) * (1 - SAME) <= getattr(case, name) <= max(values) * (1 + SAME):
             return _outside(name, getattr(case, name), values, "")
     if why := _costs(against, case):
@@ -230,7 +232,7 @@ def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
     return pool
 
 
-def _costs(against: str, case: Case) -> str:
+def _costs(against: str, case: PredictionCase) -> str:
     """Describe which cost of the case was zero, or free, in all comparisons of a kind."""
     if against in PACKET.values():
         if case.others > NEGLIGIBLE:
@@ -242,19 +244,19 @@ def _costs(against: str, case: Case) -> str:
     return ""
 
 
-def _nested(some: list[Comparison], case: Case, names: Sequence[str], where: str) -> list[Comparison] | str:
+def _nested(some: list[ErrorSample], case: PredictionCase, names: Sequence[str], where: str) -> list[ErrorSample] | str:
     """Comparisons around a case in the named numbers, or what is missing."""
     if not names:
         return some
     name, mine = names[0], getattr(case, names[0])
-    values = sorted({getattr(one.case, name) for one in some})
+    values = sorted({getattr(sample.case, name) for sample in some})
     below = [v for v in values if v <= mine * (1 + SAME)]
     above = [v for v in values if v >= mine * (1 - SAME)]
     if not below or not above:
         return _outside(name, mine, values, where)
-    pool: list[Comparison] = []
+    pool: list[ErrorSample] = []
     for value in {below[-1], above[0]} if not _same(below[-1], mine) else {below[-1]}:
-        at = [one for one in some if getattr(one.case, name) == value]
+        at = [sample for sample in some if getattr(sample.case, name) == value]
         by_key = _nested(at, case, names[1:], f"{where}, {say_number(name, value)}" if name != "size" else where)
         if isinstance(by_key, str):
             return by_key
@@ -272,21 +274,22 @@ def _outside(name: str, mine: float, values: Sequence[float], where: str) -> str
     return f"{say_number(name, mine)}: compared were {say_range(name, min(values), max(values))}{with_others}{real}"
 
 
-def near(engine: str, against: str, case: Case, pool: list[Comparison]) -> list[Comparison]:
+def near(engine: str, against: str, case: PredictionCase, pool: list[ErrorSample]) -> list[ErrorSample]:
     """Return the real runs that count together: of any algorithm of the operation on such networks, of such sizes.
 
     Parameters
     ----------
     engine, against : str
         Engines that were compared.
-    case : Case
+    case : PredictionCase
         Case with the operation and the network that count.
-    pool : list of Comparison
+    pool : list of ErrorSample
         Those whose sizes count.
     """
-    low, high = min(one.case.size for one in pool), max(one.case.size for one in pool)
+    low, high = min(sample.case.size for sample in pool), max(sample.case.size for sample in pool)
     return [
-        one
-        for one in by_kind()[engine, against]
-        if (one.case.operation, one.case.network) == (case.operation, case.network) and low <= one.case.size <= high
+        sample
+        for sample in by_kind()[engine, against]
+        if (sample.case.operation, sample.case.network) == (case.operation, case.network)
+        and low <= sample.case.size <= high
     ]

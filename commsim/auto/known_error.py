@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.auto.case import Case
+from commsim.auto.case import PredictionCase
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import parse_json
 
@@ -32,7 +32,7 @@ LABELS = ("operation", "collective", "network", "routing", "placement")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ErrorSample:
     """One engine's prediction of one case beside something else.
 
     Parameters
@@ -41,7 +41,7 @@ class Comparison:
         Engine as results name it.
     against : str
         One of AGAINST.
-    case : Case
+    case : PredictionCase
         Case of the comparison.
     error : float
         Prediction over reference, less 1.
@@ -49,12 +49,12 @@ class Comparison:
 
     engine: str
     against: str
-    case: Case
+    case: PredictionCase
     error: float
 
 
 @functools.cache
-def comparisons() -> tuple[Comparison, ...]:
+def comparisons() -> tuple[ErrorSample, ...]:
     """Read all of them; none of a file that was never written.
 
     Raises
@@ -62,10 +62,10 @@ def comparisons() -> tuple[Comparison, ...]:
     InputError
         If a file is damaged.
     """
-    return tuple(itertools.chain.from_iterable(map(_read, (REAL_FILE, PACKET_FILE))))
+    return tuple(itertools.chain.from_iterable(map(_read_samples, (REAL_FILE, PACKET_FILE))))
 
 
-def _read(name: str) -> list[Comparison]:
+def _read_samples(name: str) -> list[ErrorSample]:
     try:
         text = (importlib.resources.files("commsim.auto") / name).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -76,9 +76,9 @@ def _read(name: str) -> list[Comparison]:
         raise InputError(f"commsim/auto/{name}: damaged: {error!r}; reinstall commsim") from None
 
 
-def from_tree(tree: Mapping[str, Any]) -> list[Comparison]:
+def from_tree(tree: Mapping[str, Any]) -> list[ErrorSample]:
     """Return what ``benchmarks.accuracy.known_errors`` wrote."""
-    found = []
+    samples = []
     for table in tree["tables"]:
         if table["against"] not in AGAINST:
             raise ValueError(f"against {table['against']!r}")
@@ -86,6 +86,6 @@ def from_tree(tree: Mapping[str, Any]) -> list[Comparison]:
         for *numbers, error in table["rows"]:
             if not all(math.isfinite(x) for x in (*numbers, error)):
                 raise ValueError(f"a number that is not finite in {labels}")
-            case = Case(*labels, *map(float, numbers))
-            found.append(Comparison(table["engine"], table["against"], case, float(error)))
-    return found
+            case = PredictionCase(*labels, *map(float, numbers))
+            samples.append(ErrorSample(table["engine"], table["against"], case, float(error)))
+    return samples

@@ -160,9 +160,9 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
     names = [name.partition(" ")[2] for name in commands]
     listed = "|".join(names)
     verbs = parser.add_subparsers(required=True, metavar=listed if len(listed) <= MAX_LISTED else "VERB")
-    for name, one in zip(names, commands.values(), strict=True):
-        _add(verbs.add_parser(name, help=one.summary, description=sentence(one.summary)), one)
-    usual = [name for name, one in zip(names, commands.values(), strict=True) if one.is_usual]
+    for name, command in zip(names, commands.values(), strict=True):
+        _add(verbs.add_parser(name, help=command.summary, description=sentence(command.summary)), command)
+    usual = [name for name, command in zip(names, commands.values(), strict=True) if command.is_usual]
     return parser, [*usual, *names] if usual else []
 
 

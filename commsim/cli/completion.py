@@ -32,11 +32,11 @@ def complete() -> None:
     asked = verbs.add_parser("help", help="print the help of a verb")
     asked.add_argument("of", nargs="?", choices=list(known))
     if verb in known:
-        verbs.choices[verb] = _named(parser_of(verb)[0])
+        verbs.choices[verb] = _with_names(parser_of(verb)[0])
     argcomplete.autocomplete(parser)
 
 
-def _named(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def _with_names(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Give a verb's networks and collectives the names that there are; other values are files."""
     for action in parser._actions:
         if action.dest in ("topology", "network"):

@@ -52,7 +52,7 @@ PACKAGES = {
 }
 
 
-class Config(WithJson):
+class DoctorConfig(WithJson):
     """All flags of ``commsim doctor``."""
 
     deep: bool = switched(
@@ -60,7 +60,7 @@ class Config(WithJson):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: DoctorConfig) -> Answer:
     """Look; fails only where ``--deep`` finds something wrong, never because something is missing."""
     rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items())]
     rows += [row for name in house().doctor for row in house().doctor[name]()]
@@ -101,4 +101,4 @@ def _package(name: str, purpose: str) -> tuple[str, str, str]:
         return name, "no", purpose
 
 
-COMMANDS = {"doctor": Verb(Config, run)}
+COMMANDS = {"doctor": Verb(DoctorConfig, run)}

@@ -10,7 +10,7 @@ from typing import Any
 
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import counted, format_size, parse_nccl_size
+from commsim.core.units import count_text, format_size, parse_nccl_size
 from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
@@ -35,20 +35,20 @@ COST_TOLD = "1 us of overhead per message and adding at 100 Gb/s"
 SAME_COST, MAX_COST_RANKS = 1e-6, 256
 
 
-class OneConfig(Flags):
+class ScheduleFlags(Flags):
     """The schedule that a verb is about."""
 
     collective: str = flag("collective", metavar="NAME[:key=value,...]|FILE.npz|FILE.py[:NAME]", help="schedule")
     ranks: int | None = flag(metavar="N", help="number of ranks, for a collective given by name")
 
 
-class CheckConfig(WithJson, OneConfig):
+class ScheduleCheckConfig(WithJson, ScheduleFlags):
     """All flags of ``commsim schedule check``."""
 
     others: tuple[str, ...] = flag("others", nargs="*", metavar="SCHEDULE", help="more schedules")
 
 
-class ShowConfig(WithJson, OneConfig):
+class ScheduleShowConfig(WithJson, ScheduleFlags):
     """All flags of ``commsim schedule show``."""
 
     draw: str | None = flag(metavar="FILE", help="draw the schedule, if it is small: .svg or .png")
@@ -59,19 +59,19 @@ class ShowConfig(WithJson, OneConfig):
     size: str = flag(default="1M", metavar="SIZE", help="size of the operation")
 
 
-class SaveConfig(OneConfig):
+class ScheduleSaveConfig(ScheduleFlags):
     """All flags of ``commsim schedule save``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
 
 
-class ListConfig(WithJson):
+class ScheduleListConfig(WithJson):
     """All flags of ``commsim schedule list``."""
 
     name: str | None = flag("name", nargs="?", metavar="NAME", help="only this collective (default: all)")
 
 
-def list_collectives(config: ListConfig) -> Answer:
+def list_collectives(config: ScheduleListConfig) -> Answer:
     """Return the collectives, or one, their operations and parameters."""
     from collectives import BLOCKING, COLLECTIVES
 
@@ -92,7 +92,7 @@ def list_collectives(config: ListConfig) -> Answer:
     for row in rows:
         lines += [f"{row['collective']}  [{row['operation']}]", *_wrapped("    ", row["summary"])]
         for key, default in row["defaults"].items():
-            lines += _wrapped("      ", f"{key} ({_said(default)}): {row['meanings'][key]}")
+            lines += _wrapped("      ", f"{key} ({_default_text(default)}): {row['meanings'][key]}")
     of_all = "every collective takes blocking=true: each step waits for the one before, as in a loop of MPI_Sendrecv"
     return Answer([Lines(lines), *comments([of_all])], rows, {"what": "collectives"})
 
@@ -101,15 +101,15 @@ def _own_parameters(entry: Any) -> dict[str, Any]:
     """Return the parameters that users may give, with their defaults; not the one that all collectives have."""
     from collectives import BLOCKING, found_parameters
 
-    found = (*found_parameters(entry.metadata["needs"]), BLOCKING)
-    return {key: one.default for key, one in entry.parameters.items() if key not in found}
+    needs = (*found_parameters(entry.metadata["needs"]), BLOCKING)
+    return {key: parameter.default for key, parameter in entry.parameters.items() if key not in needs}
 
 
 def _meaning(entry: Any, key: str) -> str:
     return str(entry.meanings.get(key, "")).replace("``", "")
 
 
-def _said(default: Any) -> str:
+def _default_text(default: Any) -> str:
     """Return a default as text; of None the meaning says what is taken."""
     return "chosen" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
@@ -137,10 +137,10 @@ def _read(spec: str, n_ranks: int | None, size: float | None = None) -> tuple[An
 
 def _require_ranks(spec: str, n_ranks: int | None, schedule: Any) -> None:
     if n_ranks is not None and schedule.n_ranks != n_ranks:
-        raise InputError(f"{spec} has {counted(schedule.n_ranks, 'rank')}, got --ranks {n_ranks}")
+        raise InputError(f"{spec} has {count_text(schedule.n_ranks, 'rank')}, got --ranks {n_ranks}")
 
 
-def show(config: ShowConfig) -> Answer:
+def show(config: ScheduleShowConfig) -> Answer:
     """Return steps, messages, bytes, parameters, and the volume per rank."""
     for name in config.given("topology", "rank"):
         if config.draw is None or config.topology is None:
@@ -150,20 +150,20 @@ def show(config: ShowConfig) -> Answer:
     from commsim.core.data_order.dependencies import longest_chain
 
     size = parse_nccl_size(config.size, "--size")
-    schedule, said = _read(config.collective, config.ranks, size)
+    schedule, notes = _read(config.collective, config.ranks, size)
     drawn = _drawn(config, schedule, config.draw) if config.draw else []
     sent, received, messages = schedule.volumes()
     chunk, steps = size / schedule.n_chunks, longest_chain(schedule)
     facts = {
         "collective": schedule.name,
         "operation": schedule.operation,
-        "participants": f"{counted(schedule.n_ranks, 'rank')}, {counted(schedule.n_helpers, 'helper')}",
+        "participants": f"{count_text(schedule.n_ranks, 'rank')}, {count_text(schedule.n_helpers, 'helper')}",
         "chunks": f"{schedule.n_chunks} of {format_size(chunk)}",
         "steps": "not counted, of so many transfers" if steps is None else f"{steps}, the longest chain of transfers",
         "messages": str(int(messages.sum())),
         "bytes sent": format_size(sent.sum() * chunk),
-        "kept as": f"{counted(len(schedule.blocks), 'block')} of "
-        f"{counted(sum(len(b.body) for b in schedule.blocks), 'transfer')}",
+        "kept as": f"{count_text(len(schedule.blocks), 'block')} of "
+        f"{count_text(sum(len(b.body) for b in schedule.blocks), 'transfer')}",
         **_weights_and_routes(config.collective, schedule),
     }
     rows = [
@@ -180,7 +180,7 @@ def show(config: ShowConfig) -> Answer:
     )  # fmt: skip
     flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
     known = Lines(_parameters(config.collective, schedule, size))
-    parts = [*remarks(as_remarks(said, "read")), *comments(drawn), Facts(facts), known, volumes]
+    parts = [*remarks(as_remarks(notes, "read")), *comments(drawn), Facts(facts), known, volumes]
     return Answer(parts, rows, flags)
 
 
@@ -193,18 +193,18 @@ def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
     from commsim.prediction.collective_names import collective_entry, read_collective
 
     entry, _ = collective_entry(spec)
-    given = read_collective(spec, schedule.n_ranks)[1]
-    used = {**_own_parameters(entry), **given, **sized_parameters(entry, schedule.n_ranks, size, given)}
+    parameters = read_collective(spec, schedule.n_ranks)[1]
+    used = {**_own_parameters(entry), **parameters, **sized_parameters(entry, schedule.n_ranks, size, parameters)}
     lines: list[str] = []
     for key, value in used.items():
-        said = "" if key in given else ", by default"
-        lines += _wrapped("", f"{key} = {_said(value)}{said}: {_meaning(entry, key)}".removesuffix(": "))
+        text = "" if key in parameters else ", by default"
+        lines += _wrapped("", f"{key} = {_default_text(value)}{text}: {_meaning(entry, key)}".removesuffix(": "))
     for key in found_parameters(entry.metadata["needs"])[1:]:
         lines += _wrapped("", f"{key}, from network and placement: {_meaning(entry, key)}")
     return lines
 
 
-def _drawn(config: ShowConfig, schedule: Any, path: str) -> Any:
+def _drawn(config: ScheduleShowConfig, schedule: Any, path: str) -> Any:
     """Draw the schedule, or the trees of one rank on a network, and return what was drawn."""
     if config.topology is None:
         return house().services["picture of a schedule"](schedule, path)
@@ -230,7 +230,7 @@ def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
     return facts
 
 
-def check_schedules(config: CheckConfig) -> Answer:
+def check_schedules(config: ScheduleCheckConfig) -> Answer:
     """Prove of each schedule that it does what its operation requires, and compare its stated cost with LogGP's.
 
     Raises
@@ -242,13 +242,13 @@ def check_schedules(config: CheckConfig) -> Answer:
     rows, code = [], 0
     for spec in (config.collective, *config.others):
         try:
-            line, row, said, same = _checked(spec, config.ranks)
+            line, row, lines, same = _checked(spec, config.ranks)
         except CommsimError as error:
             if not config.others or spec in str(error):
                 raise
             raise type(error)(f"{spec}: {error}") from None
         rows.append(row)
-        parts += [Lines([line]), *remarks(Remark("proof", one, needed=True) for one in said)]
+        parts += [Lines([line]), *remarks(Remark("proof", one, needed=True) for one in lines)]
         code = code if same else 1
     specs = [config.collective, *config.others]
     return Answer(parts, rows, {"collective": specs if config.others else config.collective}, code=code)
@@ -277,8 +277,8 @@ def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[
         "method": method or report.method,
         "failure_probability": getattr(report, "failure_probability", None),
     }
-    told, same = _about_cost(spec, n_ranks)
-    return f"{name} on {counted(n_ranks, 'rank')}: {report}", row, [*read, *told], same
+    lines, same = _about_cost(spec, n_ranks)
+    return f"{name} on {count_text(n_ranks, 'rank')}: {report}", row, [*read, *lines], same
 
 
 def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
@@ -306,11 +306,11 @@ def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
     where = f"on {star}, {' and '.join(COST_SIZES)}, without and with {COST_TOLD}"
     if all(abs(ratio - 1) <= SAME_COST for ratio in ratios):
         return [f"cost= is the time of LogGP (the alpha-beta engine) {where}"], True
-    told = f"{', '.join(f'{ratio:.4g}' for ratio in ratios)} times its time {where}"
-    return [f"cost= DIFFERS from LogGP (the alpha-beta engine): {told}; --engine closed-form gives cost="], False
+    text = f"{', '.join(f'{ratio:.4g}' for ratio in ratios)} times its time {where}"
+    return [f"cost= DIFFERS from LogGP (the alpha-beta engine): {text}; --engine closed-form gives cost="], False
 
 
-def save_schedule(config: SaveConfig) -> Answer:
+def save_schedule(config: ScheduleSaveConfig) -> Answer:
     """Write the schedule to a file."""
     from commsim.core.files.store import save
     from commsim.prediction.collective_names import load_schedule
@@ -318,17 +318,19 @@ def save_schedule(config: SaveConfig) -> Answer:
     schedule = load_schedule(config.collective, config.ranks)
     _require_ranks(config.collective, config.ranks, schedule)
     save(schedule, config.output)
-    size = f"{counted(schedule.n_transfers, 'transfer')} in {counted(len(schedule.blocks), 'block')}"
+    size = f"{count_text(schedule.n_transfers, 'transfer')} in {count_text(len(schedule.blocks), 'block')}"
     return Answer([Lines([f"{config.output}: {size}"])])
 
 
 COMMANDS = {
     "schedule list": Verb(
-        ListConfig, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
+        ScheduleListConfig, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
     ),
-    "schedule show": Verb(ShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"),
+    "schedule show": Verb(
+        ScheduleShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"
+    ),
     "schedule check": Verb(
-        CheckConfig, check_schedules, "prove that schedules or MSCCL files do what their operations require"
+        ScheduleCheckConfig, check_schedules, "prove that schedules or MSCCL files do what their operations require"
     ),
-    "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
+    "schedule save": Verb(ScheduleSaveConfig, save_schedule, "write a schedule to an .npz file"),
 }

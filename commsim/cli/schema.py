@@ -21,7 +21,7 @@ EXAMPLES = {
 }
 
 
-class Config(Flags):
+class SchemaConfig(Flags):
     """All flags of ``commsim schema``."""
 
     verb: tuple[str, ...] = flag(
@@ -33,7 +33,7 @@ class Config(Flags):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: SchemaConfig) -> Answer:
     """Return the schema of a verb, or the verbs that have one."""
     known = schemas()
     verb = " ".join(config.verb)
@@ -53,8 +53,8 @@ def run(config: Config) -> Answer:
 def schemas() -> dict[str, str]:
     """Return the JSON Schemas that are shipped, as text, by verb."""
     folder = resources.files("commsim.cli") / "schemas"
-    files = sorted((one for one in folder.iterdir() if one.name.endswith(".json")), key=lambda one: one.name)
-    return {one.name.removesuffix(".json").replace("_", " "): one.read_text(encoding="utf-8") for one in files}
+    files = sorted((path for path in folder.iterdir() if path.name.endswith(".json")), key=lambda one: one.name)
+    return {file.name.removesuffix(".json").replace("_", " "): file.read_text(encoding="utf-8") for file in files}
 
 
-COMMANDS = {"schema": Verb(Config, run)}
+COMMANDS = {"schema": Verb(SchemaConfig, run)}

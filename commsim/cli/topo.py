@@ -12,7 +12,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.remark import as_remarks
-from commsim.core.units import counted, format_bandwidth, format_time
+from commsim.core.units import count_text, format_bandwidth, format_time
 from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Table, comments, remarks
 
@@ -47,23 +47,23 @@ ABOUT_PARAMETERS = (
 )
 
 
-class ListConfig(WithJson):
+class TopologyListConfig(WithJson):
     """All flags of ``commsim topo list``."""
 
     name: str | None = flag("name", nargs="?", metavar="NAME", help="only this topology (default: all)")
 
 
-class OneConfig(Flags):
+class TopologyFlags(Flags):
     """The network that a verb is about."""
 
     topology: str = flag("topology", metavar=TOPOLOGY, help="network")
 
 
-class CheckConfig(WithJson, OneConfig):
+class TopologyCheckConfig(WithJson, TopologyFlags):
     """All flags of ``commsim topo check``."""
 
 
-class ShowConfig(Faults, WithJson, OneConfig):
+class TopologyShowConfig(Faults, WithJson, TopologyFlags):
     """All flags of ``commsim topo show``."""
 
     links: bool = switched(help="list every link with its rate and latency; --csv then has these rows")
@@ -74,7 +74,7 @@ class ShowConfig(Faults, WithJson, OneConfig):
     )
 
 
-class SaveConfig(Faults, OneConfig):
+class TopologySaveConfig(Faults, TopologyFlags):
     """All flags of ``commsim topo save``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .toml, .json or .npz")
@@ -84,11 +84,11 @@ def _effective(topology: str) -> str:
     """Describe that rates of a preset are below those as sold, unless these are asked for."""
     from topologies.presets import has_effective_rates
 
-    told = "; presets have the rates that messages reach (rates=spec: as sold)"
-    return told if has_effective_rates(topology) else ""
+    text = "; presets have the rates that messages reach (rates=spec: as sold)"
+    return text if has_effective_rates(topology) else ""
 
 
-def list_topologies(config: ListConfig) -> Answer:
+def list_topologies(config: TopologyListConfig) -> Answer:
     """Return the topologies, or one, and their parameters."""
     from topologies import TOPOLOGIES
     from topologies.hosts import HOST_TYPES
@@ -98,11 +98,11 @@ def list_topologies(config: ListConfig) -> Answer:
     if config.name is not None and config.name not in known:
         from topologies.presets import PRESETS
 
-        if machines := [one for one in PRESETS if config.name.lower() in one]:
+        if machines := [preset for preset in PRESETS if config.name.lower() in preset]:
             raise InputError(f"no topology, but a preset (commsim topo presets): {', '.join(machines)}")
     for name in known if config.name is None else [config.name]:
         entry = known[name]
-        needed = [key for key, one in entry.parameters.items() if one.default is one.empty]
+        needed = [key for key, parameter in entry.parameters.items() if parameter.default is parameter.empty]
         row = {"topology": name, "parameters": ",".join(entry.parameters), "required": ",".join(needed)}
         rows.append({**row, "summary": entry.summary})
     lines = [line for row in rows for line in (*_parameter_lines(row), f"    {row['summary']}")]
@@ -117,12 +117,12 @@ def _parameter_lines(row: dict[str, str]) -> list[str]:
     return textwrap.wrap(f"{row['topology']}: {' '.join(words)}", width, subsequent_indent="      ")
 
 
-def show(config: ShowConfig) -> Answer:
+def show(config: TopologyShowConfig) -> Answer:
     """Return counts, rates and metrics of a network."""
     if config.draw:
         house().services["check of a picture"](config.draw)
-    elif given := config.given("load", "collapse"):
-        raise InputError(f"{given[0]} changes nothing without --draw FILE")
+    elif flags := config.given("load", "collapse"):
+        raise InputError(f"{flags[0]} changes nothing without --draw FILE")
     from commsim.core.files.result_file import read_result
     from commsim.core.network_queries import link_names, locality_levels
     from commsim.prediction.inputs import load_network
@@ -131,7 +131,7 @@ def show(config: ShowConfig) -> Answer:
 
     whole = load_network(config.topology)
     network, notes = with_faults(whole, config)
-    said, drawn = list(notes), list[str]()
+    notes_shown, drawn = list(notes), list[str]()
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
         drawn = house().services["picture of loads"](network, loads, config.draw, config.collapse, whole)
@@ -139,13 +139,13 @@ def show(config: ShowConfig) -> Answer:
     bisection = bisection_bandwidth(network)
     facts = {
         "name": network.name,
-        "nodes": ", ".join(_counted(network, kind, n) for kind, n in metrics.counts.items()),
+        "nodes": ", ".join(_node_count_text(network, kind, n) for kind, n in metrics.counts.items()),
         "links": f"{network.n_links} directed",
         "routing": network.routing,
-        "locality": ", ".join(counted(level.group.max() + 1, level.name) for level in locality_levels(network)),
+        "locality": ", ".join(count_text(level.group.max() + 1, level.name) for level in locality_levels(network)),
         "tiers": ", ".join(f"{n} at {tier}" for tier, n in enumerate(metrics.tier_sizes)),
         "degree": ", ".join(f"{kind} {low}..{high}" for kind, (low, high) in metrics.degrees.items()),
-        "diameter": ("" if metrics.is_exact else "at least ") + counted(metrics.diameter, "link"),
+        "diameter": ("" if metrics.is_exact else "at least ") + count_text(metrics.diameter, "link"),
         "oversubscription": ", ".join(
             f"{r:.4g}:1 at tier {t} ({_rising(network, t)})" for t, r in metrics.oversubscription.items()
         ) or "none",
@@ -183,13 +183,13 @@ def show(config: ShowConfig) -> Answer:
         "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
         "no_path": metrics.no_path,
         "cables": [
-            {"between": f"{one.below}:{one.above}", "per_pair": list(one.per_pair), "up": list(one.up),
-             "bandwidths_Bps": list(one.rates)}
-            for one in cables
+            {"between": f"{cable.below}:{cable.above}", "per_pair": list(cable.per_pair), "up": list(cable.up),
+             "bandwidths_Bps": list(cable.rates)}
+            for cable in cables
         ],
         "switches_left_out": network.left_out,
     }  # fmt: skip
-    parts = [*comments(drawn), *remarks(said), Facts(facts), rates]
+    parts = [*comments(drawn), *remarks(notes_shown), Facts(facts), rates]
     if not config.links:
         return Answer(parts, [row], {"topology": config.topology})
     inside = (network.machine[network.src] >= 0) & (network.machine[network.src] == network.machine[network.dst])
@@ -198,7 +198,7 @@ def show(config: ShowConfig) -> Answer:
         {"link": names[i], "bandwidth_Bps": float(network.bandwidth[i]), "latency_s": float(network.latency[i])}
         for i in np.argsort(inside, kind="stable").tolist()  # those of the fabric first
     ]
-    cells = [[one["link"], format_bandwidth(one["bandwidth_Bps"]), format_time(one["latency_s"])] for one in links]
+    cells = [[link["link"], format_bandwidth(link["bandwidth_Bps"]), format_time(link["latency_s"])] for link in links]
     parts.append(Table(["link", "bandwidth", "latency"], cells, "every link, one way"))
     return Answer(parts, [row], {"topology": config.topology}, {"links": links}, lines=links)
 
@@ -246,18 +246,18 @@ def _measured(network: Network) -> NetworkMetrics:
     return metrics
 
 
-def save_network(config: SaveConfig) -> Answer:
+def save_network(config: TopologySaveConfig) -> Answer:
     """Write the network to a file."""
     from commsim.core.files.store import save
     from commsim.prediction.inputs import load_network
 
     network, notes = with_faults(load_network(config.topology), config)
     save(network, config.output)
-    size = f"{counted(network.n_nodes, 'node')}, {counted(network.n_links, 'link')}"
+    size = f"{count_text(network.n_nodes, 'node')}, {count_text(network.n_links, 'link')}"
     return Answer([*remarks(notes), Lines([f"{config.output}: {size}"])])
 
 
-def _counted(network: Network, kind: str, n: int) -> str:
+def _node_count_text(network: Network, kind: str, n: int) -> str:
     """Return the number of nodes of a kind; switches of the fabric and those inside machines apart, if there are both.
 
     PCIe switches and NVSwitches are most of the switches of a cluster, and none of them is bought for the fabric.
@@ -276,7 +276,7 @@ def _kind_of(n: int, kind: str) -> str:
     return kind if n == 1 else PLURALS[KINDS.index(kind)]
 
 
-def check(config: CheckConfig) -> Answer:
+def check(config: TopologyCheckConfig) -> Answer:
     """Read the network, refuse it if endpoints are cut off, and return its bounds."""
     from commsim.core.network import PLURALS
     from commsim.prediction.inputs import load_network
@@ -310,12 +310,14 @@ def check(config: CheckConfig) -> Answer:
 
 
 COMMANDS = {
-    "topo list": Verb(ListConfig, list_topologies, "print the topologies, with their parameters"),
+    "topo list": Verb(TopologyListConfig, list_topologies, "print the topologies, with their parameters"),
     "topo show": Verb(
-        ShowConfig, show, "print counts, rates, bisection, diameter, oversubscription; --links lists links"
+        TopologyShowConfig, show, "print counts, rates, bisection, diameter, oversubscription; --links lists links"
     ),
-    "topo check": Verb(CheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"),
-    "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),
+    "topo check": Verb(
+        TopologyCheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"
+    ),
+    "topo save": Verb(TopologySaveConfig, save_network, "write a network to a file that can be edited"),
     "topo presets": Verb(
         PresetsConfig, presets, "list commercial machines and networks, or show one: rates and their sources"
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.remark import as_remarks
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
 from .flags import WithJson, flag
@@ -42,8 +42,8 @@ def show_preset(name: str) -> Answer:
         "name": preset.name,
         "what": preset.summary,
         "kind": _preset_row(preset)["kind"],
-        "size": f"{counted(len(network.endpoints), 'place')} for ranks, {counted(network.n_nodes, 'node')}, "
-        f"{counted(network.n_links, 'directed link')}",
+        "size": f"{count_text(len(network.endpoints), 'place')} for ranks, {count_text(network.n_nodes, 'node')}, "
+        f"{count_text(network.n_links, 'directed link')}",
         "effective": preset.text(),
         "specified": preset.text("spec"),
     }

@@ -56,14 +56,14 @@ MAX_SHOWN = 20
 SELDOM = (200_000, 50, 100)
 
 
-class Config(WithJson):
+class WarmupConfig(WithJson):
     """All flags of ``commsim warmup``."""
 
     jobs: int | None = flag(metavar="N", help="processes that compile at once (default: all processors)")
     verbose: bool = switched("-v", help="print the processor time of each kernel")
 
 
-def run(config: Config) -> Answer:
+def run(config: WarmupConfig) -> Answer:
     """Run the commands in processes, and say how long each part took."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -80,10 +80,10 @@ def run(config: Config) -> Answer:
     took = time.perf_counter() - begin
     cells = [[r["part"], f"{r['time_s']:.1f}", f"{r['kernels']}"] for r in rows]
     n = sum(r["kernels"] for r in rows)
-    said = [f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"]
+    lines = [f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"]
     failed = [f"failed: {r['part']}: {r['failed']}" for r in rows if r["failed"]]
     of_kernels = _kernels(rows) if config.verbose else []
-    parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *comments([*said, *failed])]
+    parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *comments([*lines, *failed])]
     return Answer(parts, rows, more={"time_s": took}, code=1 if failed else 0)
 
 
@@ -133,21 +133,21 @@ def compile_line(line: str, folder: str = "TMP") -> dict[str, Any]:
     """Run a line in this process with every kernel compiled, and say how long it took and how many were new."""
     from . import main
 
-    told = io.StringIO()
-    with _counted() as found:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+    output = io.StringIO()
+    with _measure_compilation() as found:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(output):
             try:
                 is_command = " " in line
                 code: Any = main(line.replace("TMP", folder).split()) if is_command else found_at(line)(folder)
             except SystemExit as refused:  # words that no parser knows
                 code = refused.code
         if code:
-            found["failed"] = told.getvalue().strip().splitlines()[-1]
+            found["failed"] = output.getvalue().strip().splitlines()[-1]
     return found
 
 
 @contextlib.contextmanager
-def _counted() -> Iterator[dict[str, Any]]:
+def _measure_compilation() -> Iterator[dict[str, Any]]:
     """Measure the time, and the number of kernels that this process has written to the cache."""
     from commsim.core.compiling import kernel_cache
     from commsim.core.jit import compile_all
@@ -155,21 +155,21 @@ def _counted() -> Iterator[dict[str, Any]]:
     compile_all()
     usual = gc.get_threshold()
     gc.set_threshold(*SELDOM)  # the compiler makes millions of objects, few of them in cycles: a tenth of its time
-    found: dict[str, Any] = {"time_s": 0.0, "kernels": 0, "failed": None, "compiled": []}
+    counts: dict[str, Any] = {"time_s": 0.0, "kernels": 0, "failed": None, "compiled": []}
     save, begin = kernel_cache.KernelCache.save_overload, time.perf_counter()
 
     def counting(self: Any, signature: Any, compiled: Any) -> None:
-        found["kernels"] += 1
+        counts["kernels"] += 1
         save(self, signature, compiled)
 
     kernel_cache.KernelCache.save_overload = counting  # type: ignore[method-assign]
     try:
-        with _timed(found["compiled"]):
-            yield found
+        with _timed(counts["compiled"]):
+            yield counts
     finally:
         kernel_cache.KernelCache.save_overload = save  # type: ignore[method-assign]
         gc.set_threshold(*usual)
-        found["time_s"] = time.perf_counter() - begin
+        counts["time_s"] = time.perf_counter() - begin
 
 
 @contextlib.contextmanager
@@ -195,4 +195,4 @@ def _timed(compiled: list[tuple[str, str, float]]) -> Iterator[None]:
         yield
 
 
-COMMANDS = {"warmup": Verb(Config, run)}
+COMMANDS = {"warmup": Verb(WarmupConfig, run)}

@@ -74,7 +74,7 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Protocol(Value):
+class MessageProtocol(Value):
     """Eager and rendezvous messages of a library.
 
     An eager message is sent at once; where the library sends it through a buffer of its own, it is copied. A rendezvous
@@ -127,7 +127,7 @@ class Protocol(Value):
         return np.where(n_bytes <= self.eager, np.minimum(n_bytes / self.copy, rendezvous), rendezvous)
 
 
-def read_protocol(text: str) -> Protocol | None:
+def read_protocol(text: str) -> MessageProtocol | None:
     """Read ``eager=SIZE,copy=RATE``, of which one may be missing; None for no text.
 
     Raises
@@ -143,4 +143,4 @@ def read_protocol(text: str) -> Protocol | None:
         if key not in ("eager", "copy"):
             raise InputError(f"protocol has eager=SIZE and copy=RATE, got {part!r}")
         found[key] = parse_size(value, "eager") if key == "eager" else parse_bandwidth(value, "copy")
-    return Protocol(**found)
+    return MessageProtocol(**found)

@@ -186,8 +186,8 @@ class Curves(Value):
 
     def start(self, working_set: float) -> float:
         """Time that every rank pays once, before its first message."""
-        found = next((c for c in self.curves if c.step == "start"), None)
-        return 0.0 if found is None else found.at(min(working_set, float(found.size[-1])), "seconds")
+        curve = next((c for c in self.curves if c.step == "start"), None)
+        return 0.0 if curve is None else curve.at(min(working_set, float(curve.size[-1])), "seconds")
 
     def times(
         self, step: str, two_way: bool, relayed: bool, working_set: float, n_bytes: Floats
@@ -207,12 +207,12 @@ class Curves(Value):
         -------
         seconds, occupancy : float64[n], s
         """
-        found = self._closest(step, two_way, relayed)
-        if not found:
+        curve = self._closest(step, two_way, relayed)
+        if not curve:
             return np.zeros(len(n_bytes)), np.zeros(len(n_bytes))
         sizes, which = np.unique(n_bytes, return_inverse=True)
         seconds, occupancy = (
-            np.array([_between_sets(found, working_set, float(size), name) for size in sizes])
+            np.array([_between_sets(curve, working_set, float(size), name) for size in sizes])
             for name in ("seconds", "occupancy")
         )
         return seconds[which], np.minimum(seconds, occupancy)[which]
@@ -222,8 +222,8 @@ class Curves(Value):
         steps = ("local",) if step == "local" else (step, "copy")
         for kind in dict.fromkeys(steps):
             for ways, data in ((two_way, relayed), (two_way, False), (False, relayed), (False, False)):
-                if found := [c for c in self.curves if _case(c)[:3] == (kind, ways, data)]:
-                    return sorted(found, key=lambda c: c.working_set)
+                if curves := [c for c in self.curves if _case(c)[:3] == (kind, ways, data)]:
+                    return sorted(curves, key=lambda c: c.working_set)
         return []
 
     def bound(self, which: str) -> Curves:
@@ -253,13 +253,13 @@ def _on_side(curve: Curve, which: str) -> Curve:
     )
 
 
-def _between_sets(found: Sequence[Curve], working_set: float, size: float, name: str) -> float:
+def _between_sets(curves: Sequence[Curve], working_set: float, size: float, name: str) -> float:
     """Interpolate between curves of neighbouring working sets, logarithms over logarithms; beyond them nothing changes.
 
     A curve says nothing about messages that are smaller than its smallest, nor about less memory than theirs.
     """
-    memory, value = found[0].memory(size), found[0].at(size, name)
-    for curve in found[1:]:
+    memory, value = curves[0].memory(size), curves[0].at(size, name)
+    for curve in curves[1:]:
         if size < curve.size[0] or curve.memory(size) <= memory:
             continue
         then = curve.at(size, name)

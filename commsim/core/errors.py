@@ -73,7 +73,7 @@ class PhysicsError(CommsimError, RuntimeError):
     """A simulated result contradicts capacity or causality: a bug of commsim, never the user's fault."""
 
 
-def wrong_kind(name: str, wanted: str, given: object) -> InputError:
+def wrong_kind(name: str, wanted: str, value: object) -> InputError:
     """Return the error of a value of another kind than a function takes.
 
     Parameters
@@ -82,13 +82,13 @@ def wrong_kind(name: str, wanted: str, given: object) -> InputError:
         Name of the parameter.
     wanted : str
         Kinds that are taken, with an example.
-    given : object
+    value : object
         Value that was given; the message has its beginning.
     """
-    return InputError(f"{name} must be {wanted}, got {reprlib.repr(given)}")
+    return InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}")
 
 
-def named(what: str, name: str, known: Mapping[str, T]) -> T:
+def look_up(what: str, name: str, known: Mapping[str, T]) -> T:
     """Return the value of a name.
 
     Parameters
@@ -123,7 +123,7 @@ def located(where: object) -> Iterator[None]:
         raise InputError(f"{where}: {error}") from None
 
 
-def cut(text: str) -> str:
+def shorten(text: str) -> str:
     """Return the beginning of a text from outside, as long as a message quotes it: 60 letters.
 
     Examples

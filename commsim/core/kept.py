@@ -8,10 +8,10 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 Kind = TypeVar("Kind")
-__all__ = ["Kept", "once"]
+__all__ = ["Cache", "once"]
 
 
-class Kept(Generic[Kind]):
+class Cache(Generic[Kind]):
     """Values by key, of which the oldest go.
 
     Parameters

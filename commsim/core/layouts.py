@@ -55,11 +55,11 @@ def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
     """
     if kind == "none":
         if layout:
-            raise InputError(f"this operation takes no layout, got {_written(layout)}")
+            raise InputError(f"this operation takes no layout, got {_layout_text(layout)}")
         return 1
     if kind == "grid":
         if not layout or min(layout) < 1 or math.prod(layout) != n_ranks:
-            raise InputError(f"dims must be sides of a grid of {n_ranks} ranks, got {_written(layout)}")
+            raise InputError(f"dims must be sides of a grid of {n_ranks} ranks, got {_layout_text(layout)}")
         return 2 * len(layout)
     if kind == "runs":
         return _chunks_of_runs(n_ranks, layout)
@@ -68,7 +68,7 @@ def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
         per = "rank" if kind == "ranks" else "pair of ranks"
         raise InputError(
             f"counts must be {wanted} whole numbers, one for each {per}, not negative and not all 0, "
-            f"got {_written(layout)}"
+            f"got {_layout_text(layout)}"
         )
     if kind == "ranks":
         return sum(layout)
@@ -184,7 +184,7 @@ def _all_chunks(ranks: Numbers, n_chunks: int) -> tuple[Numbers, Numbers]:
     return np.repeat(ranks, n_chunks), np.tile(np.arange(n_chunks), len(ranks))
 
 
-def _written(layout: Layout) -> str:
+def _layout_text(layout: Layout) -> str:
     return "x".join(map(str, layout)) or "none"
 
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-from commsim.core.errors import InputError, cut, printable
+from commsim.core.errors import InputError, printable, shorten
 from commsim.core.units import format_time, parse_size
 
 # Seconds of estimated work, and the variable that sets another limit.
@@ -34,7 +34,7 @@ _UNITS = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60
 
 
 @dataclass(slots=True)
-class Expected:
+class CurrentWork:
     """What a process is doing, as the line of progress says it.
 
     Parameters
@@ -63,7 +63,7 @@ class Expected:
         self.what, self.seconds, self.part, self.is_shown = "", 0.0, "", False
 
 
-EXPECTED = Expected()
+EXPECTED = CurrentWork()
 
 
 def expect(seconds: float, what: str, less: str) -> None:
@@ -109,12 +109,12 @@ def expect_bytes(n_bytes: float, what: str, less: str) -> None:
     """
     if n_bytes <= SMALL:
         return
-    told, limit, room = f"{what} would take {_gib(n_bytes)} of memory", memory_limit(), available_bytes()
+    text, limit, room = f"{what} would take {_gib(n_bytes)} of memory", memory_limit(), available_bytes()
     if n_bytes > room:
-        raise InputError(f"{told}, and {_gib(room)} are free: ask for {less}")
+        raise InputError(f"{text}, and {_gib(room)} are free: ask for {less}")
     if not n_bytes <= limit:
         way_round = f"{MEMORY_VARIABLE}={float(f'{2 * n_bytes / 2**30:.1g}'):g}GiB"
-        raise InputError(f"{told}, and the limit is {_gib(limit)}: ask for {less}, or set {way_round}")
+        raise InputError(f"{text}, and the limit is {_gib(limit)}: ask for {less}, or set {way_round}")
 
 
 def _gib(n_bytes: float) -> str:
@@ -224,4 +224,4 @@ def require_files(path: object) -> None:
         Inside of :func:`without_files`.
     """
     if not may_open_files():
-        raise InputError(f"a request cannot name a file, got {cut(printable(str(path)))}")
+        raise InputError(f"a request cannot name a file, got {shorten(printable(str(path)))}")

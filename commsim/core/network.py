@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .cost import Protocol
+from .cost import MessageProtocol
 from .curves import Curves
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
-from .units import MIN_RATE, counted
+from .units import MIN_RATE, count_text
 from .value import Value, freeze
 
 HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
@@ -86,7 +86,7 @@ class Network(Value):
         gamma. Bandwidths then only say how messages share links: a single one takes what its curve says.
     software : str
         Communication library whose rates the ports have (:mod:`commsim.prediction.software`); by default empty.
-    protocol : Protocol, optional
+    protocol : MessageProtocol, optional
         How that library sends small and large messages between machines; by default all cost a line.
     family : str
         Topology that made it, such as ``leaf_spine``; empty for a network of a file, and for one with a part missing or
@@ -126,7 +126,7 @@ class Network(Value):
     hardware: str = ""
     curves: Curves | None = None
     software: str = ""
-    protocol: Protocol | None = None
+    protocol: MessageProtocol | None = None
     family: str = dataclasses.field(default="", compare=False)
     left_out: str = dataclasses.field(default="", compare=False)
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
@@ -157,7 +157,7 @@ class Network(Value):
             hardware: str = ...,
             curves: Curves | None = ...,
             software: str = ...,
-            protocol: Protocol | None = ...,
+            protocol: MessageProtocol | None = ...,
             family: str = ...,
             left_out: str = ...,
             message_engines: ArrayLike = ...,
@@ -172,9 +172,9 @@ class Network(Value):
             put(self, field, freeze(getattr(self, field), np.int32, (m,), f"{self.name}: {field}"))
         for field in ("bandwidth", "latency", "buffer", "loss"):
             put(self, field, freeze(getattr(self, field), np.float64, (m,), f"{self.name}: {field}"))
-        said: Any = self.overhead_given
+        overhead: Any = self.overhead_given
         costs: Any = (self.overhead, self.recv_overhead)
-        if said is None:
+        if overhead is None:
             put(self, "overhead_given", any(cost is not None for cost in costs))
         for field in ("overhead", "recv_overhead"):
             put(self, field, 0.0 if getattr(self, field) is None else getattr(self, field))
@@ -196,7 +196,7 @@ class Network(Value):
     def __repr__(self) -> str:
         counts = ((PLURALS[kind], int((self.kind == kind).sum())) for kind in range(len(KINDS)))
         shown = ", ".join(f"{n} {name if n > 1 else KINDS[PLURALS.index(name)]}" for name, n in counts if n)
-        return f"Network({self.name}: {shown}, {counted(self.n_links, 'link')})"
+        return f"Network({self.name}: {shown}, {count_text(self.n_links, 'link')})"
 
     def _check(self) -> None:
         n = len(self.nodes)

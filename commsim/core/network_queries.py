@@ -62,8 +62,8 @@ def find_link(network: Network, name: str) -> int:
 
 def _ends(network: Network, text: str) -> tuple[int, int]:
     """Nodes before and after a colon or arrow, -1 and -1 unless both exist; names may hold these themselves."""
-    for found in re.finditer("|".join(_BETWEEN), text):
-        a, b = text[: found.start()], text[found.end() :]
+    for match in re.finditer("|".join(_BETWEEN), text):
+        a, b = text[: match.start()], text[match.end() :]
         if a in network.nodes and b in network.nodes:
             return network.nodes.index(a), network.nodes.index(b)
     return -1, -1

@@ -103,11 +103,11 @@ def _twice_share(n_ranks: int) -> float:
     return 2 * (n_ranks - 1) / n_ranks
 
 
-def _one(n_ranks: int) -> float:  # noqa: ARG001 - the factor of one-to-all and all-to-one does not depend on it
+def _factor_one(n_ranks: int) -> float:  # noqa: ARG001 - the factor of one-to-all and all-to-one does not depend on it
     return 1.0
 
 
-def _none(n_ranks: int) -> float:  # noqa: ARG001 - a barrier moves no data, so it has no bandwidth
+def _factor_zero(n_ranks: int) -> float:  # noqa: ARG001 - a barrier moves no data, so it has no bandwidth
     return 0.0
 
 
@@ -117,14 +117,14 @@ OPERATIONS = {
         Operation("all_reduce", "all", "all", True, _twice_share),
         Operation("reduce_scatter", "all", "home", True, _share),
         Operation("all_gather", "home", "all", False, _share),
-        Operation("broadcast", "root", "all", False, _one),
-        Operation("reduce", "all", "root", True, _one),
+        Operation("broadcast", "root", "all", False, _factor_one),
+        Operation("reduce", "all", "root", True, _factor_one),
         Operation("all_to_all", "blocks", "blocks", False, _share, from_every_rank),
         Operation("gather", "home", "root", False, _share),
         Operation("scatter", "root", "home", False, _share),
-        Operation("barrier", "all", "all", True, _none, signals=True),
-        Operation("send_recv", "all", "all", False, _one, from_the_previous_rank),
-        Operation("neighbour_exchange", "all", "all", False, _one, from_neighbours, "grid"),
+        Operation("barrier", "all", "all", True, _factor_zero, signals=True),
+        Operation("send_recv", "all", "all", False, _factor_one, from_the_previous_rank),
+        Operation("neighbour_exchange", "all", "all", False, _factor_one, from_neighbours, "grid"),
         Operation("all_gather_v", "home", "all", False, _share, layout="ranks"),
         Operation("all_to_all_v", "all", "all", False, _share, from_every_rank_v, "pairs"),
         Operation("ep_dispatch", "all", "all", False, _share, to_experts, "runs"),

@@ -18,7 +18,7 @@ from .network_queries import locality_levels, numbered
 from .pinned_routes import PinnedRoutes
 from .registry import Registry
 from .spec import is_own_file
-from .units import counted
+from .units import count_text
 from .value import Value, freeze
 
 # How jobs, and the ranks of one collective, are placed.
@@ -61,8 +61,8 @@ class Placement(Value):
             ranks share a node, a helper is on a node that cannot aggregate, or the network lacks a pinned route.
         """
         if len(self.nodes) != n_ranks + n_helpers:
-            wanted = f"{counted(n_ranks, 'rank')} and {counted(n_helpers, 'helper')}"
-            raise InputError(f"placement has {counted(len(self.nodes), 'participant')}, the collective {wanted}")
+            wanted = f"{count_text(n_ranks, 'rank')} and {count_text(n_helpers, 'helper')}"
+            raise InputError(f"placement has {count_text(len(self.nodes), 'participant')}, the collective {wanted}")
         if self.nodes.min() < 0 or self.nodes.max() >= network.n_nodes:
             bad = self.nodes.min() if self.nodes.min() < 0 else self.nodes.max()
             raise InputError(f"placement names node {bad}, {network.name} has nodes 0..{network.n_nodes - 1}")
@@ -115,7 +115,7 @@ def place(network: Network, n_ranks: int, strategy: str = "packed", seed: int = 
     """
     endpoints = network.endpoints
     if not 1 <= n_ranks <= len(endpoints):
-        places = counted(len(endpoints), KINDS[network.seat_kind], PLURALS[network.seat_kind])
+        places = count_text(len(endpoints), KINDS[network.seat_kind], PLURALS[network.seat_kind])
         raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {places}), got {n_ranks}")
     order = RANK_ORDERS.get(strategy)
     if order is None:

@@ -49,14 +49,14 @@ class Entry(Generic[T]):
         section = re.search(
             r"^Parameters\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(self.build) or "", re.DOTALL | re.MULTILINE
         )
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         names: list[str] = []
         for line in section[1].splitlines() if section else []:
             if not line.startswith(" "):
                 names = [name.strip() for name in line.partition(" : ")[0].split(",")]
             for name in names if line.startswith(" ") else []:
-                found[name] = f"{found.get(name, '')} {line.strip()}".strip()
-        return found
+                texts[name] = f"{texts.get(name, '')} {line.strip()}".strip()
+        return texts
 
 
 class Registry(Generic[T]):
@@ -152,8 +152,8 @@ class Registry(Generic[T]):
             spec = module.module_finder.find_spec(module.name, None)
             if spec is None or spec.origin is None:
                 continue
-            found = Path(spec.origin).read_bytes()
-            if any(text in found for text in texts):
+            content = Path(spec.origin).read_bytes()
+            if any(text in content for text in texts):
                 importlib.import_module(module.name)
 
     def _import_all(self) -> None:

@@ -100,23 +100,23 @@ class Remark:
         )
 
 
-def as_remarks(said: Iterable[str | Remark], code: str) -> list[Remark]:
+def as_remarks(items: Iterable[str | Remark], code: str) -> list[Remark]:
     """Return sentences as remarks of one code; remarks stay as they are."""
-    return [one if isinstance(one, Remark) else Remark(code, one) for one in said]
+    return [item if isinstance(item, Remark) else Remark(code, item) for item in items]
 
 
-def largest(said: Iterable[Remark]) -> list[Remark]:
+def largest(remarks: Iterable[Remark]) -> list[Remark]:
     """Return the remarks that a short answer shows, those of the largest effect first, at most ``MOST_SHOWN``."""
-    shown = [one for one in dict.fromkeys(said) if one.is_shown]
+    shown = [remark for remark in dict.fromkeys(remarks) if remark.is_shown]
     return sorted(shown, key=lambda one: -one.size)[:MOST_SHOWN]
 
 
-def read_remarks(said: object, whose: str) -> tuple[Remark, ...]:
+def read_remarks(tree: object, whose: str) -> tuple[Remark, ...]:
     """Read the remarks of an answer's JSON.
 
     Parameters
     ----------
-    said : object
+    tree : object
         Value of the key ``remarks``; files of before had sentences.
     whose : str
         File that is named in errors.
@@ -126,22 +126,22 @@ def read_remarks(said: object, whose: str) -> tuple[Remark, ...]:
     InputError
         If it is no list of remarks.
     """
-    if said is None:
+    if tree is None:
         return ()
-    if not isinstance(said, list):
-        raise InputError(f"{whose}: remarks must be a list, got {type(said).__name__}")
-    return tuple(_read(one, whose) for one in said)
+    if not isinstance(tree, list):
+        raise InputError(f"{whose}: remarks must be a list, got {type(tree).__name__}")
+    return tuple(_read_remark(item, whose) for item in tree)
 
 
-def _read(one: object, whose: str) -> Remark:
-    if isinstance(one, str):
-        return Remark("unknown", one)
-    if isinstance(one, Mapping):
-        code, text, effect = one.get("code"), one.get("text"), one.get("effect")
-        needed, details = one.get("needed") or False, one.get("details") or ""
+def _read_remark(tree: object, whose: str) -> Remark:
+    if isinstance(tree, str):
+        return Remark("unknown", tree)
+    if isinstance(tree, Mapping):
+        code, text, effect = tree.get("code"), tree.get("text"), tree.get("effect")
+        needed, details = tree.get("needed") or False, tree.get("details") or ""
         if (
             isinstance(code, str) and isinstance(text, str) and isinstance(details, str) and isinstance(needed, bool)
             and (effect is None or (isinstance(effect, (int, float)) and not isinstance(effect, bool)))
         ):  # fmt: skip
             return Remark(code, text, effect, needed, details)
-    raise InputError(f"{whose}: a remark is an object with code, text and effect, got {one!r:.60}")
+    raise InputError(f"{whose}: a remark is an object with code, text and effect, got {tree!r:.60}")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError, wrong_kind
 from .frames import frame_of
 from .operations import OPERATIONS, operation
-from .units import counted, format_size, format_time
+from .units import count_text, format_size, format_time
 from .value import Value, freeze
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Result(Value):
         factor = self.operation != "custom" and self.time > 0
         rate = f", busbw {self.busbw / 1e9:.4g} GB/s" if factor else ""
         size, time = format_size(self.size), format_time(self.time)
-        return f"Result({self.collective}, {counted(self.n_ranks, 'rank')}, {size}, {self.engine}: {time}{rate})"
+        return f"Result({self.collective}, {count_text(self.n_ranks, 'rank')}, {size}, {self.engine}: {time}{rate})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return the row as a data frame of pandas or polars.
@@ -245,7 +245,7 @@ class Result(Value):
 def mean_busbw(results: Iterable[Result]) -> float:
     """Return the mean bus bandwidth of results that have one, bytes/s: what nccl-tests prints below its table."""
     several = list(results) if isinstance(results, Iterable) else [results]
-    if not all(isinstance(one, Result) for one in several):
+    if not all(isinstance(result, Result) for result in several):
         raise wrong_kind("results", "a list of results, as cs.predict returns them", results)
     rates = [r.busbw for r in several if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
     return sum(rates) / max(1, len(rates))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError, ScheduleError
 from .operations import OPERATIONS
-from .units import counted
+from .units import count_text
 from .value import Value, freeze
 
 COPY, REDUCE = 0, 1
@@ -137,8 +137,8 @@ class Schedule(Value):
         object.__setattr__(self, "weights", weights)
 
     def __repr__(self) -> str:
-        helpers = f" and {counted(self.n_helpers, 'helper')}" if self.n_helpers else ""
-        size = f"{counted(self.n_ranks, 'rank')}{helpers}, {counted(self.n_transfers, 'transfer')}"
+        helpers = f" and {count_text(self.n_helpers, 'helper')}" if self.n_helpers else ""
+        size = f"{count_text(self.n_ranks, 'rank')}{helpers}, {count_text(self.n_transfers, 'transfer')}"
         return f"Schedule({self.name}: {self.operation}, {size})"
 
     @property

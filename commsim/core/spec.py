@@ -15,7 +15,7 @@ from typing import Any
 
 from commsim.core.limits import may_open_files
 
-from .errors import InputError, cut, wrong_kind
+from .errors import InputError, shorten, wrong_kind
 from .units import PARSERS, WRITERS
 
 _WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
@@ -79,7 +79,7 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
 
 
 def read_arguments(
-    build: Callable[..., Any], raw: Mapping[str, str], given: tuple[str, ...] = (), name: str = "", more: str = ""
+    build: Callable[..., Any], raw: Mapping[str, str], names: tuple[str, ...] = (), name: str = "", more: str = ""
 ) -> dict[str, Any]:
     """Convert raw text to the types that `build` declares.
 
@@ -89,7 +89,7 @@ def read_arguments(
         A registered function with annotated parameters.
     raw : mapping of str to str
         What the user wrote.
-    given : tuple of str
+    names : tuple of str
         Parameters that the caller supplies itself; the user may not.
     name : str
         Name that the user knows it by, for messages; default: that of the function.
@@ -103,14 +103,14 @@ def read_arguments(
     """
     name = name or build.__name__
     hints = typing.get_type_hints(build, include_extras=True)
-    parameters = {k: p for k, p in inspect.signature(build).parameters.items() if k not in given}
+    parameters = {k: p for k, p in inspect.signature(build).parameters.items() if k not in names}
     values: dict[str, Any] = {}
     for key, text in raw.items():
         if key not in parameters:
             close = difflib.get_close_matches(key, parameters, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             known = ", ".join((*parameters, *([more] if more else ()))) or "none"
-            raise InputError(f"{name} has no parameter {cut(repr(key))}; {hint}known: {known}")
+            raise InputError(f"{name} has no parameter {shorten(repr(key))}; {hint}known: {known}")
         values[key] = _convert(text, hints[key], f"{name}: {key}")
     missing = [k for k, p in parameters.items() if p.default is inspect.Parameter.empty and k not in values]
     if missing:

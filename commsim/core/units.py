@@ -124,10 +124,10 @@ def parse_ratio(text: str, name: str = "ratio") -> float:
     match = _RATIO.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise wrong_kind(name, "a ratio such as 2:1 or 2", text)
-    one, other = float(match[1]), float(match[2] or 1)
-    if not (other > 0 and 0 < one / other < math.inf):
+    first, other = float(match[1]), float(match[2] or 1)
+    if not (other > 0 and 0 < first / other < math.inf):
         raise InputError(f"{name} must be a ratio of positive numbers such as 2:1, got {text!r}")
-    return one / other
+    return first / other
 
 
 def parse_nccl_size(text: str, name: str = "size") -> int:
@@ -310,7 +310,7 @@ def first_of(texts: Sequence[str], most: int = 3, others: str = "more") -> str:
     return ", ".join(texts[:most]) + more
 
 
-def counted(n: int, noun: str, plural: str = "") -> str:
+def count_text(n: int, noun: str, plural: str = "") -> str:
     """Write a number and its noun, such as ``1 rank`` and ``8 ranks``.
 
     Parameters

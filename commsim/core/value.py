@@ -33,17 +33,17 @@ def freeze(
     InputError
         If `array` holds no numbers, a number that `dtype` would change, or does not broadcast to `shape`.
     """
-    given = np.asarray(array)
-    if given.dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold numbers, got {given.dtype} {_shortened(array)}")
-    fits = given.dtype == dtype and given.flags.c_contiguous and shape in (None, given.shape)
-    if fits and given is array and given.base is None and not given.flags.writeable:
-        own: np.ndarray[Any, Any] = given
+    values = np.asarray(array)
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold numbers, got {values.dtype} {_shortened(array)}")
+    fits = values.dtype == dtype and values.flags.c_contiguous and shape in (None, values.shape)
+    if fits and values is array and values.base is None and not values.flags.writeable:
+        own: np.ndarray[Any, Any] = values
         return own  # of a value that is made anew with other fields: links are hundreds of megabytes
     with np.errstate(invalid="ignore"):
-        out = np.array(given, dtype=dtype, copy=True, order="C")
-    if out.dtype.kind in "biu" and not np.array_equal(out, given):
-        bad = given[out != given].flat[0]
+        out = np.array(values, dtype=dtype, copy=True, order="C")
+    if out.dtype.kind in "biu" and not np.array_equal(out, values):
+        bad = values[out != values].flat[0]
         raise InputError(f"{name} must hold values that fit {out.dtype.name}, got {bad}")
     if shape is not None and out.shape != shape:
         if out.ndim and out.shape != (1,) * out.ndim:

@@ -15,24 +15,24 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.schedule import REDUCE, Schedule
 from commsim.real.choices import GLOO_RING
 
-from .rank_calls import Collective, Operation, Reduce
+from .rank_calls import Collective, PendingCall, Reduce
 
 __all__ = ["results_of"]
 
 
-def results_of(operations: Sequence[Operation | None], schedule: Schedule | None) -> list[Any]:
+def results_of(operations: Sequence[PendingCall | None], schedule: Schedule | None) -> list[Any]:
     """Return the result of each rank of a group; those that have not entered give nothing, and are not asked.
 
     Parameters
     ----------
-    operations : sequence of Operation or None
+    operations : sequence of PendingCall or None
         Call of each rank of the group.
     schedule : Schedule or None
         What was run; None for a single rank.
     """
     calls: list[Collective | None] = [None if op is None else op.call for op in operations]
-    call = next(one for one in calls if one is not None)
-    given = [None if one is None else one.data for one in calls]
+    call = next(call for call in calls if call is not None)
+    given = [None if call is None else call.data for call in calls]
     nothing = [None] * len(given)
     if all(one is None for one in given):
         return nothing

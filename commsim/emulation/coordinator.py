@@ -17,10 +17,10 @@ from .clock import Ticks
 from .collective_results import results_of
 from .failures import deadlock, require_alike
 from .matching import Envelope, Mailboxes
-from .network_traffic import Traffic
-from .rank_calls import Call, Collective, Operation, Receive, Send
+from .network_traffic import EmulatedTraffic
+from .rank_calls import Call, Collective, PendingCall, Receive, Send
 from .rank_clock import RankClock
-from .under_way import Flowing, Group, Meeting, Message
+from .under_way import Flowing, PendingCollective, PendingMessage, RankGroup
 
 # Function of (operation, size, number of ranks, root, library asked for) to the collective that a library runs.
 Choice = Callable[[str, float, int, int, str], str]
@@ -34,7 +34,7 @@ class Coordinator:
 
     Parameters
     ----------
-    traffic : Traffic
+    traffic : EmulatedTraffic
         The network.
     choose : callable
         Function of (operation, size, number of ranks, root) to a collective.
@@ -46,32 +46,32 @@ class Coordinator:
 
     def __init__(
         self,
-        traffic: Traffic,
+        traffic: EmulatedTraffic,
         choose: Choice,
         eager: float,
-        finished: Callable[[Operation, str], None] | None = None,
+        finished: Callable[[PendingCall, str], None] | None = None,
     ) -> None:
         self.traffic, self.choose, self.eager, self.finished = traffic, choose, eager, finished
         self.now: Ticks = 0
         self.clocks = [RankClock() for _ in traffic.nodes]
-        self._pending: list[tuple[Ticks, int, int, Operation]] = []
-        self._meetings: dict[tuple[tuple[int, Hashable], int], Meeting] = {}
-        self._of_flowing: dict[Flowing, Meeting] = {}
-        self._of_message: dict[Message, Envelope] = {}
-        self._groups: dict[tuple[int, ...], Group] = {}
-        self._kept_groups: dict[int, tuple[tuple[int, ...], Group]] = {}  # by id, with what has the id
+        self._pending: list[tuple[Ticks, int, int, PendingCall]] = []
+        self._meetings: dict[tuple[tuple[int, Hashable], int], PendingCollective] = {}
+        self._of_flowing: dict[Flowing, PendingCollective] = {}
+        self._of_message: dict[PendingMessage, Envelope] = {}
+        self._groups: dict[tuple[int, ...], RankGroup] = {}
+        self._kept_groups: dict[int, tuple[tuple[int, ...], RankGroup]] = {}  # by id, with what has the id
         self._touched: set[int] = set()  # ranks that may be free: something that they asked for has ended
         self._ahead: list[tuple[Ticks, int]] = []  # ranks that wait, with times later than now
         self._polling: set[int] = set()
         self._mail = Mailboxes(self._match)
 
-    def post(self, rank: int, call: Call) -> Operation:
+    def post(self, rank: int, call: Call) -> PendingCall:
         """Let a rank ask for something at its time."""
         clock = self.clocks[rank]
         clock.n_calls += 1
         if not (isinstance(call, Receive) and call.keep):
             clock.idle_polls = 0
-        operation = Operation(rank, clock.n_calls, call, clock.now)
+        operation = PendingCall(rank, clock.n_calls, call, clock.now)
         heapq.heappush(self._pending, (clock.now, rank, clock.n_calls, operation))
         return operation
 
@@ -91,7 +91,7 @@ class Coordinator:
         """Let a rank end a step of its optimiser."""
         self.clocks[rank].end_step()
 
-    def wait(self, rank: int, operations: Sequence[Operation], *, every: bool = True, polls: bool = False) -> bool:
+    def wait(self, rank: int, operations: Sequence[PendingCall], *, every: bool = True, polls: bool = False) -> bool:
         """Let a rank wait; return whether what it waits for is there already, so that it need not."""
         clock = self.clocks[rank]
         clock.waits, clock.every, clock.polls = operations, every, polls
@@ -109,7 +109,7 @@ class Coordinator:
             self._polling.add(rank)
         return False
 
-    def cancel(self, operation: Operation) -> None:
+    def cancel(self, operation: PendingCall) -> None:
         """Take back a receive that has no message yet."""
         for number, pending in enumerate(self._pending):
             if pending[3] is operation:
@@ -210,7 +210,7 @@ class Coordinator:
             else:
                 self._mail.receive(operation, at)
 
-    def _meet(self, operation: Operation, at: Ticks) -> None:
+    def _meet(self, operation: PendingCall, at: Ticks) -> None:
         """Let a rank enter a collective."""
         call: Collective = operation.call
         of = self._group(call.members)
@@ -219,7 +219,7 @@ class Coordinator:
         number = met[group] = met.get(group, 0) + 1
         meeting = self._meetings.get((group, number))
         if meeting is None:
-            meeting = self._meetings[group, number] = Meeting(call, [None] * len(call.members))
+            meeting = self._meetings[group, number] = PendingCollective(call, [None] * len(call.members))
         require_alike(meeting.call, call, operation.rank, meeting.operations)
         place = of.places[operation.rank]
         meeting.operations[place] = operation
@@ -240,20 +240,20 @@ class Coordinator:
         if meeting.flowing is not None:
             self.traffic.enter(meeting.flowing, place, at)
 
-    def _group(self, members: tuple[int, ...]) -> Group:
+    def _group(self, members: tuple[int, ...]) -> RankGroup:
         """Return the number of a group and the places of its members; a long tuple is hashed once."""
         kept = self._kept_groups.get(id(members))
         if kept is None:
             group = self._groups.get(members)
             if group is None:
                 places = {rank: place for place, rank in enumerate(members)}
-                group = self._groups[members] = Group(len(self._groups), places)
+                group = self._groups[members] = RankGroup(len(self._groups), places)
             if len(self._kept_groups) >= MAX_KEPT:
                 self._kept_groups.clear()
             kept = self._kept_groups[id(members)] = members, group
         return kept[1]
 
-    def _chosen(self, meeting: Meeting) -> tuple[str, float]:
+    def _chosen(self, meeting: PendingCollective) -> tuple[str, float]:
         """Return the collective that is run, and its size; one of unequal blocks counts them in whole parts."""
         call = meeting.call
         operation, n_ranks = call.operation, len(call.members)
@@ -270,7 +270,7 @@ class Coordinator:
         blocks = max(counts.sum(axis=0).max(), counts.sum(axis=1).max())
         return f"{spec}{',' if ':' in spec else ':'}counts={shown}", float(blocks * part)
 
-    def _left(self, meeting: Meeting, place: int, at: Ticks) -> None:
+    def _left(self, meeting: PendingCollective, place: int, at: Ticks) -> None:
         """Let a rank leave a collective."""
         self._finish(meeting, place, at)
         meeting.n_left += 1
@@ -281,7 +281,7 @@ class Coordinator:
             del self._meetings[(self._group(call.members).number, call.context), operation.source]
             del self._of_flowing[meeting.flowing]
 
-    def _finish(self, meeting: Meeting, place: int, at: Ticks) -> None:
+    def _finish(self, meeting: PendingCollective, place: int, at: Ticks) -> None:
         """Give a rank its result."""
         if meeting.n_results < meeting.n_entered:
             flowing = meeting.flowing
@@ -293,7 +293,7 @@ class Coordinator:
         operation.result = meeting.results[place]
         self._complete(operation, at, meeting.spec)
 
-    def _send(self, operation: Operation, at: Ticks) -> None:
+    def _send(self, operation: PendingCall, at: Ticks) -> None:
         call: Send = operation.call
         is_eager = call.n_bytes <= self.eager and not call.synchronous
         envelope = Envelope(operation, not is_eager, is_eager)
@@ -334,7 +334,7 @@ class Coordinator:
         receive.result, receive.source = envelope.send.call, envelope.send.rank
         self._complete(receive, at)
 
-    def _complete(self, operation: Operation, at: Ticks, spec: str = "") -> None:
+    def _complete(self, operation: PendingCall, at: Ticks, spec: str = "") -> None:
         operation.end = max(operation.start, at)
         self._touched.add(operation.rank)
         deliver = getattr(operation.call, "deliver", None)

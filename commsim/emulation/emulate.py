@@ -16,7 +16,7 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_time, parse_size
+from commsim.core.units import count_text, format_time, parse_size
 from commsim.prediction.given import NetworkLike
 from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.options import ScenarioOptions
@@ -28,7 +28,7 @@ from commsim.routing.routing import read_routing
 from .clock import seconds_of
 from .coordinator import Coordinator
 from .ledger import CallRecord, Ledger, SiteRow
-from .network_traffic import Traffic
+from .network_traffic import EmulatedTraffic
 from .process_ranks import ProcessRanks, interpreter, python_path
 from .program_clock import CLOCK, CLOCKS
 from .settings import DATA
@@ -94,8 +94,10 @@ class Emulation:
         return float(time), float(exposed)
 
     def __repr__(self) -> str:
-        calls = counted(sum(row.n_calls for row in self.rows), "call")
-        return f"Emulation({counted(len(self.ends), 'rank')} on {self.network.name}: {calls}, {format_time(self.time)})"
+        calls = count_text(sum(row.n_calls for row in self.rows), "call")
+        return (
+            f"Emulation({count_text(len(self.ends), 'rank')} on {self.network.name}: {calls}, {format_time(self.time)})"
+        )
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each site and kind of call, as a data frame of pandas or polars."""
@@ -188,7 +190,7 @@ def emulate(
     options["n_ranks"] = ranks
     scenario = scenario_of("", network, **options)
     _require_flow(scenario)
-    traffic = Traffic(scenario, _nodes(scenario, ranks), leave == "together")
+    traffic = EmulatedTraffic(scenario, _nodes(scenario, ranks), leave == "together")
     ledger = Ledger(records)
     choose = choice_of(library, algorithm, scenario.network)
     largest = parse_size(eager, "eager") if isinstance(eager, str) else float(eager)
@@ -201,8 +203,8 @@ def emulate(
         threads = ThreadRanks(coordinator, None if factor is None else time.thread_time, factor or 1.0)
         run_in_threads(threads, program, moves_data=data == "real", clock=clock)
         if not callable(program) and ranks_as == "auto":
-            told = f"{ranks} ranks are threads of one process and share modules; --ranks-as processes"
-            remarks.append(Remark("ranks-are-threads", told, details="such as NumPy's random state"))
+            text = f"{ranks} ranks are threads of one process and share modules; --ranks-as processes"
+            remarks.append(Remark("ranks-are-threads", text, details="such as NumPy's random state"))
     else:
         assert not callable(program)
         with no_empty_folder(), tempfile.TemporaryDirectory(prefix="commsim-") as name:
@@ -210,10 +212,10 @@ def emulate(
             write_start_file(folder)
             environment = {"PYTHONPATH": python_path(folder), DATA: data, CLOCK: clock}
             ProcessRanks(coordinator, factor).run(interpreter(program), folder, environment)
-    return _told(coordinator, ledger, remarks)
+    return _emulation(coordinator, ledger, remarks)
 
 
-def _told(coordinator: Coordinator, ledger: Ledger, remarks: Sequence[Remark]) -> Emulation:
+def _emulation(coordinator: Coordinator, ledger: Ledger, remarks: Sequence[Remark]) -> Emulation:
     traffic, clocks = coordinator.traffic, coordinator.clocks
     ends = np.array([seconds_of(clock.now) for clock in clocks])
     computed = np.array([seconds_of(clock.computed) for clock in clocks])

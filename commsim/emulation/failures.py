@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from commsim.core.errors import CommsimError
 from commsim.core.operations import OPERATIONS
 
-from .rank_calls import Collective, Operation
+from .rank_calls import Collective, PendingCall
 from .rank_clock import RankClock
 
-__all__ = ["ProgramError", "RankError", "Stopped", "deadlock", "interrupted", "require_alike"]
+__all__ = ["ProgramError", "RankError", "RankStopped", "deadlock", "interrupted", "require_alike"]
 
 
 class ProgramError(CommsimError, RuntimeError):
     """The emulated program cannot go on: it is deadlocked, or ranks call what does not fit together."""
 
 
-class Stopped(BaseException):
+class RankStopped(BaseException):
     """Raised in a rank whose program is to end, because another one failed."""
 
 
@@ -56,11 +56,11 @@ def _doing(clocks: Sequence[RankClock]) -> str:
         text += f" and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
         ranks_by_text.setdefault("ended" if clock.has_ended else text, []).append(rank)
     last = ranks_by_text.pop("ended", None)
-    said = [f"{_ranks(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
-    return "; ".join([*said, *([f"{_ranks(last)}: ended"] if last else [])])
+    lines = [f"{_ranks(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
+    return "; ".join([*lines, *([f"{_ranks(last)}: ended"] if last else [])])
 
 
-def require_alike(first: Collective, call: Collective, rank: int, operations: Sequence[Operation | None]) -> None:
+def require_alike(first: Collective, call: Collective, rank: int, operations: Sequence[PendingCall | None]) -> None:
     """Raise if ranks of a group call different things."""
     if call is first or (call.operation, call.n_bytes, call.root) == (first.operation, first.n_bytes, first.root):
         return

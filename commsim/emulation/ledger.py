@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .clock import Ticks, seconds_of
-from .rank_calls import Collective, Operation, Receive, Send
+from .rank_calls import Collective, PendingCall, Receive, Send
 
 __all__ = ["CallRecord", "Ledger", "SiteRow"]
 
@@ -97,7 +97,7 @@ class Ledger:
     rows: dict[tuple[str, str, str, int, float], SiteRow] = field(default_factory=dict)
     records: list[CallRecord] = field(default_factory=list)
 
-    def add(self, operation: Operation, algorithm: str) -> None:
+    def add(self, operation: PendingCall, algorithm: str) -> None:
         """Add a call that is complete, with the collective that it ran; counts of unequal blocks are not kept."""
         algorithm = algorithm.partition(":counts=")[0].partition(",counts=")[0]
         call = operation.call

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from .clock import Ticks
-from .rank_calls import ANY, Operation, Receive, Send
+from .rank_calls import ANY, PendingCall, Receive, Send
 
 __all__ = ["Envelope", "Mailboxes"]
 
@@ -18,20 +18,20 @@ class Envelope:
 
     Parameters
     ----------
-    send : Operation
+    send : PendingCall
         The send.
     has_come : bool
         Whether its receiver can see it: it has arrived, or waits at its sender for a receive.
     is_eager : bool
         Whether it is sent without waiting for its receive.
-    receive : Operation, optional
+    receive : PendingCall, optional
         The receive that gets it.
     """
 
-    send: Operation
+    send: PendingCall
     has_come: bool
     is_eager: bool
-    receive: Operation | None = None
+    receive: PendingCall | None = None
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Mailboxes:
     match: Callable[[Envelope, Ticks], None]
     _coming: dict[tuple[int, int, Hashable], deque[Envelope]] = field(default_factory=dict)
     _come: dict[tuple[int, Hashable], list[Envelope]] = field(default_factory=dict)
-    _waiting: dict[tuple[int, Hashable], list[Operation]] = field(default_factory=dict)
+    _waiting: dict[tuple[int, Hashable], list[PendingCall]] = field(default_factory=dict)
 
     def add(self, envelope: Envelope, at: Ticks) -> None:
         """Take a message that was sent just now."""
@@ -62,7 +62,7 @@ class Mailboxes:
         while queue and queue[0].has_come:
             self._show(queue.popleft(), at)
 
-    def receive(self, operation: Operation, at: Ticks) -> None:
+    def receive(self, operation: PendingCall, at: Ticks) -> None:
         """Take a receive: it gets the first message that has come and fits, or waits."""
         call: Receive = operation.call
         box = self._come.get((operation.rank, call.context), [])
@@ -75,7 +75,7 @@ class Mailboxes:
                 return
         self._waiting.setdefault((operation.rank, call.context), []).append(operation)
 
-    def cancel(self, operation: Operation) -> bool:
+    def cancel(self, operation: PendingCall) -> bool:
         """Take back a receive that has no message; return whether it had none."""
         waiting = self._waiting.get((operation.rank, operation.call.context), [])
         if operation not in waiting:
@@ -96,6 +96,6 @@ class Mailboxes:
         self._come.setdefault((send.to, send.context), []).append(envelope)
 
 
-def fits(receive: Receive, send: Operation) -> bool:
+def fits(receive: Receive, send: PendingCall) -> bool:
     """Whether a receive takes this message."""
     return receive.source in (ANY, send.rank) and receive.tag in (ANY, send.call.tag)

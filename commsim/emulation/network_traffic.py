@@ -21,7 +21,7 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH
 from commsim.engine.flow import play
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.engine.flow_times import FlowTimes, link_bytes
 from commsim.engine.results import one_job_result
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
@@ -31,17 +31,17 @@ from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario, Wish
 
 from .clock import Ticks, seconds_of, ticks_of
-from .under_way import Flowing, Message
+from .under_way import Flowing, PendingMessage
 
 # Results of simulations that are kept, in all.
 MAX_KEPT = 4096
 # Number that ECMP hashes for messages, the same whatever collectives are under way beside them.
 MESSAGES = 30
-__all__ = ["Traffic"]
+__all__ = ["EmulatedTraffic"]
 
 
 @dataclass(slots=True, eq=False)
-class _Found:
+class _TrafficTimes:
     """What one simulation says, in ticks after the beginning: infinite things are None."""
 
     ends: list[list[Ticks | None]]
@@ -57,7 +57,7 @@ class _Found:
 
 
 @dataclass(eq=False)
-class Traffic:
+class EmulatedTraffic:
     """The network of an emulation, with what is under way on it.
 
     Parameters
@@ -78,12 +78,12 @@ class Traffic:
     n_simulated: int = 0
     _begin: Ticks = 0
     _running: list[Flowing] = field(default_factory=list)
-    _messages: list[Message] = field(default_factory=list)
-    _last: dict[tuple[int, int], Message] = field(default_factory=dict)
+    _messages: list[PendingMessage] = field(default_factory=list)
+    _last: dict[tuple[int, int], PendingMessage] = field(default_factory=dict)
     _n_open: int = 0
     _events: list[tuple[Ticks, int, int, int]] | None = None
-    _found: _Found | None = None
-    _kept: dict[Any, _Found] = field(default_factory=dict)
+    _found: _TrafficTimes | None = None
+    _kept: dict[Any, _TrafficTimes] = field(default_factory=dict)
     _plans: dict[Any, Plan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -120,12 +120,12 @@ class Traffic:
         flowing.starts[rank] = at
         self._events = None
 
-    def send(self, src: int, dst: int, n_bytes: float, at: Ticks) -> Message:
+    def send(self, src: int, dst: int, n_bytes: float, at: Ticks) -> PendingMessage:
         """Let a message begin; it waits for those between the same ranks that have not left."""
         self._open(at)
         last = self._last.get((src, dst))
         chain = 0 if last is None else last.chain + (last.sent is not None)
-        message = Message(src, dst, n_bytes, at, chain)
+        message = PendingMessage(src, dst, n_bytes, at, chain)
         self._messages.append(message)
         self._last[src, dst] = message
         self._n_open += 1
@@ -137,9 +137,9 @@ class Traffic:
         events = self._listed()
         return events[-1][0] if events else None
 
-    def take_ended(self, until: Ticks) -> list[tuple[Ticks, Flowing | Message, int]]:
+    def take_ended(self, until: Ticks) -> list[tuple[Ticks, Flowing | PendingMessage, int]]:
         """Take what has ended: a collective and the rank that leaves, or a message that has left (0) or arrived (1)."""
-        ended: list[tuple[Ticks, Flowing | Message, int]] = []
+        ended: list[tuple[Ticks, Flowing | PendingMessage, int]] = []
         events = self._listed()
         while events and events[-1][0] <= until:
             at, kind, number, which = events.pop()
@@ -180,27 +180,30 @@ class Traffic:
         """List all that will end, last first: when, whether it is a message, its number, and rank or phase."""
         if self._events is None:
             events = []
-            if self._n_open and (self._messages or any(one.n_entered == len(one.starts) for one in self._running)
-                                 or not self.leaves_together):  # fmt: skip
-                self._found = found = self._simulated()
-                for j, (flowing, ends) in enumerate(zip(self._running, found.ends, strict=True)):
+            if self._n_open and (
+                self._messages
+                or any(message.n_entered == len(message.starts) for message in self._running)
+                or not self.leaves_together
+            ):
+                self._found = simulated = self._simulated()
+                for j, (flowing, ends) in enumerate(zip(self._running, simulated.ends, strict=True)):
                     events += [
                         (self._begin + end, 0, j, rank) for rank, end in enumerate(ends)
                         if end is not None and flowing.ends[rank] is None
                     ]  # fmt: skip
                 for i, message in enumerate(self._messages):
                     if message.done is None:
-                        for which, end in enumerate((found.sent[i], found.done[i])):
+                        for which, end in enumerate((simulated.sent[i], simulated.done[i])):
                             if end is not None and (which or message.sent is None):
                                 events.append((self._begin + end, 1, i, which))
                 events.sort(reverse=True)
             self._events = events
         return self._events
 
-    def _simulated(self) -> _Found:
+    def _simulated(self) -> _TrafficTimes:
         begin = self._begin
         key = (
-            tuple((one.key, one.relative(begin)) for one in self._running),
+            tuple((message.key, message.relative(begin)) for message in self._running),
             tuple((m.src, m.dst, m.n_bytes, m.start - begin, m.chain) for m in self._messages),
         )
         if key not in self._kept:
@@ -212,7 +215,7 @@ class Traffic:
             self._kept[key] = self._alone(alone) if alone is not None and is_plain else self._together()
         return self._kept[key]
 
-    def _alone(self, flowing: Flowing) -> _Found:
+    def _alone(self, flowing: Flowing) -> _TrafficTimes:
         """Predict a collective that has the network to itself and begins everywhere at once."""
         plan, size, scenario = flowing.plan, flowing.n_bytes, self.scenario
         wish = Wish(seed=scenario.seed, framing=scenario.wish.framing)
@@ -220,22 +223,24 @@ class Traffic:
             return self._together()
         result = plan.run(size, wish)
         end = (flowing.starts[0] or 0) - self._begin + ticks_of(result.time)
-        return _Found([[end] * len(flowing.starts)], [], [], result.link_bytes)
+        return _TrafficTimes([[end] * len(flowing.starts)], [], [], result.link_bytes)
 
-    def _together(self) -> _Found:
+    def _together(self) -> _TrafficTimes:
         """Simulate everything under way in the flow engine."""
-        network = shared_network(self.network, [one.plan for one in self._running]) if self._running else self.network
+        network = (
+            shared_network(self.network, [message.plan for message in self._running]) if self._running else self.network
+        )
         jobs, payloads, starts = [], [], []
         framing = self.scenario.wish.framing
-        for one in self._running:
-            plan = one.plan.at(one.n_bytes)
+        for message in self._running:
+            plan = message.plan.at(message.n_bytes)
             headers = framing or plan.framing
             job = shared_job(plan, network, headers, rate_cap=plan.paths.job.rate_cap)
-            if not one.n_bytes:
+            if not message.n_bytes:
                 job = framed(_without_bytes(job), headers)
             jobs.append(job)
-            payloads.append(_payload(job, one.n_bytes if plan.sent is None else plan.sent))
-            entered = [np.inf if start is None else seconds_of(start - self._begin) for start in one.starts]
+            payloads.append(_payload(job, message.n_bytes if plan.sent is None else plan.sent))
+            entered = [np.inf if start is None else seconds_of(start - self._begin) for start in message.starts]
             helpers = job.schedule.n_helpers
             starts += entered + [min(entered)] * helpers
         if self._messages:
@@ -254,7 +259,7 @@ class Traffic:
         ]
         mine = plan_of_all.transfers_of[-1] if self._messages else slice(0, 0)
         sent, done = ([_after(time) for time in of[mine].tolist()] for of in (times.sent, times.done))
-        return _Found(ends, sent, done, (plan_of_all, times))
+        return _TrafficTimes(ends, sent, done, (plan_of_all, times))
 
     def _ends(
         self, plan: FlowPlan, times: FlowTimes, j: int, starts: Sequence[float], first: int
@@ -281,7 +286,7 @@ class Traffic:
             rest += at_size.paths.with_rest(result, one.n_bytes).time - result.time
         return [_after(time + rest) for time in own[: schedule.n_ranks].tolist()]
 
-    def _message_job(self) -> Job:
+    def _message_job(self) -> FlowJob:
         """Return all messages as transfers of one job, each chain with a channel of its own."""
         seats = dict[int, int]()
         place = [seats.setdefault(message.dst, 0) for message in self._messages]
@@ -291,7 +296,7 @@ class Traffic:
         program = Program(len(self.nodes), 1, n_scratch=max(seats.values()))
         src, dst, chain = np.array([(m.src, m.dst, m.chain) for m in self._messages]).T
         program.copy(src=src, dst=dst, src_chunk=0, dst_chunk=np.array(place), dst_buffer=SCRATCH, channel=chain % 1000)
-        return Job(program.build(), Placement(self.nodes), number=MESSAGES)
+        return FlowJob(program.build(), Placement(self.nodes), number=MESSAGES)
 
     def _ready(self, plan: FlowPlan) -> NDArray[np.float64]:
         """When each connection may send its first message: that of a chain when its first message begins."""
@@ -306,7 +311,7 @@ def _after(seconds: float) -> Ticks | None:
     return ticks_of(seconds) if seconds < np.inf else None
 
 
-def _payload(job: Job, size: float) -> NDArray[np.float64]:
+def _payload(job: FlowJob, size: float) -> NDArray[np.float64]:
     """Bytes of each transfer of a job."""
     if job.messages is not None:
         return job.messages(size)
@@ -314,5 +319,5 @@ def _payload(job: Job, size: float) -> NDArray[np.float64]:
     return np.asarray(count * (size / job.schedule.n_chunks), np.float64)
 
 
-def _without_bytes(job: Job) -> Job:
+def _without_bytes(job: FlowJob) -> FlowJob:
     return dataclasses.replace(job, messages=lambda size: np.zeros(job.schedule.n_transfers))  # noqa: ARG005

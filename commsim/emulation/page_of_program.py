@@ -13,7 +13,7 @@ from commsim.core.files.trace_events import process_name, thread_name, write_eve
 from commsim.core.result import Result
 from commsim.emulation.emulate import Emulation
 from commsim.pages.figure import Figure
-from commsim.pages.figure_tables import Table, number_column, table_of_rows, word_column
+from commsim.pages.figure_tables import FigureTable, number_column, table_of_rows, word_column
 from commsim.pages.figures_of_runs import loads
 from commsim.pages.study import Study
 from commsim.pages.timeline import PICOSECOND, Slices, in_lanes
@@ -23,35 +23,37 @@ MAX_SHOWN, MAX_WRITTEN = 5_000, 1_000_000
 __all__ = ["study_of_program", "write_calls"]
 
 
-def study_of_program(title: str, found: Emulation, provenance: Mapping[str, str]) -> Study:
+def study_of_program(title: str, emulation: Emulation, provenance: Mapping[str, str]) -> Study:
     """Gather what a page shows.
 
     Parameters
     ----------
     title : str
         Title of the page.
-    found : Emulation
+    emulation : Emulation
         What was emulated, with its records.
     provenance : mapping of str to str
         Version and command.
     """
-    rows, figures, left_out = table_of_rows([row.columns() for row in found.rows]), list[Figure](), dict[str, str]()
-    if found.records:
-        figures.append(_calls(found))
+    rows, figures, left_out = table_of_rows([row.columns() for row in emulation.rows]), list[Figure](), dict[str, str]()
+    if emulation.records:
+        figures.append(_calls(emulation))
     else:
         left_out["calls"] = "the program called nothing"
-    if found.link_bytes.any():
-        result = Result("program", "custom", "flow", len(found.ends), 0.0, found.time, found.time, found.link_bytes)
-        figures.append(loads(found.network, result, title))
+    if emulation.link_bytes.any():
+        result = Result(
+            "program", "custom", "flow", len(emulation.ends), 0.0, emulation.time, emulation.time, emulation.link_bytes
+        )
+        figures.append(loads(emulation.network, result, title))
     else:
         left_out["network"] = "nothing was sent over a link"
     return Study(
-        title, rows, provenance=provenance, remarks=found.remarks, left_out=left_out, figures=tuple(figures),
+        title, rows, provenance=provenance, remarks=emulation.remarks, left_out=left_out, figures=tuple(figures),
         listed=tuple(rows),
     )  # fmt: skip
 
 
-def write_calls(found: Emulation, path: str | Path) -> int:
+def write_calls(emulation: Emulation, path: str | Path) -> int:
     """Write what each rank called when as trace events, for Perfetto and chrome://tracing; return their number.
 
     Raises
@@ -59,21 +61,21 @@ def write_calls(found: Emulation, path: str | Path) -> int:
     InputError
         If there are too many calls, or the file cannot be written.
     """
-    if len(found.records) > MAX_WRITTEN:
-        raise InputError(f"{path}: a timeline holds {MAX_WRITTEN} calls, and the program has {len(found.records)}")
-    return write_events(path, _events(found))
+    if len(emulation.records) > MAX_WRITTEN:
+        raise InputError(f"{path}: a timeline holds {MAX_WRITTEN} calls, and the program has {len(emulation.records)}")
+    return write_events(path, _events(emulation))
 
 
-def _slices(found: Emulation, n: int) -> Slices:
+def _slices(emulation: Emulation, n: int) -> Slices:
     """Put the first calls on lanes of their ranks."""
-    records = found.records[:n]
+    records = emulation.records[:n]
     rank = np.array([record.rank for record in records], np.int64)
     start, end = (np.array([getattr(record, name) for record in records]) for name in ("start", "end"))
     return in_lanes(rank, start, end, np.arange(len(records)))
 
 
-def _events(found: Emulation) -> Iterator[dict[str, Any] | str]:
-    slices = _slices(found, MAX_WRITTEN)
+def _events(emulation: Emulation) -> Iterator[dict[str, Any] | str]:
+    slices = _slices(emulation, MAX_WRITTEN)
     for rank in np.unique(slices.track).tolist():
         yield process_name(rank, f"rank {rank}")
     for rank, lane in slices.lanes()[0].tolist():
@@ -82,17 +84,17 @@ def _events(found: Emulation) -> Iterator[dict[str, Any] | str]:
         slices.track.tolist(), slices.lane.tolist(), slices.start.tolist(), slices.end.tolist(),
         slices.transfer.tolist(), strict=True,
     ):  # fmt: skip
-        record = found.records[number]
+        record = emulation.records[number]
         about = {"size_B": record.n_bytes, "site": record.site, "algorithm": record.algorithm}
         yield {"name": record.operation, "ph": "X", "pid": rank, "tid": lane, "ts": start * 1e-6,
                "dur": (end - start) * 1e-6, "args": about}  # fmt: skip
 
 
-def _calls(found: Emulation) -> Figure:
+def _calls(emulation: Emulation) -> Figure:
     """Show when each rank waited for which call."""
-    slices = _slices(found, MAX_SHOWN)
-    records = [found.records[number] for number in slices.transfer.tolist()]
-    table = Table.of((
+    slices = _slices(emulation, MAX_SHOWN)
+    records = [emulation.records[number] for number in slices.transfer.tolist()]
+    table = FigureTable.of((
         word_column("rank", [f"rank {record.rank}" for record in records]),
         number_column("level", slices.lane, ""),
         number_column("start_s", slices.start * PICOSECOND),
@@ -100,9 +102,9 @@ def _calls(found: Emulation) -> Figure:
         word_column("operation", [record.operation for record in records]),
         word_column("site", [record.site or "-" for record in records]),
         number_column("size_B", [record.n_bytes for record in records]),
-        number_column("last", [record.end == found.time for record in records], ""),
+        number_column("last", [record.end == emulation.time for record in records], ""),
     ))  # fmt: skip
-    more = f" The first {MAX_SHOWN} of {len(found.records)} calls." if len(found.records) > MAX_SHOWN else ""
+    more = f" The first {MAX_SHOWN} of {len(emulation.records)} calls." if len(emulation.records) > MAX_SHOWN else ""
     roles = {"y": "rank", "level": "level", "x": "start_s", "end": "end_s", "by": "operation", "mark": "last"}
     caption = f"A bar is a call of a rank, from its beginning until it is complete; what ends last is outlined.{more}"
     return Figure("calls", "spans", "Calls of each rank", caption, table, roles, {"x": "virtual time"})

@@ -18,7 +18,7 @@ from commsim.core.files.opening import check_regular
 from .coordinator import Coordinator
 from .failures import ProgramError, interrupted
 from .rank import FACTOR, NUMBER, SIZE, SOCKET
-from .rank_calls import Operation
+from .rank_calls import PendingCall
 
 # How often processes are looked at that have not connected, s; and what they have to end by themselves.
 LOOK_S, GRACE_S = 0.2, 2.0
@@ -42,7 +42,7 @@ class ProcessRanks:
         self.n_ranks = len(coordinator.clocks)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: dict[int, Connection[Any, Any]] = {}
-        self._operations: list[dict[int, Operation]] = [{} for _ in range(self.n_ranks)]
+        self._operations: list[dict[int, PendingCall]] = [{} for _ in range(self.n_ranks)]
 
     def run(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         """Run a command once for each rank, until all have ended.
@@ -132,13 +132,13 @@ class ProcessRanks:
     def _take(self, number: int) -> tuple[bool, bool]:
         """Take what a rank says; return whether it runs on, and whether it has ended."""
         try:
-            said = self._connections[number].recv()
+            message = self._connections[number].recv()
         except (EOFError, ConnectionResetError):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._processes[number].wait(GRACE_S)
             raise ProgramError(_died(number, self._processes[number].poll(), "while others wait for it")) from None
         operations = self._operations[number]
-        for what, *values in said:
+        for what, *values in message:
             if what == "compute":
                 self.coordinator.compute(number, values[0])
             elif what == "sleep":
@@ -171,9 +171,9 @@ class ProcessRanks:
         complete = [op for op in operations.values() if op.end is not None]
         for operation in complete:
             del operations[operation.number]
-        said = [(op.number, op.end, op.result, op.source, op.cancelled) for op in complete]
+        answers = [(op.number, op.end, op.result, op.source, op.cancelled) for op in complete]
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has died, and is heard of next
-            self._connections[number].send((self.coordinator.clocks[number].now, answer, said))
+            self._connections[number].send((self.coordinator.clocks[number].now, answer, answers))
 
     def _end_all(self) -> None:
         """End all processes with what they started, and wait until they are gone."""

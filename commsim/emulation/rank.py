@@ -11,7 +11,7 @@ from multiprocessing.connection import Client
 from typing import Any, Protocol
 
 from .clock import Ticks, seconds_of, ticks_of
-from .rank_calls import Call, Operation
+from .rank_calls import Call, PendingCall
 
 SOCKET, NUMBER, SIZE, FACTOR = (
     f"COMMSIM_EMULATE_{name}" for name in ("SOCKET", "RANK", "RANKS", "MEASURED")
@@ -26,11 +26,11 @@ class Rank(Protocol):
     ----------
     number, n_ranks : int
         World rank and world size.
-    kept : dict
+    cache : dict
         What stand-ins keep for this rank, as long as its program runs.
     """
 
-    kept: dict[Any, Any]
+    cache: dict[Any, Any]
 
     @property
     def number(self) -> int: ...  # noqa: D102
@@ -46,16 +46,16 @@ class Rank(Protocol):
     def sleep(self, seconds: float) -> bool:
         """Let the rank's clock go on without computing; return whether the thread that asks is the rank."""
 
-    def post(self, call: Call) -> Operation:
+    def post(self, call: Call) -> PendingCall:
         """Begin a call; returns at once."""
 
-    def wait(self, operations: Sequence[Operation], *, every: bool = True) -> None:
+    def wait(self, operations: Sequence[PendingCall], *, every: bool = True) -> None:
         """Wait until all, or with ``every=False`` one, of some operations are complete."""
 
-    def test(self, operations: Sequence[Operation], *, every: bool = True) -> bool:
+    def test(self, operations: Sequence[PendingCall], *, every: bool = True) -> bool:
         """Whether all, or one, of some operations are complete now; asked again in vain, when something has ended."""
 
-    def cancel(self, operation: Operation) -> None:
+    def cancel(self, operation: PendingCall) -> None:
         """Take back a receive that has no message yet."""
 
 
@@ -76,12 +76,12 @@ class ProcessRank:
 
     def __init__(self, address: str, number: int, n_ranks: int, factor: float | None) -> None:
         self.number, self.n_ranks = number, n_ranks
-        self.kept: dict[Any, Any] = {}
+        self.cache: dict[Any, Any] = {}
         self._factor, self._cpu = factor, time.process_time()
         self._thread = threading.get_ident()
         self._now: Ticks = 0
         self._n_calls = 0
-        self._open: dict[int, Operation] = {}
+        self._open: dict[int, PendingCall] = {}
         self._kept: list[tuple[Any, ...]] = []
         self._connection = Client(address, family="AF_UNIX")
         self._connection.send(number)
@@ -113,11 +113,11 @@ class ProcessRank:
         self._count()
         self._kept.append(("step",))
 
-    def post(self, call: Call) -> Operation:
+    def post(self, call: Call) -> PendingCall:
         """Begin a call; returns at once."""
         self._count()
         self._n_calls += 1
-        operation = Operation(self.number, self._n_calls, call, self._now)
+        operation = PendingCall(self.number, self._n_calls, call, self._now)
         self._open[self._n_calls] = operation
         deliver, given = getattr(call, "deliver", None), call
         if deliver is not None:  # it is called here, and functions do not travel
@@ -128,15 +128,15 @@ class ProcessRank:
         self._kept.append(("post", given))
         return operation
 
-    def wait(self, operations: Sequence[Operation], *, every: bool = True) -> None:
+    def wait(self, operations: Sequence[PendingCall], *, every: bool = True) -> None:
         """Wait until all, or with ``every=False`` one, of some operations are complete."""
         self._ask(operations, every, False)
 
-    def test(self, operations: Sequence[Operation], *, every: bool = True) -> bool:
+    def test(self, operations: Sequence[PendingCall], *, every: bool = True) -> bool:
         """Whether all, or one, of some operations are complete now; asked again in vain, when something has ended."""
         return self._ask(operations, every, True)
 
-    def cancel(self, operation: Operation) -> None:
+    def cancel(self, operation: PendingCall) -> None:
         """Take back a receive that has no message yet."""
         self._kept.append(("cancel", operation.number))
         self._ask((), True, False)
@@ -153,7 +153,7 @@ class ProcessRank:
             self._connection.send([*self._kept, ("fail", text)])
         self._connection.close()
 
-    def _ask(self, operations: Sequence[Operation], every: bool, polls: bool) -> bool:
+    def _ask(self, operations: Sequence[PendingCall], every: bool, polls: bool) -> bool:
         self._count()
         try:
             self._connection.send([*self._kept, ("wait", [op.number for op in operations], every, polls)])

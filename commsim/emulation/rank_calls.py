@@ -11,7 +11,7 @@ from .clock import Ticks
 ANY = -1
 # What an element of a reduction does: (target, part) changes the target in place.
 Reduce = Callable[[Any, Any], None]
-__all__ = ["ANY", "Call", "Collective", "Operation", "Receive", "Reduce", "Send"]
+__all__ = ["ANY", "Call", "Collective", "PendingCall", "Receive", "Reduce", "Send"]
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ Call = Collective | Send | Receive
 
 
 @dataclass(slots=True, eq=False)
-class Operation:
+class PendingCall:
     """A call under way.
 
     Parameters

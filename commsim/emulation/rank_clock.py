@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from .clock import Ticks
-from .rank_calls import Operation
+from .rank_calls import PendingCall
 
 __all__ = ["RankClock"]
 
@@ -19,7 +19,7 @@ class RankClock:
     ----------
     now, computed, exposed : int, ticks
         Its virtual time, the part of it in which it computed, and that in which it waited for the network.
-    waits : sequence of Operation, optional
+    waits : sequence of PendingCall, optional
         What it waits for; None while it runs.
     every : bool
         Whether it waits for all of them.
@@ -38,7 +38,7 @@ class RankClock:
     now: Ticks = 0
     computed: Ticks = 0
     exposed: Ticks = 0
-    waits: Sequence[Operation] | None = None
+    waits: Sequence[PendingCall] | None = None
     every: bool = True
     polls: bool = False
     idle_polls: int = 0

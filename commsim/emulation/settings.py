@@ -10,7 +10,7 @@ __all__ = ["DATA", "SETTINGS"]
 
 
 @dataclass(slots=True)
-class Settings:
+class ProcessSettings:
     """Settings of this process.
 
     Parameters
@@ -22,4 +22,4 @@ class Settings:
     moves_data: bool
 
 
-SETTINGS = Settings(os.environ.get(DATA) != "none")
+SETTINGS = ProcessSettings(os.environ.get(DATA) != "none")

@@ -73,7 +73,7 @@ def begin() -> None:
 def raised_at(error: BaseException, trace: TracebackType | None) -> str:
     """Say on one line what was raised, and where in the program: the last line that is not ours."""
     here = str(Path(__file__).parent)
-    frames = [one for one in traceback.extract_tb(trace) if not one.filename.startswith((here, "<frozen"))]
+    frames = [frame for frame in traceback.extract_tb(trace) if not frame.filename.startswith((here, "<frozen"))]
     where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
     text = " ".join(str(error).split())
     return f"{where}{type(error).__name__}{f': {text}' if text else ''}"

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from .clock import seconds_of, ticks_of
 from .coordinator import Coordinator
-from .rank_calls import Call, Operation
+from .rank_calls import Call, PendingCall
 
 __all__ = ["ThreadRank"]
 
@@ -32,7 +32,7 @@ class ThreadRank:
         self.number, self.n_ranks = number, len(ranks.coordinator.clocks)
         self._ranks, self._coordinator = ranks, ranks.coordinator
         self._clock = ranks.coordinator.clocks[number]
-        self.kept: dict[Any, Any] = {}
+        self.cache: dict[Any, Any] = {}
         self.turn = threading.Lock()
         self.turn.acquire()
         self.answer = True
@@ -54,18 +54,18 @@ class ThreadRank:
         self._coordinator.sleep(self.number, ticks_of(seconds))
         return True
 
-    def post(self, call: Call) -> Operation:
+    def post(self, call: Call) -> PendingCall:
         """Begin a call; returns at once."""
         self._count()
         return self._coordinator.post(self.number, call)
 
-    def wait(self, operations: Sequence[Operation], *, every: bool = True) -> None:
+    def wait(self, operations: Sequence[PendingCall], *, every: bool = True) -> None:
         """Wait until all, or with ``every=False`` one, of some operations are complete."""
         self._count()
         if not self._coordinator.wait(self.number, operations, every=every):
             self._ranks.hand_over(self)
 
-    def test(self, operations: Sequence[Operation], *, every: bool = True) -> bool:
+    def test(self, operations: Sequence[PendingCall], *, every: bool = True) -> bool:
         """Whether all, or one, of some operations are complete now; asked again in vain, when something has ended."""
         self._count()
         if self._coordinator.wait(self.number, operations, every=every, polls=True):
@@ -73,7 +73,7 @@ class ThreadRank:
         self._ranks.hand_over(self)
         return self.answer
 
-    def cancel(self, operation: Operation) -> None:
+    def cancel(self, operation: PendingCall) -> None:
         """Take back a receive that has no message yet."""
         self._coordinator.cancel(operation)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .coordinator import Coordinator
-from .failures import RankError, Stopped, interrupted
+from .failures import RankError, RankStopped, interrupted
 from .thread_rank import ThreadRank
 
 __all__ = ["ThreadRanks"]
@@ -74,9 +74,9 @@ class ThreadRanks:
             while not self._over.wait(3600.0):
                 pass
         except KeyboardInterrupt:
-            said = interrupted(self.coordinator.clocks)
+            stopped = interrupted(self.coordinator.clocks)
             self._stop(threads)
-            raise said from None
+            raise stopped from None
         except BaseException:
             self._stop(threads)
             raise
@@ -97,13 +97,13 @@ class ThreadRanks:
     def _next(self, rank: ThreadRank | None) -> None:
         """Let the next one run; wait for the turn of `rank` unless that is it, or there is none."""
         if self._stops:
-            raise Stopped
+            raise RankStopped
         try:
             if not self._ready:
                 self._ready.extend(self.coordinator.advance())
         except Exception as error:  # a deadlock, or an error of the network: nobody goes on
             self._fail(-1, error)
-            raise Stopped from None
+            raise RankStopped from None
         number, answer = self._ready.popleft()
         after = self.ranks[number]
         after.answer = answer
@@ -113,7 +113,7 @@ class ThreadRanks:
         if rank is not None:
             rank.turn.acquire()
             if self._stops:
-                raise Stopped
+                raise RankStopped
 
     def _body(self, rank: ThreadRank, program: Callable[[ThreadRank], Any]) -> None:
         rank.turn.acquire()
@@ -122,7 +122,7 @@ class ThreadRanks:
         rank.begin_to_count()
         try:
             program(rank)
-        except Stopped:
+        except RankStopped:
             return
         except BaseException as error:
             self._fail(rank.number, error)
@@ -134,7 +134,7 @@ class ThreadRanks:
             return
         try:
             self._next(None)
-        except Stopped:
+        except RankStopped:
             return
 
     def _fail(self, number: int, error: BaseException) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from commsim.prediction.plans.dense import Plan
 
 from .clock import Ticks
-from .rank_calls import Collective, Operation
+from .rank_calls import Collective, PendingCall
 
-__all__ = ["Flowing", "Group", "Meeting", "Message"]
+__all__ = ["Flowing", "PendingCollective", "PendingMessage", "RankGroup"]
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +49,7 @@ class Flowing:
 
 
 @dataclass(slots=True, eq=False)
-class Message:
+class PendingMessage:
     """A message under way: from one rank to another; messages of one chain wait for each other at the sender.
 
     Parameters
@@ -74,11 +74,11 @@ class Message:
 
 
 @dataclass(slots=True, eq=False)
-class Meeting:
+class PendingCollective:
     """One collective of all members: the n-th of their group and context."""
 
     call: Collective
-    operations: list[Operation | None]
+    operations: list[PendingCall | None]
     flowing: Flowing | None = None
     n_results: int = -1
     n_entered: int = 0
@@ -88,7 +88,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class RankGroup:
     """A group: its number, and the place of each of its world ranks."""
 
     number: int

@@ -17,7 +17,7 @@ from commsim.core.schedule import REDUCE, Schedule
 from commsim.routing.pinned import find_connection_routes
 
 from .alpha_beta import costs_alone
-from .flow_plan import Job
+from .flow_plan import FlowJob
 from .message_costs import refuse_curves
 from .results import chunk_bytes
 
@@ -25,7 +25,7 @@ from .results import chunk_bytes
 def closed_form(
     entry: Entry[Any],
     network: Network,
-    job: Job,
+    job: FlowJob,
     size: float,
     parameters: dict[str, Any],
     *,
@@ -43,7 +43,7 @@ def closed_form(
         The collective.
     network : Network
         Network that carries the messages.
-    job : Job
+    job : FlowJob
         Its schedule and placement.
     size : float, bytes
         Size of the collective.
@@ -73,7 +73,7 @@ def closed_form(
     return Result(entry.name, entry.metadata["operation"], "closed-form", n_ranks, size, time, time)
 
 
-def slowest_link(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> LogGP:
+def slowest_link(network: Network, job: FlowJob, *, routing: str | None = None, seed: int = 0) -> LogGP:
     """Return the worst of each of L, o, B and gamma over the connections: what a closed form is evaluated with.
 
     Gamma is that of connections that reduce: a switch may add at the rate of its links where a rank, which only takes
@@ -92,12 +92,12 @@ def slowest_link(network: Network, job: Job, *, routing: str | None = None, seed
 
 def _connections(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]:
     """Return ends, channel, and whether anything is reduced, of each connection; without expanding all blocks."""
-    found = [np.empty((0, 4), np.int64)]
+    connections = [np.empty((0, 4), np.int64)]
     for block in schedule.blocks:
         times = block.times if any(block.step[:2]) else min(1, block.times)
         rows = [schedule.repetition(block, number) for number in range(times)]
         fields = (np.stack([r["src"], r["dst"], r["channel"], r["op"] == REDUCE], axis=1) for r in rows)
-        found += [np.unique(f.astype(np.int64), axis=0) for f in fields]
-    connection, number = np.unique(np.concatenate(found)[:, :3], axis=0, return_inverse=True)
-    reduces = np.bincount(number.ravel(), weights=np.concatenate(found)[:, 3], minlength=len(connection)) > 0
+        connections += [np.unique(f.astype(np.int64), axis=0) for f in fields]
+    connection, number = np.unique(np.concatenate(connections)[:, :3], axis=0, return_inverse=True)
+    reduces = np.bincount(number.ravel(), weights=np.concatenate(connections)[:, 3], minlength=len(connection)) > 0
     return connection[:, :2].astype(np.int32), connection[:, 2], reduces

@@ -69,7 +69,7 @@ def simulate_plan(
     return times
 
 
-class Played(NamedTuple):
+class FlowRun(NamedTuple):
     """What the kernel leaves: its state, the times, and the costs of a network with measured curves."""
 
     state: FlowState
@@ -85,7 +85,7 @@ def play(
     ready: ArrayLike = 0.0,
     framing: Framing | None = None,
     kernel: Callable[[FlowState], None] | None = None,
-) -> Played:
+) -> FlowRun:
     """Simulate the plan once, and check nothing: a participant may start at infinity, so that its messages never do.
 
     The parameters are those of :func:`simulate_plan`, and `ready`: float64[n_connections], s, before which none sends.
@@ -118,7 +118,7 @@ def play(
     else:
         kernel(t)
     times = FlowTimes(on_wire, t.start, t.sent, t.done, may_send, int(t.counter["n_events"]))
-    return Played(t, times, costs)
+    return FlowRun(t, times, costs)
 
 
 def simulate_flows(

@@ -87,7 +87,7 @@ def simulate_flaps(plan: FlowPlan, on_wire: Floats, starts: Floats, flaps: Flaps
         If a link carried more than it can, or nothing while it was down. This is a bug in commsim.
     """
     refuse_curves(plan.network, "flaps take messages that cost a line", "a network without curves")
-    run = _Run(plan, on_wire, starts, flaps)
+    run = _FlapRun(plan, on_wire, starts, flaps)
     for _ in range(MAX_CHANGES):
         if not run.go_on():
             break
@@ -96,7 +96,7 @@ def simulate_flaps(plan: FlowPlan, on_wire: Floats, starts: Floats, flaps: Flaps
     return run.finished()
 
 
-class _Run:
+class _FlapRun:
     """State between two changes."""
 
     def __init__(self, plan: FlowPlan, on_wire: Floats, starts: Floats, flaps: Flaps) -> None:
@@ -258,11 +258,11 @@ class _Run:
         self.state = new
 
 
-def _differ(one: Routes, other: Routes) -> NDArray[np.bool_]:
+def _differ(routes: Routes, other: Routes) -> NDArray[np.bool_]:
     """Find the routes that are not the same links in the same order."""
-    n = len(one.first) - 1
-    differ = np.diff(one.first) != np.diff(other.first)
+    n = len(routes.first) - 1
+    differ = np.diff(routes.first) != np.diff(other.first)
     for r in np.flatnonzero(~differ):
-        a, b = (table.link[table.first[r] : table.first[r + 1]] for table in (one, other))
+        a, b = (table.link[table.first[r] : table.first[r + 1]] for table in (routes, other))
         differ[r] = not np.array_equal(a, b)
     return np.asarray(differ[:n])

@@ -26,11 +26,11 @@ from commsim.routing.flaps import Flaps
 from commsim.routing.routing import HASHED
 
 from .flow import simulate_flows
-from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
+from .flow_plan import FlowJob, FlowPlan, JobConnections, plan_flows
 from .message_costs import refuse_curves
 from .trace_files import TraceFile
 from .ways import costs
-from .ways.catalog import EVENTS, METHODS, Simulation, Way, choose, named
+from .ways.catalog import EVENTS, METHODS, Simulation, Way, choose, ways_of_method
 
 if TYPE_CHECKING:
     from .recurrence.ring_phases import RingPhase
@@ -57,14 +57,14 @@ class FlowPaths:
     ----------
     network : Network
         Network that carries the messages.
-    job : Job
+    job : FlowJob
         What runs.
     routing, seed : str or None, int
         Same as in :func:`commsim.routing.routing.find_routes`.
     """
 
     network: Network
-    job: Job
+    job: FlowJob
     routing: str | None = None
     seed: int = 0
     _plans: dict[Any, Any] = field(default_factory=dict)
@@ -242,7 +242,7 @@ class FlowPaths:
                 raise InputError(f"method {method!r} knows no flaps; use auto or events")
         if flaps is not None:
             return self._with_flaps(size, flaps, method, starts=starts, framing=framing, trace=trace)
-        ways = self._ways(bool(trace)) if method == "auto" else dict.fromkeys(named(method), 0.0)
+        ways = self._ways(bool(trace)) if method == "auto" else dict.fromkeys(ways_of_method(method), 0.0)
         for way, seconds in ways.items():
             if way is EVENTS:
                 _refuse_too_many(self, bool(trace))
@@ -252,11 +252,11 @@ class FlowPaths:
                 simulation = self._laid_out(way)
                 if way is EVENTS and (long := self.hop_cost) >= WORTH_SAYING:
                     expect(long, f"simulating {self.n_transfers} messages of {self.job.schedule.name}", LESS)
-                found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
-            if found is not None:
+                result = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
+            if result is not None:
                 if method == "auto":
                     self._answered.setdefault(bool(trace), {way: seconds})
-                return dataclasses.replace(found, method=way.name)
+                return dataclasses.replace(result, method=way.name)
         raise self._refusal(method)
 
     def _with_flaps(self, size: float, flaps: Flaps, method: str, **options: Any) -> Result:
@@ -276,7 +276,9 @@ class FlowPaths:
 
     def _needs(self, method: str) -> str:
         """Return what a method that does not apply needs."""
-        return named(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
+        return (
+            ways_of_method(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
+        )
 
     @property
     def traced_alike(self) -> bool:

@@ -34,7 +34,7 @@ JobTables = tuple[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class FlowJob:
     """One schedule, where it runs, and how it shares the network with others.
 
     Parameters
@@ -85,7 +85,7 @@ class FlowPlan:
     ----------
     network : Network
         Network that carries the messages.
-    jobs : tuple of Job
+    jobs : tuple of FlowJob
         What runs on it, all at once.
     connection_of, waiting, op, count : int[n_transfers]
         Wire of each transfer, how many transfers it waits for, COPY or REDUCE, and its chunks.
@@ -114,7 +114,7 @@ class FlowPlan:
     """
 
     network: Network
-    jobs: tuple[Job, ...]
+    jobs: tuple[FlowJob, ...]
     connection_of: NDArray[np.int32]
     waiting: NDArray[np.int32]
     op: NDArray[np.uint8]
@@ -154,7 +154,7 @@ class JobConnections:
     """
 
     network: Network
-    job: Job
+    job: FlowJob
     routing: str | None
     seed: int
 
@@ -219,7 +219,7 @@ def number_of(name: str) -> int:
 
 def plan_flows(
     network: Network,
-    jobs: Sequence[Job],
+    jobs: Sequence[FlowJob],
     *,
     routing: str | None = None,
     seed: int = 0,
@@ -231,7 +231,7 @@ def plan_flows(
     ----------
     network : Network
         Network that carries the messages.
-    jobs : sequence of Job
+    jobs : sequence of FlowJob
         Jobs, at least one.
     routing, seed : str, int
         Same as in :func:`commsim.routing.routing.find_routes`.

@@ -73,12 +73,12 @@ def lay_out_flows(
     rows[capped] += 1
     rows[n_connections:] += 1
     n_engines, costly = 0, list[tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.float64]]]()
-    for end, found in enumerate(engines):
-        if found is not None:
-            flows = found.connection + np.int32(end * n_connections)
+    for end, engine in enumerate(engines):
+        if engine is not None:
+            flows = engine.connection + np.int32(end * n_connections)
             rows[flows] += 1
-            costly.append((flows, n_links + network.n_nodes + n_engines + found.number, found.share))
-            n_engines += len(found.capacity)
+            costly.append((flows, n_links + network.n_nodes + n_engines + engine.number, engine.share))
+            n_engines += len(engine.capacity)
     first_cap = n_links + network.n_nodes + n_engines
     bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(rows)))
     whole = not len(core) and bool((routes.share == 1).all()) and all((share == 1).all() for *_, share in costly)
@@ -107,7 +107,7 @@ def lay_out_flows(
     flow["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_connection], 2)
 
     with np.errstate(divide="ignore", over="ignore"):  # no reduction, or one too fast for a float, takes no time
-        of_engines = [found.capacity for found in engines if found is not None]
+        of_engines = [engine.capacity for engine in engines if engine is not None]
         capacity = np.concatenate((network.bandwidth, 1 / network.gamma, *of_engines, cap[capped]))
     return flow, flow_link, capacity
 

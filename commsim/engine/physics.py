@@ -91,13 +91,13 @@ def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
 def _overheads(plan: FlowPlan, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return what each connection's messages take of the ports at its ends: float64[n_connections, 2], s."""
     ends = nodes.T
-    found = np.stack((plan.network.overhead[ends[0]], plan.network.recv_overhead[ends[1]]), axis=1)
+    overheads = np.stack((plan.network.overhead[ends[0]], plan.network.recv_overhead[ends[1]]), axis=1)
     for j, job in enumerate(plan.jobs):
         if job.network is not None:
             mine = plan.job_of_connection == j
-            found[mine, 0] = job.network.overhead[ends[0, mine]]
-            found[mine, 1] = job.network.recv_overhead[ends[1, mine]]
-    return found
+            overheads[mine, 0] = job.network.overhead[ends[0, mine]]
+            overheads[mine, 1] = job.network.recv_overhead[ends[1, mine]]
+    return overheads
 
 
 def _nodes(plan: FlowPlan) -> NDArray[np.int32]:

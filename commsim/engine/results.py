@@ -13,7 +13,7 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
 from commsim.core.schedule import Schedule
 
-from .flow_plan import FlowPlan, Job
+from .flow_plan import FlowJob, FlowPlan
 from .flow_times import FlowTimes, link_bytes
 
 # Relative slack of every check against physics.
@@ -35,7 +35,7 @@ def not_negative(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def chunk_bytes(job: Job, size: float) -> float:
+def chunk_bytes(job: FlowJob, size: float) -> float:
     """Bytes of one chunk of a job's data.
 
     Raises

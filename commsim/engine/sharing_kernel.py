@@ -30,12 +30,12 @@ from .users_kernel import (
     list_for_others,
     mark,
     note_full,
-    taken,
     unfreeze,
     unfreeze_above,
     unfreeze_limited,
     unmark,
-    used,
+    use_of_flow,
+    use_of_user,
 )
 
 
@@ -82,15 +82,15 @@ def _share_alone(t: FlowState, s: int, now: float) -> None:
     """Give flow `s` all of what it uses."""
     fair_rate = np.inf
     for e in range(first_link(t, s), end_link(t, s)):
-        fair_rate = min(fair_rate, free(t, t.resource_of[e]) / used(t, s, e))
+        fair_rate = min(fair_rate, free(t, t.resource_of[e]) / use_of_flow(t, s, e))
     t.flow[s]["fair_rate"], t.flow[s]["since"] = fair_rate, now
     note_changed(t, s)
     list_for_others(t, s)
     for e in range(first_link(t, s), end_link(t, s)):
-        r, at, part = t.resource_of[e], t.place[e], used(t, s, e)
+        r, at, part = t.resource_of[e], t.place[e], use_of_flow(t, s, e)
         full = free(t, r) / part <= fair_rate * TIE
         t.user[at]["fair_rate"] = fair_rate
-        t.resource[r]["left"] -= taken(t, r, at, part)
+        t.resource[r]["left"] -= use_of_user(t, r, at, part)
         t.resource[r]["full"] = fair_rate if full else np.inf
         t.resource[r]["top"] = fair_rate
 
@@ -161,9 +161,9 @@ def _freeze(t: FlowState, s: int, fair_rate: float, r: int, now: float) -> None:
     else:
         fair_rate = old
     for e in range(first_link(t, s), end_link(t, s)):
-        q, at, part = t.resource_of[e], t.place[e], used(t, s, e)
+        q, at, part = t.resource_of[e], t.place[e], use_of_flow(t, s, e)
         t.user[at]["fair_rate"] = fair_rate
-        t.resource[q]["left"] -= taken(t, q, at, part)
+        t.resource[q]["left"] -= use_of_user(t, q, at, part)
         t.resource[q]["n_unfrozen"] -= 1
         t.resource[q]["demand"] = t.resource[q]["demand"] - part if t.resource[q]["n_unfrozen"] > 0 else 0.0
         t.resource[q]["top"] = max(t.resource[q]["top"], fair_rate)
@@ -212,7 +212,7 @@ def _collect_joined(t: FlowState) -> None:
             for e in range(first_link(t, s), end_link(t, s)):
                 q, place = t.resource_of[e], t.place[e]
                 if t.user[place]["fair_rate"] >= 0.0:
-                    t.resource[q]["left"] += taken(t, q, place, used(t, s, e))
+                    t.resource[q]["left"] += use_of_user(t, q, place, use_of_flow(t, s, e))
                 t.user[place]["fair_rate"] = WAITING
                 mark(t, q)
     unmark(t)

@@ -58,7 +58,7 @@ def leave(t: FlowState, s: int) -> None:
     for e in range(first_link(t, s), end_link(t, s)):
         r = t.resource_of[e]
         at = t.place[e]
-        t.resource[r]["left"] += taken(t, r, at, used(t, s, e))
+        t.resource[r]["left"] += use_of_user(t, r, at, use_of_flow(t, s, e))
         t.resource[r]["n_users"] -= 1
         last = t.resource[r]["first"] + t.resource[r]["n_users"]
         if at != last:
@@ -71,14 +71,14 @@ def leave(t: FlowState, s: int) -> None:
 
 
 @njit_norefcount
-def used(t: FlowState, s: int, e: int) -> float:
+def use_of_flow(t: FlowState, s: int, e: int) -> float:
     """Return what flow `s` takes, per fair rate, of the resource of its flow link `e`."""
     weight: float = t.flow[s]["weight"]
     return weight * t.share[e] if len(t.share) > 0 else weight
 
 
 @njit_norefcount
-def taken(t: FlowState, r: int, at: int, part: float) -> int:
+def use_of_user(t: FlowState, r: int, at: int, part: float) -> int:
     """Return what a user takes of resource `r`, in its units; `part` per fair rate."""
     return int(t.user[at]["fair_rate"] * part * t.resource[r]["per_unit"])
 
@@ -116,9 +116,9 @@ def unfreeze(t: FlowState, s: int) -> None:
     t.counter["n_unfrozen"] += 1
     list_for_others(t, s)
     for e in range(first_link(t, s), end_link(t, s)):
-        r, at, part = t.resource_of[e], t.place[e], used(t, s, e)
+        r, at, part = t.resource_of[e], t.place[e], use_of_flow(t, s, e)
         if t.user[at]["fair_rate"] >= 0.0:
-            t.resource[r]["left"] += taken(t, r, at, part)
+            t.resource[r]["left"] += use_of_user(t, r, at, part)
         t.user[at]["fair_rate"] = UNFROZEN
         t.resource[r]["demand"] += part
         t.resource[r]["n_unfrozen"] += 1
@@ -161,8 +161,8 @@ def unfreeze_above(t: FlowState, r: int, fair_rate: float) -> bool:
         demand = t.resource[r]["demand"]
         for k in range(n):
             at = t.raised[k]
-            part = used(t, t.user[at]["flow"], t.user[at]["flow_link"])
-            whole += taken(t, r, at, part)
+            part = use_of_flow(t, t.user[at]["flow"], t.user[at]["flow_link"])
+            whole += use_of_user(t, r, at, part)
             demand += part
         fair_rate = whole * t.resource[r]["unit"] / demand
         m = 0

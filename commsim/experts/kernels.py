@@ -24,7 +24,7 @@ NEXT = {"gb200": ("gb200", "b200", "h100"), "b200": ("b200", "gb200", "h100"), "
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ExpertKernel:
     """Constants of one kernel on one GPU; what a kernel does not have costs nothing.
 
     Parameters
@@ -86,7 +86,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ExchangeWork:
     """What the busiest rank of an exchange does.
 
     Parameters
@@ -115,14 +115,16 @@ class Work:
     n_bytes: float
 
 
-def seconds(kernel: Kernel, work: Work, links: float, sms: int | None = None, *, per_expert: bool) -> float:
+def seconds(
+    kernel: ExpertKernel, work: ExchangeWork, links: float, sms: int | None = None, *, per_expert: bool
+) -> float:
     """Return what a call takes.
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : ExpertKernel
         Constants.
-    work : Work
+    work : ExchangeWork
         What the busiest rank does.
     links : float, s
         Time in which the links carry all copies, at the rates that the kernel reaches.
@@ -152,7 +154,7 @@ def seconds(kernel: Kernel, work: Work, links: float, sms: int | None = None, *,
 
 
 @functools.cache
-def known_kernels() -> dict[str, dict[str, Kernel]]:
+def known_kernels() -> dict[str, dict[str, ExpertKernel]]:
     """Read the constants: of each kernel those of each GPU."""
     tree = tomllib.loads(PATH.read_text("utf-8"))
     return {
@@ -161,17 +163,17 @@ def known_kernels() -> dict[str, dict[str, Kernel]]:
     }
 
 
-def kernel_of_table(row: Mapping[str, Any], name: str) -> Kernel:
+def kernel_of_table(row: Mapping[str, Any], name: str) -> ExpertKernel:
     """Return a kernel of constants whose units stand in their names: ``_us``, ``_GBps``, or none."""
-    known = {field.name for field in fields(Kernel)}
-    found: dict[str, Any] = {}
+    known = {field.name for field in fields(ExpertKernel)}
+    constants: dict[str, Any] = {}
     for key, value in row.items():
         bare, _, unit = key.rpartition("_")
         field, factor = {"us": (bare, 1e-6), "GBps": (bare, 1e9)}.get(unit, (key, 1))
         if field not in known:
             raise InputError(f"{PATH.name}: {name}: unknown constant {key!r}")
-        found[field] = tuple(value) if key == "tables" else value * factor if factor != 1 else value
-    return Kernel(**found)
+        constants[field] = tuple(value) if key == "tables" else value * factor if factor != 1 else value
+    return ExpertKernel(**constants)
 
 
 def name_of(library: str, mode: str, operation: str, precision: str) -> str:
@@ -190,7 +192,7 @@ def gpu_of(network: Network) -> str:
     return "h100" if facts.get("gpu") == "hopper" else ""
 
 
-def kernel_for(name: str, gpu: str) -> tuple[Kernel, str]:
+def kernel_for(name: str, gpu: str) -> tuple[ExpertKernel, str]:
     """Return a kernel's constants on a GPU, and a remark where they are those of another one.
 
     Raises
@@ -203,15 +205,15 @@ def kernel_for(name: str, gpu: str) -> tuple[Kernel, str]:
         raise InputError(f"no costs are known of {name}; known: {', '.join(known)}")
     for other in NEXT.get(gpu, NEXT["h100"]):
         if other in known[name]:
-            said = (
+            text = (
                 "" if other == gpu else f"{name}: constants of {other.upper()}, none are known of {gpu or 'this GPU'}"
             )
-            return known[name][other], said
+            return known[name][other], text
     other = next(iter(known[name]))
     return known[name][other], f"{name}: constants of {other.upper()}, none are known of {gpu or 'this GPU'}"
 
 
-def seen_by(kernel: Kernel, network: Network) -> Network:
+def seen_by(kernel: ExpertKernel, network: Network) -> Network:
     """Return the network at the rates that a kernel reaches: NVLinks, and links to NICs and from them to the fabric.
 
     NVLinks are the fastest links of a GPU inside its machine; links between switches of the fabric stay.

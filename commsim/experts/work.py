@@ -6,12 +6,12 @@ import numpy as np
 
 from collectives.experts.copies import Copies, Machines
 
-from .kernels import Work
+from .kernels import ExchangeWork
 
 
 def work_of(
     made: Copies, n_ranks: int, machines: Machines, tokens: int, local: int, n_experts: int, n_bytes: float
-) -> Work:
+) -> ExchangeWork:
     """Count what the busiest rank does.
 
     Parameters
@@ -27,7 +27,7 @@ def work_of(
 
     Returns
     -------
-    Work
+    ExchangeWork
         With the copies of the rank that sends or receives most; each copy to a machine counts beside those to its
         ranks, also to the sender's own machine.
     """
@@ -45,4 +45,4 @@ def work_of(
             of = np.repeat(machine[block[:, 1]], block[:, 3])
             of_machines[sender] = len(np.unique(token * len(machines) + of))
     copies = float(np.maximum(sent + of_machines, got + of_machines).max())
-    return Work(tokens, local, copies, remote, n_ranks, len(machines), n_experts, n_bytes)
+    return ExchangeWork(tokens, local, copies, remote, n_ranks, len(machines), n_experts, n_bytes)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import counted, format_bandwidth
+from commsim.core.units import count_text, format_bandwidth
 
-from .context import Context, Notes, Sized
+from .context import Context, Notes, SizedSchedule
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.training.task_graph import Graph
+    from commsim.training.task_graph import TaskGraph
 
     from .programs.operations import Programs
 
@@ -68,14 +68,14 @@ def _read_node_link(source: str, _: Context) -> tuple[Network, Notes]:
     return read_node_link(tree if isinstance(tree, dict) else {}, source), ()
 
 
-def _own_schedule(source: str, _: Context) -> tuple[Sized, Notes]:
+def _own_schedule(source: str, _: Context) -> tuple[SizedSchedule, Notes]:
     from commsim.core.files.schedule_file import own_size, pins_routes, read_schedule
 
     lost = "the placement and the routes that it was made for stay behind: other formats have neither"
-    return Sized(read_schedule(source), size=own_size(source)), (lost,) if pins_routes(source) else ()
+    return SizedSchedule(read_schedule(source), size=own_size(source)), (lost,) if pins_routes(source) else ()
 
 
-def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
+def _write_own_schedule(value: SizedSchedule, target: str, _: Context) -> Notes:
     from commsim.core.files.schedule_file import write_schedule
 
     if value.n_bytes is not None and not value.size:
@@ -97,21 +97,21 @@ def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
     return tuple(notes)
 
 
-def _read_msccl(source: str, _: Context) -> tuple[Sized, Notes]:
+def _read_msccl(source: str, _: Context) -> tuple[SizedSchedule, Notes]:
     from .msccl.to_schedule import schedule_of_algorithm
     from .msccl.xml import read_msccl
 
     algorithm, notes = read_msccl(source)
     schedule = schedule_of_algorithm(algorithm)
-    proved = f"proved to be {schedule.operation} on {counted(schedule.n_ranks, 'rank')}"
+    proved = f"proved to be {schedule.operation} on {count_text(schedule.n_ranks, 'rank')}"
     custom = "'custom' has no postcondition, so only termination was checked"
     once = (
         "the runtime repeats it over pieces of the data, and here it runs once: what ranks pass on may be slower here"
     )
-    return Sized(schedule), (*notes, custom if schedule.operation == "custom" else proved, once)
+    return SizedSchedule(schedule), (*notes, custom if schedule.operation == "custom" else proved, once)
 
 
-def _write_msccl(value: Sized, target: str, context: Context) -> Notes:
+def _write_msccl(value: SizedSchedule, target: str, context: Context) -> Notes:
     from .msccl.from_schedule import algorithm_of
     from .msccl.xml import write_msccl
 
@@ -120,22 +120,22 @@ def _write_msccl(value: Sized, target: str, context: Context) -> Notes:
     return notes
 
 
-def _read_system(source: str, context: Context) -> tuple[Sized, Notes]:
+def _read_system(source: str, context: Context) -> tuple[SizedSchedule, Notes]:
     from .astra.schedule_choice import schedule_of_system
     from .astra.system_layer import read_system
 
     schedule, notes = schedule_of_system(read_system(source), context.operation, _sizes(context.network))
-    return Sized(schedule), notes
+    return SizedSchedule(schedule), notes
 
 
-def _write_system(value: Sized, target: str, context: Context) -> Notes:
+def _write_system(value: SizedSchedule, target: str, context: Context) -> Notes:
     from .astra.schedule_choice import schedule_of_system, system_of
     from .astra.system_layer import write_system
 
     sizes, schedule = _sizes(context.network), value.schedule
     if math.prod(sizes) != schedule.n_ranks:
-        hosts = counted(math.prod(sizes), "host")
-        raise InputError(f"{schedule.name} has {counted(schedule.n_ranks, 'rank')}, and {context.network} {hosts}")
+        hosts = count_text(math.prod(sizes), "host")
+        raise InputError(f"{schedule.name} has {count_text(schedule.n_ranks, 'rank')}, and {context.network} {hosts}")
     system, operation = system_of(schedule.name, sizes)
     back = schedule_of_system(system, operation, sizes)[0]
     write_system(system, target)
@@ -153,13 +153,13 @@ def _reads_programs(place: str) -> dict[str, Reader | str]:
         function(from_programs)(value)  # checks that sends and receives match, and that it ends
         return value, ()
 
-    def schedule(source: str, context: Context) -> tuple[Sized, Notes]:
+    def schedule(source: str, context: Context) -> tuple[SizedSchedule, Notes]:
         from .programs.programs_to_schedule import schedule_of
 
         messages = schedule_of(function(place)(source), Path(source).stem, context.n_helpers)
-        return Sized(messages.schedule, messages.n_bytes, messages.size, messages.gamma), messages.notes
+        return SizedSchedule(messages.schedule, messages.n_bytes, messages.size, messages.gamma), messages.notes
 
-    def workload(source: str, _: Context) -> tuple[Graph, Notes]:
+    def workload(source: str, _: Context) -> tuple[TaskGraph, Notes]:
         return function(from_programs)(function(place)(source)), ()
 
     return {PROGRAM: programs, SCHEDULE: schedule, WORKLOAD: workload}
@@ -168,7 +168,7 @@ def _reads_programs(place: str) -> dict[str, Reader | str]:
 def _writes_programs(place: str) -> dict[str, Writer | str]:
     """Write what ranks do, and a schedule; `place` is the writer of a format."""
 
-    def schedule(value: Sized, target: str, context: Context) -> Notes:
+    def schedule(value: SizedSchedule, target: str, context: Context) -> Notes:
         programs, notes = _programs_of(value, context)
         function(place)(programs, target)
         return notes
@@ -176,7 +176,7 @@ def _writes_programs(place: str) -> dict[str, Writer | str]:
     return {PROGRAM: place, SCHEDULE: schedule}
 
 
-def _programs_of(value: Sized, context: Context) -> tuple[Programs, Notes]:
+def _programs_of(value: SizedSchedule, context: Context) -> tuple[Programs, Notes]:
     from .programs.schedule_to_programs import programs_of
     from .programs.waits import find_reductions
 
@@ -200,7 +200,7 @@ def _programs_of(value: Sized, context: Context) -> tuple[Programs, Notes]:
     return programs, tuple(notes)
 
 
-def _write_chakra(value: Sized, target: str, context: Context) -> Notes:
+def _write_chakra(value: SizedSchedule, target: str, context: Context) -> Notes:
     from .chakra.programs import write_programs
 
     programs, notes = _programs_of(value, context)
@@ -208,7 +208,7 @@ def _write_chakra(value: Sized, target: str, context: Context) -> Notes:
     return notes
 
 
-def _write_flows(value: Sized, target: str, context: Context) -> Notes:
+def _write_flows(value: SizedSchedule, target: str, context: Context) -> Notes:
     from .htsim_flows import write_flows
 
     n = value.schedule.n_participants

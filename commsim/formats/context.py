@@ -58,7 +58,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sized:
+class SizedSchedule:
     """A schedule, and what is known of its messages.
 
     Parameters

@@ -13,7 +13,7 @@ from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.inputs import load_network
 
 from .catalogue import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
-from .context import Context, Notes, Sized
+from .context import Context, Notes, SizedSchedule
 from .markup import outermost_tag
 from .programs.operations import MAX_OPS
 
@@ -32,7 +32,7 @@ def format_of_target(target: str) -> str:
         If the suffix says nothing.
     """
     suffix = Path(target).suffix
-    target_format = next((name for name, one in FORMATS.items() if suffix in one.suffixes), None)
+    target_format = next((name for name, entry in FORMATS.items() if suffix in entry.suffixes), None)
     if target_format is None:
         raise InputError(f"{target}: no format has this suffix; give --to {'|'.join(FORMATS)}")
     return target_format
@@ -115,18 +115,18 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
     """
     to = to or format_of_target(target)
     kinds = _kinds_of_target(target, to)
-    named = _named(source)
+    name = _name_of(source)
     notes: Notes = ()
-    if named:
-        kind = named
+    if name:
+        kind = name
         value: Any
-        value, notes = (load_network(source), ()) if kind == NETWORK else _built(source, context)
+        value, notes = (load_network(source), ()) if kind == NETWORK else _build_collective(source, context)
         if kind not in kinds:
             raise InputError(f"{source} is a {kind}, and {to} holds a {' or a '.join(kinds)}")
     else:
         from_ = from_ or format_of_source(source)
         held = (kind_of_own_file(source),) if from_ == "commsim" else tuple(FORMATS[from_].reads)
-        kind = next((one for one in kinds if one in held), "")
+        kind = next((kind for kind in kinds if kind in held), "")
         if not kind:
             raise InputError(f"{source} ({from_}) becomes a {' or a '.join(held) or 'nothing'}, and {to} holds a "
                              f"{' or a '.join(kinds) or 'nothing'}")  # fmt: skip
@@ -152,17 +152,17 @@ def read_foreign(source: str) -> tuple[Schedule, Notes]:
     return sized.schedule, notes
 
 
-def _built(source: str, context: Context) -> tuple[Sized, Notes]:
+def _build_collective(source: str, context: Context) -> tuple[SizedSchedule, Notes]:
     """Build a collective for the network that is given, as a run on it does; say what a file leaves out of it."""
     entry = collective_entry(source)[0]
     is_nccl = "nccl" in entry.metadata["needs"]
     notes = [f"{entry.name}: a file has messages only, and none of what the library's primitives cost"] * is_nccl
     if context.network is not None:
         plan = prepare(source, load_network(context.network), n_ranks=context.n_ranks)
-        return Sized((plan.at(context.size) if context.size else plan).schedule), tuple(notes)
+        return SizedSchedule((plan.at(context.size) if context.size else plan).schedule), tuple(notes)
     if is_nccl or MACHINES & set(entry.metadata["needs"]):
         notes.insert(0, f"{entry.name}: built as on one machine; with --topology as `commsim run` builds it there")
-    return Sized(load_schedule(source, context.n_ranks, context.size)), tuple(notes)
+    return SizedSchedule(load_schedule(source, context.n_ranks, context.size)), tuple(notes)
 
 
 def _kinds_of_target(target: str, to: str) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def _kinds_of_target(target: str, to: str) -> tuple[str, ...]:
     return tuple(FORMATS[to].writes)
 
 
-def _named(source: str) -> str:
+def _name_of(source: str) -> str:
     from collectives import COLLECTIVES
     from topologies import TOPOLOGIES
     from topologies.presets import PRESETS

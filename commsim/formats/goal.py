@@ -23,10 +23,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, cut
+from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_bytes, read_text, replacing
 
-from .programs.operations import ANY, CALC, MAX_OPS, MAX_RANKS, RECV, SEND, Op, Programs
+from .programs.operations import ANY, CALC, MAX_OPS, MAX_RANKS, RECV, SEND, Programs, RankOperation
 from .programs.stages import MAX_STAGE
 
 MAX_BYTES = 2**27
@@ -68,7 +68,7 @@ def write_goal_text(programs: Programs, path: str | Path) -> None:
             out.write("\n".join([*lines, "}\n"]).encode())
 
 
-def _op_text(op: Op) -> str:
+def _op_text(op: RankOperation) -> str:
     cpu, nic = (f" {name} {number}" if number else "" for name, number in (("cpu", op.cpu), ("nic", op.nic)))
     if op.kind == CALC:
         return f"calc {op.size}{cpu}"
@@ -96,10 +96,10 @@ class _Rank:
     """The operations of a rank, what each waits for, and their labels."""
 
     def __init__(self) -> None:
-        self.drafts: list[tuple[Op, list[int], list[int]]] = []
+        self.drafts: list[tuple[RankOperation, list[int], list[int]]] = []
         self.labels: dict[str, int] = {}
 
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[RankOperation, ...]:
         return tuple(replace(op, after=tuple(after), after_start=tuple(start)) for op, after, start in self.drafts)
 
 
@@ -109,7 +109,7 @@ class _Reader:
 
     def read(self, lines: list[str]) -> Programs:
         n_ranks = n_ops = 0
-        ranks: list[tuple[Op, ...]] = []
+        ranks: list[tuple[RankOperation, ...]] = []
         inside: _Rank | None = None
         in_comment = False
         for self._line, raw in enumerate(lines, 1):
@@ -142,53 +142,53 @@ class _Reader:
         match = _N_RANKS.fullmatch(line)
         n = self._number(match[1], 2**32) if match else 0
         if not 0 < n <= MAX_RANKS:
-            self._fail(f"expected num_ranks and a number 1..{MAX_RANKS}, got {cut(repr(line))}")
+            self._fail(f"expected num_ranks and a number 1..{MAX_RANKS}, got {shorten(repr(line))}")
         return n
 
     def _begin(self, line: str, rank: int, n_ranks: int) -> None:
         match = _RANK.fullmatch(line)
         if not match or rank >= n_ranks or self._number(match[1], 2**32) != rank:
             wanted = f"'rank {rank} {{'" if rank < n_ranks else "nothing more"
-            self._fail(f"expected {wanted}, got {cut(repr(line))}")
+            self._fail(f"expected {wanted}, got {shorten(repr(line))}")
 
     def _statement(self, line: str, rank: _Rank) -> None:
         match = _OPERATION.fullmatch(line)
         if match:
             if match[1] and rank.labels.setdefault(match[1], len(rank.drafts)) != len(rank.drafts):
-                self._fail(f"the label {cut(repr(match[1]))} is taken")
+                self._fail(f"the label {shorten(repr(match[1]))} is taken")
             rank.drafts.append((self._op(match), [], []))
             if len(rank.drafts) > MAX_OPS:
                 self._fail(f"more than {MAX_OPS} operations")
             return
         order = _ORDER.fullmatch(line)
         if not order:
-            self._fail(f"expected a send, recv, calc, requires or irequires, got {cut(repr(line))}")
+            self._fail(f"expected a send, recv, calc, requires or irequires, got {shorten(repr(line))}")
         for label in (order[1], order[3]):
             if label not in rank.labels:
-                self._fail(f"the label {cut(repr(label))} is not defined before")
+                self._fail(f"the label {shorten(repr(label))} is not defined before")
         if order[1] == order[3]:
             self._fail("an operation cannot wait for itself")
         _, after, start = rank.drafts[rank.labels[order[1]]]
         (after if order[2] == "requires" else start).append(rank.labels[order[3]])
 
-    def _op(self, match: re.Match[str]) -> Op:
+    def _op(self, match: re.Match[str]) -> RankOperation:
         if match[9]:
             size = self._number(match[10], 2**63)
             number = "" if size else (match[1] or "").rpartition(_FENCE_LABEL)[2]
             stage = self._number(number, MAX_STAGE) if number.isdigit() and _FENCE_LABEL in match[1] else 0
-            return Op(CALC, size, cpu=self._number(match[11] or "0", 256), stage=stage)
+            return RankOperation(CALC, size, cpu=self._number(match[11] or "0", 256), stage=stage)
         kind = _KINDS[match[2]]
         if (match[4] == "to") != (kind == SEND) or (match[5] == "-1" and kind == SEND):
             self._fail(
-                f"a {match[2]} is {'to a rank' if kind == SEND else 'from a rank or -1'}, got {cut(repr(match[0]))}"
+                f"a {match[2]} is {'to a rank' if kind == SEND else 'from a rank or -1'}, got {shorten(repr(match[0]))}"
             )
         peer, tag = (ANY if t == "-1" else self._number(t or "0", 2**32) for t in (match[5], match[6]))
         cpu, nic = (self._number(t or "0", 256) for t in (match[7], match[8]))
-        return Op(kind, self._number(match[3], 2**63), peer, tag, cpu, nic)
+        return RankOperation(kind, self._number(match[3], 2**63), peer, tag, cpu, nic)
 
     def _number(self, text: str, limit: int) -> int:
         if len(text) > 20 or int(text) >= limit:
-            self._fail(f"a number must be below {limit}, got {cut(repr(text))}")
+            self._fail(f"a number must be below {limit}, got {shorten(repr(text))}")
         return int(text)
 
     def _fail(self, message: str) -> NoReturn:
@@ -197,7 +197,7 @@ class _Reader:
 
 def write_goal_binary(programs: Programs, path: str | Path) -> None:
     """Write programs in binary; the file appears whole or not at all."""
-    parts = [_part(ops) for ops in programs.ranks]
+    parts = [_rank_bytes(ops) for ops in programs.ranks]
     place = _HEADER.size - _BASE + 16 * len(parts)
     table = []
     for part in parts:
@@ -210,7 +210,7 @@ def write_goal_binary(programs: Programs, path: str | Path) -> None:
         out.writelines(parts)
 
 
-def _part(ops: tuple[Op, ...]) -> bytes:
+def _rank_bytes(ops: tuple[RankOperation, ...]) -> bytes:
     finish: list[list[int]] = [[] for _ in ops]
     start: list[list[int]] = [[] for _ in ops]
     for i, op in enumerate(ops):
@@ -264,7 +264,7 @@ def read_goal_binary(path: str | Path) -> Programs:
     return Programs(tuple(ranks))
 
 
-def _read_part(part: memoryview, where: str) -> tuple[Op, ...]:
+def _read_part(part: memoryview, where: str) -> tuple[RankOperation, ...]:
     if part == _EMPTY:
         return ()
     if len(part) < 8:
@@ -293,7 +293,9 @@ def _read_part(part: memoryview, where: str) -> tuple[Op, ...]:
     tag = np.where(is_fence, 0, nodes["tag"]).tolist()
     kind, size, peer, cpu, nic = (nodes[name].tolist() for name in ("kind", "size", "peer", "cpu", "nic"))
     waiting_for = (map(tuple, after), map(tuple, after_start))
-    return tuple(itertools.starmap(Op, zip(kind, size, peer, tag, cpu, nic, *waiting_for, stage, strict=True)))
+    return tuple(
+        itertools.starmap(RankOperation, zip(kind, size, peer, tag, cpu, nic, *waiting_for, stage, strict=True))
+    )
 
 
 def _check(nodes: NDArray[np.void], roots: NDArray[np.uint32], lists: NDArray[np.uint32], where: str) -> None:

@@ -98,7 +98,7 @@ def _keys(top: Element) -> Keys:
 
 def _data(element: Element, kind: str, keys: Keys) -> dict[str, Any]:
     """Return the values of an element by their names, those of keys with a default included."""
-    texts = {one: keys[one][2] for one in keys if one[0] == kind and keys[one][2] is not None}
+    texts = {key: keys[key][2] for key in keys if key[0] == kind and keys[key][2] is not None}
     for child in element.children:
         if _tag(child) == "data" and (kind, child.text("key")) in keys:
             texts[kind, child.text("key")] = child.content

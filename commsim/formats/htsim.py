@@ -39,20 +39,28 @@ def _text(network: Network) -> str:
     blocks, speeds, radix = [], [], []
     for level in range(n_tiers):
         down = (tier[network.src] == level + 1) & (tier[network.dst] == level)
-        speeds.append(_one(network, network.bandwidth[down] * 8 / 1e9, f"the rates below tier {level}"))
-        delay = _one(network, network.latency[down] * 1e9, f"the latencies below tier {level}")
+        speeds.append(_single_value(network, network.bandwidth[down] * 8 / 1e9, f"the rates below tier {level}"))
+        delay = _single_value(network, network.latency[down] * 1e9, f"the latencies below tier {level}")
         downs, ups = (_degrees(network, tier, level + 1, level + step) for step in (0, 2))
-        radix.append((_one(network, downs, f"the cables down of tier {level}"), ups))
-        blocks.append({
-            "Downlink_speed_Gbps": _whole(network, speeds[-1], "Gb/s"), "Radix_Down": int(radix[-1][0]),
-            **({"Radix_Up": int(_one(network, ups, f"the cables up of tier {level}"))} if level < n_tiers - 1 else {}),
-            "Downlink_Latency_ns": _whole(network, delay, "ns"), "Switch_Latency_ns": 0,
-            **({"Bundle": 1} if level else {}),
-        })  # fmt: skip
+        radix.append((_single_value(network, downs, f"the cables down of tier {level}"), ups))
+        blocks.append(
+            {
+                "Downlink_speed_Gbps": _whole_value(network, speeds[-1], "Gb/s"),
+                "Radix_Down": int(radix[-1][0]),
+                **(
+                    {"Radix_Up": int(_single_value(network, ups, f"the cables up of tier {level}"))}
+                    if level < n_tiers - 1
+                    else {}
+                ),
+                "Downlink_Latency_ns": _whole_value(network, delay, "ns"),
+                "Switch_Latency_ns": 0,
+                **({"Bundle": 1} if level else {}),
+            }
+        )
     for level in range(n_tiers - 1):
         block = blocks[level]
         ratio = block["Radix_Down"] * speeds[level] / (block["Radix_Up"] * speeds[level + 1])
-        block["Oversubscribed"] = max(1, _whole(network, max(1.0, ratio), "times oversubscribed"))
+        block["Oversubscribed"] = max(1, _whole_value(network, max(1.0, ratio), "times oversubscribed"))
     pod = _check_shape(network, tier, blocks, n_hosts)
     lines = [f"Nodes {n_hosts}", f"Tiers {n_tiers}", f"Podsize {pod}"]
     for level, block in enumerate(blocks):
@@ -91,13 +99,13 @@ def _degrees(network: Network, tier: NDArray[np.int64], level: int, other: int) 
     return np.asarray(np.bincount(sources, minlength=network.n_nodes)[tier == level], np.float64)
 
 
-def _one(network: Network, values: NDArray[np.float64], what: str) -> float:
+def _single_value(network: Network, values: NDArray[np.float64], what: str) -> float:
     if not values.size or not np.allclose(values, values[0], rtol=1e-12, atol=0):
         raise _no_tree(network, f"{what} differ")
     return float(values[0])
 
 
-def _whole(network: Network, value: float, unit: str) -> int:
+def _whole_value(network: Network, value: float, unit: str) -> int:
     if abs(value - round(value)) > 1e-6:
         raise InputError(f"{network.name}: htsim takes whole numbers, got {value:g} {unit}")
     return round(value)

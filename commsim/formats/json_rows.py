@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.opening import check_regular
 from commsim.core.files.whole_files import parse_json, read_text
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.profiles.kineto import is_kineto, kineto_tree
 from commsim.sweep.sweep_store import reading, rows_in
 
-from .measurement import MAX_BYTES, Asked, Measured, check_count
+from .measurement import MAX_BYTES, Measurement, ReadingContext, check_count
 from .nccl_tests import NCCL_FUNCTIONS
 
 _PARQUET = ("operation", "n_ranks", "size_B", "time_s")
 _MORE = ("collective", "p5_s", "p95_s", "low_s", "high_s", "error")
 
 
-def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
+def read_json_rows(path: Path, context: ReadingContext) -> Sequence[Measurement]:
     """Read the measurements of a JSON file.
 
     Raises
@@ -46,30 +46,30 @@ def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
         raise InputError(f"{path}: nested too deeply") from None
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":  # one table to a line
-            return read_lines(text, path, asked)
+            return read_lines(text, path, context)
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
-    return _by_kind(tree, path, asked)
+    return _by_kind(tree, path, context)
 
 
-def _by_kind(tree: dict[str, Any], path: Path, asked: Asked) -> Sequence[Measured]:
+def _by_kind(tree: dict[str, Any], path: Path, context: ReadingContext) -> Sequence[Measurement]:
     if "coll_perf" in tree:
-        return read_lines(json.dumps(tree), path, asked)
+        return read_lines(json.dumps(tree), path, context)
     if "traceEvents" in tree or "entries" in tree:
         from commsim.profiles.calls import measured_calls
         from commsim.profiles.profiles import calls_of_tree
 
-        return measured_calls(calls_of_tree(tree, path, asked.notes), path, asked)
+        return measured_calls(calls_of_tree(tree, path, context.notes), path, context)
     if "schema" in tree or tree.get("kind") == "result":
-        return read_own(tree, path, asked)
+        return read_own(tree, path, context)
     if "results" in tree and "config" in tree:
         from .nccl_tests import read_nccl_tests_json
 
-        return read_nccl_tests_json(tree, path, asked)
+        return read_nccl_tests_json(tree, path, context)
     known = "results of commsim or nccl-tests, NCCL inspector's lines, a flight recorder or a Kineto trace"
     raise InputError(f"{path}: JSON of no known kind; expected {known}, got the keys {', '.join(map(str, tree))[:80]}")
 
 
-def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
+def read_own(tree: Mapping[str, Any], path: Path, context: ReadingContext) -> list[Measurement]:
     """Read decoded JSON of ours: a table of results, or one saved result.
 
     Parameters
@@ -78,7 +78,7 @@ def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured
         The decoded file.
     path : path
         Path of the file, named in messages.
-    asked : Asked
+    context : ReadingContext
         What the user says of the file; receives notes.
 
     Raises
@@ -86,26 +86,26 @@ def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured
     InputError
         Naming line and field, if one is missing or wrong.
     """
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     top.schema(required=False)
     if tree.get("kind") == "result":
         return [_saved(top, path)]
     results = top.tables("results")
     check_count(path, len(results))
-    return [_own_row(row, asked.operation, str(path), i) for i, row in enumerate(results, 1)]
+    return [_own_row(row, context.operation, str(path), i) for i, row in enumerate(results, 1)]
 
 
-def _own_row(row: Fields, operation: str, source: str, line: int) -> Measured:
+def _own_row(row: TableFields, operation: str, source: str, line: int) -> Measurement:
     low, high = (row.number(key) if key in row else None for key in ("p5_s", "p95_s"))
     interval = (row.number("low_s"), row.number("high_s")) if "low_s" in row and "high_s" in row else None
-    return Measured(
+    return Measurement(
         row.text("operation", operation or None), row.number("size_B"), row.number("time_s"),
         row.whole("n_ranks", 1) if "n_ranks" in row else None, row.text("collective", ""), low=low, high=high,
         source=source, line=line, interval=interval,
     )  # fmt: skip
 
 
-def read_sweep(path: Path, asked: Asked) -> list[Measured]:
+def read_sweep(path: Path, context: ReadingContext) -> list[Measurement]:
     """Read the results of a sweep's folder; rows with an error are left out.
 
     Raises
@@ -120,10 +120,10 @@ def read_sweep(path: Path, asked: Asked) -> list[Measured]:
         rows = parse_json(f"[{','.join(texts)}]")
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: no rows of a sweep: {error}") from None
-    return _without_failed([row if isinstance(row, dict) else {} for row in rows], path, asked)
+    return _without_failed([row if isinstance(row, dict) else {} for row in rows], path, context)
 
 
-def read_parquet(path: Path, asked: Asked) -> list[Measured]:
+def read_parquet(path: Path, context: ReadingContext) -> list[Measurement]:
     """Read rows of a Parquet file, or of all in a folder; rows with an error are left out.
 
     Raises
@@ -139,7 +139,7 @@ def read_parquet(path: Path, asked: Asked) -> list[Measured]:
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path}: a folder without *.parquet")
-    rows: list[Measured] = []
+    rows: list[Measurement] = []
     for file in files:
         check_regular(file)
         try:
@@ -152,30 +152,30 @@ def read_parquet(path: Path, asked: Asked) -> list[Measured]:
                 table = opened.read(columns=columns).to_pylist()
         except (pyarrow.ArrowException, OSError) as error:
             raise InputError(f"{file}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
-        rows += _without_failed(table, file, asked)
+        rows += _without_failed(table, file, context)
     return rows
 
 
-def _without_failed(table: Sequence[Mapping[str, Any]], file: Path, asked: Asked) -> list[Measured]:
+def _without_failed(table: Sequence[Mapping[str, Any]], file: Path, context: ReadingContext) -> list[Measurement]:
     failed = sum(bool(row.get("error")) for row in table)
     if failed:
-        asked.notes.append(f"{file}: left out: {counted(failed, 'row')} with an error instead of a time")
+        context.notes.append(f"{file}: left out: {count_text(failed, 'row')} with an error instead of a time")
     rows = []
     for i, row in enumerate(table, 1):
         if not row.get("error"):
             known = {key: value for key, value in row.items() if value is not None}
-            rows.append(_own_row(Fields(known, f"{file}, row {i}"), "", str(file), i))
+            rows.append(_own_row(TableFields(known, f"{file}, row {i}"), "", str(file), i))
     return rows
 
 
-def _saved(top: Fields, path: Path) -> Measured:
-    return Measured(
+def _saved(top: TableFields, path: Path) -> Measurement:
+    return Measurement(
         top.text("operation"), top.number("size"), top.number("time"), top.whole("n_ranks", 1), top.text("collective"),
         source=str(path), line=1,
     )  # fmt: skip
 
 
-def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:
+def read_lines(text: str, path: Path, context: ReadingContext) -> list[Measurement]:
     """Read JSON lines; the last one may be cut off, since a run that is killed leaves it so.
 
     Parameters
@@ -184,7 +184,7 @@ def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:
         The whole file.
     path : path
         Path of the file, named in messages.
-    asked : Asked
+    context : ReadingContext
         What the user says of the file; receives notes.
 
     Raises
@@ -192,7 +192,7 @@ def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:
     InputError
         Naming line and field, if one is missing or wrong.
     """
-    rows: list[Measured] = []
+    rows: list[Measurement] = []
     skipped: set[str] = set()
     n_lines = text.count("\n") + (not text.endswith("\n"))
     for number, line in enumerate(io.StringIO(text), 1):
@@ -204,26 +204,26 @@ def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:
             raise InputError(f"{path}, line {number}: nested too deeply") from None
         except ValueError as error:
             if number == n_lines:
-                asked.notes.append(f"{path}: the last line is cut off and left out")
+                context.notes.append(f"{path}: the last line is cut off and left out")
                 continue
             raise InputError(f"{path}, line {number}: {str(error).splitlines()[0]}") from None
-        top = Fields(tree if isinstance(tree, dict) else {}, f"{path}, line {number}")
+        top = TableFields(tree if isinstance(tree, dict) else {}, f"{path}, line {number}")
         if "coll_perf" in top:
             rows += _row(top, number, path, skipped)
             check_count(path, len(rows))
     if skipped:
-        asked.notes.append(f"{path}: left out, since they are no operation here: {', '.join(sorted(skipped))}")
+        context.notes.append(f"{path}: left out, since they are no operation here: {', '.join(sorted(skipped))}")
     return rows
 
 
-def _row(top: Fields, number: int, path: Path, skipped: set[str]) -> list[Measured]:
+def _row(top: TableFields, number: int, path: Path, skipped: set[str]) -> list[Measurement]:
     perf, header = top.table("coll_perf"), top.table("header")
     name = perf.text("coll")
     if name not in NCCL_FUNCTIONS:
         skipped.add(repr(name[:40]))
         return []
     return [
-        Measured(
+        Measurement(
             NCCL_FUNCTIONS[name],
             perf.number("coll_msg_size_bytes"),
             perf.number("coll_exec_time_us") * 1e-6,

@@ -9,16 +9,16 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
 
-from .measurement import MAX_BYTES, Asked, Measured
+from .measurement import MAX_BYTES, Measurement, ReadingContext
 
-Reader = Callable[[Path, Asked], Sequence[Measured]]
+Reader = Callable[[Path, ReadingContext], Sequence[Measurement]]
 # How JSON begins; a log may begin with [1,0]<stdout>: instead.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
 
 
 def read_measured(
     path: str | Path, *, operation: str = "", n_ranks: int | None = None, notes: list[str] | None = None
-) -> tuple[Measured, ...]:
+) -> tuple[Measurement, ...]:
     """Read measurements, of whichever known form they are.
 
     Known are: the table of nccl-tests (and of ``commsim run``) and its JSON (``-J``), tables of the OSU
@@ -38,7 +38,7 @@ def read_measured(
 
     Returns
     -------
-    tuple of Measured
+    tuple of Measurement
         At least one, in the order of the file.
 
     Raises
@@ -48,11 +48,11 @@ def read_measured(
     """
     if operation:
         known_operation(operation)
-    asked = Asked(operation, n_ranks, [] if notes is None else notes)
-    rows = [row for row in _reader(Path(path))(Path(path), asked) if not operation or row.operation == operation]
+    context = ReadingContext(operation, n_ranks, [] if notes is None else notes)
+    rows = [row for row in _reader(Path(path))(Path(path), context) if not operation or row.operation == operation]
     if not rows:
         of = f" of {operation}" if operation else ""
-        why = f" ({asked.notes[-1]})" if asked.notes else ""
+        why = f" ({context.notes[-1]})" if context.notes else ""
         raise InputError(f"{path}: holds no measurement{of}{why}")
     for row in rows:
         if n_ranks is not None and row.n_ranks not in (None, n_ranks):

@@ -45,9 +45,9 @@ def osu_text(results: Sequence[Result]) -> str:
     operation = _one_operation(results, OSU_NAMES, "OSU's micro-benchmarks")
     name, is_block = OSU_NAMES[operation]
     lines = [f"# OSU MPI {name} Latency Test v7.4", "# Datatype: MPI_FLOAT.", f"{'# Size':<10}{'Avg Latency(us)':>18}"]
-    for one in results:
-        size = one.size / one.n_ranks if is_block else one.size
-        lines.append(f"{size:<10.0f}{one.time * 1e6:>18.2f}")
+    for result in results:
+        size = result.size / result.n_ranks if is_block else result.size
+        lines.append(f"{size:<10.0f}{result.time * 1e6:>18.2f}")
     return "\n".join(lines) + "\n"
 
 
@@ -67,10 +67,10 @@ def nccl_tests_text(results: Sequence[Result], in_place: Sequence[Result] | None
         If none is given, they are of several operations or numbers of ranks, or nccl-tests has no test of theirs.
     """
     operation = _one_operation(results, TESTS, "nccl-tests")
-    ranks = {one.n_ranks for one in results}
+    ranks = {result.n_ranks for result in results}
     if len(ranks) > 1:
         raise InputError(f"a table of nccl-tests is of one number of ranks, got {sorted(ranks)}")
-    sizes = [one.size for one in results]
+    sizes = [result.size for result in results]
     lines = [f"# Collective test starting: {TESTS[operation]}"]
     lines += [f"# nThread 1 nGpus 1 minBytes {min(sizes):.0f} maxBytes {max(sizes):.0f}", "# Using devices"]
     device = "#  Rank {0:>2} Group  0 Pid {0} on predicted device {0} commsim"
@@ -82,17 +82,17 @@ def nccl_tests_text(results: Sequence[Result], in_place: Sequence[Result] | None
     for out, within in zip(results, in_place or results, strict=True):
         cells = [cell for one in (out, within) for cell in (*_times(one), "0")]
         lines.append(head.format(f"{out.size:.0f}", f"{out.size / 4:.0f}", "float", redop, "-1", *cells))
-    mean = sum(one.busbw for one in results) / len(results) / 1e9
+    mean = sum(result.busbw for result in results) / len(results) / 1e9
     return "\n".join([*lines, "# Out of bounds values : 0 OK", f"# Avg bus bandwidth    : {mean:.6g}", "#", ""])
 
 
-def _times(one: Result) -> tuple[str, str, str]:
-    rate = f"{one.algbw / 1e9:.2f}" if one.time else "0.00"
-    return f"{one.time * 1e6:.2f}", rate, f"{one.busbw / 1e9:.2f}" if one.time else "0.00"
+def _times(result: Result) -> tuple[str, str, str]:
+    rate = f"{result.algbw / 1e9:.2f}" if result.time else "0.00"
+    return f"{result.time * 1e6:.2f}", rate, f"{result.busbw / 1e9:.2f}" if result.time else "0.00"
 
 
 def _one_operation(results: Sequence[Result], known: dict[str, tuple[str, bool]] | dict[str, str], tool: str) -> str:
-    operations = {one.operation for one in results}
+    operations = {result.operation for result in results}
     if len(operations) != 1:
         raise InputError(f"a table is of one operation, got {', '.join(sorted(operations)) or 'no result'}")
     operation = operations.pop()

@@ -27,7 +27,7 @@ MAX_RANKS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """One time of one operation at one size.
 
     Parameters
@@ -98,7 +98,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReadingContext:
     """What the user says about a file that may not say it itself, and where a reader puts its remarks.
 
     Parameters

@@ -24,11 +24,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_text
-from commsim.core.units import counted
+from commsim.core.units import count_text
 
-from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count, interval, ranks_of_rates
+from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count, interval, ranks_of_rates
 
 # Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations.
 NCCL_TESTS = {
@@ -73,7 +73,7 @@ def program_operation(text: str) -> str:
     return NCCL_TESTS.get(name, "") if "_perf" in text else ""
 
 
-def require_operation(path: Path, asked: Asked) -> str:
+def require_operation(path: Path, context: ReadingContext) -> str:
     """Return the operation that the name of the file, or the user, says.
 
     Raises
@@ -81,13 +81,13 @@ def require_operation(path: Path, asked: Asked) -> str:
     InputError
         If neither does.
     """
-    return _named(path, asked) or _unknown(path)
+    return _operation_named(path, context) or _unknown(path)
 
 
-def _named(path: Path, asked: Asked) -> str:
+def _operation_named(path: Path, context: ReadingContext) -> str:
     """Return the operation that the user, or the name of the file, says; empty if neither does."""
-    found = _IN_FILE_NAME.search(path.name)
-    return asked.operation or (_FILE_NAMES[found[1]] if found else "")
+    match = _IN_FILE_NAME.search(path.name)
+    return context.operation or (_FILE_NAMES[match[1]] if match else "")
 
 
 def _unknown(path: Path) -> NoReturn:
@@ -122,7 +122,7 @@ class _State:
         return self.n_ranks or groups.count(groups[0] if groups else 0) or None
 
 
-def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
+def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measurement]:
     """Read a log.
 
     Raises
@@ -131,8 +131,8 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         If nothing says which operation was measured.
     """
     text = io.StringIO(read_text(path, MAX_LOG_BYTES))
-    state = _State(usual=_named(path, asked))
-    rows, broken, wrong = list[Measured](), list[int](), list[int]()
+    state = _State(usual=_operation_named(path, context))
+    rows, broken, wrong = list[Measurement](), list[int](), list[int]()
     rates: dict[str, list[tuple[str, str]]] = {}
     for number, raw in enumerate(text, 1):
         if raw.isspace():
@@ -144,7 +144,7 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         else:
             if not (state.operation or state.usual):
                 state.usual = _operation_by_columns(text.getvalue()) or _unknown(path)
-                asked.notes.append(f"{path}: {state.usual}, as its columns redop and root, and busbw over algbw say")
+                context.notes.append(f"{path}: {state.usual}, as its columns redop and root, and busbw over algbw say")
             halves, n_wrong = _row(state, cells, number, path)
             rows += halves
             check_count(path, len(rows))
@@ -155,14 +155,16 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
                 rates.setdefault(halves[0].operation, []).append(_rates(state.columns, cells))
     for lines, what in ((broken, "broken"), (wrong, "with wrong results")):
         if lines:
-            asked.notes.append(f"{path}: left out: {counted(len(lines), 'row')}, {what}, the first in line {lines[0]}")
+            context.notes.append(
+                f"{path}: left out: {count_text(len(lines), 'row')}, {what}, the first in line {lines[0]}"
+            )
     implied = {name: ranks_of_rates(name, pairs) for name, pairs in rates.items()}
     if len(set(state.group_of.values())) == 1 and any(_is_part(row, implied) for row in rows):
         n = next(implied[row.operation] for row in rows if _is_part(row, implied))
-        asked.notes.append(f"{path}: busbw over algbw says {n} ranks; the header names only a part of them")
+        context.notes.append(f"{path}: busbw over algbw says {n} ranks; the header names only a part of them")
         rows = [dataclasses.replace(row, n_ranks=None) if _is_part(row, implied) else row for row in rows]
     return [
-        row if row.n_ranks else dataclasses.replace(row, n_ranks=asked.n_ranks or implied[row.operation])
+        row if row.n_ranks else dataclasses.replace(row, n_ranks=context.n_ranks or implied[row.operation])
         for row in rows
     ]
 
@@ -187,7 +189,7 @@ def _operation_by_columns(text: str) -> str:
     return "all_reduce" if higher == {True} else "reduce_scatter" if higher == {False} else ""
 
 
-def _is_part(row: Measured, implied: Mapping[str, int | None]) -> bool:
+def _is_part(row: Measurement, implied: Mapping[str, int | None]) -> bool:
     """Whether the header names fewer ranks than the rates of a row's operation say."""
     return (row.n_ranks or 0) < (implied[row.operation] or 0)
 
@@ -217,7 +219,7 @@ def _operation_of(spec: str) -> str:
     return str(COLLECTIVES[name].metadata["operation"]) if name in COLLECTIVES else ""
 
 
-def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list[Measured], int]:
+def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list[Measurement], int]:
     """Out of place and in place of one line, each where it has a time; and how many of them had wrong results."""
     halves, n_wrong = [], 0
     for half, i in enumerate(_halves(state.columns)):
@@ -229,7 +231,7 @@ def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list
         if state.columns[i + 3 : i + 4] == ["#wrong"] and cells[i + 3 : i + 4] and cells[i + 3].strip("0.").isdigit():
             n_wrong += 1
             continue
-        halves.append(Measured(
+        halves.append(Measurement(
             state.operation or state.usual, float(cells[0]), float(f"{cells[i]}e-6"),
             state.ranks, state.algorithm, in_place=half > 0, source=str(path), line=number,
         ))  # fmt: skip
@@ -257,7 +259,7 @@ def _rates(columns: list[str], cells: list[str]) -> tuple[str, str]:
     return cells[columns.index("algbw")], cells[columns.index("busbw")]
 
 
-def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
+def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, context: ReadingContext) -> list[Measurement]:
     """Read the results of a decoded file.
 
     Parameters
@@ -266,7 +268,7 @@ def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> l
         The decoded file.
     path : path
         Path of the file, named in messages.
-    asked : Asked
+    context : ReadingContext
         What the user says of the file; receives notes.
 
     Raises
@@ -274,11 +276,11 @@ def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> l
     InputError
         Naming line and field, if one is missing or wrong, or nothing says which operation was measured.
     """
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     arguments = list(top.items("args", str, "text")) if "args" in top else []
-    operation = next(filter(None, map(program_operation, arguments)), "") or require_operation(path, asked)
+    operation = next(filter(None, map(program_operation, arguments)), "") or require_operation(path, context)
     devices = top.table("config").tables("devices") if "devices" in top.table("config") else []
-    n_ranks = _ranks(devices) or asked.n_ranks
+    n_ranks = _ranks(devices) or context.n_ranks
     results = top.tables("results")
     check_count(path, len(results))
     rows = []
@@ -289,20 +291,20 @@ def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> l
             if time is None:
                 continue
             low, high = _spread(result.table(f"{half}_per_iter"))
-            rows.append(Measured(
+            rows.append(Measurement(
                 operation, result.number("size"), time * 1e-6, n_ranks, in_place=half == "in_place",
                 low=low, high=high, source=str(path), line=i,
             ))  # fmt: skip
     return rows
 
 
-def _ranks(devices: list[Fields]) -> int:
+def _ranks(devices: list[TableFields]) -> int:
     """Ranks in the group of the first device."""
     groups = [device.whole("group", default=0) for device in devices]
     return groups.count(groups[0]) if groups else 0
 
 
-def _number(table: Fields, key: str) -> float | None:
+def _number(table: TableFields, key: str) -> float | None:
     """Return a field that is a number, or text for none."""
     value = table.raw(key)
     if value is None or (isinstance(value, str) and value.strip().lower() in ("nan", "-nan", "n/a", "")):
@@ -310,7 +312,7 @@ def _number(table: Fields, key: str) -> float | None:
     return table.number(key)
 
 
-def _spread(times: Fields) -> tuple[float | None, float | None]:
+def _spread(times: TableFields) -> tuple[float | None, float | None]:
     """Percentiles 5 and 95 of single iterations; the least and the largest, where these are not there."""
     if "times_us" in times:
         every = times.numbers("times_us")

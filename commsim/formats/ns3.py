@@ -56,7 +56,7 @@ def read_lines(path: str | Path) -> list[Line]:
     return numbered
 
 
-def _whole(words: list[str], k: int, where: str, limit: int) -> int:
+def _whole_word(words: list[str], k: int, where: str, limit: int) -> int:
     """Return a word that is a whole number below `limit`."""
     word = words[k] if k < len(words) else ""
     if not (word.isascii() and word.isdigit() and len(word) < 12 and int(word) < limit):
@@ -64,7 +64,7 @@ def _whole(words: list[str], k: int, where: str, limit: int) -> int:
     return int(word)
 
 
-class Cables:
+class Ns3Links:
     """Cables as links: all as written, then all the other way round.
 
     Parameters
@@ -120,7 +120,7 @@ class Cables:
     def _one(self, where: str, words: list[str]) -> None:
         if len(words) != 5:
             raise InputError(f"{where}: a cable is 'src dst rate delay loss', got {len(words)} words")
-        ends = [_whole(words, k, where, self._n_nodes) for k in range(2)]
+        ends = [_whole_word(words, k, where, self._n_nodes) for k in range(2)]
         rest = [self._quantities([word], k, where) for k, word in enumerate(words[2:])]
         if ends[0] == ends[1] or not rest[0][0] > 0 or not rest[2][0] < 1:
             raise InputError(f"{where}: a cable joins two nodes, has a positive rate and loses less than all")
@@ -250,21 +250,23 @@ def read_ns3(path: str | Path) -> Network:
     kind = np.full(n_nodes, HOST)
     kind[switches] = SWITCH
     names = [f"{'s' if k == SWITCH else 'h'}{i}" for i, k in enumerate(kind)]
-    return network_of(path, names, kind, Cables(rest, n_nodes, path))
+    return network_of(path, names, kind, Ns3Links(rest, n_nodes, path))
 
 
 def parts_of(path: str | Path, n_counts: int, of_switches: slice) -> tuple[list[int], Line, list[int], list[Line]]:
     """Return the counts of the first line and the line, the numbers of the switches, and the lines of the cables."""
     lines = read_lines(path)
     limits = [MAX_NODES] * (n_counts - 1) + [MAX_CABLES]
-    counts = [_whole(lines[0][1].split(), k, f"{path}, line {lines[0][0]}", limit) for k, limit in enumerate(limits)]
+    counts = [
+        _whole_word(lines[0][1].split(), k, f"{path}, line {lines[0][0]}", limit) for k, limit in enumerate(limits)
+    ]
     words = lines[1][1].split() if any(counts[of_switches]) else []
-    ids = [_whole(words, k, f"{path}, line {lines[1][0]}", counts[0]) for k in range(len(words))]
+    ids = [_whole_word(words, k, f"{path}, line {lines[1][0]}", counts[0]) for k in range(len(words))]
     return counts, lines[0], ids, lines[2:] if any(counts[of_switches]) else lines[1:]
 
 
 def network_of(
-    path: str | Path, names: list[str], kind: NDArray[np.int64], cables: Cables, machine: ArrayLike = -1
+    path: str | Path, names: list[str], kind: NDArray[np.int64], cables: Ns3Links, machine: ArrayLike = -1
 ) -> Network:
     """Return the network of a file's nodes and cables; it is called like the file."""
     links = (cables.src, cables.dst, cables.bandwidth, cables.latency)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
-from commsim.core.units import counted
+from commsim.core.units import count_text
 
-from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count
+from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count
 from .nccl_tests import without_prefix
 
 _TITLE = re.compile(
@@ -49,7 +49,7 @@ _SPREAD = ("min latency", "avg latency", "max latency")
 _VERDICT = "validation"
 
 
-def read_osu(path: Path, asked: Asked) -> list[Measured]:
+def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
     """Read one table, or several one after another.
 
     Raises
@@ -57,7 +57,7 @@ def read_osu(path: Path, asked: Asked) -> list[Measured]:
     InputError
         If the benchmark is none that is known here, or its sizes need the number of ranks which is not given.
     """
-    name, pairs, columns, rows, broken = "without a title", 1, list[str](), list[Measured](), list[int]()
+    name, pairs, columns, rows, broken = "without a title", 1, list[str](), list[Measurement](), list[int]()
     for number, raw in enumerate(io.StringIO(read_text(path, MAX_LOG_BYTES)), 1):
         line = without_prefix(raw[:4096])
         cells = line.split()
@@ -72,11 +72,11 @@ def read_osu(path: Path, asked: Asked) -> list[Measured]:
             if numbers is None:
                 broken.append(number)
                 continue
-            rows.append(_row(name, pairs, columns[0], numbers, number, path, asked))
+            rows.append(_row(name, pairs, columns[0], numbers, number, path, context))
             check_count(path, len(rows))
     if broken:
-        rows_of = counted(len(broken), "row")
-        asked.notes.append(f"{path}: left out: {rows_of}, failed or broken, the first in line {broken[0]}")
+        rows_of = count_text(len(broken), "row")
+        context.notes.append(f"{path}: left out: {rows_of}, failed or broken, the first in line {broken[0]}")
     return rows
 
 
@@ -98,27 +98,29 @@ def _split_columns(line: str, where: str) -> list[str]:
 
 def _numbers(columns: list[str], cells: list[str]) -> dict[str, str] | None:
     """Numbers by column, as printed; None of a row that is incomplete, or whose result was wrong."""
-    named = dict(zip(columns, cells, strict=False))
-    if len(cells) < len(columns) or named.pop(_VERDICT, "Pass") != "Pass":
+    fields = dict(zip(columns, cells, strict=False))
+    if len(cells) < len(columns) or fields.pop(_VERDICT, "Pass") != "Pass":
         return None
-    if not all(map(_NUMBER.fullmatch, named.values())):
+    if not all(map(_NUMBER.fullmatch, fields.values())):
         return None
-    spread = [float(named[column]) for column in _SPREAD if column in named]
-    return named if spread == sorted(spread) else None
+    spread = [float(fields[column]) for column in _SPREAD if column in fields]
+    return fields if spread == sorted(spread) else None
 
 
-def _row(name: str, pairs: int, first: str, cells: dict[str, str], number: int, path: Path, asked: Asked) -> Measured:
+def _row(
+    name: str, pairs: int, first: str, cells: dict[str, str], number: int, path: Path, context: ReadingContext
+) -> Measurement:
     if name in _STREAMS:
         printed = next((cells[column] for column in _RATES if column in cells), "0")
         size, rate = float(cells[first]), float(printed) * 1e6 / (_STREAMS[name] * pairs)
         if not rate:
             raise InputError(f"{path}, line {number}: a rate must be more than 0, got 0")
-        return Measured("send_recv", size, size / rate, 2, "stream", source=str(path), line=number)
+        return Measurement("send_recv", size, size / rate, 2, "stream", source=str(path), line=number)
     known = name if name in _OPERATIONS else name.removeprefix("i")  # Iallreduce does not wait
     if known not in _OPERATIONS:
-        raise InputError(f"{path}, line {number}: the benchmark {name!r} is not known; known: {_known()}")
+        raise InputError(f"{path}, line {number}: the benchmark {name!r} is not known; known: {_known_text()}")
     operation, in_blocks = _OPERATIONS[known]
-    n_ranks = 2 if operation == "send_recv" else asked.n_ranks
+    n_ranks = 2 if operation == "send_recv" else context.n_ranks
     if in_blocks and n_ranks is None:
         raise InputError(
             f"{path}: sizes of {operation} are those of one block, and OSU's tables do not contain the number of"
@@ -129,11 +131,11 @@ def _row(name: str, pairs: int, first: str, cells: dict[str, str], number: int, 
     time = next((times[want] for want in _TIMES if want in times), None)
     if time is None:
         raise InputError(f"{path}, line {number}: none of its columns is a time; known: {', '.join(_TIMES)}")
-    return Measured(
+    return Measurement(
         operation, size, time, n_ranks, low=times.get("min latency"), high=times.get("max latency"), source=str(path),
         line=number,
     )  # fmt: skip
 
 
-def _known() -> str:
+def _known_text() -> str:
     return ", ".join(sorted({*_OPERATIONS, *_STREAMS} - {""}))

@@ -13,7 +13,7 @@ from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, SWITCH, Network
 
 from .machines.gpu_models import of_names
-from .ns3 import Cables, cable_lines, check_kinds, network_of, parts_of, write_lines
+from .ns3 import Ns3Links, cable_lines, check_kinds, network_of, parts_of, write_lines
 
 _NET = "roce"  # what SimAI simulates
 
@@ -85,7 +85,7 @@ def read_simai(path: str | Path) -> Network:
         )
     if n_nodes > 2 * n_cables:
         raise InputError(f"{path}, line {line}: {n_nodes} nodes are more than {n_cables} cables can join")
-    cables = Cables(rest, n_nodes, path)
+    cables = Ns3Links(rest, n_nodes, path)
     machine = np.full(n_nodes, -1)
     machine[:n_gpus] = np.arange(n_gpus) // per_server if per_server > 1 else -1
     inside = np.isin(cables.src, ids[:n_inside]) & (cables.dst < n_gpus)

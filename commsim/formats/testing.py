@@ -109,7 +109,7 @@ def _noise(n: int, noise: float, seed: int) -> Sequence[float]:
 def _scaled(results: Sequence[Result], factors: Sequence[float]) -> list[Result]:
     fields = [field.name for field in dataclasses.fields(Result)]
     out = []
-    for one, factor in zip(results, factors, strict=True):
-        values = {name: getattr(one, name) for name in fields} | {"time": one.time * factor}
+    for result, factor in zip(results, factors, strict=True):
+        values = {name: getattr(result, name) for name in fields} | {"time": result.time * factor}
         out.append(Result(**values))
     return out

@@ -20,11 +20,11 @@ WEB_SEARCH = np.array(
      (5e6, 0.9), (1e7, 0.97), (3e7, 1)]
 )  # fmt: skip
 Drawn = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
-__all__ = ["Messages", "draw_messages", "mean_size"]
+__all__ = ["BackgroundMessages", "draw_messages", "mean_size"]
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class BackgroundMessages:
     """Messages between hosts.
 
     Parameters
@@ -47,13 +47,13 @@ class Messages:
     priority: NDArray[np.int64]
 
     @classmethod
-    def none(cls) -> Messages:
+    def none(cls) -> BackgroundMessages:
         """Return no messages."""
         nodes, numbers, whole = np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64)
         return cls(nodes, nodes, numbers, numbers, whole, whole)
 
 
-def draw_messages(network: Network, background: tuple[Background, ...], seed: int) -> Messages:
+def draw_messages(network: Network, background: tuple[Background, ...], seed: int) -> BackgroundMessages:
     """Draw all background traffic.
 
     Raises
@@ -73,7 +73,9 @@ def draw_messages(network: Network, background: tuple[Background, ...], seed: in
         )
     of = of[order]
     priority = np.array([b.priority for b in background], np.int64)[of]
-    return Messages(src[order].astype(np.int32), dst[order].astype(np.int32), size[order], start[order], of, priority)
+    return BackgroundMessages(
+        src[order].astype(np.int32), dst[order].astype(np.int32), size[order], start[order], of, priority
+    )
 
 
 def mean_size(size: float | None) -> float:

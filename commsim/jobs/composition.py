@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 from commsim.engine.flow_plan import number_of
@@ -39,7 +39,7 @@ def read_composition(path: str | Path) -> Composition:
     InputError
         If the file is wrong; the message has its line and what would be right.
     """
-    top = Fields(read_tree(path), path)
+    top = TableFields(read_tree(path), path)
     top.schema(required=False)
     jobs = tuple(_job(entry, i) for i, entry in enumerate(top.tables("job"))) if "job" in top else ()
     background = tuple(_background(entry) for entry in top.tables("background")) if "background" in top else ()
@@ -55,7 +55,7 @@ def read_composition(path: str | Path) -> Composition:
     return Composition(jobs, background)
 
 
-def _job(entry: Fields, i: int) -> JobEntry:
+def _job(entry: TableFields, i: int) -> JobEntry:
     collective, ranks = entry.text("collective"), _ranks(entry)
     name = entry.text("name", "")
     job = JobEntry(
@@ -76,7 +76,7 @@ def _job(entry: Fields, i: int) -> JobEntry:
     return job
 
 
-def _ranks(entry: Fields) -> tuple[int, ...]:
+def _ranks(entry: TableFields) -> tuple[int, ...]:
     raw = entry.raw("ranks")
     if isinstance(raw, list):
         return tuple(entry.wholes("ranks"))
@@ -89,7 +89,7 @@ def _ranks(entry: Fields) -> tuple[int, ...]:
     return tuple(ranks)
 
 
-def _background(entry: Fields) -> Background:
+def _background(entry: TableFields) -> Background:
     kind = entry.one_of("kind", ("poisson", "incast"))
     until, priority = _positive(entry, "until", parse_time, None), entry.whole("priority", default=0)
     if kind == "poisson":
@@ -98,18 +98,18 @@ def _background(entry: Fields) -> Background:
             entry.refuse("load", "a part of what hosts can send, above 0 and at most 1 (100 %)")
         websearch = "size" not in entry or entry.raw("size") == "websearch"
         size = None if websearch else _positive(entry, "size", parse_size, None)
-        made = Background(kind, until, load, size, priority=priority, packets=_packets(entry))
+        background = Background(kind, until, load, size, priority=priority, packets=_packets(entry))
     else:
         senders = entry.whole("senders", minimum=1)
         size, every = _positive(entry, "size", parse_size, None), _positive(entry, "every", parse_time, until)
-        made = Background(
+        background = Background(
             kind, until, size=size, senders=senders, every=every, priority=priority, packets=_packets(entry)
         )
     entry.finish()
-    return made
+    return background
 
 
-def _packets(entry: Fields) -> dict[str, Any] | None:
+def _packets(entry: TableFields) -> dict[str, Any] | None:
     """Read how packets are sent; None where nothing is said."""
     for key in FABRIC.keys() - {*OWN}:
         if key in entry:
@@ -125,7 +125,7 @@ def _flag(key: str) -> str:
     return f"--{key.replace('_', '-')}"
 
 
-def _positive(entry: Fields, key: str, parse: Callable[[str, str], float], default: float | None) -> float:
+def _positive(entry: TableFields, key: str, parse: Callable[[str, str], float], default: float | None) -> float:
     value = entry.quantity(key, parse, default)
     if not value > 0:
         entry.refuse(key, "more than 0")

@@ -26,7 +26,7 @@ class JobEntry:
     start : float, s
         Time at which all its ranks begin.
     weight, priority, rate_cap
-        Same as in :class:`commsim.engine.flow_plan.Job`.
+        Same as in :class:`commsim.engine.flow_plan.FlowJob`.
     number : int, optional
         Number that ECMP hashes, by which the simulation also orders jobs. Default: the job's position.
     packets : mapping of str to value, optional

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["own_transport", "transports_of", "without_pauses"]
 
 
-def own_transport(given: Mapping[str, Any] | None, network: Network, wish: Wish) -> Spraying | None:
+def own_transport(constants: Mapping[str, Any] | None, network: Network, wish: Wish) -> Spraying | None:
     """Return how the packets of an entry are sent which says so itself; None as the run's.
 
     Losses, shared buffers and pauses are the run's; queues are as deep as it says where the entry does not. Packets
@@ -29,18 +29,18 @@ def own_transport(given: Mapping[str, Any] | None, network: Network, wish: Wish)
 
     Parameters
     ----------
-    given : mapping of str to value or None
+    constants : mapping of str to value or None
         What the entry says.
     network, wish : Network, Wish
         Network of the run, and what the run says.
     """
-    if not given:
+    if not constants:
         return None
-    own, run = packets_of(given, network), wish.transport
+    own, run = packets_of(constants, network), wish.transport
     if run is None:
         return own
     names = {"loss", "loss_burst", "shared_buffer", "alpha"} | (set() if own.trims else {"pause_at", "resume_at"})
-    queue = own.queue if "buffer" in given or run.queue is None else run.queue
+    queue = own.queue if "buffer" in constants or run.queue is None else run.queue
     return dataclasses.replace(own, queue=queue, **{name: getattr(run, name) for name in names})
 
 

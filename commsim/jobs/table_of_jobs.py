@@ -9,12 +9,12 @@ import numpy as np
 
 from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
-from commsim.core.units import counted, microseconds
+from commsim.core.units import count_text, microseconds
 from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
-from commsim.report.table_of_run import Row, json_row, parts_of
+from commsim.report.table_of_run import RunRow, json_row, parts_of
 from commsim.report.title_of_network import costs_in_title
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
     )  # fmt: skip
     rows = [
         _row(
-            entry, Row(result, network, schedule, asked=entry.collective, limit=limit_of(solution.plan, result)), *cost
+            entry, RunRow(result, network, schedule, key=entry.collective, limit=limit_of(solution.plan, result)), *cost
         )
         for entry, schedule, result, *cost in each
     ]
@@ -56,7 +56,7 @@ def shared_links(solution: Solution) -> list[dict[str, Any]]:
     """
     network, jobs = solution.plan.network, solution.scenario.jobs
     assert jobs is not None
-    carried = np.array([found.link_bytes for found in solution.results if found.link_bytes.size == network.n_links])
+    carried = np.array([result.link_bytes for result in solution.results if result.link_bytes.size == network.n_links])
     if len(carried) < len(solution.results):  # an engine without links
         return []
     start = np.array([job.start for job in jobs.jobs])
@@ -97,8 +97,8 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     wish = solution.scenario.wish
     how = told_transport(wish.transport) if not shared.transports else "transports by job"
     engine = f"packet, {how}" if wish.engine == "packet" else wish.engine
-    what = counted(len(rows), "job")
-    what += f" and {counted(len(shared.took), 'background message')}" if len(shared.took) else ""
+    what = count_text(len(rows), "job")
+    what += f" and {count_text(len(shared.took), 'background message')}" if len(shared.took) else ""
     costs = costs_in_title(solution.plan.network, solution.results, has_own_costs=solution.plan.has_own_costs)
     title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}{_meaning_of_sizes(rows)}"
     columns, cells = [*COLUMNS, *(["transport"] if shared.transports else [])], [_cells(r) for r in rows]
@@ -106,10 +106,10 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     title += hashes_in_title(results)
     if any(result.whole is not None for result in results):
         columns = [*columns[:at], *COST, *columns[at:]]
-        cells = [[*row[:at], *cost_cells(one), *row[at:]] for row, one in zip(cells, results, strict=True)]
+        cells = [[*row[:at], *cost_cells(result), *row[at:]] for row, result in zip(cells, results, strict=True)]
     if spread := spread_names(results):
         columns = [*columns[:at], *spread, *columns[at:]]
-        cells = [[*row[:at], *spread_cells(one), *row[at:]] for row, one in zip(cells, results, strict=True)]
+        cells = [[*row[:at], *spread_cells(result), *row[at:]] for row, result in zip(cells, results, strict=True)]
     parts = [*remarks(solution.derived), Table(columns, cells, title, ["start(us)", "ranks"])]
     background = shared.background()
     if background is not None:
@@ -148,7 +148,7 @@ def parts_of_solution(solution: Solution) -> list[Part]:
     return parts_of(solution, groups=[name["group"] for name in groups])
 
 
-def _row(entry: JobEntry, row: Row, alone: float, slowdown: float) -> dict[str, Any]:
+def _row(entry: JobEntry, row: RunRow, alone: float, slowdown: float) -> dict[str, Any]:
     result = row.result
     return json_row(row) | {
         "job": entry.name, "ranks": list(entry.ranks), "start_s": entry.start, "alone_s": alone,

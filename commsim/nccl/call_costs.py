@@ -20,7 +20,7 @@ from collectives.nccl.exchanges import cut_message
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, Network
 from commsim.core.network_queries import units
-from commsim.nccl.call_messages import Messages, messages_of, messages_of_exchange
+from commsim.nccl.call_messages import CallMessageCosts, messages_of, messages_of_exchange
 from commsim.nccl.choice import Cell
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.prediction import (
@@ -33,7 +33,7 @@ from commsim.nccl.prediction import (
     switch_rate,
     ways_of,
 )
-from commsim.nccl.steps import Ways
+from commsim.nccl.steps import CallLinks
 
 # Rate of a link that is in nobody's way, bytes/s.
 ENDLESS = 1e24
@@ -111,8 +111,8 @@ def call_costs(
 
 
 def _of_call(
-    site: Site, ways: Ways, operation: str, size: int, parameters: Mapping[str, Any]
-) -> tuple[Messages, _Shares, float]:
+    site: Site, ways: CallLinks, operation: str, size: int, parameters: Mapping[str, Any]
+) -> tuple[CallMessageCosts, _Shares, float]:
     cell = Cell(parameters["algorithm"], parameters["protocol"], 0.0, 0.0)
     call = call_of(site, operation, cell, size, parameters.get("channels", 0))
     if parameters.get("heads"):  # as the schedule has them
@@ -129,8 +129,8 @@ def _of_call(
 
 
 def _of_exchange(
-    site: Site, ways: Ways, operation: str, size: int, parameters: Mapping[str, Any]
-) -> tuple[Messages, _Shares, float]:
+    site: Site, ways: CallLinks, operation: str, size: int, parameters: Mapping[str, Any]
+) -> tuple[CallMessageCosts, _Shares, float]:
     exchange, many = exchange_at(site, ways, operation, size), ways.plugin is not None
     n, per_node = site.setting.n_ranks, site.setting.n_ranks // site.setting.n_nodes
     machines, channels = parameters.get("machines"), parameters.get("channels")
@@ -151,7 +151,7 @@ def _of_exchange(
     return messages, _Shares(min(1.0, inside), outside), exchange.seconds
 
 
-def _priced(network: Network, site: Site, messages: Messages, shares: _Shares) -> Network:
+def _priced(network: Network, site: Site, messages: CallMessageCosts, shares: _Shares) -> Network:
     """Give links the part of their rate that NCCL reaches, and the ends of each way the latency of its hop.
 
     A hop has what software takes for a message, as in the closed form: the network's overhead would count twice.

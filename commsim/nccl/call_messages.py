@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from collectives.nccl.call import BY_RANK, PROTOCOLS, Call
-from collectives.nccl.rules import Part, cut
+from collectives.nccl.call import BY_RANK, PROTOCOLS, NcclCall
+from collectives.nccl.rules import ChannelPart, cut_call
 from collectives.nccl.trees import busiest_share, tree_depth
-from commsim.nccl.in_switch import Exchange, crossing, loop_of, paced
-from commsim.nccl.steps import CHAINS, Ways
+from commsim.nccl.in_switch import ExchangeTime, crossing, loop_of, paced
+from commsim.nccl.steps import CHAINS, CallLinks
 
 # Halvings of the interval in which a rate, or a share of the hops, is looked for.
 HALVINGS = 60
@@ -28,7 +28,7 @@ SHOWN = 0.5
 Chain = Callable[[float, float], float]
 
 
-class Messages(NamedTuple):
+class CallMessageCosts(NamedTuple):
     """Costs of one call's messages.
 
     Parameters
@@ -47,14 +47,14 @@ class Messages(NamedTuple):
     fixed: float
 
 
-def messages_of(ways: Ways, call: Call, seconds: float, switch_rate: float) -> Messages:
+def messages_of(ways: CallLinks, call: NcclCall, seconds: float, switch_rate: float) -> CallMessageCosts:
     """Return what the messages of a call with an algorithm cost.
 
     Parameters
     ----------
-    ways : Ways
+    ways : CallLinks
         Links and costs.
-    call : Call
+    call : NcclCall
         What is called.
     seconds : float
         Time of the call.
@@ -63,7 +63,7 @@ def messages_of(ways: Ways, call: Call, seconds: float, switch_rate: float) -> M
     """
     if call.algorithm in ("nvls", "nvls_tree"):
         return _in_switch(ways, call, switch_rate)
-    parts, launch = cut(call), ways.primitives.launch
+    parts, launch = cut_call(call), ways.primitives.launch
     rail = PROTOCOLS[call.protocol].wire / PROTOCOLS[call.protocol].payload
     hops = _hops(ways, call, parts, rail)
     if call.algorithm == "ring":
@@ -72,11 +72,11 @@ def messages_of(ways: Ways, call: Call, seconds: float, switch_rate: float) -> M
         chain, most = _direct(ways, call, parts, hops)
     else:
         chain, most = _tree(ways, call, parts, hops)
-    rate, share = _solved(chain, seconds - launch, most)
-    return Messages(rate * rail, hops[0] * share, hops[1] * share, launch)
+    rate, share = _solve_rate(chain, seconds - launch, most)
+    return CallMessageCosts(rate * rail, hops[0] * share, hops[1] * share, launch)
 
 
-def _hops(ways: Ways, call: Call, parts: Sequence[Part], rail: float) -> tuple[float, float]:
+def _hops(ways: CallLinks, call: NcclCall, parts: Sequence[ChannelPart], rail: float) -> tuple[float, float]:
     """Return the latency of a hop in a machine and between machines, where channels of a NIC are posted in turn."""
     if ways.plugin is None:
         return ways.hop(call.protocol, call.algorithm), 0.0
@@ -86,17 +86,19 @@ def _hops(ways: Ways, call: Call, parts: Sequence[Part], rail: float) -> tuple[f
     return ways.hop(call.protocol, call.algorithm), hop + in_turn
 
 
-def _largest(part: Part) -> int:
+def _largest(part: ChannelPart) -> int:
     return part.chunk if part.n_loops > 1 else part.last_chunk
 
 
-def _loops(part: Part) -> list[tuple[int, int, int]]:
+def _loops(part: ChannelPart) -> list[tuple[int, int, int]]:
     """Chunk, slices and number of the loops that are alike."""
     loops = [(part.chunk, part.slices, part.n_loops - 1), (part.last_chunk, part.last_slices, 1)]
     return [loop for loop in loops if loop[2]]
 
 
-def _ring(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, float]) -> tuple[Chain, float]:
+def _ring(
+    ways: CallLinks, call: NcclCall, parts: Sequence[ChannelPart], hops: tuple[float, float]
+) -> tuple[Chain, float]:
     """Return the chain of a ring, and the most that a channel moves: a rank's turn on the link and on the NIC."""
     turns = 2 if call.operation == "all_reduce" else 1
     n_steps, loops = turns * (call.n_ranks - 1), _loops(parts[0])
@@ -108,11 +110,11 @@ def _ring(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
     def chain(rate: float, share: float) -> float:
         total = 0.0
         for number, (chunk, slices, times) in enumerate(loops):
-            one = chunk / slices / rate
+            seconds = chunk / slices / rate
             # A slice goes round with all latencies, and a rank sends all slices of all steps.
-            whole = max(n_steps * one + share * latency, n_steps * slices * one) + (slices - 1) * one
+            whole = max(n_steps * seconds + share * latency, n_steps * slices * seconds) + (slices - 1) * seconds
             if is_chain:  # chunks follow each other down the chain
-                total += (times - 1) * slices * one + (slices * one if number else whole)
+                total += (times - 1) * slices * seconds + (slices * seconds if number else whole)
             else:
                 total += times * whole
         return total
@@ -122,13 +124,15 @@ def _ring(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
     return chain, most
 
 
-def _link_rates(ways: Ways, call: Call, n: int) -> tuple[float, float]:
+def _link_rates(ways: CallLinks, call: NcclCall, n: int) -> tuple[float, float]:
     """Return what the links of a GPU, and the NICs of a machine, leave for each of n channels."""
     inside = float("inf") if call.n_nodes == call.n_ranks else ways.inside(call.protocol) / n
     return inside, ways.outside(call.protocol) / n
 
 
-def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, float]) -> tuple[Chain, float]:
+def _tree(
+    ways: CallLinks, call: NcclCall, parts: Sequence[ChannelPart], hops: tuple[float, float]
+) -> tuple[Chain, float]:
     """Return the chain of a tree, of PAT and of a CollNet chain, and the most that a channel moves."""
     part, per_node = parts[0], call.n_ranks // call.n_nodes
     chunk, n = _largest(part), len(parts)
@@ -149,16 +153,18 @@ def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
         slowest = min(inside * per_node / max(1, 2 * (per_node - 1)), outside / max(1.0, busiest_share(call.n_nodes)))
 
     def chain(rate: float, share: float) -> float:
-        one = chunk / rate
+        seconds = chunk / rate
         if pieces:
             return pieces * part.n_bytes / rate + depth[1] * share * between
-        up = depth[0] * (one + share * hops[0]) + depth[1] * (max(one, chunk / outside) + share * between)
-        return times * up + (loops - 1) * max(one, chunk / slowest)
+        up = depth[0] * (seconds + share * hops[0]) + depth[1] * (max(seconds, chunk / outside) + share * between)
+        return times * up + (loops - 1) * max(seconds, chunk / slowest)
 
     return chain, most
 
 
-def _direct(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, float]) -> tuple[Chain, float]:
+def _direct(
+    ways: CallLinks, call: NcclCall, parts: Sequence[ChannelPart], hops: tuple[float, float]
+) -> tuple[Chain, float]:
     """Return the chain of CollNet direct: to the heads, out, back and to all; a connection has a chunk a loop.
 
     A half of an all-reduce goes there or back only, and a connection has a chunk of each machine.
@@ -169,18 +175,20 @@ def _direct(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, fl
     inside, outside = _link_rates(ways, call, n * max(1, heads - 1))[0], ways.outside("simple") / (n * heads)
 
     def chain(rate: float, share: float) -> float:
-        one = chunk / rate
+        seconds = chunk / rate
         if is_half:
-            out = one + share * (hops[0] + hops[1]) + max(one, chunk / outside)
-            return out + loops * max(call.n_nodes * max(one, chunk / inside), crossing(call) * chunk / outside)
-        there = one + share * hops[0] + max(one, chunk / outside) + share * hops[1] / 2  # the switch is half way
+            out = seconds + share * (hops[0] + hops[1]) + max(seconds, chunk / outside)
+            return out + loops * max(call.n_nodes * max(seconds, chunk / inside), crossing(call) * chunk / outside)
+        there = (
+            seconds + share * hops[0] + max(seconds, chunk / outside) + share * hops[1] / 2
+        )  # the switch is half way
         # Later a GPU gives to other heads and returns to them at once.
-        return 2 * there + (loops - 1) * max(one, 2 * chunk / inside, chunk / outside)
+        return 2 * there + (loops - 1) * max(seconds, 2 * chunk / inside, chunk / outside)
 
     return chain, min(inside, ways.primitives.rate(call.protocol))
 
 
-def _solved(chain: Chain, seconds: float, most: float) -> tuple[float, float]:
+def _solve_rate(chain: Chain, seconds: float, most: float) -> tuple[float, float]:
     """Return the rate, and the share of the hops, with which a chain takes so many seconds."""
     if chain(most, 1.0) >= seconds:  # at full rate the hops take too long
         return most, _bisected(lambda share: chain(most, share) >= seconds, 0.0, 1.0)
@@ -197,27 +205,27 @@ def _bisected(is_above: Callable[[float], bool], low: float, high: float) -> flo
     return low
 
 
-def _in_switch(ways: Ways, call: Call, switch_rate: float) -> Messages:
+def _in_switch(ways: CallLinks, call: NcclCall, switch_rate: float) -> CallMessageCosts:
     """NVLink SHARP: a channel serves all heads in a loop, of which it has three under way."""
-    part, p, heads = cut(call)[0], ways.primitives, call.n_heads
-    n, chunk = len(cut(call)), _largest(part)
+    part, p, heads = cut_call(call)[0], ways.primitives, call.n_heads
+    n, chunk = len(cut_call(call)), _largest(part)
     by_head = call.n_nodes if call.operation in BY_RANK else 1
     loop = loop_of(p, call, n, chunk, switch_rate)
     fixed = p.launch + max(0.0, loop.first - (1 + SHOWN) * loop.later)
     if ways.plugin is None:
-        return Messages(heads * chunk / loop.later, 0.0, 0.0, fixed)
+        return CallMessageCosts(heads * chunk / loop.later, 0.0, 0.0, fixed)
     by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
     # Loops and NICs wait for each other, which messages show in part: between a channel's own rate and the steady one.
     pace = math.sqrt(loop.later * paced(call, loop.later, by_nic))
-    return Messages(heads * by_head * chunk / pace, 0.0, ways.plugin.hop("simple") + p.slice, fixed)
+    return CallMessageCosts(heads * by_head * chunk / pace, 0.0, ways.plugin.hop("simple") + p.slice, fixed)
 
 
-def messages_of_exchange(exchange: Exchange, at_once: float, together: int, between: float) -> Messages:
+def messages_of_exchange(exchange: ExchangeTime, at_once: float, together: int, between: float) -> CallMessageCosts:
     """Return what the messages of an all-to-all or a send-receive cost.
 
     Parameters
     ----------
-    exchange : Exchange
+    exchange : ExchangeTime
         Its fixed time, and the rate of what leaves a rank or a machine.
     at_once : float
         Messages of a rank that are under way together.
@@ -226,4 +234,4 @@ def messages_of_exchange(exchange: Exchange, at_once: float, together: int, betw
     between : float, s
         Latency of a hop between machines.
     """
-    return Messages(exchange.rate / (at_once * together), 0.0, between, exchange.fixed - between)
+    return CallMessageCosts(exchange.rate / (at_once * together), 0.0, between, exchange.fixed - between)

@@ -21,7 +21,7 @@ from .search import (
     SMALLEST_CORRECTED,
     TREE_CORRECTION,
     Channels,
-    Setting,
+    NcclSetting,
 )
 
 LARGEST = 2**40
@@ -36,7 +36,7 @@ PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "c
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class SizeRange:
     """Sizes at which NCCL takes one cell.
 
     Parameters
@@ -70,12 +70,12 @@ class Range:
         return f"{part} decides ({self.latency_share:.0%} latency); {beside}"
 
 
-def cell_time(setting: Setting, operation: str, cell: Cell, size: int) -> float | None:
+def cell_time(setting: NcclSetting, operation: str, cell: Cell, size: int) -> float | None:
     """Return NCCL's estimate in seconds of one operation without others; None of a cell that it does not choose.
 
     Parameters
     ----------
-    setting : Setting
+    setting : NcclSetting
         Machines and network.
     operation : str
         Name of the operation.
@@ -102,7 +102,7 @@ def cell_time(setting: Setting, operation: str, cell: Cell, size: int) -> float 
     return wait + size / rate
 
 
-def fastest(setting: Setting, operation: str, table: Iterable[Cell], size: int) -> Cell | None:
+def fastest(setting: NcclSetting, operation: str, table: Iterable[Cell], size: int) -> Cell | None:
     """Return the cell that NCCL expects to be the fastest, the first of equal ones; None if it chooses none of them."""
     times = [(cell_time(setting, operation, cell, size), cell) for cell in table]
     usable = [(time, i) for i, (time, _) in enumerate(times) if time is not None]
@@ -110,13 +110,13 @@ def fastest(setting: Setting, operation: str, table: Iterable[Cell], size: int) 
 
 
 def ranges(
-    setting: Setting, operation: str, largest: int = LARGEST, table: Sequence[Cell] | None = None
-) -> tuple[Range, ...]:
+    setting: NcclSetting, operation: str, largest: int = LARGEST, table: Sequence[Cell] | None = None
+) -> tuple[SizeRange, ...]:
     """Find all sizes at which NCCL changes its mind.
 
     Parameters
     ----------
-    setting : Setting
+    setting : NcclSetting
         Communicator on its hardware.
     operation : str
         One that NCCL has a model of.
@@ -127,7 +127,7 @@ def ranges(
 
     Returns
     -------
-    tuple of Range
+    tuple of SizeRange
         Ascending, without gaps, from 1 byte to `largest`.
 
     Notes
@@ -158,7 +158,7 @@ def ranges(
     return tuple(_described(setting, operation, table, low, high, table[i]) for low, high, i in merged)
 
 
-def _plateau(setting: Setting) -> int:
+def _plateau(setting: NcclSetting) -> int:
     """Size from which the latency of a ring on several nodes with Simple grows by a factor."""
     per_channel = model_of(setting.version).plateau_bytes
     if per_channel:
@@ -166,7 +166,7 @@ def _plateau(setting: Setting) -> int:
     return setting.n_ranks * 4096
 
 
-def _is_corrected(setting: Setting, cell: Cell) -> bool:
+def _is_corrected(setting: NcclSetting, cell: Cell) -> bool:
     """Whether a cell's rate dips at middle sizes: trees, and from 2.28 on NVLS trees of Blackwell on x86."""
     x86 = setting.cpu in ("intel", "amd") and model_of(setting.version).corrects_nvls_tree
     return cell.algorithm == "tree" or (cell.algorithm == "nvls_tree" and setting.gpu == "blackwell" and x86)
@@ -183,15 +183,17 @@ def _split(low: int, high: int, best: Callable[[int], int], pieces: list[tuple[i
     _split(middle + 1, high, best, pieces)
 
 
-def _described(setting: Setting, operation: str, table: Sequence[Cell], low: int, high: int, cell: Cell) -> Range:
+def _described(
+    setting: NcclSetting, operation: str, table: Sequence[Cell], low: int, high: int, cell: Cell
+) -> SizeRange:
     middle = max(low, min(high, int((low * high) ** 0.5)))
     time = cell_time(setting, operation, cell, middle) or 0.0
     others = [(cell_time(setting, operation, other, middle), other) for other in table if other != cell]
     usable = sorted(((t, i) for i, (t, _) in enumerate(others) if t is not None))
     share = min(1.0, cell.latency / time) if time else 0.0
     if not usable:
-        return Range(low, high, cell, None, 1.0, share)
-    return Range(low, high, cell, others[usable[0][1]][1], usable[0][0] / time if time else 1.0, share)
+        return SizeRange(low, high, cell, None, 1.0, share)
+    return SizeRange(low, high, cell, others[usable[0][1]][1], usable[0][0] / time if time else 1.0, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ class Cell:
         return f"{self.algorithm}/{self.protocol}"
 
 
-def cells(setting: Setting, operation: str) -> tuple[Cell, ...]:
+def cells(setting: NcclSetting, operation: str) -> tuple[Cell, ...]:
     """Return NCCL's table for an operation, in the order in which it looks for the fastest.
 
     Raises
@@ -246,7 +248,7 @@ def cells(setting: Setting, operation: str) -> tuple[Cell, ...]:
     return tuple(by_size)
 
 
-def _refused(setting: Setting, operation: str, algorithm: str, protocol: str) -> str:
+def _refused(setting: NcclSetting, operation: str, algorithm: str, protocol: str) -> str:
     """Why NCCL does not use this at all; empty if it may."""
     if algorithm not in _ALLOWED[operation]:
         return f"no {operation} with it"
@@ -273,7 +275,7 @@ def _refused(setting: Setting, operation: str, algorithm: str, protocol: str) ->
     return ""
 
 
-def _ll128_refused(setting: Setting, channels: Channels) -> str:
+def _ll128_refused(setting: NcclSetting, channels: Channels) -> str:
     """LL128 trusts that 128 bytes arrive whole, which only some paths keep."""
     longest = "PXN" if setting.gpu in SINCE_HOPPER else "PXB"
     if setting.n_nodes > 1 and PATHS.index(channels.path_inter) > PATHS.index(longest):

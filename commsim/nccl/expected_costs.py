@@ -8,8 +8,8 @@ NCCL, ``src/graph/tuning.cc``, whose rules these are, in our words; what differs
 
 from __future__ import annotations
 
-from .model_versions import Model, model_of, row_of
-from .search import NET_OVERHEAD_US, NVLS_EFFICIENCY, SINCE_HOPPER, Channels, Setting
+from .model_versions import NcclModel, model_of, row_of
+from .search import NET_OVERHEAD_US, NVLS_EFFICIENCY, SINCE_HOPPER, Channels, NcclSetting
 
 # Share of their rate that trees keep which go up and down by the same NIC, and the first release with it.
 ONE_NIC_TREE, ONE_NIC_TREE_SINCE = 0.85, (2, 26)
@@ -17,19 +17,19 @@ ONE_NIC_TREE, ONE_NIC_TREE_SINCE = 0.85, (2, 26)
 HALVES = ("all_gather", "reduce_scatter")
 
 
-def ring_steps(setting: Setting, operation: str) -> int:
+def ring_steps(setting: NcclSetting, operation: str) -> int:
     """How often a ring passes something on."""
     if operation == "all_reduce":
         return 2 * (setting.n_ranks - 1)
     return setting.n_ranks - 1 if operation in HALVES else setting.n_ranks
 
 
-def algorithm_bandwidth(setting: Setting, operation: str, algorithm: str, p: int, channels: Channels) -> float:
+def algorithm_bandwidth(setting: NcclSetting, operation: str, algorithm: str, p: int, channels: Channels) -> float:
     """Return the bandwidth of an algorithm: what its channels carry, less what it loses, over how often a byte is sent.
 
     Parameters
     ----------
-    setting : Setting
+    setting : NcclSetting
         Communicator on its hardware.
     operation, algorithm : str
         What, and how.
@@ -74,7 +74,7 @@ def algorithm_bandwidth(setting: Setting, operation: str, algorithm: str, p: int
     return bus / 2
 
 
-def _tree_bus(setting: Setting, p: int, bus: float, n: int, largest_ll: float) -> float:
+def _tree_bus(setting: NcclSetting, p: int, bus: float, n: int, largest_ll: float) -> float:
     column, gpu, model = setting.nodes_column, setting.gpu, model_of(setting.version)
     bus = min(0.92 * bus, n * row_of(model.tree_gbs, gpu)[column] * 1e9)
     if p == 0:
@@ -85,7 +85,7 @@ def _tree_bus(setting: Setting, p: int, bus: float, n: int, largest_ll: float) -
     return bus * ONE_NIC_TREE if setting.one_nic_tree and setting.version >= ONE_NIC_TREE_SINCE else bus
 
 
-def _nvls_channel(setting: Setting, operation: str, algorithm: str, channels: Channels) -> float:
+def _nvls_channel(setting: NcclSetting, operation: str, algorithm: str, channels: Channels) -> float:
     """Rate of one channel of NVLink SHARP, as bus bandwidth; an all-reduce overlaps its two halves."""
     model, half = model_of(setting.version), (setting.per_node - 1) / setting.per_node
     if model.nvls == "search":
@@ -99,7 +99,9 @@ def _nvls_channel(setting: Setting, operation: str, algorithm: str, channels: Ch
     return min(inside, outside, cap if algorithm == "nvls_tree" else float("inf"))
 
 
-def _searched_channel(setting: Setting, operation: str, algorithm: str, channels: Channels, model: Model) -> float:
+def _searched_channel(
+    setting: NcclSetting, operation: str, algorithm: str, channels: Channels, model: NcclModel
+) -> float:
     """Rate of one channel of NVLink SHARP before 2.28: the slower of what the search found inside and outside."""
     outside = channels.inter or channels.intra
     if algorithm == "nvls_tree":
@@ -109,7 +111,7 @@ def _searched_channel(setting: Setting, operation: str, algorithm: str, channels
     return min(channels.intra * (setting.per_node - 1) / setting.per_node, 0.9 * outside)
 
 
-def _collnet_bus(setting: Setting, operation: str, bus: float, channels: Channels) -> float:
+def _collnet_bus(setting: NcclSetting, operation: str, bus: float, channels: Channels) -> float:
     """Of CollNet direct: it wants a NIC for each GPU."""
     if operation in HALVES:
         return setting.per_node * min(channels.intra, 0.9 * channels.inter)
@@ -118,7 +120,7 @@ def _collnet_bus(setting: Setting, operation: str, bus: float, channels: Channel
     return bus * 0.85 if setting.gpu in SINCE_HOPPER else bus
 
 
-def latency(setting: Setting, operation: str, algorithm: str, p: int, channels: Channels) -> float:
+def latency(setting: NcclSetting, operation: str, algorithm: str, p: int, channels: Channels) -> float:
     """Return the latency: what starting costs, and what each hop inside a node and between nodes adds.
 
     Parameters

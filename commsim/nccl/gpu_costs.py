@@ -142,7 +142,7 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class GpuCosts:
     """All constants.
 
     Parameters
@@ -201,18 +201,18 @@ def _faster(plugin: Plugin, share: float) -> Plugin:
 
 def _scaled(table: Mapping[str, Any], kind: type) -> dict[str, Any]:
     """Read the fields of a class; on file times end in ``_us`` and rates in ``_GBps``."""
-    found: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     for field in fields(kind):
         if field.name == "protocols":
-            found |= {"protocols": tuple(table["protocols"])} if "protocols" in table else {}
+            constants |= {"protocols": tuple(table["protocols"])} if "protocols" in table else {}
             continue
         for suffix, unit in (("", 1.0), ("_us", 1e-6), ("_GBps", 1e9)):
             if field.name + suffix in table:
-                found[field.name] = float(table[field.name + suffix]) * unit
-    return found
+                constants[field.name] = float(table[field.name + suffix]) * unit
+    return constants
 
 
-def read_costs(text: str) -> Costs:
+def read_costs(text: str) -> GpuCosts:
     """Read a file of constants.
 
     Parameters
@@ -224,7 +224,7 @@ def read_costs(text: str) -> Costs:
     for name, table in tree["plugin"].items():
         tree["plugin"][name] = tree["plugin"].get(table.get("like"), {}) | table
     tables = [*tree["primitives"].values(), *tree["plugin"].values(), *tree["pcie"].values()]
-    return Costs(
+    return GpuCosts(
         {name: Primitives(**_scaled(table, Primitives)) for name, table in tree["primitives"].items()},
         {name: Plugin(**_scaled(table, Plugin)) for name, table in tree["plugin"].items()},
         {name: (table["efficiency"], table["ll_efficiency"]) for name, table in tree["pcie"].items()},
@@ -234,6 +234,6 @@ def read_costs(text: str) -> Costs:
 
 
 @functools.cache
-def costs() -> Costs:
+def costs() -> GpuCosts:
     """Return the constants of this version."""
     return read_costs(PATH.read_text(encoding="utf-8"))

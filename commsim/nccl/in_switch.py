@@ -24,13 +24,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from collectives.nccl.call import BY_RANK, Call
+from collectives.nccl.call import BY_RANK, NcclCall
 from collectives.nccl.point_to_point import message, peer_channels, receiving_warps
-from collectives.nccl.rules import cut
+from collectives.nccl.rules import cut_call
 from collectives.nccl.trees import busiest_share, tree_depth
 
 from .gpu_costs import Primitives
-from .steps import Ways, both
+from .steps import CallLinks, joint_limit
 
 # Passes of a rank's own part: it is read from the switch, added, and written to all.
 OWN_PASSES = 3
@@ -47,7 +47,7 @@ ADDED_OUTSIDE = 17e-6
 SEPARATE_CHUNKS = 2
 
 
-class Loop(NamedTuple):
+class NvlsLoops(NamedTuple):
     """Loops of a channel of NVLink SHARP.
 
     Parameters
@@ -62,14 +62,14 @@ class Loop(NamedTuple):
     later: float
 
 
-def loop_of(primitives: Primitives, call: Call, n_channels: int, chunk: float, switch_rate: float) -> Loop:
+def loop_of(primitives: Primitives, call: NcclCall, n_channels: int, chunk: float, switch_rate: float) -> NvlsLoops:
     """Return the times of a channel's loops: its heads one after another, its own part's way, or the link's bytes.
 
     Parameters
     ----------
     primitives : Primitives
         Costs of the GPUs.
-    call : Call
+    call : NcclCall
         Call with ``algorithm="nvls"`` or ``"nvls_tree"``.
     n_channels : int
         Channels that have work.
@@ -87,10 +87,10 @@ def loop_of(primitives: Primitives, call: Call, n_channels: int, chunk: float, s
     own = p.nvls_loop + OWN_PASSES * one_pass / reduce
     by_link = n_channels * heads * (served if is_half else chunk * (1 + 1 / heads)) / switch_rate
     later = max(serve, own, by_link)
-    return Loop(max((1 if is_half else 2) * serve + own, later), later)
+    return NvlsLoops(max((1 if is_half else 2) * serve + own, later), later)
 
 
-def _warps(call: Call) -> tuple[int, int]:
+def _warps(call: NcclCall) -> tuple[int, int]:
     if call.algorithm == "nvls_tree":
         return WARPS_OF_TREE
     if call.n_nodes > 1:
@@ -98,19 +98,19 @@ def _warps(call: Call) -> tuple[int, int]:
     return WARPS if call.n_ranks > FEW_RANKS else WARPS_OF_FEW
 
 
-def nvls_time(ways: Ways, call: Call, switch_rate: float) -> float:
+def nvls_time(ways: CallLinks, call: NcclCall, switch_rate: float) -> float:
     """Return the seconds of NVLink SHARP; with several machines, a tree or an adding network joins the heads of a rail.
 
     Parameters
     ----------
-    ways : Ways
+    ways : CallLinks
         Links and costs.
-    call : Call
+    call : NcclCall
         Call with ``algorithm="nvls"`` or ``"nvls_tree"``.
     switch_rate : float, bytes/s
         Rate of a GPU's NVLinks to their switch, which no data rate exceeds.
     """
-    parts = cut(call)
+    parts = cut_call(call)
     part, n, p, heads = parts[0], len(parts), ways.primitives, call.n_heads
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
     loop = loop_of(p, call, n, chunk, switch_rate)
@@ -123,16 +123,16 @@ def nvls_time(ways: Ways, call: Call, switch_rate: float) -> float:
     by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
     # The first chunks go up and then down: either way the busiest NIC carries half of what it does in a loop.
     one_way = by_nic * busiest_share(call.n_nodes) / 2 if is_tree else by_nic
-    filling = 2 * depth * (hop + both(chunk / p.rate_simple, one_way)) + loop.first
+    filling = 2 * depth * (hop + joint_limit(chunk / p.rate_simple, one_way)) + loop.first
     return p.launch + filling + (loops - 1) * paced(call, loop.later, by_nic)
 
 
-def paced(call: Call, loop: float, by_nic: float) -> float:
+def paced(call: NcclCall, loop: float, by_nic: float) -> float:
     """Return the pace of loops and NICs, whose chunks wait for each other in buffers of several steps.
 
     Parameters
     ----------
-    call : Call
+    call : NcclCall
         Call over several machines.
     loop : float, s
         Time of a loop inside a machine.
@@ -142,7 +142,7 @@ def paced(call: Call, loop: float, by_nic: float) -> float:
     return max(loop, by_nic * (busiest_share(call.n_nodes) if call.algorithm == "nvls_tree" else 1.0))
 
 
-def direct_time(ways: Ways, call: Call) -> float:
+def direct_time(ways: CallLinks, call: NcclCall) -> float:
     """Return the seconds of CollNet direct: a GPU near each NIC heads a part, which it adds, sends out and returns.
 
     A head's links carry what it gives to the h - 1 other heads and what it returns to the p - 1 other GPUs, (h + p - 2)
@@ -151,35 +151,35 @@ def direct_time(ways: Ways, call: Call) -> float:
 
     Parameters
     ----------
-    ways : Ways
+    ways : CallLinks
         Links and costs; with several machines.
-    call : Call
+    call : NcclCall
         Call with ``algorithm="collnet_direct"``.
     """
-    parts, p, heads = cut(call), ways.primitives, call.n_heads
+    parts, p, heads = cut_call(call), ways.primitives, call.n_heads
     part, n, per_node = parts[0], len(parts), call.n_ranks // call.n_nodes
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
     is_half = call.operation in BY_RANK
     ways_inside = 1 if is_half else 2
     passed = (call.n_nodes * (heads - 1) if is_half else heads + per_node - 2) * chunk
     inside = n * passed / ways.inside("simple")
-    steady = both(2 * p.slice + passed / p.rate_simple, inside)
+    steady = joint_limit(2 * p.slice + passed / p.rate_simple, inside)
     hop = 0.0
     if ways.plugin is not None:
         by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
         added = p.slice + ways.plugin.hop("simple") + ADDED_OUTSIDE + chunk / p.rate_simple
-        hop = both(added, by_nic)
+        hop = joint_limit(added, by_nic)
         steady = max(steady, by_nic)
     loops = max(1.0, part.n_bytes / (part.chunk if is_half else heads * part.chunk))
     return p.launch + ways_inside * p.hop_simple + hop + loops * steady
 
 
-def crossing(call: Call) -> int:
+def crossing(call: NcclCall) -> int:
     """Return how many chunks of a head cross its NIC in a loop, where the network passes on or adds."""
     return max(1, call.n_nodes - 1) if call.operation in BY_RANK else 1
 
 
-def pat_time(ways: Ways, call: Call) -> float:
+def pat_time(ways: CallLinks, call: NcclCall) -> float:
     """Return the seconds of PAT, which has one GPU in each machine: log2(n) hops, then the NIC's rate."""
     p = ways.primitives
     if ways.plugin is None:
@@ -188,7 +188,7 @@ def pat_time(ways: Ways, call: Call) -> float:
     return p.launch + hops + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
 
 
-class Exchange(NamedTuple):
+class ExchangeTime(NamedTuple):
     """Time of an exchange: what does not depend on the links, and the bytes over their rate.
 
     Parameters
@@ -212,14 +212,14 @@ class Exchange(NamedTuple):
 
 
 def exchange_of(
-    ways: Ways, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1,
+    ways: CallLinks, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1,
     buffer: int = 0, works: int = 0,
-) -> Exchange:  # fmt: skip
+) -> ExchangeTime:  # fmt: skip
     """Return the time of an all-to-all; of one send to one peer for two ranks that exchange the whole.
 
     Parameters
     ----------
-    ways : Ways
+    ways : CallLinks
         Links and costs.
     each : int, bytes
         Size of what one rank has for one peer.
@@ -246,20 +246,22 @@ def exchange_of(
     out = float(each * (n_ranks - 1))
     if ways.plugin is None:
         if sent.protocol == "ll":
-            return Exchange(p.launch + p.p2p_ll, out, out / both(sent.part / p.rate_ll, out / ways.inside("ll")))
+            return ExchangeTime(
+                p.launch + p.p2p_ll, out, out / joint_limit(sent.part / p.rate_ll, out / ways.inside("ll"))
+            )
         chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
         rate = bare_link * (p.p2p_efficiency if n_ranks > 2 else 1.0)  # one peer meets nobody else's messages
         used = min(_power_below(n_channels), sent.n_channels * (works or n_ranks))  # peers have channels of their own
         rate = min(rate, used * receiving_warps(works or n_ranks) * p.p2p_warp)
-        return Exchange(p.launch + p.p2p_simple + chunks * p.p2p_chunk, out, rate)
+        return ExchangeTime(p.launch + p.p2p_simple + chunks * p.p2p_chunk, out, rate)
     peers = n_ranks - near
     hop = ways.plugin.hop("simple")
     chunks = min(float(SEPARATE_CHUNKS), each / sent.chunk)
     fixed = p.launch + p.p2p_simple + hop + peers * ways.plugin.post + chunks * (hop + p.slice)
-    return Exchange(fixed, float(each * peers * together), ways.outside("simple") * ways.plugin.exchange)
+    return ExchangeTime(fixed, float(each * peers * together), ways.outside("simple") * ways.plugin.exchange)
 
 
-def send_of(ways: Ways, size: int, bare_link: float) -> Exchange:
+def send_of(ways: CallLinks, size: int, bare_link: float) -> ExchangeTime:
     """Return the time of one send over NVLink, in the sender's kernel.
 
     The kernel ends when the last step is in the receiver's buffer. It waits for no chunk from the peer, as an exchange
@@ -267,7 +269,7 @@ def send_of(ways: Ways, size: int, bare_link: float) -> Exchange:
 
     Parameters
     ----------
-    ways : Ways
+    ways : CallLinks
         Links and costs.
     size : int, bytes
         Size of the message.
@@ -275,7 +277,7 @@ def send_of(ways: Ways, size: int, bare_link: float) -> Exchange:
         Rate of the GPU's links.
     """
     p = ways.primitives
-    return Exchange(p.launch, float(size), size / both(p.p2p_ll, size / bare_link))
+    return ExchangeTime(p.launch, float(size), size / joint_limit(p.p2p_ll, size / bare_link))
 
 
 def _power_below(number: int) -> int:

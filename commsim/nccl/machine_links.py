@@ -67,9 +67,9 @@ def told_islands(network: Network, islands: Sequence[NDArray[np.integer[Any]]]) 
         return ""
     alone = [network.nodes[gpus[0]] for gpus in islands if len(gpus) == 1]
     sets = [gpus for gpus in islands if len(gpus) > 1]
-    said = [f"no NVLink joins {', '.join(alone)} to other GPUs"] * bool(alone)
-    said += [f"NVLinks join only {'; '.join(_row(network, gpus) for gpus in sets)}"] * (len(sets) > 1)
-    return ", and ".join(said)
+    lines = [f"no NVLink joins {', '.join(alone)} to other GPUs"] * bool(alone)
+    lines += [f"NVLinks join only {'; '.join(_row(network, gpus) for gpus in sets)}"] * (len(sets) > 1)
+    return ", and ".join(lines)
 
 
 def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:

@@ -37,7 +37,7 @@ _TREE_HOPPER = {**_TREE, "hopper": (38.7, 41.4, 36.0)}
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class NcclModel:
     """The model of some releases.
 
     Rows of an algorithm are of LL, LL128 and Simple; those of a generation of GPUs, of one, two and more nodes.
@@ -129,7 +129,7 @@ def _changed(table: Mapping[str, Table], **by_kind: Table) -> dict[str, Table]:
     return {kind: {**rows, **by_kind.get(kind, {})} for kind, rows in table.items()}
 
 
-_2_30 = Model(
+_2_30 = NcclModel(
     since=(2, 30),
     base_us={
         "tree": (6.8, 14.0, 8.4), "ring": (6.6, 14.0, 8.4), "collnet_direct": (0, 0, 0), "collnet_chain": (0, 0, 0),
@@ -265,6 +265,6 @@ _2_8 = dataclasses.replace(_2_14, since=OLDEST, algorithms=("tree", "ring", "col
 MODELS = (_2_32, _2_30, _2_29, _2_28, _2_25, _2_23, _2_22, _2_19, _2_18, _2_17, _2_14, _2_8)
 
 
-def model_of(version: tuple[int, int] = NEWEST) -> Model:
+def model_of(version: tuple[int, int] = NEWEST) -> NcclModel:
     """Return the model of a release that is known, as :func:`collectives.nccl.call.read_version` makes sure."""
     return next(model for model in MODELS if model.since <= version)

@@ -29,7 +29,7 @@ from .search import (
     SINCE_HOPPER,
     Assumption,
     Channels,
-    Setting,
+    NcclSetting,
     doubled,
     nvls_channels,
     nvls_inter,
@@ -44,7 +44,7 @@ CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class NcclOptions:
     """What the user says instead of what would be derived; None: derive it.
 
     Parameters
@@ -91,7 +91,7 @@ class Given:
     socket_threads: int = 0
 
 
-def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
+def setting_of(network: Network, placement: Placement, n_ranks: int, setting: NcclOptions) -> NcclSetting:
     """Derive the setting.
 
     Parameters
@@ -100,7 +100,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         Network and placement of the ranks.
     n_ranks : int
         Number of ranks, at least 2.
-    given : Given
+    setting : NcclOptions
         What is known better.
 
     Raises
@@ -113,13 +113,13 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     machines, counts = np.unique(unit[nodes], return_counts=True)
     assumed: list[Assumption] = []
     hardware = read_hardware(network.hardware)
-    if given.gpu is None and maker_of(network.hardware) == "amd":
+    if setting.gpu is None and maker_of(network.hardware) == "amd":
         raise InputError(f"NCCL runs on NVIDIA's GPUs, {network.name} has {hardware['gpu']}; --gpu sets another")
-    gpu = given.gpu or _ROW_OF.get(hardware.get("gpu", ""), hardware.get("gpu", ""))
+    gpu = setting.gpu or _ROW_OF.get(hardware.get("gpu", ""), hardware.get("gpu", ""))
     if not gpu:
         gpu = "hopper"
         assumed.append(Assumption("GPUs are Hopper", "--gpu"))
-    cpu = given.cpu or CPU_OF.get(hardware.get("cpu", ""), "")
+    cpu = setting.cpu or CPU_OF.get(hardware.get("cpu", ""), "")
     if not cpu:
         cpu = "intel"
         assumed.append(Assumption("CPUs are Intel's", "--cpu"))
@@ -129,8 +129,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     node = int(nodes[0])
     inside, path = links_inside(network, unit, nodes)
     outside, n_nics, near, is_own = links_outside(network, unit, node)
-    if given.nic is not None:
-        outside = given.nic
+    if setting.nic is not None:
+        outside = setting.nic
     elif len(machines) > 1:
         whose = "machine's NIC and PCIe links; a higher bandwidth changes nothing" if is_own else "network"
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))
@@ -140,31 +140,31 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         if staged < outside:
             outside = staged
             assumed.append(Assumption(f"bytes go through the host's memory, {outside / 1e9:.4g} GB/s for a NIC"))
-    if given.net_latency is None and many and given.by_pattern is None:
+    if setting.net_latency is None and many and setting.by_pattern is None:
         name = efa_of(gpu, hardware.get("gpudirect") != "no") if net == "efa" else net
         reported = REPORTED_LATENCY.get(name, 0.0)
-        given = replace(given, net_latency=reported)
+        setting = replace(setting, net_latency=reported)
         does = f"reports a latency of {reported * 1e6:.4g} us" if reported else "adds no latency"
         assumed.append(Assumption(f"the network plugin {does}", "--net-latency"))
-    channels = _channels(gpu, inside, path, outside, n_nics, many, net, given, near, assumed)
-    if many and given.channels is None and given.by_pattern is None:
+    channels = _channels(gpu, inside, path, outside, n_nics, many, net, setting, near, assumed)
+    if many and setting.channels is None and setting.by_pattern is None:
         ring = channels["ring"]
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
     beside = nodes[unit[nodes] == unit[node]]
-    if told := told_islands(network, islands_inside(network, unit, beside)):
-        assumed.append(Assumption(told))
+    if lines := told_islands(network, islands_inside(network, unit, beside)):
+        assumed.append(Assumption(lines))
     adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
-    if given.nvls is not None or (adds and "nvls" not in channels):
-        n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
+    if setting.nvls is not None or (adds and "nvls" not in channels):
+        n, rate = setting.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
         channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
-        if many and given.nvls is None and given.channels is None and given.by_pattern is None:
+        if many and setting.nvls is None and setting.channels is None and setting.by_pattern is None:
             between = nvls_inter(gpu, n, rate, outside, n_nics)
             channels["nvls"] = replace(channels["nvls"], inter=between or channels["nvls"].inter)
-        if given.nvls is None:
+        if setting.nvls is None:
             heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each GPU"
             assumed.append(Assumption(f"NVLink SHARP has {heads}", "--nvls"))
-    collnet = given.collnet or (many and hardware.get("sharp") == "on")
+    collnet = setting.collnet or (many and hardware.get("sharp") == "on")
     if collnet and "collnet" not in channels:
         ring = channels["ring"]
         channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
@@ -174,21 +174,29 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     is_alone = many and gpu in SINCE_HOPPER and counts[0] <= RAISED_HEADS
     is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
     one_nic = n_nics == 1 or bool(is_alone)
-    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), given.version,
-                   given.min_ctas, given.max_ctas, given.buffer, given.socket_threads)  # fmt: skip
+    return NcclSetting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), setting.version,
+                   setting.min_ctas, setting.max_ctas, setting.buffer, setting.socket_threads)  # fmt: skip
 
 
 def _channels(
-    gpu: str, inside: float, path: str, outside: float, n_nics: int, many: bool, net: str, given: Given, near: str,
+    gpu: str,
+    inside: float,
+    path: str,
+    outside: float,
+    n_nics: int,
+    many: bool,
+    net: str,
+    setting: NcclOptions,
+    near: str,
     assumed: list[Assumption],
-) -> dict[str, Channels]:  # fmt: skip
+) -> dict[str, Channels]:
     """Return channels of rings and trees: as NCCL dumped them, as the user says, or packed."""
-    rates = dict(given.by_pattern or {})
+    rates = dict(setting.by_pattern or {})
     if "ring" in rates:
         rates.setdefault("tree", rates["ring"])
         return rates
-    if given.channels is not None:
-        n, rate = given.channels
+    if setting.channels is not None:
+        n, rate = setting.channels
     else:
         n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics, net))
         links = f"{inside / 1e9:.4g} GB/s inside a node" if inside != float("inf") else "one GPU per node"
@@ -196,12 +204,12 @@ def _channels(
         most = f"what carries the most within {links}{beside}"
         packed = f"rings and trees have {n} channels of {rate / 1e9:.4g} GB/s: {most}"
         assumed.append(Assumption(packed, "--channels, or --graph with NCCL's own"))
-    reach = given.path_inter or near
-    if many and given.path_inter is None:
+    reach = setting.path_inter or near
+    if many and setting.path_inter is None:
         shown = "" if n_nics else " (the network does not show it)"
         assumed.append(Assumption(f"a GPU reaches its NIC by {near}{shown}"))
-    one = Channels(n, rate, rate if many else 0.0, given.net_latency or 0.0, path, reach if many else "PIX")
-    return {"ring": one, "tree": one} | rates
+    channels = Channels(n, rate, rate if many else 0.0, setting.net_latency or 0.0, path, reach if many else "PIX")
+    return {"ring": channels, "tree": channels} | rates
 
 
 def _with(ring: Channels, n: int, rate: float, fastest: float, many: bool) -> Channels:

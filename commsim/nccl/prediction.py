@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, NEWEST, Call, nvls_channels
+from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, NEWEST, NcclCall, nvls_channels
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import counted, microseconds
+from commsim.core.units import count_text, microseconds
 
 from .choice import Cell, cells, fastest
-from .gpu_costs import Costs, Primitives, costs
-from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
+from .gpu_costs import GpuCosts, Primitives, costs
+from .in_switch import ExchangeTime, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .intervals import interval_of, kind_of
 from .model_versions import MODELS
-from .search import LL_HOP_OF_SEVERAL, NVLS_EFFICIENCY, PROTOCOLS, Setting
-from .steps import Ways, ring_time, tree_time
+from .search import LL_HOP_OF_SEVERAL, NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
+from .steps import CallLinks, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
 # Networks over which threads of the CPU copy, as many as NCCL is told.
@@ -39,7 +39,7 @@ class Site:
 
     Parameters
     ----------
-    setting : Setting
+    setting : NcclSetting
         Ranks, machines and channels, as NCCL sees them.
     link : float, bytes/s
         Bandwidth of a GPU to the others of its machine; infinite without others.
@@ -61,7 +61,7 @@ class Site:
         Whether only one of two ranks sends, and a send-receive is timed there.
     """
 
-    setting: Setting
+    setting: NcclSetting
     link: float
     pcie: bool = False
     nics: float = 0.0
@@ -80,7 +80,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class CallTime:
     """Time of one call.
 
     Parameters
@@ -100,8 +100,8 @@ class Predicted:
     high: float
 
 
-def chosen(
-    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+def chosen_cell(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: GpuCosts | None = None
 ) -> Cell:
     """Return what NCCL takes at a size.
 
@@ -115,7 +115,7 @@ def chosen(
         Size of the whole array.
     algorithm, protocol : str
         Forced (``NCCL_ALGO``, ``NCCL_PROTO``); empty: NCCL's choice.
-    known : Costs, optional
+    known : GpuCosts, optional
         Constants (default: those of this version).
 
     Raises
@@ -137,7 +137,7 @@ def chosen(
     return best
 
 
-def usable_protocols(site: Site | None, known: Costs) -> tuple[str, ...]:
+def usable_protocols(site: Site | None, known: GpuCosts) -> tuple[str, ...]:
     """Return the protocols that a network and a release leave to NCCL; all where the site is not known."""
     if site is None:
         return tuple(PROTOCOLS)
@@ -151,15 +151,15 @@ def usable_protocols(site: Site | None, known: Costs) -> tuple[str, ...]:
 
 
 def predict(
-    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
-) -> Predicted:
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: GpuCosts | None = None
+) -> CallTime:
     """Predict the time of a single call, as nccl-tests measures it.
 
     Parameters
     ----------
     site, operation, size, algorithm, protocol
-        Same as in :func:`chosen`; ``all_to_all`` and ``send_recv`` have no algorithm.
-    known : Costs, optional
+        Same as in :func:`chosen_cell`; ``all_to_all`` and ``send_recv`` have no algorithm.
+    known : GpuCosts, optional
         Constants (default: those of this version).
 
     Raises
@@ -172,10 +172,10 @@ def predict(
     if operation in EXCHANGES:
         seconds, how = exchange_at(site, ways, operation, size).seconds, "p2p"
     else:
-        cell = chosen(site, operation, size, algorithm, protocol, known)
+        cell = chosen_cell(site, operation, size, algorithm, protocol, known)
         seconds, how = cell_seconds(site, ways, operation, cell, size), cell.name
     low, high = spread_of(site, size)
-    return Predicted(seconds, how, seconds * low, seconds * high)
+    return CallTime(seconds, how, seconds * low, seconds * high)
 
 
 def faster_than_chosen(
@@ -186,7 +186,7 @@ def faster_than_chosen(
     Parameters
     ----------
     site, operation, algorithm, protocol
-        Same as in :func:`chosen`.
+        Same as in :func:`chosen_cell`.
     sizes : iterable of float, bytes
         Sizes that are asked for.
 
@@ -203,21 +203,21 @@ def faster_than_chosen(
     for size in map(int, sizes):
         every = (predict(site, operation, size, cell.algorithm, cell.protocol) for cell in usable)
         best = min(every, key=lambda one: one.seconds)
-        taken = predict(site, operation, size, algorithm, protocol)
-        if not best.seconds < best.high < taken.seconds:
+        choice = predict(site, operation, size, algorithm, protocol)
+        if not best.seconds < best.high < choice.seconds:
             continue
         others += 1
         line = FASTER.format(operation, size, best.how, microseconds(best.seconds, 1), microseconds(best.high, 1),
-                             taken.how, microseconds(taken.seconds, 1))  # fmt: skip
-        worst = max(worst, (taken.seconds / best.seconds, line))
+                             choice.how, microseconds(choice.seconds, 1))  # fmt: skip
+        worst = max(worst, (choice.seconds / best.seconds, line))
     if others < 0:
         return []
-    also = f"also at {counted(others, 'other size')}" if others else ""
+    also = f"also at {count_text(others, 'other size')}" if others else ""
     return [Remark("other-faster", worst[1], worst[0] - 1, details=also)]
 
 
 def over_releases(
-    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: GpuCosts | None = None
 ) -> tuple[float, float]:
     """Return the interval of the time where the release is not known: of all releases that a generation runs with.
 
@@ -236,18 +236,18 @@ def over_releases(
     InputError
         As :func:`predict`, if no release has what is forced.
     """
-    found, last = [], InputError("no release")
+    times, last = [], InputError("no release")
     for release in sorted({model.since for model in MODELS} | {MORE_CHANNELS, *NO_LL128_ON_BLACKWELL}):
         if release[:2] < FIRST_RELEASE[site.setting.gpu]:
             continue
         here = replace(site, version=release, setting=replace(site.setting, version=(release[0], release[1])))
         try:
-            found.append(predict(here, operation, size, algorithm, protocol, known))
+            times.append(predict(here, operation, size, algorithm, protocol, known))
         except InputError as error:
             last = error
-    if not found:
+    if not times:
         raise last
-    return min(one.low for one in found), max(one.high for one in found)
+    return min(time.low for time in times), max(time.high for time in times)
 
 
 def spread_of(site: Site, size: float) -> tuple[float, float]:
@@ -255,7 +255,7 @@ def spread_of(site: Site, size: float) -> tuple[float, float]:
     return interval_of(kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network), size)
 
 
-def ways_of(site: Site, known: Costs) -> Ways:
+def ways_of(site: Site, known: GpuCosts) -> CallLinks:
     """Return links and costs of a place."""
     gpu = site.setting.gpu
     primitives: Primitives = known.of_gpu(gpu)
@@ -263,18 +263,18 @@ def ways_of(site: Site, known: Costs) -> Ways:
     among = known.pcie_exchange.get(gpu, 1.0)
     link = site.link * share
     if site.setting.n_nodes == 1 and site.p2p:
-        return Ways(link, primitives, ll_link=ll_share, exchange=among)
+        return CallLinks(link, primitives, ll_link=ll_share, exchange=among)
     per_node = site.setting.n_ranks // site.setting.n_nodes
     plugin = known.of_network(site.network)
     if site.setting.socket_threads and site.network in SOCKETS:
         plugin = replace(plugin, copy=plugin.copy * site.setting.socket_threads / plugin.threads)
-    return Ways(
+    return CallLinks(
         link, primitives, plugin, site.nics, ll_share, max(1, site.n_nics), per_node,
         LL_HOP_OF_SEVERAL.get(gpu, 1.0), among,
     )  # fmt: skip
 
 
-def on_rails(site: Site, ways: Ways, algorithm: str) -> Ways:
+def on_rails(site: Site, ways: CallLinks, algorithm: str) -> CallLinks:
     """Return the links of a place with the NICs that an algorithm's channels leave by.
 
     Rings and trees have as many rails as the search found channels; those that are doubled later, or that a call has
@@ -287,7 +287,7 @@ def on_rails(site: Site, ways: Ways, algorithm: str) -> Ways:
 
 
 def cell_seconds(
-    site: Site, ways: Ways, operation: str, cell: Cell, size: int, call: Call | None = None
+    site: Site, ways: CallLinks, operation: str, cell: Cell, size: int, call: NcclCall | None = None
 ) -> float:  # fmt: skip
     """Return the time of a call with one algorithm and protocol."""
     call, ways = call or call_of(site, operation, cell, size), on_rails(site, ways, cell.algorithm)
@@ -307,7 +307,7 @@ def switch_rate(site: Site) -> float:
     return site.link * (NVLS_EFFICIENCY[site.setting.gpu] or 1.0)
 
 
-def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int = 0) -> Call:
+def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int = 0) -> NcclCall:
     """Return the call that NCCL's rules cut, with the channels of the place unless a number is given."""
     where = site.setting
     heads, usual = 0, site.max_channels
@@ -318,7 +318,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
         heads = direct_heads(site, operation)
     n_channels = n_channels or usual
     release = site.version[0], site.version[1]
-    return Call(
+    return NcclCall(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
         slow=where.has_slow_rings, heads=heads, buffer=where.buffer,
     )  # fmt: skip
@@ -333,7 +333,7 @@ def direct_heads(site: Site, operation: str) -> int:
     return per_node if operation in BY_RANK else min(per_node, site.n_nics)
 
 
-def exchange_at(site: Site, ways: Ways, operation: str, size: int) -> Exchange:
+def exchange_at(site: Site, ways: CallLinks, operation: str, size: int) -> ExchangeTime:
     """Return the time of an exchange of messages at a place."""
     n = site.setting.n_ranks
     bare = ways.link * ways.exchange if site.pcie else site.link

@@ -31,7 +31,7 @@ LL128_ON_MORE = 3.8
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class RcclTuning:
     """What RCCL expects of trees or of rings, by protocol in the order of ``PROTOCOLS``.
 
     Parameters
@@ -66,7 +66,7 @@ class RcclChoice:
     ----------
     start : sequence of float, s
         Latency of the smallest call besides its hops.
-    tree, ring : Expected
+    tree, ring : RcclTuning
         What is expected of either.
     protocols : mapping of str to (int, int, int), bytes
         By operation: the most with LL, and above what and up to what LL128 is taken; the fastest where nothing is said.
@@ -75,8 +75,8 @@ class RcclChoice:
     """
 
     start: Sequence[float]
-    tree: Expected
-    ring: Expected
+    tree: RcclTuning
+    ring: RcclTuning
     protocols: Mapping[str, tuple[int, int, int]]
     base: float = 0.0
 
@@ -126,9 +126,9 @@ class RcclChoice:
         return "ll" if each <= ll else "simple"
 
 
-def _expected(table: Mapping[str, Any], corrections: Sequence[Sequence[float]]) -> Expected:
+def _expected(table: Mapping[str, Any], corrections: Sequence[Sequence[float]]) -> RcclTuning:
     xgmi, net = (tuple(time * 1e-6 for time in table[name]) for name in ("xgmi_us", "net_us"))
-    return Expected(xgmi, net, tuple(table["two"]), tuple(table["more"]), tuple(map(tuple, corrections)))
+    return RcclTuning(xgmi, net, tuple(table["two"]), tuple(table["more"]), tuple(map(tuple, corrections)))
 
 
 @functools.cache

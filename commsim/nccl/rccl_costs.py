@@ -147,13 +147,13 @@ def rings_over_links(network: Network, nodes: Sequence[int]) -> tuple[tuple[int,
         for a, b, rate in zip(network.src.tolist(), network.dst.tolist(), network.bandwidth.tolist(), strict=True)
         if a in place and b in place
     }
-    found = list(itertools.islice(_closed(sorted(width), (0,), len(nodes)), MAX_FOUND))
+    rings = list(itertools.islice(_closed(sorted(width), (0,), len(nodes)), MAX_FOUND))
 
     def load(rings: tuple[tuple[int, ...], ...]) -> float:
         uses = Counter(pair for ring in rings for pair in pairwise((*ring, ring[0])))
         return float(max((uses[a, b] + uses[b, a]) / width[a, b] for a, b in uses))
 
-    best = min(itertools.combinations_with_replacement(found, 2), key=load, default=())
+    best = min(itertools.combinations_with_replacement(rings, 2), key=load, default=())
     return tuple(way for ring in dict.fromkeys(best) for way in (ring, ring[::-1]))
 
 

@@ -248,7 +248,7 @@ class Assumption(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class NcclSetting:
     """A communicator on its hardware.
 
     Parameters

@@ -10,17 +10,17 @@ from commsim.core.placement import Placement
 from commsim.nccl.machine_links import links_inside, links_outside
 
 from .prediction import Site
-from .search import SINCE_HOPPER, Setting
+from .search import SINCE_HOPPER, NcclSetting
 
 
-def site_of(network: Network, placement: Placement, setting: Setting) -> Site:
+def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Site:
     """Derive links and network of a communicator.
 
     Parameters
     ----------
     network, placement
         Network and placement of the ranks.
-    setting : Setting
+    setting : NcclSetting
         What NCCL takes them for.
 
     Raises

@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collectives.nccl.call import PROTOCOLS, Call
-from collectives.nccl.rules import WIDE_THREADS, cut, loops_of
+from collectives.nccl.call import PROTOCOLS, NcclCall
+from collectives.nccl.rules import WIDE_THREADS, cut_call, loops_of
 from collectives.nccl.trees import busiest_share, tree_depth
 
 from .gpu_costs import Plugin, Primitives
@@ -53,7 +53,7 @@ SHARE_TOGETHER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class CallLinks:
     """Links that a call has.
 
     Parameters
@@ -114,31 +114,31 @@ class Ways:
         return min(n_channels, self.n_nics, self.per_node)
 
 
-def both(a: float, b: float, order: float = ORDER) -> float:
+def joint_limit(a: float, b: float, order: float = ORDER) -> float:
     """Join two limits that a step has at once."""
     return float((a**order + b**order) ** (1 / order))
 
 
 def step_times(
-    ways: Ways, protocol: str, chunk: float, slices: int, hop: float, *, over_network: bool = False
+    ways: CallLinks, protocol: str, chunk: float, slices: int, hop: float, *, over_network: bool = False
 ) -> tuple[float, float]:  # fmt: skip
     """Return what a step takes without contention: while nothing else is under way, and one after another."""
     p = ways.primitives
     if protocol != "simple":
         one = chunk / p.rate(protocol)
-        return (one + hop, max(one, hop)) if over_network else (both(one, hop), max(one, hop))
+        return (one + hop, max(one, hop)) if over_network else (joint_limit(one, hop), max(one, hop))
     one = p.slice + chunk / slices / p.rate_simple
     return one + max(hop, (slices - 1) * one), slices * one
 
 
-def ring_time(ways: Ways, call: Call) -> float:
+def ring_time(ways: CallLinks, call: NcclCall) -> float:
     """Return the seconds of a ring.
 
     Parameters
     ----------
-    ways : Ways
+    ways : CallLinks
         Links and costs.
-    call : Call
+    call : NcclCall
         Call with ``algorithm="ring"``.
 
     Notes
@@ -146,7 +146,7 @@ def ring_time(ways: Ways, call: Call) -> float:
     The channel with the most bytes decides. Its first loop pays each hop's latency and waits at
     the links; later loops overlap with it.
     """
-    parts = cut(call)
+    parts = cut_call(call)
     part, total = parts[0], ways.primitives.launch
     n_steps = (2 if call.operation == "all_reduce" else 1) * (call.n_ranks - 1)
     loops = [(part.chunk, part.slices, part.n_loops - 1), (part.last_chunk, part.last_slices, 1)]
@@ -161,13 +161,13 @@ def ring_time(ways: Ways, call: Call) -> float:
     return total
 
 
-def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps: int) -> tuple[float, float]:
+def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int, n_steps: int) -> tuple[float, float]:
     p, protocol = ways.primitives, call.protocol
     first, later = step_times(ways, protocol, chunk, slices, ways.hop(protocol))
     by_link = chunk * n / ways.inside(protocol)
     more = MORE_PRIMITIVES * ((slices * p.slice if protocol == "simple" else 0.0) + chunk / p.rate(protocol))
     if ways.plugin is None:
-        waited = max(first, by_link) if protocol == "ll" else both(first, by_link)
+        waited = max(first, by_link) if protocol == "ll" else joint_limit(first, by_link)
         return n_steps * waited + more, n_steps * max(later, by_link) + more
     crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
     if call.n_nodes == call.n_ranks:
@@ -186,25 +186,25 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     path = (n_steps - crossing) * first + crossing * net_first
     slowest = n_steps * max(by_link, by_nic, turn)
     if protocol == "simple" and ways.plugin.copy == float("inf"):  # slices of all channels fill the slowest link
-        loop = both(path, slowest, ORDER_OF_SLICES) + more
+        loop = joint_limit(path, slowest, ORDER_OF_SLICES) + more
         return loop, loop
     # With flags among the data a chunk goes round in lines: by fast and slow hops, on links that other channels share.
-    round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)
+    round_trip = (n_steps - crossing) * joint_limit(first, by_link) + crossing * joint_limit(net_first, by_nic)
     if crossing == n_steps:  # the chunk has waited for the others of its loop on every hop
         return round_trip + more, n_steps * max(later, net_later, by_nic) + more
     # Later loops follow each other round the ring: its hops count together, the slowest link alone.
     later_loop = max((n_steps - crossing) * later + crossing * net_later, slowest)
-    return max(both(round_trip, n_steps * max(by_link, by_nic)), slowest) + more, later_loop + more
+    return max(joint_limit(round_trip, n_steps * max(by_link, by_nic)), slowest) + more, later_loop + more
 
 
-def tree_time(ways: Ways, call: Call) -> float:
+def tree_time(ways: CallLinks, call: NcclCall) -> float:
     """Return the seconds of a tree: the first chunk goes up and down, the others follow at the slowest link's pace.
 
     Parameters
     ----------
-    ways : Ways
+    ways : CallLinks
         Links and costs.
-    call : Call
+    call : NcclCall
         Call with ``algorithm="tree"``, or one of CollNet's, whose machines are joined by a network that reduces.
 
     Notes
@@ -216,7 +216,7 @@ def tree_time(ways: Ways, call: Call) -> float:
     network that reduces (SHARP) takes a chunk and returns the sum in one operation of its plugin, however many machines
     there are; a NIC carries a chunk once.
     """
-    parts = cut(call)
+    parts = cut_call(call)
     part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
     per_node = call.n_ranks // call.n_nodes
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
@@ -225,10 +225,10 @@ def tree_time(ways: Ways, call: Call) -> float:
     by_link = chunk * n / ways.inside(protocol)
     inner = 2 * (per_node - 1)
     if protocol == "simple":  # a chunk is passed on when it is there
-        total = p.launch + inner * both(one + ways.hop(protocol, call.algorithm), by_link)
+        total = p.launch + inner * joint_limit(one + ways.hop(protocol, call.algorithm), by_link)
     else:  # its lines are passed on as they come, the whole passes once
-        total = p.launch + inner * ways.hop(protocol, call.algorithm) + (both(one, by_link) if inner else 0.0)
-    steady = both(later, by_link * 2 * (per_node - 1) / per_node)
+        total = p.launch + inner * ways.hop(protocol, call.algorithm) + (joint_limit(one, by_link) if inner else 0.0)
+    steady = joint_limit(later, by_link * 2 * (per_node - 1) / per_node)
     if ways.plugin is not None:
         in_network = call.algorithm != "tree"
         by_nic = chunk * n / ways.outside(protocol) * (1.0 if in_network else busiest_share(call.n_nodes))
@@ -236,14 +236,14 @@ def tree_time(ways: Ways, call: Call) -> float:
         hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
         hop += (ways.sharing(n) - 1) * ways.plugin.post
         if in_network:
-            total += both(one + hop, by_nic)
+            total += joint_limit(one + hop, by_nic)
         else:
             # Where the CPU copies, each way the receiver copies the chunk after it has come.
             copied = chunk * n / (2 * ways.plugin.copy * ways.per_node)
-            total += 2 * tree_depth(call.n_nodes) * (both(one + hop, by_nic / 2) + copied)
+            total += 2 * tree_depth(call.n_nodes) * (joint_limit(one + hop, by_nic / 2) + copied)
         # With more machines than three a GPU waits for both children before it sends, which nothing else fills; a
         # network that adds has no children.
-        steady = max(steady, by_nic) if in_network or call.n_nodes <= 3 else both(steady, by_nic)
+        steady = max(steady, by_nic) if in_network or call.n_nodes <= 3 else joint_limit(steady, by_nic)
         if not in_network and call.n_nodes > 2:
             # A chunk has a message from and to each child and the parent, which the proxy posts one after another. With
             # one neighbour no table shows that chunk after chunk waits.

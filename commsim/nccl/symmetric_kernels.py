@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .search import SINCE_HOPPER, Setting
+from .search import SINCE_HOPPER, NcclSetting
 
 SINCE = (2, 27)
 MAX_BLOCKS = 64
@@ -44,7 +44,7 @@ _KERNELS: dict[str, tuple[tuple[str, str, str, bool], ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class SymmetricKernel:
     """One kernel at one size.
 
     Parameters
@@ -67,12 +67,12 @@ class Kernel:
         return self.time * (1 + BLOCK_CHARGE * self.blocks)
 
 
-def kernels(setting: Setting, operation: str, size: int) -> tuple[Kernel, ...]:
+def kernels(setting: NcclSetting, operation: str, size: int) -> tuple[SymmetricKernel, ...]:
     """Return the symmetric kernels of an operation, the one that NCCL takes first.
 
     Parameters
     ----------
-    setting : Setting
+    setting : NcclSetting
         Communicator; on several nodes, and without NVLink between all GPUs, no kernel is returned.
     operation : str
         ``all_reduce``, ``all_gather`` or ``reduce_scatter``; others have none.
@@ -97,7 +97,7 @@ def kernels(setting: Setting, operation: str, size: int) -> tuple[Kernel, ...]:
     return tuple(sorted(found, key=lambda kernel: kernel.charged))
 
 
-def why_none(setting: Setting) -> str:
+def why_none(setting: NcclSetting) -> str:
     """Why symmetric kernels are not used here; empty if they are."""
     if setting.version < SINCE:
         return f"they are in NCCL since {SINCE[0]}.{SINCE[1]}"
@@ -118,7 +118,7 @@ def _share(kind: str, n: int) -> float:
     return {"1": 1.0, "1.1": 1.1, "n": float(n), "0.55n": 0.55 * n}[kind]
 
 
-def _on_fewest_blocks(gpu: str, operation: str, name: str, bus: float, factor: float, limit: int) -> Kernel:
+def _on_fewest_blocks(gpu: str, operation: str, name: str, bus: float, factor: float, limit: int) -> SymmetricKernel:
     is_ll, adds_in_switch = "LL" in name, name == "AllReduce_RSxLDMC_AGxSTMC"
     if gpu == "hopper":
         base = 4.5 if is_ll else 7.8
@@ -135,7 +135,7 @@ def _on_fewest_blocks(gpu: str, operation: str, name: str, bus: float, factor: f
 
     longest = time(limit)
     blocks = next((b for b in range(1, limit) if time(b) <= TOLERANCE * longest), limit)
-    return Kernel(name, time(blocks), blocks)
+    return SymmetricKernel(name, time(blocks), blocks)
 
 
 def _smooth_minimum(x: float, ceiling: float, softness: float) -> float:

@@ -81,12 +81,12 @@ WORDS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
 }
 
 
-def read_words(said: Mapping[str, str], name: Callable[[str], str]) -> dict[str, Any]:
-    """Return fields of :class:`commsim.nccl.of_network.Given`.
+def read_words(words: Mapping[str, str], name: Callable[[str], str]) -> dict[str, Any]:
+    """Return fields of :class:`commsim.nccl.of_network.NcclOptions`.
 
     Parameters
     ----------
-    said : mapping of str to str
+    words : mapping of str to str
         Texts by word.
     name : callable
         What the user calls a word, for messages.
@@ -96,7 +96,7 @@ def read_words(said: Mapping[str, str], name: Callable[[str], str]) -> dict[str,
     InputError
         If a text cannot be read, or min_ctas is more than max_ctas.
     """
-    fields = {WORDS[word][0]: WORDS[word][1](text, name(word)) for word, text in said.items()}
+    fields = {WORDS[word][0]: WORDS[word][1](text, name(word)) for word, text in words.items()}
     low, high = fields.get("min_ctas", 0), fields.get("max_ctas", MAX_CHANNELS)
     if low > high:
         raise InputError(f"{name('min_ctas')} must be up to {name('max_ctas')} ({high}), got {low}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes, replacing
 from commsim.formats.markup import Element, read_xml
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
 from commsim.nccl.tuner_rules import COLLECTIVES, Rule
 
@@ -90,12 +90,12 @@ def read_tuner(path: str | Path) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def rules_of_rows(rows: Sequence[Measured], n_nodes: int = -1, notes: list[str] | None = None) -> tuple[Rule, ...]:
+def rules_of_rows(rows: Sequence[Measurement], n_nodes: int = -1, notes: list[str] | None = None) -> tuple[Rule, ...]:
     """Turn results of several algorithms, predicted or measured, into rules: the fastest at each size.
 
     Parameters
     ----------
-    rows : sequence of Measured
+    rows : sequence of Measurement
         Results with algorithms of ours that NCCL has too, or NCCL's own.
     n_nodes : int
         Nodes that they are for; -1 for any.

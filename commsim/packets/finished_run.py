@@ -16,14 +16,14 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK
-from commsim.packets.hosts.work import Layout
+from commsim.packets.hosts.work import PacketLayout
 from commsim.packets.kinds import AT_HOST, BETWEEN
 from commsim.packets.link_samples import LinkSamples, LinkWatch
 from commsim.packets.links.flapping import Flapping
-from commsim.packets.links.ways import Ways
+from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.packet_state import ENDLESS, PS, SAMPLE_ROW, Rows
 from commsim.packets.run_state import N_COUNTED
-from commsim.packets.run_state import Fabric as Kernel
+from commsim.packets.run_state import RunState as Kernel
 from commsim.packets.tables import Tables
 
 # Counters of results and of a run, and the fields of its state that have them.
@@ -56,7 +56,7 @@ class PacketRun:
         Times of every transfer of the plan.
     tables : Tables
         All state at the end.
-    laid : Layout
+    layout : PacketLayout
         What was sent, over which links.
     cpu : float, s
         CPU time of the simulation proper.
@@ -65,7 +65,7 @@ class PacketRun:
     results: tuple[Result, ...]
     times: FlowTimes
     tables: Tables
-    laid: Layout
+    layout: PacketLayout
     cpu: float
 
     @property
@@ -91,7 +91,7 @@ class PacketRun:
     @property
     def rules(self) -> dict[str, float]:
         """Window, queue, marks, round trip and target of delay of the first transport, in bytes and seconds."""
-        rules, ways = self.tables.fabric.rules[0], self.laid.ways
+        rules, ways = self.tables.fabric.rules[0], self.layout.ways
         of_port = ways.first_between - 1 if ways.n_ports else -1
         last = self.tables.fabric.link[int(ways.ways[-1]) if len(ways.ways) else of_port]
         used = {name: float(rules[name]) / scale for name, scale in (("window", 1), ("rtt", PS), ("target", PS))}
@@ -109,7 +109,7 @@ class PacketRun:
         network : Network
             Network of the run.
         """
-        rows, links = self._samples, self.laid.ways.links[self.tables.fabric.watched]
+        rows, links = self._samples, self.layout.ways.links[self.tables.fabric.watched]
         at = np.concatenate((np.zeros((1, rows.shape[1]), np.int64), rows))
         queued, sent = np.zeros((2, len(at), network.n_links), np.int64)
         np.add.at(queued.T, links, at[:, N_COUNTED : N_COUNTED + len(links)].T)
@@ -140,7 +140,7 @@ class PacketRun:
             raise InputError(f"{missed} packets were not recorded: too many left at once; record a smaller message")
         taps = fabric.tap[: fabric.state["n_tapped"] - fabric.state["tap_spare"]].copy()
         if len(taps):
-            taps["link"] = self.laid.ways.links[taps["link"]]
+            taps["link"] = self.layout.ways.links[taps["link"]]
         return taps[np.argsort(taps["time"], kind="stable")] if fabric.state["taps_flows"] else taps
 
 
@@ -153,11 +153,11 @@ class Look:
         Keeps what it is shown.
     n_links : int
         Number of links of the network.
-    ways : Ways
+    ways : EqualCostWays
         Links of the run.
     """
 
-    def __init__(self, watch: LinkWatch, n_links: int, ways: Ways) -> None:
+    def __init__(self, watch: LinkWatch, n_links: int, ways: EqualCostWays) -> None:
         self._watch, self._n_links, self._ways = watch, n_links, ways
 
     @property
@@ -210,7 +210,7 @@ def times_of(fabric: Kernel, *, keep: bool = True) -> FlowTimes:
     return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
 
-def check_run(laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping | None = None) -> None:
+def check_run(laid: PacketLayout, fabric: Kernel, times: FlowTimes, changes: Flapping | None = None) -> None:
     """Raise if a byte was not delivered exactly once, a link carried more than it can, or a message came too early.
 
     Raises
@@ -252,7 +252,9 @@ def check_run(laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping 
     check_order(plan, times, slack)
 
 
-def _alone(plan: FlowPlan, laid: Layout, keeps: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _alone(
+    plan: FlowPlan, laid: PacketLayout, keeps: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute what messages of each flow take at least: latencies, s, and s/byte of the slowest link on their way.
 
     `keeps` says which flows keep to their paths; others must take the links of their hosts.
@@ -274,7 +276,7 @@ def _alone(plan: FlowPlan, laid: Layout, keeps: NDArray[np.bool_]) -> tuple[NDAr
 
 
 def with_counters(
-    laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
+    laid: PacketLayout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
 ) -> tuple[Result, ...]:
     """Add to results what packets met with, and the bytes that each job put on links; repeated packets are on the wire.
 
@@ -289,16 +291,16 @@ def with_counters(
         counters["rerouted"] = float(changes.was_rerouted.sum())
     return tuple(
         dataclasses.replace(
-            one,
+            result,
             link_bytes=link_bytes(laid, fabric, times, j),
-            bytes_on_wire=one.bytes_on_wire + float(resent[j]),
-            counters={**one.counters, **counters},
+            bytes_on_wire=result.bytes_on_wire + float(resent[j]),
+            counters={**result.counters, **counters},
         )
-        for j, one in enumerate(results)
+        for j, result in enumerate(results)
     )
 
 
-def link_bytes(laid: Layout, fabric: Kernel, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
+def link_bytes(laid: PacketLayout, fabric: Kernel, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
     """Bytes that one job, or all, put on links; on those inside machines sprayed messages put theirs once.
 
     Returns

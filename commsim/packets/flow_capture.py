@@ -70,14 +70,14 @@ class FlowCapture:
             If there is none, or it crosses no link.
         """
         sent = plan.ends[:, 0] == self.src
-        found = np.flatnonzero(sent & (plan.ends[:, 1] == self.dst))
-        if not found.size:
+        indices = np.flatnonzero(sent & (plan.ends[:, 1] == self.dst))
+        if not indices.size:
             others = np.unique(plan.ends[sent, 1]).tolist()
-            named = ", ".join(map(str, others[:MOST_NAMED])) + (" ..." if len(others) > MOST_NAMED else "")
-            raise InputError(f"rank {self.src} sends nothing to {self.dst}; it sends to {named or 'nobody'}")
-        if not np.diff(plan.routes.first)[found].any():
+            names = ", ".join(map(str, others[:MOST_NAMED])) + (" ..." if len(others) > MOST_NAMED else "")
+            raise InputError(f"rank {self.src} sends nothing to {self.dst}; it sends to {names or 'nobody'}")
+        if not np.diff(plan.routes.first)[indices].any():
             raise InputError(f"what rank {self.src} sends to {self.dst} crosses no link, and has no packets")
-        return [int(flow) for flow in found]
+        return [int(flow) for flow in indices]
 
     def take(self, run: PacketRun) -> None:
         """Keep the run in which the packets were recorded."""
@@ -100,29 +100,29 @@ class FlowCapture:
         InputError
             If the file cannot be written.
         """
-        rows = [(f"{one.time_s:.12f}", *one[1:]) for one in self.events()]  # whole picoseconds
+        rows = [(f"{event.time_s:.12f}", *event[1:]) for event in self.events()]  # whole picoseconds
         write_rows(path, [PacketEvent._fields, *rows])
         return len(rows)
 
 
 def _events(run: PacketRun) -> Iterator[PacketEvent]:
     """Tell what happened to each copy of a packet; a copy is known by its number and the time at which it was sent."""
-    marked, taps, network = set[tuple[int, ...]](), run.taps, run.laid.network
+    marked, taps, network = set[tuple[int, ...]](), run.taps, run.layout.network
     names = {link: network.link_name(link) for link in np.unique(taps["link"]).tolist()}
     for row in taps:
         kind, event, flags = int(row["kind"]), int(row["event"]), int(row["flags"])
         number, size, link = int(row["number"]), int(row["size"]), names[int(row["link"])]
         now = int(row["time"]) / PS
         packet = PACKETS[kind]
-        found: list[tuple[float, str]] = []
+        events: list[tuple[float, str]] = []
         if event & kinds.AT_MAKER and kind in (kinds.DATA, kinds.ACK, kinds.NACK):
-            found.append((now, "sent again" if kind == kinds.DATA and flags & kinds.RESENT else "sent"))
+            events.append((now, "sent again" if kind == kinds.DATA and flags & kinds.RESENT else "sent"))
         copy = int(row["stream"]), number, int(row["sent"])
         if kind == kinds.DATA and flags & kinds.MARKED and copy not in marked:
             marked.add(copy)
-            found.append((now, "marked"))
-        found += [(now, word) for bit, word in ENDS.items() if event & bit]
+            events.append((now, "marked"))
+        events += [(now, word) for bit, word in ENDS.items() if event & bit]
         if event & kinds.AT_END:
-            found.append((int(row["arrives"]) / PS, "acknowledged" if kind == kinds.ACK else "delivered"))
-        for time, word in found:
+            events.append((int(row["arrives"]) / PS, "acknowledged" if kind == kinds.ACK else "delivered"))
+        for time, word in events:
             yield PacketEvent(time, number, packet, word, link, size)

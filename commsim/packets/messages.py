@@ -22,7 +22,7 @@ from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.message_costs import refuse_curves
 from commsim.engine.results import job_results, not_negative
-from commsim.packets.aggregated.aggregation import Ran, Values, aggregation_results, packets_at_once
+from commsim.packets.aggregated.aggregation import Ran, ValuePasses, aggregation_results, packets_at_once
 from commsim.packets.aggregated.packet_job import AggregationJob, priority_ranks
 from commsim.packets.aggregated.packet_plan import aggregation_rows
 from commsim.packets.finished_run import Look, PacketRun, check_run, link_bytes, times_of, with_counters
@@ -216,7 +216,7 @@ def run_beside(
     if watch is not None:
         stops.append(Look(watch, network.n_links, laid.ways))
     starts = np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)])
-    sums = Values(tables.jobs, jobs, tensors, how.seed) if jobs and values else None
+    sums = ValuePasses(tables.jobs, jobs, tensors, how.seed) if jobs and values else None
     tables, cpu = run_fabric(laid, tables, stops, starts, None if sums is None else sums.take)
     if watch is not None and np.isfinite(watch.next):
         stops[-1].make(tables.fabric)

@@ -46,20 +46,20 @@ __all__ = ["ALL", "checked_packets", "name_of", "packet_notes", "packets_of", "q
 
 # How values of each kind are checked.
 CHECKS = {
-    "text": checks.text("dctcp"), "size": checks.quantity("64KiB"), "whole": checks.whole(1),
-    "number": checks.part("1%"), "list": checks.numbers_of("[3, 1]"), "time": checks.quantity("2us"),
+    "text": checks.text("dctcp"), "size": checks.quantity("64KiB"), "whole": checks.whole_number(1),
+    "number": checks.fraction("1%"), "list": checks.numbers_of("[3, 1]"), "time": checks.quantity("2us"),
     "truth": checks.flag(),
 }  # fmt: skip
 
 
 def checked_packets(
-    given: Mapping[str, Any], transport: Spraying | str | None, fabric: Fabric | None
+    packets: Mapping[str, Any], transport: Spraying | str | None, fabric: Fabric | None
 ) -> dict[str, Any]:
     """Return the options of packets in SI units; None is the same as not given.
 
     Parameters
     ----------
-    given : mapping of str to value
+    packets : mapping of str to value
         Values of some keys of ``ALL``.
     transport, fabric
         What is given beside them, and must not contradict them.
@@ -70,10 +70,10 @@ def checked_packets(
         If there is no such option, a value is wrong, or something is given twice.
     """
     kinds = ALL
-    given = {key: value for key, value in given.items() if value is not None}
-    if unknown := given.keys() - kinds.keys():
+    packets = {key: value for key, value in packets.items() if value is not None}
+    if unknown := packets.keys() - kinds.keys():
         raise InputError(f"the packet engine has no option {min(unknown)}; known: {', '.join(kinds)}")
-    read = {key: _read(key, CHECKS[kinds[key]](key, value)) for key, value in given.items()}
+    read = {key: _read_option(key, CHECKS[kinds[key]](key, value)) for key, value in packets.items()}
     for name, value, keys in (("transport", transport, TRANSPORT | SPRAYING), ("fabric", fabric, FABRIC)):
         twice = [key for key in keys if key in read and value is not None]
         if name == "fabric" and not isinstance(transport, str) and transport is not None:
@@ -126,7 +126,7 @@ def transport_of(
     return transport, notes
 
 
-def _read(key: str, value: Any) -> Any:
+def _read_option(key: str, value: Any) -> Any:
     """Return an option in SI units."""
     parse = {"size": parse_size, "time": parse_time}.get(ALL[key])
     if parse is not None and isinstance(value, str):
@@ -136,12 +136,12 @@ def _read(key: str, value: Any) -> Any:
     return value
 
 
-def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
+def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     """Return how packets are sent, and what they meet.
 
     Parameters
     ----------
-    given : mapping of str to value
+    packets : mapping of str to value
         Values of some keys of ``ALL`` but for the preset, in SI units.
     network : Network
         Network whose fastest link decides the usual marks of messages that keep to a path.
@@ -154,21 +154,21 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     from commsim.packets.links.fabric import RESUME
     from commsim.packets.transports.spraying import Spraying, usual_path
 
-    transport = given.get("transport", USUAL)
+    transport = packets.get("transport", USUAL)
     name = transport.split(":")[0]
-    fabric = {key: given[key] for key in FABRIC if key in given}
-    if name == "dctcp" and "ack_every" in given:
+    fabric = {key: packets[key] for key in FABRIC if key in packets}
+    if name == "dctcp" and "ack_every" in packets:
         raise InputError("--ack-every: dctcp acknowledges every packet")
     if "pause_at" in fabric:
         fabric.setdefault("resume_at", RESUME * fabric["pause_at"])
-    if "flowlet_gap" in given and given.get("balancing") != "flowlet":
+    if "flowlet_gap" in packets and packets.get("balancing") != "flowlet":
         raise InputError("flowlet_gap changes nothing without the balancing flowlet")
     keys = ("balancing", "entropies", "flowlet_gap", "window", "ack_every")
-    sent = {key: given[key] for key in keys if key in given}
+    sent = {key: packets[key] for key in keys if key in packets}
     if "balancing" in sent:
         sent["balancing"] = BALANCING_NAMES.get(sent["balancing"], sent["balancing"])
     if name in PATHS:
-        trims = given.get("trimming", False)
+        trims = packets.get("trimming", False)
         if trims:  # such switches do not pause
             fabric = {"pause_at": 0.0, "resume_at": 0.0} | fabric
         alone = {key: sent[key] for key in ("window", "ack_every") if key in sent}
@@ -181,7 +181,7 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     if "ecn_min" in fabric or "ecn_max" in fabric:
         low = fabric.pop("ecn_min", 0.0)
         fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
-    return Spraying(transport, trims=given.get("trimming", True), **sent, **fabric)
+    return Spraying(transport, trims=packets.get("trimming", True), **sent, **fabric)
 
 
 def _spread(usual: Spraying, sent: Spraying) -> Spraying:
@@ -238,12 +238,14 @@ def told_queues(transport: Spraying | None, network: Network, *, marked: bool = 
     return lines
 
 
-def _told_rises(one: Dcqcn, network: Network) -> str:
+def _told_rises(rates: Dcqcn, network: Network) -> str:
     """Describe how DCQCN's rates rise, which constants of that are the paper's, and that they follow no link's rate."""
-    told = f"dcqcn: a rate that marks have cut rises every {format_time(one.rise_time)}, first half-way back, then by "
-    told += format_bandwidth(one.additive)
-    usual = type(one)()
-    papers = [name for name in ("rise_time", "additive") if getattr(one, name) == getattr(usual, name)]
+    told = (
+        f"dcqcn: a rate that marks have cut rises every {format_time(rates.rise_time)}, first half-way back, then by "
+    )
+    told += format_bandwidth(rates.additive)
+    usual = type(rates)()
+    papers = [name for name in ("rise_time", "additive") if getattr(rates, name) == getattr(usual, name)]
     if not papers:
         return told
     told += f"; {' and '.join(papers)} {'are' if len(papers) > 1 else 'is'} a paper's, for links of 40 Gb/s"
@@ -268,23 +270,23 @@ def name_of(transport: Spraying | None) -> str:
     return USUAL if transport is None else transport.transport.split(":")[0]
 
 
-def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[Remark]:
+def packet_notes(packets: Mapping[str, Any], framing: Framing | None) -> list[Remark]:
     """Describe what was assumed of packets, and which options change nothing."""
     lines: list[Remark] = []
-    name = given.get("transport", USUAL).split(":")[0]
-    sprays = name not in PATHS or given.get("balancing", None if SPREADING & given.keys() else "path") != "path"
+    name = packets.get("transport", USUAL).split(":")[0]
+    sprays = name not in PATHS or packets.get("balancing", None if SPREADING & packets.keys() else "path") != "path"
     if framing is None and sprays:
         lines.append(
             Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that")
         )
     elif framing is None:
-        told = "packets: 4096 bytes of payload and 82 of RoCE and Ethernet; payload and header change that"
-        lines.append(Remark("packets", told, details="those of switches that aggregate have their own"))
-    if "ecn_min" in given and name == USUAL and not sprays:
+        text = "packets: 4096 bytes of payload and 82 of RoCE and Ethernet; payload and header change that"
+        lines.append(Remark("packets", text, details="those of switches that aggregate have their own"))
+    if "ecn_min" in packets and name == USUAL and not sprays:
         lines.append(Remark("option-unused", "--ecn: no effect, the transport `window` ignores marks", needed=True))
-    if "alpha" in given and "shared_buffer" not in given:
+    if "alpha" in packets and "shared_buffer" not in packets:
         lines.append(Remark("option-unused", "--buffer-alpha: no effect without --shared-buffer", needed=True))
-    if "loss_burst" in given and not given.get("loss"):
-        told = "--loss-burst: no effect without --loss, unless the network loses packets"
-        lines.append(Remark("option-unused", told, needed=True))
+    if "loss_burst" in packets and not packets.get("loss"):
+        text = "--loss-burst: no effect without --loss, unless the network loses packets"
+        lines.append(Remark("option-unused", text, needed=True))
     return lines

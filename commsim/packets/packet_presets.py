@@ -12,7 +12,7 @@ _UE, _DCQCN, _SWIFT = "Ultra Ethernet Specification 1.0", "Zhu et al., SIGCOMM 2
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PresetValue:
     """An option of packets that a preset chooses.
 
     Parameters
@@ -28,26 +28,26 @@ class Choice:
 
 
 _SPRAYED = {
-    "balancing": Choice("mixed", "default of the Ultra Ethernet simulator, whose tables docs/fabrics.md plays"),
-    "entropies": Choice(128, "most paths in those tables"),
-    "trimming": Choice(True, _UE),
+    "balancing": PresetValue("mixed", "default of the Ultra Ethernet simulator, whose tables docs/fabrics.md plays"),
+    "entropies": PresetValue(128, "most paths in those tables"),
+    "trimming": PresetValue(True, _UE),
 }
-PRESETS: Mapping[str, Mapping[str, Choice]] = {
-    "uec": {"transport": Choice("nscc", f"{_UE}, 3.6.13"), **_SPRAYED},
-    "uec-credit": {"transport": Choice("rccc", f"{_UE}, 3.6.14"), **_SPRAYED},
-    "roce": {"transport": Choice("dcqcn", f"{_DCQCN}, section 5; one path by ECMP, pauses (IEEE 802.1Qbb)")},
+PRESETS: Mapping[str, Mapping[str, PresetValue]] = {
+    "uec": {"transport": PresetValue("nscc", f"{_UE}, 3.6.13"), **_SPRAYED},
+    "uec-credit": {"transport": PresetValue("rccc", f"{_UE}, 3.6.14"), **_SPRAYED},
+    "roce": {"transport": PresetValue("dcqcn", f"{_DCQCN}, section 5; one path by ECMP, pauses (IEEE 802.1Qbb)")},
     "roce-adaptive": {
-        "transport": Choice("dcqcn", f"{_DCQCN}, section 5"),
-        "balancing": Choice("adaptive", "Ghorbani et al., SIGCOMM 2017 (DRILL): the shorter of two random queues"),
-        "trimming": Choice(False, "RoCEv2 has no trimming (InfiniBand specification, annex A17)"),
-        "pause_at": Choice(0.0, "no PFC: RoCEv2 (annex A17) does without; queues of 500 kB at 40 Gbit/s drop"),
+        "transport": PresetValue("dcqcn", f"{_DCQCN}, section 5"),
+        "balancing": PresetValue("adaptive", "Ghorbani et al., SIGCOMM 2017 (DRILL): the shorter of two random queues"),
+        "trimming": PresetValue(False, "RoCEv2 has no trimming (InfiniBand specification, annex A17)"),
+        "pause_at": PresetValue(0.0, "no PFC: RoCEv2 (annex A17) does without; queues of 500 kB at 40 Gbit/s drop"),
     },
     "swift": {
-        "transport": Choice("swift", f"{_SWIFT}, algorithm 1"),
-        "balancing": Choice("ecmp", f"{_SWIFT}: one path for each flow"),
-        "trimming": Choice(False, f"{_SWIFT}: what is lost is repeated"),
+        "transport": PresetValue("swift", f"{_SWIFT}, algorithm 1"),
+        "balancing": PresetValue("ecmp", f"{_SWIFT}: one path for each flow"),
+        "trimming": PresetValue(False, f"{_SWIFT}: what is lost is repeated"),
     },
-    "ideal": {"transport": Choice("window", "no congestion control, and queues without end")},
+    "ideal": {"transport": PresetValue("window", "no congestion control, and queues without end")},
 }
 
 

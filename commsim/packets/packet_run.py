@@ -13,17 +13,17 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.jit import compile_all
 from commsim.core.network import Network
 from commsim.packets import run_state as rows_of
-from commsim.packets.aggregated.traffic_state import Jobs
+from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.hosts.host_kernel import MARGIN, begin_run
 from commsim.packets.hosts.host_kernel import run as run_kernel
-from commsim.packets.hosts.work import Layout
+from commsim.packets.hosts.work import PacketLayout
 from commsim.packets.kinds import CHANGE, DONE, FULL, TOO_LATE
 from commsim.packets.links.link_tables import more_records, with_packets
-from commsim.packets.links.pauses import deadlocked, named
-from commsim.packets.links.ways import Ways
+from commsim.packets.links.pauses import cycle_text, deadlocked
+from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import LAST_TIME, NEVER, PS
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from commsim.packets.tables import Tables, with_more_packets
 
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
@@ -38,15 +38,15 @@ class Stop(Protocol):
     def next(self) -> float:
         """When it is due, in seconds; infinity for never again."""
 
-    def begin(self, fabric: Fabric) -> None:
+    def begin(self, fabric: RunState) -> None:
         """Prepare, before anything is sent."""
 
-    def make(self, fabric: Fabric) -> Fabric:
+    def make(self, fabric: RunState) -> RunState:
         """Do what is due."""
 
 
 def run_fabric(
-    laid: Layout,
+    laid: PacketLayout,
     tables: Tables,
     stops: Sequence[Stop] = (),
     worker_starts: NDArray[np.int64] = NO_WORKERS,
@@ -56,7 +56,7 @@ def run_fabric(
 
     Parameters
     ----------
-    laid, tables : Layout, Tables
+    laid, tables : PacketLayout, Tables
         What is sent, and the tables that :func:`build` made of it.
     stops : sequence of Stop
         What the run stops for; what is due at the same time is done in this order.
@@ -127,7 +127,7 @@ def _seconds_of_reading(tables: Tables, read_log: Callable[[Tables], None] | Non
     return process_time() - began
 
 
-def _refuse(tables: Tables, network: Network, ways: Ways) -> None:
+def _refuse(tables: Tables, network: Network, ways: EqualCostWays) -> None:
     """Raise an error that says why flows or workers never finished.
 
     Raises
@@ -147,12 +147,12 @@ def _refuse(tables: Tables, network: Network, ways: Ways) -> None:
     if cycle := deadlocked(tables.fabric):
         raise InputError(
             f"{left}: links that are paused (PFC) wait for each other in a cycle, "
-            f"{named(ways.links[cycle].tolist(), network)}; pause later, or route without cycles"
+            f"{cycle_text(ways.links[cycle].tolist(), network)}; pause later, or route without cycles"
         )
     raise PhysicsError(f"deadlock: {left}")
 
 
-def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
+def _with_room(fabric: RunState, jobs: AggregationState) -> Tables:
     """Double what is nearly full."""
     state = fabric.state
     if state["n_free"] < state["most_needed"]:
@@ -172,7 +172,7 @@ def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
     return Tables(fabric, jobs)
 
 
-def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:
+def _set_stop(fabric: RunState, stops: Sequence[Stop]) -> None:
     """Let the run stop when something is due next, unless that is later than the run may last."""
     when = min((stop.next for stop in stops), default=np.inf) * PS
     if when < LAST_TIME:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 from commsim.packets.kinds import CONTRIBUTION
 from commsim.packets.packet_state import Row
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
 @njit_norefcount
-def rules_for(fabric: Fabric, f: int) -> Row:
+def rules_for(fabric: RunState, f: int) -> Row:
     """Return the rules of a flow."""
     row: Row = fabric.rules[fabric.flow[f]["rule"]]
     return row
 
 
 @njit_norefcount
-def rules_of_packet(fabric: Fabric, p: int) -> Row:
+def rules_of_packet(fabric: RunState, p: int) -> Row:
     """Return the rules of a packet's flow; packets of switch systems meet those of the run."""
     packet = fabric.packet[p]
     is_one = len(fabric.rules) == 1 or packet["kind"] >= CONTRIBUTION

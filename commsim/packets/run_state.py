@@ -246,7 +246,7 @@ STATE_ROW = np.dtype(
 )
 
 
-class Fabric(NamedTuple):
+class RunState(NamedTuple):
     """All state of a run.
 
     Parameters
@@ -264,7 +264,7 @@ class Fabric(NamedTuple):
     times : int64[3, n_messages], ps
         When each message started, was sent and was complete; -1 before.
     receiver, message, queue, first_successor, successor, adding, adder_free
-        Same as in :class:`commsim.packets.hosts.work.Work`; when each node has added all, in ps.
+        Same as in :class:`commsim.packets.hosts.work.FlowWork`; when each node has added all, in ps.
     carried : int64[n_jobs * n_links], bytes
         Bytes of each job that left each link; empty where there is one job.
     mark, sent_at : uint8[n], int32[n]

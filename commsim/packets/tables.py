@@ -14,12 +14,12 @@ from commsim.packets import kinds
 from commsim.packets import packet_state as s
 from commsim.packets import run_state as rows_of
 from commsim.packets.aggregated.packet_plan import AggregationRows, aggregation_rows
-from commsim.packets.aggregated.traffic_state import Jobs
-from commsim.packets.hosts.work import Layout, Work
+from commsim.packets.aggregated.traffic_state import AggregationState
+from commsim.packets.hosts.work import FlowWork, PacketLayout
 from commsim.packets.links.link_tables import check_room, check_times, link_tables, with_packets
-from commsim.packets.links.ways import Ways
+from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.links.wheel_kernel import bucket_shift
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from commsim.packets.transports.credit_kernel import INTERVAL
 from commsim.packets.transports.rules_of_run import RULES_ROW, Rules, rules_of
 from commsim.packets.transports.spraying import MOST_ENTROPIES, Spraying
@@ -34,12 +34,12 @@ MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
 class Tables(NamedTuple):
     """All state of a run; changed in place."""
 
-    fabric: Fabric
-    jobs: Jobs
+    fabric: RunState
+    jobs: AggregationState
 
 
 def build(
-    laid: Layout,
+    laid: PacketLayout,
     of_jobs: AggregationRows | None = None,
     *,
     tapped: Sequence[int] = (),
@@ -50,7 +50,7 @@ def build(
 
     Parameters
     ----------
-    laid : Layout
+    laid : PacketLayout
         What is sent, over which links, and how; seed, samples, losses, pauses, shared buffers and weights of classes
         are those of the first way in which messages are sent.
     of_jobs : AggregationRows, optional
@@ -72,7 +72,7 @@ def build(
     n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.flow)
     rules = [rules_of(network, ways, one, flaps=flaps) for one in hows]
     if n_flows:
-        mtu = max(one["mtu"] for one in rules)
+        mtu = max(rule["mtu"] for rule in rules)
         check_times(network, float(work.message["end"][work.queue[work.flow["end"] - 1]].sum()) * mtu)
     generator = np.random.default_rng(spraying.seed)
     link, buffer = _links(network, ways, spraying, rules, of_jobs)
@@ -86,7 +86,7 @@ def build(
     if len(engine_of):  # what uses one must be in the order of time
         link["evented"] |= (link["first_time"] > 0) | (link["last_time"] > 0)
     ring = _fill_flows(flow, work, hows, rules, generator)
-    least_rate = min(one["least_rate"] for one in rules)
+    least_rate = min(rule["least_rate"] for rule in rules)
     host = _hosts(n_hosts, least_rate, generator)
     n_links, n_workers, n_jobs = len(link), len(of_jobs.jobs.worker), work.n_jobs + len(of_jobs.jobs.job)
     state = np.zeros(1, rows_of.STATE_ROW)[0]
@@ -108,7 +108,7 @@ def build(
     let["link"] = -1
     row = np.zeros(len(rules), RULES_ROW)
     for name in RULES_ROW.names or ():
-        row[name] = [one.get(name, 0) for one in rules]  # what the transport does not have
+        row[name] = [rule.get(name, 0) for rule in rules]  # what the transport does not have
     state["pauses"], state["shares"] = link["xoff"].any(), (link["shared"] >= 0).any()
     state["n_entropies"], state["least_rate"] = max(one.entropies for one in hows), least_rate
     every = round(s.PS * spraying.sample)
@@ -117,12 +117,12 @@ def build(
     width = rows_of.N_COUNTED + 2 * len(watched)
     longest = float((link["latency"] + rules[0]["mtu"] * link["ps_per_byte"]).max(initial=1.0))
     events = s.event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
-    state["n_notes"] = notes = int(max(one["n_notes"] for one in rules))
+    state["n_notes"] = notes = int(max(rule["n_notes"] for rule in rules))
     noted = np.zeros(notes * n_flows, rows_of.NOTE_ROW)
     noted["link"] = -1
     weight = np.array(spraying.class_weights, np.float64)
     per_class = np.zeros((2, n_links * n_classes), np.int64)
-    fabric = Fabric(
+    fabric = RunState(
         state, row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
         ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), work.receiver,
         work.message, np.full((3, len(work.message)), -1, np.int64), work.queue, *work.successors, work.adding,
@@ -140,7 +140,7 @@ def build(
 
 
 def _links(
-    network: Network, ways: Ways, spraying: Spraying, rules: Sequence[Rules], of_jobs: AggregationRows
+    network: Network, ways: EqualCostWays, spraying: Spraying, rules: Sequence[Rules], of_jobs: AggregationRows
 ) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
     laid, buffer = link_tables(network, spraying.fabric)
@@ -154,9 +154,9 @@ def _links(
     room = network.buffer[ways.links].copy()
     at_switch = np.isin(network.kind[network.src[ways.links]], FORWARDING)
     at_switch[: ways.n_ports] = False  # a NIC may be one
-    room[at_switch] = np.minimum(room[at_switch], max(one["queue"] for one in rules))
+    room[at_switch] = np.minimum(room[at_switch], max(rule["queue"] for rule in rules))
     link["room"][:n] = np.minimum(room, s.ENDLESS)
-    check_room(network, spraying.fabric, link[:n], int(max(one["mtu"] for one in rules)))
+    check_room(network, spraying.fabric, link[:n], int(max(rule["mtu"] for rule in rules)))
     link["costs"] = (link["packet_time"] > 0) | (link["first_time"] > 0) | (link["last_time"] > 0)
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
@@ -166,7 +166,7 @@ def _links(
     return link, buffer
 
 
-def _streams(laid: Layout, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
+def _streams(laid: PacketLayout, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
     work = laid.work
     stream, hops = np.zeros(0, s.STREAM_ROW), np.zeros(0, np.int64)
@@ -185,7 +185,7 @@ def _streams(laid: Layout, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
     return stream, s.on_lines(route)
 
 
-def _engines(laid: Layout) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _engines(laid: PacketLayout) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Find the groups of message engines that flows use, where several links do; and the first engine of each."""
     sizes = [np.zeros(1, np.int64)]
     if laid.plan is None:
@@ -194,14 +194,14 @@ def _engines(laid: Layout) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     network, routes = laid.plan.network, laid.plan.routes
     nodes = joined([job.placement for job in laid.plan.jobs]).nodes[laid.plan.ends]
     for end in (0, 1):
-        found = crowded_engines(network, nodes, routes, end)
-        if found is not None:
-            group[found.connection, end] = sum(map(len, sizes)) - 1 + found.number
-            sizes.append(network.message_engines[found.node].astype(np.int64))
+        engines = crowded_engines(network, nodes, routes, end)
+        if engines is not None:
+            group[engines.connection, end] = sum(map(len, sizes)) - 1 + engines.number
+            sizes.append(network.message_engines[engines.node].astype(np.int64))
     return group.ravel() if len(sizes) > 1 else np.empty(0, np.int32), np.cumsum(np.concatenate(sizes))
 
 
-def with_more_packets(fabric: Fabric) -> Fabric:
+def with_more_packets(fabric: RunState) -> RunState:
     """Double the packets' table; the new rows are free."""
     old, state = fabric.packet, fabric.state
     new = s.zeros_on_lines(max(2 * len(old), 1024), rows_of.PACKET_ROW)
@@ -216,7 +216,7 @@ def with_more_packets(fabric: Fabric) -> Fabric:
 
 
 def _fill_flows(
-    flow: s.Rows, work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
+    flow: s.Rows, work: FlowWork, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
 ) -> int:
     """Fill what flows have from their rules and at the beginning; return the length of their rings in all."""
     count = work.message["end"][work.queue[flow["end"] - 1]].astype(np.int64)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from commsim.pages.figure_tables import Table
-from commsim.pages.rows.chosen import shown
+from commsim.pages.figure_tables import FigureTable
+from commsim.pages.rows.chosen import with_shown_words
 from commsim.pages.simulated_run import SimulatedRun
 from commsim.pages.study import Study
 
@@ -63,17 +63,17 @@ def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
     return (*figures, *study.watched), left_out
 
 
-def with_names(study: Study, figures: Sequence[Figure]) -> tuple[Table, tuple[Figure, ...]]:
+def with_names(study: Study, figures: Sequence[Figure]) -> tuple[FigureTable, tuple[Figure, ...]]:
     """Put the words that are shown for those of the data.
 
     Returns
     -------
-    Table, tuple of Figure
+    FigureTable, tuple of Figure
         The rows and the figures; tables that were one still are.
     """
-    tables = {id(study.rows): shown(study.rows, study.names)}
+    tables = {id(study.rows): with_shown_words(study.rows, study.names)}
     named = []
     for figure in figures:
-        table = tables.setdefault(id(figure.table), shown(figure.table, study.names))
+        table = tables.setdefault(id(figure.table), with_shown_words(figure.table, study.names))
         named.append(dataclasses.replace(figure, table=table))
     return tables[id(study.rows)], tuple(named)

@@ -6,19 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .figure import grouped, medians
-from .figure_tables import Table, number_column
+from .figure_tables import FigureTable, number_column
 from .rows.algorithms import is_algorithm
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-def with_derived(rows: Table, parameters: list[str], baseline: str = "") -> Table:
+def with_derived(rows: FigureTable, parameters: list[str], baseline: str = "") -> FigureTable:
     """Add ``speedup``, ``size_per_rank_B``, ``strong_efficiency`` and ``weak_efficiency`` as far as possible.
 
     Parameters
     ----------
-    rows : Table
+    rows : FigureTable
         Results.
     parameters : list of str
         Its columns that say what was asked, and vary.
@@ -37,7 +37,7 @@ def with_derived(rows: Table, parameters: list[str], baseline: str = "") -> Tabl
     return rows
 
 
-def _speedup(rows: Table, parameters: list[str], baseline: str) -> Reals:
+def _speedup(rows: FigureTable, parameters: list[str], baseline: str) -> Reals:
     """Time of the baseline over that of each row, all else being equal; NaN without a baseline."""
     column, out = rows["collective"], np.full(rows.n_rows, np.nan)
     names = [label.partition(":")[0] for label in column.labels or ()]
@@ -57,7 +57,7 @@ def _speedup(rows: Table, parameters: list[str], baseline: str) -> Reals:
     return out
 
 
-def _efficiency(rows: Table, same: list[str]) -> Reals:
+def _efficiency(rows: FigureTable, same: list[str]) -> Reals:
     """Busbw over that with the fewest ranks, all else being equal; NaN where no other number of ranks is there."""
     out = np.full(rows.n_rows, np.nan)
     used, group, n = grouped(rows, same, ["n_ranks", "busbw_Bps"], missing=True)

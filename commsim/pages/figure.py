@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.pages.figure_tables import Column, Table, number_column
+from commsim.pages.figure_tables import Column, FigureTable, number_column
 from commsim.pages.pictures.picture import Picture
 
 Reals = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Figure:
         ``curves``, ``heat``, ``choice``, ``cdf``, ``scatter``, ``spans`` or ``picture``: what is shown of the table.
     title, caption : str
         Title and caption on the page; a plot for a paper has neither.
-    table : Table
+    table : FigureTable
         All rows; a page may filter them.
     roles : mapping of str to str
         Map from x, y, by, value, facet and so on to columns of the table.
@@ -56,7 +56,7 @@ class Figure:
         Scale of the colours of a heat map: ``load`` from 0 to 1, or ``ratio``, in which 1 is neutral.
     level : float, optional
         A value of y that is drawn as a dashed line; ``words`` says what it is.
-    points : Table, optional
+    points : FigureTable, optional
         Measured: drawn as marks over curves; has the columns of x and y.
     picture : Picture, optional
         Picture, for the kind picture.
@@ -68,13 +68,13 @@ class Figure:
     kind: str
     title: str
     caption: str
-    table: Table
+    table: FigureTable
     roles: Mapping[str, str]
     words: Mapping[str, str] = field(default_factory=dict)
     logarithmic: frozenset[str] = frozenset()
     scale: str = "load"
     level: float | None = None
-    points: Table | None = None
+    points: FigureTable | None = None
     picture: Picture | None = None
     of_run: str = ""
 
@@ -91,7 +91,7 @@ def without_unit(name: str) -> str:
     return bare.replace("_", " ").replace("n ranks", "ranks")
 
 
-def drawn(figure: Figure) -> Table:
+def drawn_table(figure: Figure) -> FigureTable:
     """Return the table of what is drawn."""
     role, table = figure.roles, figure.table
     if figure.kind == "curves":
@@ -107,12 +107,12 @@ def drawn(figure: Figure) -> Table:
     return table
 
 
-def summarised(table: Table, keys: list[str], value: str, low: str = "", high: str = "") -> Table:
+def summarised(table: FigureTable, keys: list[str], value: str, low: str = "", high: str = "") -> FigureTable:
     """Median of a column, and the least and greatest of two, for each combination of the keys' values.
 
     Parameters
     ----------
-    table : Table
+    table : FigureTable
         Rows without one of the keys or the value are left out.
     keys : list of str
         Columns whose combinations get a row each, in ascending order.
@@ -139,12 +139,14 @@ def summarised(table: Table, keys: list[str], value: str, low: str = "", high: s
     )  # fmt: skip
 
 
-def grouped(table: Table, keys: list[str], needed: list[str], *, missing: bool = False) -> tuple[Numbers, Numbers, int]:
+def grouped(
+    table: FigureTable, keys: list[str], needed: list[str], *, missing: bool = False
+) -> tuple[Numbers, Numbers, int]:
     """Return numbers for the combinations of the keys' values, in ascending order.
 
     Parameters
     ----------
-    table : Table
+    table : FigureTable
         Table with the rows.
     keys, needed : list of str
         Columns; rows without a value in one of them are left out.
@@ -187,7 +189,7 @@ def medians(group: Numbers, values: Reals, n: int) -> Reals:
     return np.asarray(low / 2 + high / 2)  # the sum of halves does not overflow
 
 
-def _winners(figure: Figure) -> Table:
+def _winners(figure: Figure) -> FigureTable:
     role, table = figure.roles, figure.table
     keys = [role[r] for r in ("facet", "y", "x") if r in role]
     each = summarised(table, [*keys, role["by"]], role["value"])
@@ -203,7 +205,7 @@ def _winners(figure: Figure) -> Table:
     return each.take(rows[best]).beside(number_column("times_best_of_second", lead, ""))
 
 
-def _shares(table: Table, x: str, by: str | None) -> Table:
+def _shares(table: FigureTable, x: str, by: str | None) -> FigureTable:
     rows, group, n = grouped(table, [by] if by else [], [x])
     values = table[x].values[rows]
     order = np.lexsort((values, group))

@@ -52,14 +52,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class FigureTable:
     """Columns of equal length, by name."""
 
     columns: Mapping[str, Column]
     n_rows: int
 
     @classmethod
-    def of(cls, columns: Iterable[Column]) -> Table:
+    def of(cls, columns: Iterable[Column]) -> FigureTable:
         """Make a table.
 
         Raises
@@ -67,11 +67,11 @@ class Table:
         ValueError
             If columns have different lengths.
         """
-        named = {column.name: column for column in columns}
-        lengths = {len(column.values) for column in named.values()}
+        by_name = {column.name: column for column in columns}
+        lengths = {len(column.values) for column in by_name.values()}
         if len(lengths) > 1:
             raise ValueError(f"columns of one table have equal lengths, got {sorted(lengths)}")
-        return cls(named, lengths.pop() if lengths else 0)
+        return cls(by_name, lengths.pop() if lengths else 0)
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -82,17 +82,17 @@ class Table:
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
 
-    def take(self, rows: NDArray[Any]) -> Table:
+    def take(self, rows: NDArray[Any]) -> FigureTable:
         """Return some of the rows, by a mask or by their numbers."""
-        return Table.of(column.take(rows) for column in self.columns.values())
+        return FigureTable.of(column.take(rows) for column in self.columns.values())
 
-    def beside(self, *columns: Column) -> Table:
+    def beside(self, *columns: Column) -> FigureTable:
         """Return the same with more columns, or others of the same name."""
-        return Table.of({**self.columns, **{column.name: column for column in columns}}.values())
+        return FigureTable.of({**self.columns, **{column.name: column for column in columns}}.values())
 
-    def only(self, names: Iterable[str]) -> Table:
+    def only(self, names: Iterable[str]) -> FigureTable:
         """Return the columns named, in that order."""
-        return Table.of(self[name] for name in names)
+        return FigureTable.of(self[name] for name in names)
 
 
 def number_column(name: str, values: Any, unit: str | None = None) -> Column:
@@ -135,7 +135,7 @@ def in_order(words: Iterable[str]) -> list[str]:
     return names
 
 
-def csv_text(table: Table) -> str:
+def csv_text(table: FigureTable) -> str:
     """Write a table as CSV; units are in the first line, behind the names."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
@@ -160,17 +160,17 @@ def format_value(value: float, unit: str) -> str:
     return format_bandwidth(value).rpartition("(")[2].removesuffix(")") if unit == "B/s" else f"{value:.10g}"
 
 
-def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> FigureTable:
     """Make a table of JSON objects; what is neither a number nor text nor true or false is left out."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = (_column(name, [row.get(name) for row in rows]) for name in names)
-    return Table.of(column for column in columns if column is not None)
+    return FigureTable.of(column for column in columns if column is not None)
 
 
-def table_of_arrow(table: Any) -> Table:
+def table_of_arrow(table: Any) -> FigureTable:
     """Make a table of a ``pyarrow.Table``, units from its metadata; columns of lists or structures are left out."""
     columns = (_arrow_column(field, table.column(i)) for i, field in enumerate(table.schema))
-    return Table.of(column for column in columns if column is not None)
+    return FigureTable.of(column for column in columns if column is not None)
 
 
 def distinct(column: Column) -> np.ndarray[Any, Any]:

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.pages.figure_tables import Table, distinct, number_column
+from commsim.pages.figure_tables import FigureTable, distinct, number_column
 from commsim.pages.rows.algorithms import is_algorithm
 from commsim.pages.rows.chosen import number_in_names
 from commsim.pages.study import Study
@@ -67,7 +67,7 @@ def _axis(study: Study, column: str) -> tuple[Study, str, str]:
     if found is None:
         raise NothingToDraw("there is only one size, and no other number varies; -b 1M -e 1G runs several sizes")
     name, numbers = found
-    others = tuple(one for one in study.parameters if one != "collective")
+    others = tuple(parameter for parameter in study.parameters if parameter != "collective")
     beside = rows.beside(number_column(name, numbers, ""))
     return dataclasses.replace(study, rows=beside, parameters=(*others, name)), name, name
 
@@ -180,7 +180,7 @@ def accuracy(study: Study) -> Figure:
                   frozenset(("x", "y")))  # fmt: skip
 
 
-def pairs(rows: Table, measured: Table) -> tuple[Numbers, Numbers]:
+def pairs(rows: FigureTable, measured: FigureTable) -> tuple[Numbers, Numbers]:
     """Rows and measurements of the same operation, size and ranks; what a measurement leaves open matches any row.
 
     Returns

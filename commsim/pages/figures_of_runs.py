@@ -11,9 +11,9 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE
 from commsim.core.units import format_time
-from commsim.pages.fabric.figures_of_messages import said
+from commsim.pages.fabric.figures_of_messages import quantiles_text
 from commsim.pages.fabric.figures_of_tiers import between_tiers
-from commsim.pages.figure_tables import Column, Table, number_column, word_column
+from commsim.pages.figure_tables import Column, FigureTable, number_column, word_column
 from commsim.pages.pictures.boxes import link_loads
 from commsim.pages.pictures.network_picture import draw_network
 from commsim.pages.simulated_run import SimulatedRun, group_bins
@@ -34,7 +34,7 @@ def loads(net: Network, result: Result, name: str, whole: Network | None = None)
     """Draw a network by tier, coloured by the load of its links; with the whole network, its faults are marked."""
     picture, _ = draw_network(net, result, whole=whole)  # what was drawn as one box is said in the picture
     links = np.arange(net.n_links)
-    table = Table.of((
+    table = FigureTable.of((
         _names("link", links, [net.link_name(i) for i in range(net.n_links)]),
         number_column("capacity_Bps", net.bandwidth),
         number_column("carried_B", result.link_bytes),
@@ -62,7 +62,7 @@ def links(run: SimulatedRun) -> Figure:
     row = np.full(net.n_links, -1, np.int64)
     row[shown] = np.arange(len(shown))
     bins = group_bins(run, N_BINS, row)
-    table = Table.of((
+    table = FigureTable.of((
         _names("link", np.repeat(np.arange(len(shown)), N_BINS), [net.link_name(i) for i in shown.tolist()]),
         number_column("time_s", np.tile(bins.edges[:-1], len(shown))),
         number_column("load", bins.load.ravel(), ""),
@@ -139,12 +139,14 @@ def messages(run: SimulatedRun) -> Figure:
     keep = np.unique(np.linspace(0, len(took) - 1, MAX_POINTS).astype(np.int64))
     order = np.argsort(took, kind="stable")[keep]
     added = run.prepared.plan.op[crosses][order] == REDUCE
-    table = Table.of((
+    table = FigureTable.of((
         word_column("message", ["added on arrival" if a else "copied" for a in added.tolist()]),
         number_column("message_time_s", took[order]),
     ))  # fmt: skip
     words = {"x": "from start to completion", "y": "share of messages"}
-    caption = f"Which share of the messages is complete within a time after its start; {said(took, format_time)}."
+    caption = (
+        f"Which share of the messages is complete within a time after its start; {quantiles_text(took, format_time)}."
+    )
     return Figure("messages", "cdf", "Message completion times", caption, table,
                   {"x": "message_time_s", "by": "message"}, words, frozenset("x"), of_run=run.name)  # fmt: skip
 
@@ -194,7 +196,7 @@ def _spans(run: SimulatedRun, slices: Slices, names: list[str], name: str, title
     tracks, lane = np.unique(slices.track, return_inverse=True)
     which, on_path = slices.transfer, run.is_critical
     rows = run.prepared.schedule.expand()[which]
-    table = Table.of((
+    table = FigureTable.of((
         _names("lane", lane, [names[i] for i in tracks.tolist()]),
         number_column("level", slices.lane, ""),
         number_column("start_s", slices.start * PICOSECOND),

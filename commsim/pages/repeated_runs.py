@@ -100,5 +100,5 @@ def with_runs(study: Study, runs: Sequence[SimulatedRun], left_out: Mapping[str,
     """
     if runs:
         study = with_line_rate(study, line_rate(runs[0].prepared.network, runs[0].prepared.ranks))
-    said = (*study.remarks, *(Remark("timeline", f"timeline of {run.name}: {run.note}") for run in runs if run.note))
-    return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out), remarks=said)
+    remarks = (*study.remarks, *(Remark("timeline", f"timeline of {run.name}: {run.note}") for run in runs if run.note))
+    return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out), remarks=remarks)

@@ -19,9 +19,9 @@ from commsim.core.units import parse_bandwidth
 from commsim.report.title_of_network import remark_on_costs
 
 from .derive import with_derived
-from .figure_tables import Column, Table, distinct, number_column, table_of_rows
+from .figure_tables import Column, FigureTable, distinct, number_column, table_of_rows
 from .rows.algorithms import CURVE, curve_names, with_algorithms, with_curves, with_specs
-from .rows.chosen import kept, renamed, short_names
+from .rows.chosen import matching_rows, renamed, short_names
 
 if TYPE_CHECKING:
     from .figure import Figure
@@ -50,11 +50,11 @@ class Study:
     ----------
     title : str
         What was studied.
-    rows : Table
+    rows : FigureTable
         A row per result; failed points of a sweep are not among them.
     parameters : tuple of str
         Columns of the rows that say what was asked, and vary.
-    measured : Table, optional
+    measured : FigureTable, optional
         Real measurements: operation, size_B, time_s, busbw_Bps, and what else they have.
     runs : tuple of SimulatedRun
         Runs with their networks and the times of every transfer.
@@ -83,9 +83,9 @@ class Study:
     """
 
     title: str
-    rows: Table
+    rows: FigureTable
     parameters: tuple[str, ...] = ()
-    measured: Table | None = None
+    measured: FigureTable | None = None
     runs: tuple[SimulatedRun, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -117,13 +117,13 @@ class Study:
         return {}
 
 
-def parameters_of(table: Table) -> list[str]:
+def parameters_of(table: FigureTable) -> list[str]:
     """Names of columns with at least two values that say what was asked, not what came out.
 
     In the table of a sweep these stand before the column ``error``; those that another one repeats are left out, also
     with parameters that are always the same: ``tree:n_chunks=8`` where another column says ``tree``.
     """
-    names = _asked(table)
+    names = _question_columns(table)
     varying = [name for name in (*ASKED, *names) if name in names and len(distinct(table[name])) > 1]
     parameters: list[str] = []
     for name in dict.fromkeys(varying):
@@ -132,9 +132,9 @@ def parameters_of(table: Table) -> list[str]:
     return parameters
 
 
-def constants_of(table: Table) -> list[str]:
+def constants_of(table: FigureTable) -> list[str]:
     """Names of columns that say what was asked and have the same value in every row."""
-    names = _asked(table)
+    names = _question_columns(table)
     return [name for name in dict.fromkeys((*ASKED, *names)) if name in names and _is_constant(table[name])]
 
 
@@ -143,11 +143,11 @@ def _is_constant(column: Column) -> bool:
     return not missing.any() and len(distinct(column)) == 1
 
 
-def _asked(table: Table) -> list[str]:
+def _question_columns(table: FigureTable) -> list[str]:
     names = [name for name in table if name not in (*PREDICTED, *ASIDE, *DERIVED) and not name.startswith("counters")]
     if "error" in table:
-        asked = set(list(table)[: list(table).index("error")]) | set(ASKED)
-        names = [name for name in names if name in asked]
+        columns = set(list(table)[: list(table).index("error")]) | set(ASKED)
+        names = [name for name in names if name in columns]
     return names
 
 
@@ -161,7 +161,7 @@ def _same(a: Column, b: Column) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RowSelection:
     """What of the rows is shown, and how.
 
     Parameters
@@ -169,7 +169,7 @@ class Choice:
     baseline, by : str
         Same as in :class:`Study`.
     where : tuple of str
-        Conditions, as :func:`commsim.pages.rows.chosen.kept` has them.
+        Conditions, as :func:`commsim.pages.rows.chosen.matching_rows` has them.
     rename : tuple of str
         ``OLD=NEW``.
     """
@@ -180,14 +180,14 @@ class Choice:
     rename: tuple[str, ...] = ()
 
 
-EVERYTHING = Choice()
+EVERYTHING = RowSelection()
 
 
 def study_of_rows(
     title: str,
     rows: Sequence[Mapping[str, Any]],
     config: Mapping[str, Any],
-    choice: Choice = EVERYTHING,
+    choice: RowSelection = EVERYTHING,
     remarks: Sequence[Remark] = (),
 ) -> Study:
     """Make a study of the rows of one command.
@@ -200,7 +200,7 @@ def study_of_rows(
         Rows as ``--json`` writes them.
     config : mapping
         The flags of the command.
-    choice : Choice
+    choice : RowSelection
         What is shown.
     remarks : sequence of Remark
         What the command said.
@@ -210,15 +210,15 @@ def study_of_rows(
     what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
     where = config.get("topology")
     title = " ".join((f"{what} on {where}", *_words(config, ("fail", "scale")))) if what and where else title
-    made = make_study(title, table_of_rows(named), provenance, choice, remarks)
-    return dataclasses.replace(made, said=tuple(remarks))
+    rows_with_specs = make_study(title, table_of_rows(named), provenance, choice, remarks)
+    return dataclasses.replace(rows_with_specs, said=tuple(remarks))
 
 
 def make_study(
     title: str,
-    rows: Table,
+    rows: FigureTable,
     provenance: Mapping[str, str],
-    choice: Choice = EVERYTHING,
+    choice: RowSelection = EVERYTHING,
     remarks: Sequence[Remark] = (),
 ) -> Study:
     """Make a study of a table: its parameters, without failed points, with columns that compare rows.
@@ -227,11 +227,11 @@ def make_study(
     ----------
     title : str
         Title of the page.
-    rows : Table
+    rows : FigureTable
         Results; failed points may be among them.
     provenance : mapping of str to str
         Version, file, hash of the configuration.
-    choice : Choice
+    choice : RowSelection
         What is shown.
     remarks : sequence of Remark
         What the commands said of the results.
@@ -245,7 +245,7 @@ def make_study(
 
     baseline, by = choice.baseline, choice.by
     rows, failed = _without_failed(rows)
-    rows = with_algorithms(kept(rows, choice.where))
+    rows = with_algorithms(matching_rows(rows, choice.where))
     if rows.n_rows > MAX_ROWS:
         raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MAX_ROWS}")
     parameters = parameters_of(rows)
@@ -306,7 +306,7 @@ def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     return flags
 
 
-def _without_failed(rows: Table) -> tuple[Table, dict[str, int]]:
+def _without_failed(rows: FigureTable) -> tuple[FigureTable, dict[str, int]]:
     if "error" not in rows:
         return rows, {}
     words = rows["error"].text()
@@ -314,7 +314,7 @@ def _without_failed(rows: Table) -> tuple[Table, dict[str, int]]:
     return rows.take(np.flatnonzero(~failed)), dict(Counter(word for word in words if word))
 
 
-def _with_quantiles(rows: Table) -> Table:
+def _with_quantiles(rows: FigureTable) -> FigureTable:
     """Rates at the 95th and 5th percentile of the time, where a run was repeated."""
     if not {"busbw_Bps", "time_s", "p5_s", "p95_s"} <= set(rows):
         return rows
@@ -323,7 +323,7 @@ def _with_quantiles(rows: Table) -> Table:
     return rows.beside(number_column("busbw_low_Bps", low), number_column("busbw_high_Bps", high))
 
 
-def _with_line_rate(rows: Table) -> Table:
+def _with_line_rate(rows: FigureTable) -> FigureTable:
     """Read the rate of links out of a sweep's parameter for it."""
     names = [n for n in ("topology.bandwidth", "bandwidth") if n in rows]
     if not names or "line_rate_Bps" in rows:
@@ -338,7 +338,7 @@ def _with_line_rate(rows: Table) -> Table:
     return rows.beside(number_column("line_rate_Bps", rates[column.values]))
 
 
-def _labels(rows: Table) -> list[str]:
+def _labels(rows: FigureTable) -> list[str]:
     if "collective" not in rows:
         return []
     column = rows["collective"]

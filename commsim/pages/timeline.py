@@ -91,7 +91,7 @@ def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None
     return in_lanes(link, run.trace.start[transfer], run.trace.sent[transfer], transfer)
 
 
-def chosen(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
+def choose_transfers(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
     """Choose the transfers of a timeline.
 
     Parameters
@@ -233,9 +233,9 @@ class Timeline:
     arrows: str
     provenance: Mapping[str, str]
 
-    def has_arrow(self, one: Slice) -> bool:
+    def has_arrow(self, span: Slice) -> bool:
         """Whether an arrow goes from the sender's slice to the receiver's."""
-        return self.arrows == "all" or (self.arrows == "critical" and one.critical)
+        return self.arrows == "all" or (self.arrows == "critical" and span.critical)
 
     def slices(self, track: Track) -> Iterator[Slice]:
         """Go through the slices of a track, some thousands at a time."""
@@ -299,7 +299,7 @@ def make_timeline(
     provenance : mapping of str to str
         Written into the file.
     """
-    transfers = chosen(run, window, limit)
+    transfers = choose_transfers(run, window, limit)
     schedule, network = run.prepared.schedule, run.prepared.network
     tracks: list[Track] = []
     if "ranks" in show:
@@ -318,11 +318,11 @@ def make_timeline(
 
 def _track(kind: str, slices: Slices, first: int, describe: Callable[[int], tuple[str, int]]) -> Track:
     lanes, of_slice = slices.lanes()
-    named = {}
+    columns = {}
     for i, (track, lane) in enumerate(lanes.tolist()):
         name, pid = describe(track)
-        named[first + i] = (name if lane == 0 else f"{name} ({lane + 1})", pid)
-    return Track(kind, slices, of_slice + first, named)
+        columns[first + i] = (name if lane == 0 else f"{name} ({lane + 1})", pid)
+    return Track(kind, slices, of_slice + first, columns)
 
 
 def _of_rank(kind: str) -> Callable[[int], tuple[str, int]]:

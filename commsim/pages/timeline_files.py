@@ -21,7 +21,7 @@ _COUNTERS = 1 << 40
 _PROCESSES = 1 << 32
 
 
-class Place(NamedTuple):
+class TimelineOffset(NamedTuple):
     """Position of a timeline in a file of several: what is added to its processes and messages, and before names."""
 
     pid: int = 0
@@ -34,7 +34,7 @@ def write_chrome(timeline: Timeline, path: str | Path) -> int:
 
     Times are microseconds with six digits behind the point, so that they are the whole picoseconds of the slices.
     """
-    return write_events(path, _events(timeline, Place()), otherData=dict(timeline.provenance))
+    return write_events(path, _events(timeline, TimelineOffset()), otherData=dict(timeline.provenance))
 
 
 def write_beside(timelines: Mapping[str, Timeline], path: str | Path) -> int:
@@ -52,16 +52,18 @@ def write_beside(timelines: Mapping[str, Timeline], path: str | Path) -> int:
     int
         Events.
     """
-    places, at = [], Place()
+    places, at = [], TimelineOffset()
     for label, timeline in timelines.items():
         places.append(at._replace(label=f"{label}: "))
-        at = Place(at.pid + max(timeline.processes, default=0) + 1, at.message + len(timeline.run.n_bytes))
+        at = TimelineOffset(at.pid + max(timeline.processes, default=0) + 1, at.message + len(timeline.run.n_bytes))
     events = itertools.chain.from_iterable(map(_events, timelines.values(), places))
-    about = {f"{label}: {name}": word for label, one in timelines.items() for name, word in one.provenance.items()}
+    about = {
+        f"{label}: {name}": word for label, timeline in timelines.items() for name, word in timeline.provenance.items()
+    }
     return write_events(path, events, otherData=about)
 
 
-def _events(timeline: Timeline, place: Place) -> Iterator[dict[str, Any] | str]:
+def _events(timeline: Timeline, place: TimelineOffset) -> Iterator[dict[str, Any] | str]:
     for number, name in timeline.processes.items():
         pid = number + place.pid
         yield process_name(pid, place.label + name)
@@ -79,18 +81,18 @@ def _events(timeline: Timeline, place: Place) -> Iterator[dict[str, Any] | str]:
             yield f'{{"ph":"C","pid":{pid},"name":{name},"ts":{_us(time)},"args":{{"{counter.unit}":{shown}}}}}'
 
 
-def _slices(timeline: Timeline, track: Track, place: Place) -> Iterator[str]:
+def _slices(timeline: Timeline, track: Track, place: TimelineOffset) -> Iterator[str]:
     """Complete events; an arrow starts at the slice of the sender and ends at that of the receiver."""
     arrow = {"send": '"ph":"s"', "receive": '"ph":"f","bp":"e"'}.get(track.kind)
-    for one in timeline.slices(track):
-        at = f'"pid":{one.pid + place.pid},"tid":{one.lane},"ts":{_us(one.start)}'
-        more = f',"cname":"terrible","cat":"{track.kind},critical"' if one.critical else f',"cat":"{track.kind}"'
+    for span in timeline.slices(track):
+        at = f'"pid":{span.pid + place.pid},"tid":{span.lane},"ts":{_us(span.start)}'
+        more = f',"cname":"terrible","cat":"{track.kind},critical"' if span.critical else f',"cat":"{track.kind}"'
         yield (
-            f'{{"ph":"X",{at},"dur":{_us(one.end - one.start)},"name":{json.dumps(one.name)}{more},'
-            f'"args":{{"bytes":{one.n_bytes:.17g},"hop":{one.hop},"transfer":{one.transfer}}}}}'
+            f'{{"ph":"X",{at},"dur":{_us(span.end - span.start)},"name":{json.dumps(span.name)}{more},'
+            f'"args":{{"bytes":{span.n_bytes:.17g},"hop":{span.hop},"transfer":{span.transfer}}}}}'
         )
-        if arrow is not None and timeline.has_arrow(one):
-            yield f'{{{arrow},{at},"name":"message","cat":"message","id":{one.transfer + place.message}}}'
+        if arrow is not None and timeline.has_arrow(span):
+            yield f'{{{arrow},{at},"name":"message","cat":"message","id":{span.transfer + place.message}}}'
 
 
 def _us(picoseconds: int) -> str:
@@ -166,20 +168,20 @@ def _event(messages: Any, picoseconds: int, uuid: int, kind: int) -> tuple[Any, 
 
 def _packets_of_slices(timeline: Timeline, track: Track, messages: Any) -> Iterator[Any]:
     kinds = messages.TrackEvent
-    for one in timeline.slices(track):
-        packet, event = _event(messages, one.start, one.lane, kinds.TYPE_SLICE_BEGIN)
-        event.name = one.name
-        event.categories.extend([track.kind, "critical"] if one.critical else [track.kind])
-        for name, value in (("bytes", one.n_bytes), ("hop", one.hop), ("transfer", one.transfer)):
+    for span in timeline.slices(track):
+        packet, event = _event(messages, span.start, span.lane, kinds.TYPE_SLICE_BEGIN)
+        event.name = span.name
+        event.categories.extend([track.kind, "critical"] if span.critical else [track.kind])
+        for name, value in (("bytes", span.n_bytes), ("hop", span.hop), ("transfer", span.transfer)):
             note = event.debug_annotations.add()
             note.name = name
             if isinstance(value, float):
                 note.double_value = value
             else:
                 note.int_value = value
-        if track.kind == "send" and timeline.has_arrow(one):
-            event.flow_ids.append(one.transfer + 1)
-        if track.kind == "receive" and timeline.has_arrow(one):
-            event.terminating_flow_ids.append(one.transfer + 1)
+        if track.kind == "send" and timeline.has_arrow(span):
+            event.flow_ids.append(span.transfer + 1)
+        if track.kind == "receive" and timeline.has_arrow(span):
+            event.terminating_flow_ids.append(span.transfer + 1)
         yield packet
-        yield _event(messages, one.end, one.lane, kinds.TYPE_SLICE_END)[0]
+        yield _event(messages, span.end, span.lane, kinds.TYPE_SLICE_END)[0]

@@ -43,24 +43,24 @@ def cluster_gain(
     policy, over, placing, over_placing : str
         What is measured, and what it is compared with.
     metric : str
-        A key of :meth:`commsim.placement.clusters.outcome.Outcome.row`.
+        A key of :meth:`commsim.placement.clusters.outcome.ClusterReplay.row`.
     hosts, gpus, per_rack : int
         Shape of a leaf-spine with ports of 50 Gb/s, 2:1 oversubscribed: hosts, GPUs of each, hosts of a rack.
     models : mapping of str to fields, optional
-        The only models that are drawn; :class:`commsim.placement.clusters.models.Model` has the fields.
+        The only models that are drawn; :class:`commsim.placement.clusters.models.TrainedModel` has the fields.
     kinds : sequence of str
         Types of GPUs; hosts have them in turn.
     cpu, contended : float
         CPUs of a host, unless 0; share of an overloaded link's rate that jobs reach.
     """
-    from commsim.placement.clusters.models import MODELS, Assumptions, HostKind, Model
+    from commsim.placement.clusters.models import MODELS, Assumptions, HostKind, TrainedModel
     from commsim.prediction.inputs import load_network
 
     shape = f"n_leaves={hosts // per_rack},n_spines=2,hosts_per_leaf={per_rack}"
     network = load_network(f"leaf_spine:{shape},bandwidth=50Gbps,oversubscription=2")
     names = [network.nodes[i] for i in network.hosts]
     each = {name: HostKind(kinds[i % len(kinds)], cpu) for i, name in enumerate(names)}
-    table = MODELS if models is None else {name: Model(name, **fields) for name, fields in models.items()}
+    table = MODELS if models is None else {name: TrainedModel(name, **fields) for name, fields in models.items()}
     assumed = Assumptions(table, hosts=each, contended=contended)
     gains = []
     for seed in seeds:

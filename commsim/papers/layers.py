@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from commsim.core.errors import named
+from commsim.core.errors import look_up
 
 from .measures import GBPS, measure, seconds, simulated
 
@@ -88,7 +88,7 @@ def server_iteration(
     colocated : bool
         Whether servers share the ports of the workers: then a push, and likewise a pull, takes both directions.
     """
-    from commsim.training.task_graph import Graph, Task, simulate_graph
+    from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
     work = np.array([multiplications for _, multiplications in layers])
     forward = batch * work / (work.sum() * (1 + BACKWARD))
@@ -110,7 +110,7 @@ def server_iteration(
     for layer in range(len(layers)):
         tasks.append(Task(f"forward {layer}", ("worker.compute",), forward[layer], after=(*done, *arrived[layer])))
         done = (len(tasks) - 1,)
-    return simulate_graph(Graph(tuple(tasks)), lambda task: task.duration).iteration_time
+    return simulate_graph(TaskGraph(tuple(tasks)), lambda task: task.duration).iteration_time
 
 
 @simulated
@@ -130,7 +130,7 @@ def server_images(
     machine : int
         GPUs of a machine, which are added up inside; with one machine nothing is sent.
     """
-    layers = named("model", model, LAYERS)
+    layers = look_up("model", model, LAYERS)
     partition = BYTESCHEDULER_PARTITION if scheduled else math.inf
     bandwidth = gbps * GBPS if gpus > machine else math.inf
     return gpus * batch / server_iteration(layers, batch / alone, bandwidth, partition, priority=scheduled)
@@ -142,7 +142,7 @@ def greatest_gain(model: str, colocated: bool = False) -> float:
 
     Only the ratio of communication to computation counts, which is tried from a tenth to ten.
     """
-    layers = named("model", model, LAYERS)
+    layers = look_up("model", model, LAYERS)
     size = FLOAT * sum(weights for weights, _ in layers)
     gains = []
     for ratio in np.geomspace(0.1, 10.0, 21):
@@ -163,14 +163,14 @@ def overlapped(model: str, forward: float, backward: float, communication: float
     """
     from commsim.training.backward_trace import BackwardTrace
     from commsim.training.data_parallel import train
-    from commsim.training.setting import Setting
+    from commsim.training.setting import TrainingSetting
 
-    sizes, work = np.array(named("model", model, LAYERS)[::-1]).T  # from the back, as gradients come
+    sizes, work = np.array(look_up("model", model, LAYERS)[::-1]).T  # from the back, as gradients come
     sizes, work = FLOAT * sizes, work / work.sum()
     update = (1 - forward - backward - communication) * sizes / sizes.sum()
     trace = BackwardTrace(sizes, backward * work.cumsum(), forward * work, update=update)
     per_byte = communication / sizes.sum()
-    setting = Setting(trace, 32, lambda task: per_byte * task.size if task.operation else task.duration)
+    setting = TrainingSetting(trace, 32, lambda task: per_byte * task.size if task.operation else task.duration)
     return train("ddp", setting).iteration_time
 
 

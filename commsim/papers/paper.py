@@ -36,7 +36,7 @@ SAME = 1e-3  # relative difference of ours that is none: published numbers are r
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PaperRow:
     """One published number beside ours.
 
     Parameters
@@ -110,7 +110,7 @@ class Errors:
     by_paper: float = 0.0
 
 
-def errors_of(rows: Sequence[Row]) -> Errors:
+def errors_of(rows: Sequence[PaperRow]) -> Errors:
     """Return the errors of the rows that count."""
     counted = [abs(row.error) for row in rows if row.counts]
     if not counted:
@@ -125,7 +125,7 @@ def errors_of(rows: Sequence[Row]) -> Errors:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PairOrder:
     """The rows of each figure two by two, where the published numbers differ.
 
     Parameters
@@ -134,18 +134,18 @@ class Order:
         Pairs that differ in ours, too.
     n_equal : int
         Pairs that are equal in ours: neither the published order nor the reverse.
-    other_way : tuple of (Row, Row)
+    other_way : tuple of (PaperRow, PaperRow)
         Those of the `n_pairs` that are the other way round in ours.
     """
 
     n_pairs: int
     n_equal: int
-    other_way: tuple[tuple[Row, Row], ...]
+    other_way: tuple[tuple[PaperRow, PaperRow], ...]
 
 
-def order_of(rows: Sequence[Row]) -> Order:
+def order_of(rows: Sequence[PaperRow]) -> PairOrder:
     """Compare the rows of each figure two by two."""
-    n_pairs, n_equal, other_way = 0, 0, list[tuple[Row, Row]]()
+    n_pairs, n_equal, other_way = 0, 0, list[tuple[PaperRow, PaperRow]]()
     for _, group in itertools.groupby(rows, key=lambda row: (row.paper, row.figure)):
         for a, b in itertools.combinations(group, 2):
             if a.theirs == b.theirs:
@@ -156,11 +156,11 @@ def order_of(rows: Sequence[Row]) -> Order:
             n_pairs += 1
             if (a.theirs - b.theirs) * (a.ours - b.ours) < 0:
                 other_way.append((a, b))
-    return Order(n_pairs, n_equal, tuple(other_way))
+    return PairOrder(n_pairs, n_equal, tuple(other_way))
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PaperFigure:
     """One figure or table of a paper, as its file has it.
 
     Parameters
@@ -189,21 +189,34 @@ class Figure:
     recalled: Sequence[int] = ()
     note: str = ""
 
-    def rows(self, paper: str) -> Iterator[Row]:
+    def rows(self, paper: str) -> Iterator[PaperRow]:
         """Compute ours."""
-        taken = inspect.signature(MEASURES[self.measure]).parameters
+        parameters = inspect.signature(MEASURES[self.measure]).parameters
         like = units_like(self.measure)
         scale = like[UNITS[self.measure]] / like[self.unit] if like else 1.0
         for i, theirs in enumerate(self.theirs):
             values = {name: column[i] for name, column in self.sweep.items()}
-            given = {key: _filled(value, values) for key, value in self.arguments.items()}
-            given |= {name: value for name, value in values.items() if name in taken}
-            given = {key: _in_bytes(key, value) for key, value in given.items()}
+            arguments = {key: _filled(value, values) for key, value in self.arguments.items()}
+            arguments |= {name: value for name, value in values.items() if name in parameters}
+            arguments = {key: _in_bytes(key, value) for key, value in arguments.items()}
             case = values.get("case") or ", ".join(f"{name}={_short(value)}" for name, value in values.items())
             with located(f"{paper}: figure {self.name!r}"):
-                ours = scale * MEASURES[self.measure](**given)
-            yield Row(paper, self.name, case, float(theirs), ours, self.unit, self.source, self.setup, i in self.fitted,
-                      i in self.recalled, self.note, self.measure in SIMULATED, values)  # fmt: skip
+                ours = scale * MEASURES[self.measure](**arguments)
+            yield PaperRow(
+                paper,
+                self.name,
+                case,
+                float(theirs),
+                ours,
+                self.unit,
+                self.source,
+                self.setup,
+                i in self.fitted,
+                i in self.recalled,
+                self.note,
+                self.measure in SIMULATED,
+                values,
+            )
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
@@ -227,15 +240,15 @@ class Paper:
     ----------
     name, title : str
         The file's, and that of the paper.
-    figures : tuple of Figure
+    figures : tuple of PaperFigure
         Figures in the file's order.
     """
 
     name: str
     title: str
-    figures: tuple[Figure, ...]
+    figures: tuple[PaperFigure, ...]
 
-    def rows(self, figure: str | None = None) -> Iterator[Row]:
+    def rows(self, figure: str | None = None) -> Iterator[PaperRow]:
         """Compute one figure, or all.
 
         Raises
@@ -243,7 +256,7 @@ class Paper:
         InputError
             If the figure is unknown.
         """
-        names = [one.name for one in self.figures]
+        names = [figure.name for figure in self.figures]
         if figure is not None and figure not in names:
             raise InputError(f"{self.name} has no figure {figure!r}; known: {'; '.join(names)}")
         return itertools.chain.from_iterable(one.rows(self.name) for one in self.figures if figure in (None, one.name))
@@ -283,7 +296,7 @@ def load_paper(name: str) -> Paper:
     return Paper(name, tree["title"], tuple(_figure(name, figure) for figure in figures))
 
 
-def _figure(paper: str, tree: Mapping[str, Any]) -> Figure:
+def _figure(paper: str, tree: Mapping[str, Any]) -> PaperFigure:
     where = f"{paper}: figure {tree.get('name', '?')!r}"
     if unknown := set(tree) - KEYS:
         raise InputError(f"{where}: unknown field {min(unknown)}; known: {', '.join(sorted(KEYS))}")
@@ -305,19 +318,19 @@ def _figure(paper: str, tree: Mapping[str, Any]) -> Figure:
         if not isinstance(column, list) or len(column) != len(theirs):
             n = len(column) if isinstance(column, list) else 1
             raise InputError(f"{where}: {key} has {n} values and theirs {len(theirs)}; every row needs one")
-    taken = inspect.signature(MEASURES[tree["measure"]]).parameters
-    if unknown := set(arguments) - set(taken):
-        raise InputError(f"{where}: {tree['measure']} has no argument {min(unknown)}; known: {', '.join(taken)}")
-    needed = {key for key, one in taken.items() if one.default is inspect.Parameter.empty}
+    parameters = inspect.signature(MEASURES[tree["measure"]]).parameters
+    if unknown := set(arguments) - set(parameters):
+        raise InputError(f"{where}: {tree['measure']} has no argument {min(unknown)}; known: {', '.join(parameters)}")
+    needed = {key for key, one in parameters.items() if one.default is inspect.Parameter.empty}
     if missing := needed - set(arguments) - set(sweep):
         raise InputError(f"{where}: {tree['measure']} needs the argument {min(missing)}")
     hints = typing.get_type_hints(MEASURES[tree["measure"]])
-    for key, column in [*((key, [one]) for key, one in arguments.items()), *sweep.items()]:
-        for value in column if key in taken else ():
+    for key, column in [*((key, [argument]) for key, argument in arguments.items()), *sweep.items()]:
+        for value in column if key in parameters else ():
             if not _fits(_in_bytes(key, value, f"{where}: "), hints[key]):
                 wanted = WANTED.get(hints[key], str(hints[key]).removesuffix(" | None"))
                 raise InputError(f"{where}: {key} must be {wanted}, got {value!r}")
-    return Figure(**({"arguments": {}, "sweep": {}} | dict(tree)))
+    return PaperFigure(**({"arguments": {}, "sweep": {}} | dict(tree)))
 
 
 def _fits(value: Any, hint: Any) -> bool:

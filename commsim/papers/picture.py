@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from commsim.pages.plots.chart import Axis, Chart, Series, draw_bars, draw_chart, stacked
+from commsim.pages.plots.chart import Chart, ChartAxis, Series, draw_bars, draw_chart, stacked
 
-from .paper import Row
+from .paper import PaperRow
 
 # Factor between the ends of an axis from which equal factors take equal lengths.
 WIDE = 16
@@ -16,7 +16,7 @@ WIDE = 16
 MOST = 7
 
 
-def draw_rows(title: str, rows: Sequence[Row]) -> Chart:
+def draw_rows(title: str, rows: Sequence[PaperRow]) -> Chart:
     """Draw one chart for each figure, one below the other.
 
     A figure that is swept over numbers is drawn as curves, ours as lines and the published numbers as marks of the same
@@ -26,16 +26,16 @@ def draw_rows(title: str, rows: Sequence[Row]) -> Chart:
     ----------
     title : str
         Title of the whole picture, for programs that read it aloud.
-    rows : sequence of Row
+    rows : sequence of PaperRow
         Rows, at least one; those of a figure follow each other.
     """
     figures = itertools.groupby(rows, lambda row: (row.paper, row.figure))
     return stacked(title, [_chart(f"{paper}: {figure}", list(its)) for (paper, figure), its in figures])
 
 
-def _chart(title: str, rows: list[Row]) -> Chart:
+def _chart(title: str, rows: list[PaperRow]) -> Chart:
     across = _axis(rows)
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[PaperRow]] = {}
     for row in rows:
         others = ", ".join(f"{name}={value}" for name, value in row.swept.items() if name not in (across, "case"))
         groups.setdefault(others, []).append(row)
@@ -50,10 +50,10 @@ def _chart(title: str, rows: list[Row]) -> Chart:
             series.append(Series(f"{name} {what}".strip(), values_of, joined=joined, dashed=joined, colour=i))
     places = [float(row.swept[across]) for row in rows]
     wide = min(places) > 0 and max(places) >= WIDE * min(places)
-    return draw_chart(title, Axis(across, logarithmic=wide), Axis(rows[0].unit), series)
+    return draw_chart(title, ChartAxis(across, logarithmic=wide), ChartAxis(rows[0].unit), series)
 
 
-def _axis(rows: Sequence[Row]) -> str | None:
+def _axis(rows: Sequence[PaperRow]) -> str | None:
     """Return the swept number that takes most values, if one takes at least three."""
     taken = {name: [row.swept[name] for row in rows] for name, value in rows[0].swept.items() if _is_number(value)}
     names = [name for name, values in taken.items() if all(map(_is_number, values)) and len(set(values)) > 2]

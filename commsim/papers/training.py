@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .measures import GBPS, LATENCY, measure, simulated
 
 if TYPE_CHECKING:
-    from commsim.training.setting import Setting
+    from commsim.training.setting import TrainingSetting
     from commsim.training.sharing.periodic import PeriodicJob
 
 Times = NDArray[np.float64]
@@ -26,8 +26,8 @@ def bubble(order: str, stages: int, batches: int, backward: float = 1.0) -> floa
     from commsim.training.parallel.pipeline_orders import ORDERS, gems
     from commsim.training.task_graph import simulate_graph
 
-    made = gems(stages, batches) if order == "gems" else ORDERS[order](stages, batches)
-    return bubble_of(simulate_graph(pipeline_graph(made, StageCosts(1.0, backward)), lambda _: 0.0), stages)
+    schedule = gems(stages, batches) if order == "gems" else ORDERS[order](stages, batches)
+    return bubble_of(simulate_graph(pipeline_graph(schedule, StageCosts(1.0, backward)), lambda _: 0.0), stages)
 
 
 @measure
@@ -77,12 +77,12 @@ def slowed_all_to_all(ranks: int = 4, size: float = 5e8) -> float:
     from collectives import COLLECTIVES
     from commsim.core.placement import Placement
     from commsim.engine.flow import simulate_flows
-    from commsim.engine.flow_plan import Job, plan_flows
+    from commsim.engine.flow_plan import FlowJob, plan_flows
     from commsim.prediction.inputs import load_network
 
     network = load_network(f"star:n_hosts={ranks},bandwidth=100Gbps,latency=1us")
     names = ("pairwise_all_to_all", "ring_all_reduce")
-    jobs = [Job(COLLECTIVES[name].build(ranks), Placement(range(ranks))) for name in names]
+    jobs = [FlowJob(COLLECTIVES[name].build(ranks), Placement(range(ranks))) for name in names]
     alone = simulate_flows(plan_flows(network, jobs[:1]), size)[0].time
     return simulate_flows(plan_flows(network, jobs), [size, 100 * size])[0].time / alone
 
@@ -117,16 +117,16 @@ def scaling(
 
 def _even(
     size: float, tensors: int, backward: float, bandwidth: float, workers: int, batch: float | None = None
-) -> Setting:
+) -> TrainingSetting:
     """Workers on links of one rate, with equal tensors that are ready in equal steps."""
     from commsim.training.backward_trace import BackwardTrace
     from commsim.training.cost_by_formula import closed_form_costs
-    from commsim.training.setting import Setting
+    from commsim.training.setting import TrainingSetting
 
     forward = np.full(tensors, (0.0 if batch is None else batch - backward) / tensors)
     ready = np.arange(1, tensors + 1) * backward / tensors
     trace = BackwardTrace(np.full(tensors, size / tensors), ready, forward)
-    return Setting(trace, workers, closed_form_costs(0.0, bandwidth))
+    return TrainingSetting(trace, workers, closed_form_costs(0.0, bandwidth))
 
 
 @simulated
@@ -177,10 +177,10 @@ def _times(jobs: list[list[float]], shifts: list[float], gbps: float) -> tuple[T
 
 
 def _periodic(jobs: list[list[float]]) -> list[PeriodicJob]:
-    from commsim.training.sharing.periodic import PeriodicJob, Phase
+    from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
     return [
-        PeriodicJob(f"j{i}", 2, period / 1e3, (Phase(at / 1e3, length / 1e3, rate * GBPS),))
+        PeriodicJob(f"j{i}", 2, period / 1e3, (JobPhase(at / 1e3, length / 1e3, rate * GBPS),))
         for i, (period, at, length, rate) in enumerate(jobs)
     ]
 
@@ -234,7 +234,7 @@ def marks(jobs: list[list[float]], shifts: list[float], rate: float, gbps: float
     from commsim.core.network import HOST, SWITCH, Network
     from commsim.packets.transports.spraying import Spraying
     from commsim.traffic.host_messages import run_messages
-    from commsim.traffic.patterns import Messages
+    from commsim.traffic.patterns import HostMessages
 
     n = len(jobs)
     hosts, near, far = np.arange(2 * n), 2 * n, 2 * n + 1
@@ -249,5 +249,5 @@ def marks(jobs: list[list[float]], shifts: list[float], rate: float, gbps: float
     times = start + np.array(shifts) * 1e-3 / FASTER + np.arange(ITERATIONS)[:, None] * period
     size = np.tile((length * rate * GBPS).astype(np.int64), ITERATIONS)
     src, dst = (np.tile(side, ITERATIONS).astype(np.int32) for side in (hosts[:n], hosts[n:]))
-    run = run_messages(network, Messages(src, dst, size, times.ravel()), Spraying("dcqcn", balancing="ecmp"))
+    run = run_messages(network, HostMessages(src, dst, size, times.ravel()), Spraying("dcqcn", balancing="ecmp"))
     return run.counters["n_marked"]

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, RoutingError, wrong_kind
 from commsim.core.network_queries import host_names, link_names
 from commsim.core.remark import Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.prediction.faults import failed_hosts, with_faults
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .candidate import Candidate, counted_names
+from .candidate import PlacementCandidate, counted_names
 from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
-from .link_classes import Scores, Settings, link_classes
+from .link_classes import Scores, ScoreSettings, link_classes
 from .link_use import link_uses
 from .node_names import on_nodes
 
@@ -26,7 +26,7 @@ _MAX_NAMED = 4  # hosts that are cut off
 
 
 def after_faults(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], fail: Sequence[str], scale: Sequence[str], settings: Settings
+    cluster: Cluster, jobs: Sequence[PeriodicJob], fail: Sequence[str], scale: Sequence[str], settings: ScoreSettings
 ) -> tuple[Cluster, tuple[PeriodicJob, ...], list[Remark]]:
     """Return what faults leave of a cluster, its jobs, and remarks.
 
@@ -38,7 +38,7 @@ def after_faults(
         Jobs, placed or not.
     fail, scale : sequence of str
         Same as in :func:`commsim.prediction.faults.with_faults`.
-    settings : Settings
+    settings : ScoreSettings
         How scores are found; its seed chooses paths, and draws faults.
 
     Returns
@@ -51,22 +51,22 @@ def after_faults(
     InputError
         If a fault cannot be read, or cuts off a placed job.
     """
-    for name, given in (("fail", fail), ("scale", scale)):
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise wrong_kind(name, "a list such as ['host:h2']", given)
+    for name, texts in (("fail", fail), ("scale", scale)):
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise wrong_kind(name, "a list such as ['host:h2']", texts)
     jobs = on_nodes(cluster, jobs)
-    network, said = with_faults(cluster.network, fail, scale, settings.seed)
+    network, remarks = with_faults(cluster.network, fail, scale, settings.seed)
     dead = failed_hosts(cluster.network, fail)
     left = tuple(_without(job, dead) for job in jobs)
     for job, now in zip(jobs, left, strict=True):
         if lost := [name for name in job.placement or job.placed if name in dead]:
             stay = "; its other ranks stay" if any(now.placed) else ""
-            told = f"job {job.name} is moved off hosts that failed, {counted_names(lost)}{stay}"
-            said.append(Remark("job-moved", told, needed=True))
+            text = f"job {job.name} is moved off hosts that failed, {counted_names(lost)}{stay}"
+            remarks.append(Remark("job-moved", text, needed=True))
     placed = [name for job in left for name in job.placement or job.placed if name]
     after, cut_off = on_network(cluster, network, placed)
     _require_room(after, jobs, left, dead)
-    return after, left, [*said, *cut_off, *affected(cluster, after, left, settings)]
+    return after, left, [*remarks, *cut_off, *affected(cluster, after, left, settings)]
 
 
 def _require_room(
@@ -78,9 +78,9 @@ def _require_room(
     n_lost = sum(map(len, moved.values()))
     n_free = int(after.free.sum()) - sum(bool(name) for job in left for name in job.placement or job.placed)
     if n_lost > max(0, n_free):
-        named = ", ".join(f"{name} ({counted_names(nodes)})" for name, nodes in [*moved.items()][:_MAX_NAMED])
+        names = ", ".join(f"{name} ({counted_names(nodes)})" for name, nodes in [*moved.items()][:_MAX_NAMED])
         raise InputError(
-            f"jobs on hosts that failed need {counted(n_lost, 'other GPU')}, and {max(0, n_free)} are free: {named}"
+            f"jobs on hosts that failed need {count_text(n_lost, 'other GPU')}, and {max(0, n_free)} are free: {names}"
         )
 
 
@@ -93,7 +93,7 @@ def _without(job: PeriodicJob, dead: Collection[str]) -> PeriodicJob:
     return replace(job, placement=None, start=None, placed=left if any(left) else ())
 
 
-def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], settings: Settings) -> list[Remark]:
+def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], settings: ScoreSettings) -> list[Remark]:
     """Name the placed jobs that send over failed or slower links, with what they lose before and after.
 
     Parameters
@@ -102,7 +102,7 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
         Cluster without and with the faults.
     jobs : sequence of PeriodicJob
         Those that are placed, as they stay; the others are not looked at.
-    settings : Settings
+    settings : ScoreSettings
         How scores are found; its seed chooses paths.
 
     Returns
@@ -144,24 +144,24 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
 
 
 def _evaluated(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], use: NDArray[np.float64], settings: Settings
-) -> Candidate:
+    cluster: Cluster, jobs: Sequence[PeriodicJob], use: NDArray[np.float64], settings: ScoreSettings
+) -> PlacementCandidate:
     scores = Scores(jobs, settings)
     classes = link_classes(cluster.network, np.where(scores.peak[:, None] > 0, use, 0.0))
     return evaluate_placed(cluster, "given", jobs, classes, scores, "merged")
 
 
-def _cut_off(cluster: Cluster, jobs: Sequence[PeriodicJob], settings: Settings) -> InputError:
+def _cut_off(cluster: Cluster, jobs: Sequence[PeriodicJob], settings: ScoreSettings) -> InputError:
     """Name the first job that no path joins."""
     for job in jobs:
         try:
             link_uses(cluster, [job.placement or ()], settings.seed)
         except RoutingError:
             break
-    named = f"job {job.name} on {counted_names(job.placement or ())}"
+    text = f"job {job.name} on {counted_names(job.placement or ())}"
     network = cluster.network
     away = {network.nodes[i]: host_names(network)[i] for i in cut_off_hosts(network)}
     lost = dict.fromkeys(away[name] for name in job.placement or () if name in away)
     first = next(iter(lost), None)
     only = f"; {' '.join([*lost][:_MAX_NAMED])} cannot be reached: --fail host:{first} moves only its ranks on {first}"
-    return InputError(f"{named} is cut off: without its placement it is moved{only if lost else ''}")
+    return InputError(f"{text} is cut off: without its placement it is moved{only if lost else ''}")

@@ -16,7 +16,7 @@ _MAX_OFFSETS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class SharedLink:
+class LinkDemands:
     """A link, or several equal ones, and the demands of its jobs.
 
     Parameters
@@ -88,7 +88,7 @@ def components(links: Sequence[tuple[int, ...]]) -> list[Component]:
 
 
 def traverse(
-    links: Sequence[SharedLink],
+    links: Sequence[LinkDemands],
     periods: NDArray[np.float64],
     *,
     root: np.random.Generator | None = None,
@@ -100,7 +100,7 @@ def traverse(
 
     Parameters
     ----------
-    links : sequence of SharedLink
+    links : sequence of LinkDemands
         The vertices; several alike must come as one, or they close loops.
     periods : float64[n_jobs], s
         Period of every job, also of those that share nothing.
@@ -139,7 +139,7 @@ def traverse(
     return shifts
 
 
-def inconsistency(link: SharedLink, shifts: NDArray[np.float64], periods: NDArray[np.float64]) -> float:
+def inconsistency(link: LinkDemands, shifts: NDArray[np.float64], periods: NDArray[np.float64]) -> float:
     """Largest deviation of start times from a link's best shifts, up to a common offset of its jobs.
 
     Since a job looks the same after its own period, all that a link needs is one offset c with ``t_k = t_k^l + c (mod
@@ -152,11 +152,11 @@ def inconsistency(link: SharedLink, shifts: NDArray[np.float64], periods: NDArra
         The largest deviation of a job, for the offset for which it is least; 0 where the link gets what it wants.
     """
     wish, period = np.array(link.shifts), periods[list(link.jobs)]
-    given = shifts[list(link.jobs)]
+    shifts_of_jobs = shifts[list(link.jobs)]
     whole = np.maximum(np.rint(period / QUANTUM), 1).astype(np.int64).tolist()
     n_offsets = 1 if link.is_held else min(math.lcm(*whole) // whole[0], _MAX_OFFSETS)
-    offset = given[0] - wish[0] + np.arange(n_offsets) * period[0]
-    away = (given - wish - offset[:, None] + period / 2) % period - period / 2
+    offset = shifts_of_jobs[0] - wish[0] + np.arange(n_offsets) * period[0]
+    away = (shifts_of_jobs - wish - offset[:, None] + period / 2) % period - period / 2
     return float(np.abs(away).max(axis=1).min())
 
 

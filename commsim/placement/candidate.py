@@ -52,7 +52,7 @@ class ContendedLink(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate(Value):
+class PlacementCandidate(Value):
     """Where jobs would run.
 
     Parameters
@@ -193,11 +193,11 @@ def _rounded(value: float) -> float:
 def simulated(
     cluster: Cluster,
     jobs: Sequence[PeriodicJob],
-    candidate: Candidate,
+    candidate: PlacementCandidate,
     *,
     iterations: int = ITERATIONS,
     seed: int = 0,
-) -> Candidate:
+) -> PlacementCandidate:
     """Run the jobs together, with max-min fair sharing and the candidate's shifts, and predict from that.
 
     Parameters
@@ -211,7 +211,7 @@ def simulated(
 
     Returns
     -------
-    Candidate
+    PlacementCandidate
         With the mean iteration time of each job.
     """
     from commsim.training.sharing.shared_links import simulate_jobs

@@ -156,10 +156,10 @@ def unify(
     section 3.
     """
     _check(jobs, angles, step, quantum, longest)
-    given = np.array([job.period for job in jobs], np.float64)
-    if given.max() / quantum > 2**31:
-        raise InputError(f"an iteration of {given.max():g} s is too long to be counted in {quantum:g} s")
-    whole = np.maximum(np.rint(given / quantum), 1).astype(np.int64)
+    periods = np.array([job.period for job in jobs], np.float64)
+    if periods.max() / quantum > 2**31:
+        raise InputError(f"an iteration of {periods.max():g} s is too long to be counted in {quantum:g} s")
+    whole = np.maximum(np.rint(periods / quantum), 1).astype(np.int64)
     multiple = math.lcm(*whole.tolist())
     longest = max(longest, float(whole.max() * quantum))  # a circle has room for every period
     is_common = multiple * quantum <= longest * (1 + 1e-9)
@@ -170,9 +170,9 @@ def unify(
     reach = int(np.ceil(period.max() / size)) + 1
     edges = np.arange(-reach, n + 1).astype(np.float64) * size
     demand = mean_rates(jobs, period, edges)
-    phases = np.concatenate([_stretched(*one) for one in zip(jobs, (period / given).tolist(), strict=True)], axis=1)
+    phases = np.concatenate([_stretched(*one) for one in zip(jobs, (period / periods).tolist(), strict=True)], axis=1)
     first_phase = np.cumsum([0, *(len(job.phases) for job in jobs)])
-    rounding = float(np.abs(period - given).max())
+    rounding = float(np.abs(period - periods).max())
     for array in (period, demand, phases, first_phase, whole):
         array.setflags(write=False)
     return Circle(perimeter, size, period, reach, demand, phases, first_phase, rounding, is_common, whole)

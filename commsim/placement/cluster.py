@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError, located, wrong_kind
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree
 from commsim.core.network import HOST, Network
 from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.core.value import Value, freeze
 from commsim.prediction.inputs import read_topology
 
@@ -96,7 +96,7 @@ def read_cluster(path: ClusterLike) -> Cluster:
     if not isinstance(path, (str, PathLike, Mapping)):
         raise wrong_kind("cluster", "a Cluster, the path of its file, or its tables as a dict", path)
     tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (read_tree(Path(path)), Path(path))
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     top.only("topology", "hosts")
     network = read_topology(top, Path(path))
     hosts = top.table("hosts")
@@ -138,8 +138,8 @@ def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -
     has = Counter(placed)
     busy[away] = np.maximum(busy[away], [cluster.gpus[i] - has[network.nodes[i]] for i in away])
     names = ", ".join(network.nodes[i] for i in away[:_MAX_NAMES]) + (", ..." if len(away) > _MAX_NAMES else "")
-    told = f"{counted(len(away), 'host')} cut off, no job is placed there: {names}"
-    notes = [Remark("cut-off", told, needed=True)] if len(away) else []
+    text = f"{count_text(len(away), 'host')} cut off, no job is placed there: {names}"
+    notes = [Remark("cut-off", text, needed=True)] if len(away) else []
     return Cluster(network, cluster.gpus, busy), notes
 
 
@@ -156,7 +156,7 @@ def cut_off_hosts(network: Network) -> NDArray[np.intp]:
     return np.setdiff1d(network.endpoints, most)
 
 
-def _fill(values: NDArray[np.int64], table: Fields, network: Network) -> None:
+def _fill(values: NDArray[np.int64], table: TableFields, network: Network) -> None:
     hosts = {network.nodes[i]: int(i) for i in network.endpoints}
     for name in table:
         if name not in hosts:

@@ -197,7 +197,7 @@ def contention(
     return np.where(meet & before, intensity[:, np.newaxis], 0.0)
 
 
-def cut(weights: NDArray[np.float64], levels: ArrayLike) -> float:
+def cut_weight(weights: NDArray[np.float64], levels: ArrayLike) -> float:
     """Sum of the weights of the edges whose ends are on different levels."""
     levels = np.asarray(levels)
     return float(weights[levels[:, np.newaxis] != levels].sum())
@@ -271,7 +271,7 @@ def compress(weights: NDArray[np.float64], n_levels: int, *, n_orders: int = 10,
     random = np.random.default_rng(seed)
     n_levels = min(n_levels, max(1, len(weights)))  # no job needs more
     drawn = [best_runs(weights, _drawn_order(weights, random), n_levels) for _ in range(n_orders)]
-    return max(drawn, key=lambda levels: cut(weights, levels))  # of equals the first
+    return max(drawn, key=lambda levels: cut_weight(weights, levels))  # of equals the first
 
 
 def _drawn_order(weights: NDArray[np.float64], random: np.random.Generator) -> list[int]:

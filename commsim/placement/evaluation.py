@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
-from .affinity import SharedLink, components, inconsistency, traverse
-from .candidate import Candidate, ContendedLink
+from .affinity import LinkDemands, components, inconsistency, traverse
+from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .iteration_times import alone_times, estimate, mean_ratio, met
 from .joint_shifts import joint_shifts
-from .link_classes import LinkClass, Scores, Settings, link_classes
+from .link_classes import LinkClass, Scores, ScoreSettings, link_classes
 from .link_use import link_uses
 from .node_names import on_nodes
 
@@ -24,8 +24,8 @@ LOOPS = ("merged", "literal")
 
 
 def evaluate(
-    cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: Settings | None = None
-) -> Candidate:
+    cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: ScoreSettings | None = None
+) -> PlacementCandidate:
     """Score the placement that jobs have; takes clusters and jobs as :func:`place_jobs` does."""
     cluster = read_cluster(cluster)
     return evaluate_all(cluster, [("given", on_nodes(cluster, read_jobs(jobs)))], loops=loops, settings=settings)[0]
@@ -36,8 +36,8 @@ def evaluate_all(
     placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
     *,
     loops: str = "merged",
-    settings: Settings | None = None,
-) -> list[Candidate]:
+    settings: ScoreSettings | None = None,
+) -> list[PlacementCandidate]:
     """Score several placements of the same jobs.
 
     Parameters
@@ -50,12 +50,12 @@ def evaluate_all(
         What counts as a loop. ``merged``: links on which the same jobs demand the same are one vertex, and links that
         can carry all peaks at once are none, since no shift matters to them. ``literal``: each link that carries more
         than one job is a vertex, so that two jobs on both directions of a cable are a loop.
-    settings : Settings, optional
+    settings : ScoreSettings, optional
         How scores are found.
 
     Returns
     -------
-    list of Candidate
+    list of PlacementCandidate
         In the given order. Where loops make the links' wishes contradict each other, start times are sought for the
         links of such a component together; scores are those at the start times.
 
@@ -68,12 +68,12 @@ def evaluate_all(
     ----------
     Rajasekaran, Ghobadi and Akella, NSDI 2024, algorithms 1 and 2.
     """
-    return evaluated(cluster, placed, loops, Scores(placed[0][1] if placed else (), settings or Settings()))[0]
+    return evaluated(cluster, placed, loops, Scores(placed[0][1] if placed else (), settings or ScoreSettings()))[0]
 
 
 def evaluated(
     cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], loops: str, scores: Scores
-) -> tuple[list[Candidate], NDArray[np.float64]]:
+) -> tuple[list[PlacementCandidate], NDArray[np.float64]]:
     """Return the candidates, and how many times its rate each of their jobs sends over each link.
 
     Parameters
@@ -118,7 +118,7 @@ def evaluate_placed(
     scores: Scores,
     loops: str,
     shifts: NDArray[np.float64] | None = None,
-) -> Candidate:
+) -> PlacementCandidate:
     """Score a placement whose links are known, at shifts (s) that are sought unless given; `scores` remembers them."""
     shared = [links for links in classes if scores.counts(links)]
     found, away, has_loop = _shifts(len(jobs), contended(classes, scores), scores, shifts)
@@ -127,7 +127,7 @@ def evaluate_placed(
     names = [job.name for job in jobs]
     circles = [scores.circle(links.jobs) for links in shared]
     times, alone = estimate(jobs, classes, scores, found), alone_times(jobs, classes)
-    return Candidate(
+    return PlacementCandidate(
         generator,
         {job.name: job.placement or () for job in jobs},
         _rows(cluster, names, shared, scores, found),
@@ -172,13 +172,13 @@ def _shifts(
     return shifts, away if away > 1e-9 else 0.0, any(part.has_loop for part in parts)
 
 
-def _wish(links: LinkClass, scores: Scores, held: int) -> SharedLink:
+def _wish(links: LinkClass, scores: Scores, held: int) -> LinkDemands:
     """Return the shifts that suit a link, with the job `held` in the place of all whose start is fixed."""
     shifts, is_held = scores.shifts(links), scores.is_held[list(links.jobs)]
     if not is_held.any():
-        return SharedLink(links.jobs, tuple(shifts.tolist()))
+        return LinkDemands(links.jobs, tuple(shifts.tolist()))
     free = [(job, shift) for job, shift, stays in zip(links.jobs, shifts.tolist(), is_held, strict=True) if not stays]
-    return SharedLink((held, *(job for job, _ in free)), (0.0, *(shift for _, shift in free)), is_held=True)
+    return LinkDemands((held, *(job for job, _ in free)), (0.0, *(shift for _, shift in free)), is_held=True)
 
 
 def _rows(

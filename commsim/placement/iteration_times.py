@@ -11,7 +11,7 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .affinity import components
 from .link_classes import LinkClass, Met, Scores
-from .phase_edges import Pieces, cut
+from .phase_edges import DemandPieces, cut_circle
 from .score import scores_of
 
 _REMEMBERED = 100_000  # classes of links, at some start times
@@ -93,13 +93,13 @@ def met(links: LinkClass, scores: Scores, shifts: NDArray[np.float64] | None) ->
     if key not in scores.met:
         if len(scores.met) >= _REMEMBERED:
             scores.met.clear()
-        pieces = scores.anywhere(links.jobs) if at is None else cut(scores.circle(links.jobs), at)
+        pieces = scores.anywhere(links.jobs) if at is None else cut_circle(scores.circle(links.jobs), at)
         score = float(scores_of(pieces, links.part[None])[0])
         scores.met[key] = Met(score, _times_on(links, scores, pieces))
     return scores.met[key]
 
 
-def _times_on(links: LinkClass, scores: Scores, pieces: Pieces) -> tuple[float, ...]:
+def _times_on(links: LinkClass, scores: Scores, pieces: DemandPieces) -> tuple[float, ...]:
     """Return the iteration times of a link's jobs, in s, with what they lose on it."""
     jobs = [scores.jobs[j] for j in links.jobs]
     load = links.part @ pieces.demand

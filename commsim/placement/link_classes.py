@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.prediction.plans.draws import HASHES, hash_seeds
-from commsim.training.sharing.periodic import PeriodicJob, begun
+from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
 from .circles import Circle, unify
-from .phase_edges import Pieces, anywhere, cut
+from .phase_edges import DemandPieces, anywhere, cut_circle
 from .score import ROUNDING, best_shifts
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScoreSettings:
     """How scores are found.
 
     Parameters
@@ -119,16 +119,16 @@ class Scores:
     ----------
     jobs : sequence of PeriodicJob
         Jobs whose numbers the classes use.
-    settings : Settings
+    settings : ScoreSettings
         How to look.
     """
 
-    def __init__(self, jobs: Sequence[PeriodicJob], settings: Settings) -> None:
-        self.jobs, self.settings = begun(jobs), settings
+    def __init__(self, jobs: Sequence[PeriodicJob], settings: ScoreSettings) -> None:
+        self.jobs, self.settings = with_starts(jobs), settings
         self.is_held = np.array([job.start is not None for job in jobs], np.bool_)
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
-        self._anywhere: dict[tuple[int, ...], Pieces] = {}
+        self._anywhere: dict[tuple[int, ...], DemandPieces] = {}
         self.met: dict[tuple[tuple[int, ...], bytes, bytes], Met] = {}  # by jobs, parts and start times
         self.descended: set[tuple[int, ...]] = set()  # jobs whose best rotations may not have been found
         self.peak = np.array([job.peak_rate for job in jobs])
@@ -141,7 +141,7 @@ class Scores:
             self._circles[jobs] = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
         return self._circles[jobs]
 
-    def anywhere(self, jobs: tuple[int, ...]) -> Pieces:
+    def anywhere(self, jobs: tuple[int, ...]) -> DemandPieces:
         """Return what some of the jobs can do at once, whatever their start times."""
         if jobs not in self._anywhere:
             self._anywhere[jobs] = anywhere([self.jobs[j] for j in jobs])
@@ -159,7 +159,7 @@ class Scores:
 
     def _is_least(self, links: LinkClass) -> bool:
         """Whether no shifts can have less excess than those found: the mean demand leaves as much."""
-        pieces = cut(self.circle(links.jobs), self._shifts[links.jobs, links.part.tobytes()])
+        pieces = cut_circle(self.circle(links.jobs), self._shifts[links.jobs, links.part.tobytes()])
         load = links.part @ pieces.demand - 1.0
         return float(np.maximum(load, 0.0) @ pieces.length) <= max(0.0, float(load @ pieces.length)) + ROUNDING
 

@@ -110,7 +110,7 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
         return use
     routes = find_routes(network, [a for a, _ in ends], [b for _, b in ends], seed=seed)
     number = {edge: i for i, edge in enumerate(ends)}
-    ring = np.repeat(np.arange(len(edges)), [len(one) for one in edges])
+    ring = np.repeat(np.arange(len(edges)), [len(edge) for edge in edges])
     edge = np.array([number[one] for one in itertools.chain(*edges)])
     length = np.diff(routes.first)[edge]
     hop = np.repeat(routes.first[edge] - (np.cumsum(length) - length), length) + np.arange(length.sum())

@@ -11,13 +11,13 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
-from .candidate import MAX_SHOWN, Candidate, counted_names
+from .candidate import MAX_SHOWN, PlacementCandidate, counted_names
 from .cluster import Cluster, ClusterLike, read_cluster
-from .link_classes import Settings
+from .link_classes import ScoreSettings
 from .node_names import on_nodes
 from .place import GENERATORS, number_of, place_jobs, rank_placements
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
@@ -34,15 +34,15 @@ class Move:
     ----------
     job : str
         Its name.
-    now, after : Candidate
+    now, after : PlacementCandidate
         All jobs as they are placed, and with this one where it would be best; the same if that is where it is.
     n_tried : int
         Places that were tried for it.
     """
 
     job: str
-    now: Candidate
-    after: Candidate
+    now: PlacementCandidate
+    after: PlacementCandidate
     n_tried: int = 0
 
     @property
@@ -127,44 +127,44 @@ class Moves:
         What was left out.
     forced : tuple of ForcedMove
         Moves of the jobs on hosts that failed; `moves` are sought after these.
-    before : Candidate, optional
+    before : PlacementCandidate, optional
         All jobs before the failure; None where no job had to be moved.
     """
 
     moves: tuple[Move, ...]
     remarks: tuple[Remark, ...]
     forced: tuple[ForcedMove, ...] = ()
-    before: Candidate | None = None
+    before: PlacementCandidate | None = None
 
-    def told(self, most: int = MAX_SHOWN) -> list[str]:
+    def remark_lines(self, most: int = MAX_SHOWN) -> list[str]:
         """Return the forced moves, with at most so many hosts, and the stretch of the jobs before and after them."""
-        said = [f"job {one.job} has to be moved: {counted_names(one.after, most)}" for one in self.forced]
+        lines = [f"job {move.job} has to be moved: {counted_names(move.after, most)}" for move in self.forced]
         if self.before is None:
-            return said
+            return lines
         was, now = _stretch(self.before), _stretch(self.moves[0].now)
-        named = "this move" if len(said) == 1 else "these moves"
-        return [*said, f"stretch of the jobs: {was} before the failure, {now} with {named}"]
+        text = "this move" if len(lines) == 1 else "these moves"
+        return [*lines, f"stretch of the jobs: {was} before the failure, {now} with {text}"]
 
     def __str__(self) -> str:
         """Return a line for each job: its gain, and from where to where; before these what has to be moved."""
-        lines = [f"# {said}" for said in self.told()] + [
-            f"{one.job}: stretch {one.now.stretch:.4f}x now, {one.after.stretch:.4f}x after, from "
-            f"{counted_names(one.now.placement[one.job])}{' to' if one.gain else ':'} {one.to()}"
-            for one in self.moves
+        lines = [f"# {line}" for line in self.remark_lines()] + [
+            f"{move.job}: stretch {move.now.stretch:.4f}x now, {move.after.stretch:.4f}x after, from "
+            f"{counted_names(move.now.placement[move.job])}{' to' if move.gain else ':'} {move.to()}"
+            for move in self.moves
         ]
         return "\n".join([*lines, *(f"# {remark}" for remark in self.remarks)])
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each job as a data frame of pandas or polars."""
-        return frame_of((one.row() for one in self.moves), library)
+        return frame_of((move.row() for move in self.moves), library)
 
 
-def _stretch(found: Candidate) -> str:
+def _stretch(candidate: PlacementCandidate) -> str:
     """Return the mean, and the job that loses the most of its period where that is more."""
-    slow = {job: found.predicted[job] / period for job, period in found.periods.items()}
+    slow = {job: candidate.predicted[job] / period for job, period in candidate.periods.items()}
     job = max(slow, key=lambda name: round(slow[name], 9))
-    is_more = round(slow[job] - found.stretch, PRINTED) > 0
-    return f"{found.stretch:.4f}x" + (f" (worst: {job} {slow[job]:.4f}x)" if is_more else "")
+    is_more = round(slow[job] - candidate.stretch, PRINTED) > 0
+    return f"{candidate.stretch:.4f}x" + (f" (worst: {job} {slow[job]:.4f}x)" if is_more else "")
 
 
 def rank_moves(
@@ -175,7 +175,7 @@ def rank_moves(
     candidates: int | None = None,
     generators: Sequence[str] = GENERATORS,
     check: bool = False,
-    settings: Settings | None = None,
+    settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
 ) -> Moves:
@@ -219,8 +219,8 @@ def rank_moves(
     cluster = read_cluster(cluster)
     read = on_nodes(cluster, read_jobs(jobs))
     n = number_of(n, candidates)
-    how: dict[str, Any] = {"generators": generators, "check": check, "settings": settings or Settings()}
-    cluster, read, said, forced, before = _off_failed(cluster, read, fail, scale, how | {"n": n})
+    how: dict[str, Any] = {"generators": generators, "check": check, "settings": settings or ScoreSettings()}
+    cluster, read, remarks, forced, before = _off_failed(cluster, read, fail, scale, how | {"n": n})
     running = [job for job in read if job.placement is not None]
     if not running:
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")
@@ -234,33 +234,33 @@ def rank_moves(
         is_better = now.stretch - after.stretch > LEAST_GAIN
         moves.append(Move(job.name, now, after if is_better else now, ranking.n_tried))
     moves.sort(key=lambda one: -round(one.gain, 9))
-    left_out = f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"
-    said += [Remark("unplaced", left_out, needed=True)] if waiting else []
+    left_out = f"{count_text(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"
+    remarks += [Remark("unplaced", left_out, needed=True)] if waiting else []
     n_tried = max(move.n_tried for move in moves)
     more = min(MORE * n_tried, MOST_ADVISED)
     if round(moves[0].after.stretch, PRINTED) > 1 and n <= n_tried and n < MOST_ADVISED:
-        told = f"with the best move jobs are still slower than alone: --candidates {more} tries more places"
-        said.append(Remark("few-tried", told, moves[0].after.stretch - 1))
-    said.append(Remark("restart-left-out", "stopping a job and starting it elsewhere takes no time here"))
-    return Moves(tuple(moves), tuple(said), forced, before)
+        text = f"with the best move jobs are still slower than alone: --candidates {more} tries more places"
+        remarks.append(Remark("few-tried", text, moves[0].after.stretch - 1))
+    remarks.append(Remark("restart-left-out", "stopping a job and starting it elsewhere takes no time here"))
+    return Moves(tuple(moves), tuple(remarks), forced, before)
 
 
 def _off_failed(
     cluster: Cluster, jobs: tuple[PeriodicJob, ...], fail: Sequence[str], scale: Sequence[str], how: dict[str, Any]
-) -> tuple[Cluster, tuple[PeriodicJob, ...], list[Remark], tuple[ForcedMove, ...], Candidate | None]:
+) -> tuple[Cluster, tuple[PeriodicJob, ...], list[Remark], tuple[ForcedMove, ...], PlacementCandidate | None]:
     """Place the jobs on hosts that failed anew, before moves are sought.
 
     Returns
     -------
-    Cluster, tuple of PeriodicJob, list of Remark, tuple of ForcedMove, Candidate or None
+    Cluster, tuple of PeriodicJob, list of Remark, tuple of ForcedMove, PlacementCandidate or None
         What the faults leave, the jobs with the forced moves, remarks, these moves, and the jobs before the failure.
     """
     if not (fail or scale):
         return cluster, jobs, [], (), None
-    after, left, said = after_faults(cluster, jobs, fail, scale, how["settings"])
+    after, left, remarks = after_faults(cluster, jobs, fail, scale, how["settings"])
     moved = [job for job, now in zip(jobs, left, strict=True) if job.placement and now.placement is None]
     if not moved:
-        return after, left, said, (), None
+        return after, left, remarks, (), None
     ran = [job for job in jobs if job.placement]
     (before,) = rank_placements(cluster, {"before": ran}, check=how["check"], settings=how["settings"]).candidates
     stays = [one for one, job in zip(left, jobs, strict=True) if job.placement]
@@ -268,4 +268,4 @@ def _off_failed(
     to = {job.name: best.placement[job.name] for job in moved}
     forced = tuple(ForcedMove(job.name, job.placement or (), to[job.name], best.shifts[job.name]) for job in moved)
     left = tuple(replace(job, placement=to[job.name], placed=()) if job.name in to else job for job in left)
-    return after, left, said, forced, before
+    return after, left, remarks, forced, before

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from commsim.core.remark import Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
@@ -49,7 +49,7 @@ def nic_counts(
         return {}
     in_machine = cluster.network.machine >= 0
     n_gpus = np.bincount(cluster.network.machine[in_machine], weights=cluster.gpus[in_machine]).max()
-    found = {}
+    counts = {}
     for job, on in zip(jobs, machines, strict=True):
         if len(on) < 2 or not job.peak_rate or any(not 0 <= at < len(nics) or not nics[at] for at in on):
             continue
@@ -57,8 +57,8 @@ def nic_counts(
         n_fewest = max(2, -(-job.n_gpus // max(1, int(n_gpus))))
         could = min(int(nics.max()), job.n_gpus // n_fewest)
         if n_rings < could:
-            found[job.name] = n_rings, could
-    return found
+            counts[job.name] = n_rings, could
+    return counts
 
 
 def few_nics(counts: Sequence[Mapping[str, tuple[int, int]]]) -> list[Remark]:
@@ -74,15 +74,15 @@ def few_nics(counts: Sequence[Mapping[str, tuple[int, int]]]) -> list[Remark]:
     list of Remark
         At most one, candidates numbered from 1.
     """
-    told = []
-    for job in dict.fromkeys(name for one in counts for name in one):
-        number, (n_rings, could) = next((i, one[job]) for i, one in enumerate(counts, 1) if job in one)
-        others = [i for i, one in enumerate(counts, 1) if job not in one]
+    lines = []
+    for job in dict.fromkeys(name for count in counts for name in count):
+        number, (n_rings, could) = next((i, count[job]) for i, count in enumerate(counts, 1) if job in count)
+        others = [i for i, count in enumerate(counts, 1) if job not in count]
         where = f" and by {could} in candidate {others[0]}" if others else f", and {could} are possible"
-        told.append(f"job {job} leaves its machines by {counted(n_rings, 'NIC')} in candidate {number}{where}")
-    if not told:
+        lines.append(f"job {job} leaves its machines by {count_text(n_rings, 'NIC')} in candidate {number}{where}")
+    if not lines:
         return []
-    more = f"; {len(told) - _MAX_NAMED} more jobs alike" if len(told) > _MAX_NAMED else ""
-    taken = "its phases are" if len(told) == 1 else "phases are"
+    more = f"; {len(lines) - _MAX_NAMED} more jobs alike" if len(lines) > _MAX_NAMED else ""
+    taken = "its phases are" if len(lines) == 1 else "phases are"
     profile = f"{taken} taken as they are in the profile, however few NICs carry them"
-    return [Remark("few-nics", f"{'; '.join(told[:_MAX_NAMED])}{more}", needed=True, details=profile)]
+    return [Remark("few-nics", f"{'; '.join(lines[:_MAX_NAMED])}{more}", needed=True, details=profile)]

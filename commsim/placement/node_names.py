@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from commsim.core.errors import InputError
 from commsim.core.network_queries import host_names
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.training.sharing.periodic import PeriodicJob, spelled_out
 
 from .cluster import Cluster
@@ -32,17 +32,17 @@ def on_nodes(cluster: Cluster, jobs: Sequence[PeriodicJob]) -> tuple[PeriodicJob
     names = {name for job in jobs for name in job.placement or job.placed}
     if names <= {*cluster.network.nodes, ""}:
         return tuple(jobs)
-    taken = Counter(name for job in jobs for name in job.placement or job.placed)
+    counts = Counter(name for job in jobs for name in job.placement or job.placed)
     named = []
     for job in jobs:
-        places = nodes_of(cluster, job.placement or job.placed, taken, job.name)
+        places = nodes_of(cluster, job.placement or job.placed, counts, job.name)
         is_placed = job.placement is not None
         named.append(replace(job, placement=places) if is_placed else replace(job, placed=places))
     return tuple(named)
 
 
-def nodes_of(cluster: Cluster, names: Iterable[str], taken: Counter[str], job: str) -> tuple[str, ...]:
-    """Return the nodes of one job; GPUs that it gets of a machine are added to `taken`, the nodes that others have.
+def nodes_of(cluster: Cluster, names: Iterable[str], counts: Counter[str], job: str) -> tuple[str, ...]:
+    """Return the nodes of one job; GPUs that it gets of a machine are added to `counts`, the nodes that others have.
 
     Raises
     ------
@@ -60,11 +60,11 @@ def nodes_of(cluster: Cluster, names: Iterable[str], taken: Counter[str], job: s
     for i, name in enumerate(places):
         if name in known or name not in gpus:
             continue
-        node = next((at for at in gpus[name] if taken[network.nodes[at]] < free[at]), None)
+        node = next((at for at in gpus[name] if counts[network.nodes[at]] < free[at]), None)
         if node is None:
             has = int(free[gpus[name]].sum())
-            asked = counted(places.count(name) + sum(network.nodes[at] in places for at in gpus[name]), "GPU")
+            asked = count_text(places.count(name) + sum(network.nodes[at] in places for at in gpus[name]), "GPU")
             raise InputError(f"job {job} has {asked} of {name}, which has {has}, or too few that no other job has")
         places[i] = network.nodes[node]
-        taken[network.nodes[node]] += 1
+        counts[network.nodes[node]] += 1
     return tuple(places)

@@ -13,7 +13,7 @@ from commsim.core.network import Network
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .affinity import components
-from .candidate import Candidate, simulated
+from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
 from .evaluation import contended, evaluate_placed, use_of
 from .iteration_times import alone_times, estimate, mean_ratio
@@ -33,7 +33,7 @@ class OfHashes:
 
     Parameters
     ----------
-    candidate : Candidate
+    candidate : PlacementCandidate
         Candidate as scored with the seed of the median stretch, at start times that hold for all.
     seeds : tuple of (int, tuple, list of LinkClass)
         Each seed with what decides the scores (:func:`commsim.placement.ranking_remarks.contention`), and the links.
@@ -41,7 +41,7 @@ class OfHashes:
         Position of the candidate's own.
     """
 
-    candidate: Candidate
+    candidate: PlacementCandidate
     seeds: tuple[Way, ...]
     median: int = 0
 
@@ -58,7 +58,7 @@ def with_other_seeds(
     cluster: Cluster,
     placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
     use: NDArray[np.float64],
-    scored: Sequence[Candidate],
+    scored: Sequence[PlacementCandidate],
     scores: Scores,
     loops: str,
 ) -> list[OfHashes]:
@@ -84,8 +84,8 @@ def with_other_seeds(
         for of, rows in zip(seeds, use, strict=True):
             classes = link_classes(cluster.network, rows)
             of.append((seed, contention(classes, scores), classes))
-    found = [OfHashes(one, tuple(of)) for one, of in zip(scored, seeds, strict=True)]
-    return [_held(cluster, *one, scores, loops) for one in zip(found, placed, strict=True)]
+    found = [OfHashes(candidate, tuple(of)) for candidate, of in zip(scored, seeds, strict=True)]
+    return [_with_worst(cluster, *candidate, scores, loops) for candidate in zip(found, placed, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class _Spread:
         return round(max(self.stretch), _DIGITS), round(self.stretch[self.median], _DIGITS)
 
 
-def _held(
+def _with_worst(
     cluster: Cluster, hashes: OfHashes, placed: tuple[str, Sequence[PeriodicJob]], scores: Scores, loops: str
 ) -> OfHashes:
     """Take the median hash, and other start times where the worst one is less with them."""
@@ -128,7 +128,7 @@ def _held(
     # start times were sought for the first hash
     if loops != "literal" and first.order[0] > round(first.stretch[0], _DIGITS):
         links = _merged([links for classes in each for links in contended(classes, scores)])
-        for part in components([one.jobs for one in links]):
+        for part in components([link.jobs for link in links]):
             shifts = joint_shifts([links[i] for i in part.links], scores, shifts)
         chosen = min(first, spread_at(shifts), key=lambda one: one.order)
     # the literal rule knows one path, by which it also discards candidates
@@ -151,13 +151,18 @@ def _merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
     return [replace(same[0], links=np.concatenate([links.links for links in same])) for same in merged.values()]
 
 
-def shifts_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.float64]:
+def shifts_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.float64]:
     """Shifts of jobs as :class:`Scores` has them, float64[n_jobs], s: 0 for those with a fixed start."""
     return np.array([candidate.shifts[job.name] if job.start is None else 0.0 for job in jobs])
 
 
 def values_of(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], best: Candidate, hashes: OfHashes, scores: Scores, rank_by: str
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    best: PlacementCandidate,
+    hashes: OfHashes,
+    scores: Scores,
+    rank_by: str,
 ) -> list[float]:
     """Return the values that rank the best candidate, at its start times, with each hash that differs."""
     shifts, own, found = shifts_of(best, jobs), hashes.seeds[hashes.median], [best]
@@ -168,7 +173,7 @@ def values_of(
         one = evaluate_placed(cluster, best.generator, jobs, classes, scores, "merged", shifts)
         is_simulated = best.prediction == "simulation" and rank_by == "slowdown"
         found.append(simulated(cluster, jobs, one, seed=seed) if is_simulated else one)
-    return [one.value(rank_by) for one in found]
+    return [candidate.value(rank_by) for candidate in found]
 
 
 def use_in(network: Network, classes: Sequence[LinkClass], n_jobs: int) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ _LESS = 1e-9  # by which a mean excess must be less, as a part of the capacity, 
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class DemandPieces:
     """Parts of the time in which no demand changes.
 
     Parameters
@@ -45,7 +45,7 @@ class Pieces:
     demand: NDArray[np.float64]
 
 
-def cut(circle: Circle, shifts: NDArray[np.float64]) -> Pieces:
+def cut_circle(circle: Circle, shifts: NDArray[np.float64]) -> DemandPieces:
     """Cut a circle wherever a phase begins or ends when each job starts later by its shift.
 
     Parameters
@@ -53,11 +53,11 @@ def cut(circle: Circle, shifts: NDArray[np.float64]) -> Pieces:
     shifts : float64[n_jobs], s
         One for each job of the circle.
     """
-    edges, phase, demand = _cut(circle, shifts, range(len(circle.period)))
-    return Pieces((edges[1:] - edges[:-1]) / circle.perimeter, phase, demand)
+    edges, phase, demand = _cut_edges(circle, shifts, range(len(circle.period)))
+    return DemandPieces((edges[1:] - edges[:-1]) / circle.perimeter, phase, demand)
 
 
-def _cut(
+def _cut_edges(
     circle: Circle, shifts: NDArray[np.float64], jobs: Sequence[int]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Return edges in s, and phases and demands of some of the jobs between them."""
@@ -86,7 +86,7 @@ def _cut(
     return edges, phase, demand
 
 
-def anywhere(jobs: Sequence[PeriodicJob]) -> Pieces:
+def anywhere(jobs: Sequence[PeriodicJob]) -> DemandPieces:
     """Return all that jobs can do at once, by how much of the time they do it if they start at any time.
 
     Where jobs have many phases, some of it is drawn, always the same.
@@ -104,7 +104,7 @@ def anywhere(jobs: Sequence[PeriodicJob]) -> Pieces:
         length = np.full(n, 1.0 / n)
     rates = [np.array([0.0, *(phase.rate for phase in job.phases)]) for job in jobs]
     demand = np.array([of[at] for of, at in zip(rates, state, strict=True)])
-    return Pieces(length, state - 1, demand)
+    return DemandPieces(length, state - 1, demand)
 
 
 def _edges(
@@ -162,7 +162,7 @@ def meet(
     -------
     float64[n_jobs], s
     """
-    pieces = cut(circle, shifts)
+    pieces = cut_circle(circle, shifts)
     load = part @ pieces.demand - 1.0
     least = weight @ np.maximum(load @ pieces.length, 0.0)  # where bytes fill every gap
     if weight @ (np.maximum(load, 0.0) @ pieces.length) <= least + _LESS:
@@ -200,7 +200,7 @@ def _best_meeting(
 
     The second value is whether all were tried, so that from there no other one has less.
     """
-    edges, _, demand = _cut(circle, shifts, others)
+    edges, _, demand = _cut_edges(circle, shifts, others)
     period = float(circle.period[j])
     offset, duration, rate = circle.phases_of(j)
     own = np.concatenate((offset, offset + duration))

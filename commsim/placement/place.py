@@ -10,13 +10,13 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.limits import EXPECTED, expect
 from commsim.core.remark import Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
-from .candidate import Candidate, counted_names, simulated
+from .candidate import PlacementCandidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
-from .link_classes import Scores, Settings
+from .link_classes import Scores, ScoreSettings
 from .nic_counts import few_nics
 from .node_names import on_nodes
 from .other_hashes import values_of
@@ -35,7 +35,7 @@ from .ranking_remarks import (
     short_phases,
     slow_alone,
 )
-from .tried import Placed, Tried, in_turn, more_of, tried_of
+from .tried import Placed, ScoredPlacement, in_turn, more_of, tried_of
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
@@ -52,9 +52,9 @@ class Ranking:
 
     Parameters
     ----------
-    candidates : tuple of Candidate
+    candidates : tuple of PlacementCandidate
         Best first; of equals the one that was made first.
-    discarded : tuple of Candidate
+    discarded : tuple of PlacementCandidate
         Those with a loop, under the literal rule.
     remarks : tuple of Remark
         What the user should know about the scores.
@@ -62,24 +62,25 @@ class Ranking:
         Placements that were tried.
     """
 
-    candidates: tuple[Candidate, ...]
-    discarded: tuple[Candidate, ...]
+    candidates: tuple[PlacementCandidate, ...]
+    discarded: tuple[PlacementCandidate, ...]
     remarks: tuple[Remark, ...]
     n_tried: int = 0
 
     def __str__(self) -> str:
         """Return a line for each candidate: its rank, slowdowns, scores and placement."""
         lines = [
-            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}{_alone(one)}, score {one.score_mean:.4f} "
-            f"(least {one.score_min:.4f}), by {one.generator}: {_places(one)}"
-            for rank, one in enumerate(self.candidates, 1)
+            f"{rank}: slowdown {candidate.slowdown:.4f}x{_victim(candidate)}{_alone(candidate)}, score "
+            f"{candidate.score_mean:.4f} "
+            f"(least {candidate.score_min:.4f}), by {candidate.generator}: {_places(candidate)}"
+            for rank, candidate in enumerate(self.candidates, 1)
         ]
         return "\n".join([*lines, *(f"# {remark}" for remark in self.remarks)]) or "no candidates"
 
     @property
     def rank_correlation(self) -> float | None:
         """Spearman's of estimated and simulated slow-downs; None without ``check``, or of fewer than 4 candidates."""
-        simulated_ones = [one for one in self.candidates if one.prediction == "simulation"]
+        simulated_ones = [candidate for candidate in self.candidates if candidate.prediction == "simulation"]
         return rank_correlation([c.slowdown_estimated for c in simulated_ones], [c.slowdown for c in simulated_ones])
 
     @property
@@ -91,11 +92,11 @@ class Ranking:
         """Return the JSON of ``commsim place`` without its flags: candidates, those discarded, and what is said."""
         return {
             "schema": 1,
-            "candidates": [one.row() for one in self.candidates],
-            "discarded": [one.row() for one in self.discarded],
-            "notes": [str(one) for one in self.remarks],
+            "candidates": [candidate.row() for candidate in self.candidates],
+            "discarded": [discard.row() for discard in self.discarded],
+            "notes": [str(remark) for remark in self.remarks],
             **self.agreement,
-            "remarks": [one.tree() for one in self.remarks],
+            "remarks": [remark.tree() for remark in self.remarks],
         }
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -104,19 +105,19 @@ class Ranking:
         return frame_of(rows, library)
 
 
-def _victim(candidate: Candidate) -> str:
+def _victim(candidate: PlacementCandidate) -> str:
     """Name the job that loses the most, where that is more than the mean."""
     job, slow = candidate.worst_job
     return f" ({job} {slow:.4f}x)" if round(slow - candidate.slowdown, PRINTED) > 0 else ""
 
 
-def _alone(candidate: Candidate) -> str:
+def _alone(candidate: PlacementCandidate) -> str:
     """Return the stretch, by which candidates rank, where jobs that are slow alone make it more than the slow-down."""
     is_more = round(candidate.stretch - candidate.slowdown, PRINTED) > 0
     return f", stretch {candidate.stretch:.4f}x" if is_more else ""
 
 
-def _places(candidate: Candidate) -> str:
+def _places(candidate: PlacementCandidate) -> str:
     return ", ".join(f"{job} on {counted_names(nodes)}" for job, nodes in candidate.placement.items())
 
 
@@ -130,7 +131,7 @@ def place_jobs(
     loops: str = "merged",
     rank_by: str = "slowdown",
     check: bool = False,
-    settings: Settings | None = None,
+    settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
 ) -> Ranking:
@@ -164,7 +165,7 @@ def place_jobs(
         Simulate every candidate, and predict iteration times from that. A remark has the rank correlation of estimates
         and simulations, and names candidates where they differ by more than 1 %. Without it they are estimates
         (:func:`commsim.placement.iteration_times.estimate`).
-    settings : Settings, optional
+    settings : ScoreSettings, optional
         How scores are found.
     fail, scale : sequence of str
         Same as in :func:`commsim.with_faults`, which cannot say which hosts failed: jobs on these are moved.
@@ -190,14 +191,14 @@ def place_jobs(
     """
     cluster = read_cluster(cluster)
     jobs = on_nodes(cluster, read_jobs(jobs))
-    settings, n = settings or Settings(), number_of(n, candidates)
-    said: list[Remark] = []
+    settings, n = settings or ScoreSettings(), number_of(n, candidates)
+    remarks: list[Remark] = []
     if fail or scale:
-        cluster, jobs, said = after_faults(cluster, jobs, fail, scale, settings)
+        cluster, jobs, remarks = after_faults(cluster, jobs, fail, scale, settings)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
-    found = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
-    return replace(found, remarks=(*said, *found.remarks))
+    ranking = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+    return replace(ranking, remarks=(*remarks, *ranking.remarks))
 
 
 def number_of(n: int | None, candidates: int | None) -> int:
@@ -208,10 +209,10 @@ def number_of(n: int | None, candidates: int | None) -> int:
     InputError
         If both are given.
     """
-    given = [value for value in (n, candidates) if value is not None]
-    if len(given) > 1:
+    numbers = [value for value in (n, candidates) if value is not None]
+    if len(numbers) > 1:
         raise InputError(f"n and candidates are two names of one number, got n={n} and candidates={candidates}")
-    return given[0] if given else N_CANDIDATES
+    return numbers[0] if numbers else N_CANDIDATES
 
 
 def rank_placements(
@@ -221,7 +222,7 @@ def rank_placements(
     loops: str = "merged",
     rank_by: str = "slowdown",
     check: bool = False,
-    settings: Settings | None = None,
+    settings: ScoreSettings | None = None,
 ) -> Ranking:
     """Rank placements of your own, such as those that a scheduler considers.
 
@@ -277,7 +278,7 @@ def rank_placements(
                 f"{name}: job {unplaced[0]} needs a placement, to be compared with others: `commsim place` of this "
                 "file alone finds one; `commsim place moves` says what moving a running job changes"
             )
-    return _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings or Settings())
+    return _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings or ScoreSettings())
 
 
 def _ranked(
@@ -287,15 +288,15 @@ def _ranked(
     loops: str,
     rank_by: str,
     check: bool,
-    settings: Settings,
+    settings: ScoreSettings,
     n_wanted: int = 0,
 ) -> Ranking:
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     scores = Scores(jobs, settings)
 
-    def order(one: Tried) -> tuple[float, ...]:
-        return one.order(rank_by)
+    def order(candidate: ScoredPlacement) -> tuple[float, ...]:
+        return candidate.order(rank_by)
 
     tried = tried_of(cluster, placed, loops, scores)
     n_tried = len(tried)
@@ -304,37 +305,43 @@ def _ranked(
         tried += tried_of(cluster, more, loops, scores)
         n_tried = len(tried)
         if more:
-            best = {id(one) for one in sorted(tried, key=order)[:n_wanted]}
-            tried = [one for one in tried if id(one) in best]
-    kept = [one for one in tried if not (loops == "literal" and one.candidate.has_loop)]
-    discarded = tuple(one.candidate for one in tried if loops == "literal" and one.candidate.has_loop)
+            best = {id(candidate) for candidate in sorted(tried, key=order)[:n_wanted]}
+            tried = [candidate for candidate in tried if id(candidate) in best]
+    kept = [candidate for candidate in tried if not (loops == "literal" and candidate.candidate.has_loop)]
+    discarded = tuple(candidate.candidate for candidate in tried if loops == "literal" and candidate.candidate.has_loop)
     if check:
-        for one, found in zip(
-            kept, _simulated(cluster, jobs, [one.candidate for one in kept], settings.seed), strict=True
+        for candidate, found in zip(
+            kept, _simulated(cluster, jobs, [candidate.candidate for candidate in kept], settings.seed), strict=True
         ):
-            one.candidate = found
+            candidate.candidate = found
     kept.sort(key=order)
-    ranked = [one.candidate for one in kept]
+    ranked = [candidate.candidate for candidate in kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
     notes += [] if check else estimated(ranked)
-    notes += slow_alone(cluster.network, jobs, [one.use for one in kept])
-    differ = [number for number, one in enumerate(kept, 1) if one.hashes is not None and len(one.hashes.ways) > 1]
+    notes += slow_alone(cluster.network, jobs, [candidate.use for candidate in kept])
+    differ = [
+        number
+        for number, candidate in enumerate(kept, 1)
+        if candidate.hashes is not None and len(candidate.hashes.ways) > 1
+    ]
     if differ and kept[0].hashes is not None:
         values = values_of(cluster, kept[0].jobs, ranked[0], kept[0].hashes, scores, rank_by)
         notes += other_paths(rank_by, settings.hashes, values, differ)
     notes += [*agreement(ranked), *disagreements(ranked)] if check else []
-    notes += [*few_nics([one.nics for one in kept]), *few_tried(n_wanted, n_tried, ranked)]
+    notes += [*few_nics([candidate.nics for candidate in kept]), *few_tried(n_wanted, n_tried, ranked)]
     return Ranking(tuple(ranked), discarded, tuple(notes), n_tried)
 
 
-def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:
+def _simulated(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[PlacementCandidate], seed: int
+) -> list[PlacementCandidate]:
     """Simulate candidates, and say which one it is, and how long all that are left will take."""
     found = []
     each = PER_PAIR * len(jobs) * sum(len(job.phases) for job in jobs)
     for i, candidate in enumerate(ranked, 1):
         EXPECTED.begin(f"simulating candidate {i} of {len(ranked)}")
-        what = f"{counted(len(jobs), 'job')} in {counted(len(ranked) - i + 1, 'candidate')}"
+        what = f"{count_text(len(jobs), 'job')} in {count_text(len(ranked) - i + 1, 'candidate')}"
         expect(each * (len(ranked) - i + 1), what, "fewer --candidates or no --check")
         found.append(
             simulated(cluster, jobs, candidate, seed=seed if candidate.hash_seed is None else candidate.hash_seed)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_bandwidth
+from commsim.core.units import count_text, format_bandwidth
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .candidate import Candidate
+from .candidate import PlacementCandidate
 from .circles import Circle
 from .link_classes import LinkClass, Scores
 from .score import STARTS
@@ -45,7 +45,7 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDAr
         One line for each of the first candidates, numbered from 1, with the job and the link that it overloads the
         most; and how many more there are.
     """
-    said: list[Remark] = []
+    remarks: list[Remark] = []
     peak = np.array([job.peak_rate for job in jobs])
     for number, rows in enumerate(use, 1):
         wanted = rows * peak[:, None]
@@ -53,11 +53,13 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDAr
         if over.size and over.max() > 1 + _SAME:
             job, link = map(int, np.unravel_index(int(over.argmax()), over.shape))
             rates = format_bandwidth(wanted[job, link]), format_bandwidth(network.bandwidth[link])
-            told = f"job {jobs[job].name} alone needs {rates[0]} of {network.link_name(link)} ({rates[1]})"
+            text = f"job {jobs[job].name} alone needs {rates[0]} of {network.link_name(link)} ({rates[1]})"
             by = float(over[job, link] - 1)
-            said.append(Remark("slow-alone", f"candidate {number}: {told}", by, needed=number == 1))
-    more = len(said) - MAX_NAMED
-    return said if more <= 0 else [*said[:MAX_NAMED], Remark("slow-alone", f"so do jobs of {more} more candidates")]
+            remarks.append(Remark("slow-alone", f"candidate {number}: {text}", by, needed=number == 1))
+    more = len(remarks) - MAX_NAMED
+    return (
+        remarks if more <= 0 else [*remarks[:MAX_NAMED], Remark("slow-alone", f"so do jobs of {more} more candidates")]
+    )
 
 
 def other_paths(rank_by: str, n_hashes: int, values: Sequence[float], others: Sequence[int]) -> list[Remark]:
@@ -84,10 +86,10 @@ def other_paths(rank_by: str, n_hashes: int, values: Sequence[float], others: Se
     key = rank_by if rank_by == "slowdown" else f"score_{rank_by}"
     told = f"over {n_hashes} hashes of paths, candidate 1 has a {key} of {of_best}"
     effect = max(values) / min(values) - 1 if min(values) > 0 else None
-    return [Remark("hash", told, effect, details=f"jobs contend on other links in {_named(others)}")]
+    return [Remark("hash", told, effect, details=f"jobs contend on other links in {_numbers_text(others)}")]
 
 
-def _named(numbers: Sequence[int]) -> str:
+def _numbers_text(numbers: Sequence[int]) -> str:
     return f"candidate{'s' if len(numbers) > 1 else ''} {_first_of([*map(str, numbers)])}"
 
 
@@ -109,17 +111,17 @@ def going_on(jobs: Sequence[PeriodicJob]) -> list[Remark]:
     """Name the jobs whose last phase ends after the iteration, so that the next one begins with its rest."""
     ends = {job.name: max((p.offset + p.duration - job.period for p in job.phases), default=0.0) for job in jobs}
     late = [f"{name} by {end * 1e3:.4g} ms" for name, end in ends.items() if end > 1e-9]
-    told = f"a phase that ends after its iteration goes on in the next: {_first_of(late)}"
-    return [Remark("phase-goes-on", told)] if late else []
+    text = f"a phase that ends after its iteration goes on in the next: {_first_of(late)}"
+    return [Remark("phase-goes-on", text)] if late else []
 
 
 def short_phases(blurred: Mapping[str, float]) -> list[Remark]:
     """Name the jobs whose shortest phase, in s, is shorter than an angle, in which start times are sought."""
     if not blurred:
         return []
-    named = _first_of([f"{name} ({least * 1e3:.4g} ms)" for name, least in sorted(blurred.items())])
-    told = f"angles are longer than the shortest phase of {named}: --step {min(blurred.values()) * 1e3:.4g}ms"
-    return [Remark("phase-short", told, details="a shorter step may find better start times")]
+    text = _first_of([f"{name} ({least * 1e3:.4g} ms)" for name, least in sorted(blurred.items())])
+    line = f"angles are longer than the shortest phase of {text}: --step {min(blurred.values()) * 1e3:.4g}ms"
+    return [Remark("phase-short", line, details="a shorter step may find better start times")]
 
 
 def drifting(circle: Circle) -> list[Remark]:
@@ -155,20 +157,20 @@ def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]
     list of Remark
         Empty if nothing was left untried.
     """
-    said: list[Remark] = []
+    remarks: list[Remark] = []
     if n_found < n_wanted:
-        draws = f"{n_wanted * TRIES} draws of each generator found {counted(n_found, 'different placement')}"
-        told = f"{counted(n_found, 'different placement')} of {n_wanted} found; more --candidates draw more"
-        said.append(Remark("search-ended", told, details=draws))
+        draws = f"{n_wanted * TRIES} draws of each generator found {count_text(n_found, 'different placement')}"
+        text = f"{count_text(n_found, 'different placement')} of {n_wanted} found; more --candidates draw more"
+        remarks.append(Remark("search-ended", text, details=draws))
     if descended:
         most = max(len(jobs) for jobs in descended)
-        sets = f"{counted(len(descended), 'set')} of up to {most} jobs"
-        told = f"not all start times of {sets} were tried: the best of {STARTS} descents"
-        said.append(Remark("search-ended", told, details="a longer --step or a shorter --longest tries all"))
-    return said
+        sets = f"{count_text(len(descended), 'set')} of up to {most} jobs"
+        text = f"not all start times of {sets} were tried: the best of {STARTS} descents"
+        remarks.append(Remark("search-ended", text, details="a longer --step or a shorter --longest tries all"))
+    return remarks
 
 
-def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[Candidate]) -> list[Remark]:
+def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[PlacementCandidate]) -> list[Remark]:
     """Say how to try more placements, where the best is estimated to slow jobs down and others are left.
 
     Parameters
@@ -178,16 +180,16 @@ def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[Candidate]) -> list[
     n_tried : int
         Placements that were tried; fewer where no others were found.
     """
-    least = min((one.slowdown_estimated for one in ranked), default=1.0)
+    least = min((candidate.slowdown_estimated for candidate in ranked), default=1.0)
     if not 0 < n_wanted <= n_tried or n_wanted >= MOST_ADVISED or round(least, PRINTED) <= 1:
         return []
-    tried = f"{counted(n_tried, 'placement')} {'was' if n_tried == 1 else 'were'} tried"
+    tried = f"{count_text(n_tried, 'placement')} {'was' if n_tried == 1 else 'were'} tried"
     more = min(MORE * n_tried, MOST_ADVISED)
     told = f"{tried}, the best is slower than jobs alone: --candidates {more} tries more"
     return [Remark("few-tried", told, least - 1)]
 
 
-def disagreements(ranked: Sequence[Candidate]) -> list[Remark]:
+def disagreements(ranked: Sequence[PlacementCandidate]) -> list[Remark]:
     """Name the candidate that loses least when simulated, where it is not the first.
 
     Returns
@@ -199,8 +201,8 @@ def disagreements(ranked: Sequence[Candidate]) -> list[Remark]:
     if not slow or slow[0] <= min(slow) * (1 + _SAME):
         return []
     best = slow.index(min(slow))
-    told = f"candidate {best + 1} has the least simulated slow-down, {slow[best]:.4g}; candidate 1 has {slow[0]:.4g}"
-    return [Remark("other-best", told, slow[0] / slow[best] - 1, needed=True)]
+    text = f"candidate {best + 1} has the least simulated slow-down, {slow[best]:.4g}; candidate 1 has {slow[0]:.4g}"
+    return [Remark("other-best", text, slow[0] / slow[best] - 1, needed=True)]
 
 
 def rank_correlation(estimates: Sequence[float], simulations: Sequence[float]) -> float | None:
@@ -224,7 +226,7 @@ def rank_correlation(estimates: Sequence[float], simulations: Sequence[float]) -
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
-def differing(ranked: Sequence[Candidate]) -> dict[int, float]:
+def differing(ranked: Sequence[PlacementCandidate]) -> dict[int, float]:
     """Return by how much of the estimate simulated slow-downs differ from it, of candidates where that is much.
 
     Returns
@@ -236,50 +238,50 @@ def differing(ranked: Sequence[Candidate]) -> dict[int, float]:
     return {i: part for i, part in apart.items() if abs(part) > MUCH}
 
 
-def agreement(ranked: Sequence[Candidate]) -> list[Remark]:
+def agreement(ranked: Sequence[PlacementCandidate]) -> list[Remark]:
     """Say how well estimates and simulations of candidates agree: in the order, and in the slow-downs."""
-    said: list[Remark] = []
+    remarks: list[Remark] = []
     correlation = rank_correlation([c.slowdown_estimated for c in ranked], [c.slowdown for c in ranked])
     if correlation is not None:
         told = f"simulations order the candidates as estimates do with a rank correlation of {correlation:.2f}"
-        said.append(Remark("rank-correlation", told))
+        remarks.append(Remark("rank-correlation", told))
     if apart := differing(ranked):
         worst = max(apart, key=lambda i: abs(apart[i]))
         by = f"{100 * apart[worst]:+.1f} %"
-        told = f"simulated slow-downs differ by more than {100 * MUCH:g} % in {_named([*apart])}"
+        told = f"simulated slow-downs differ by more than {100 * MUCH:g} % in {_numbers_text([*apart])}"
         told += f", most in candidate {worst}: {by}" if len(apart) > 1 else f": {by}"
-        said.append(Remark("estimates-differ", told, apart[worst]))
+        remarks.append(Remark("estimates-differ", told, apart[worst]))
     elif correlation is not None:
-        said.append(Remark("estimates-differ", f"none differs by more than {100 * MUCH:g} %", MUCH / 2))
-    return said
+        remarks.append(Remark("estimates-differ", f"none differs by more than {100 * MUCH:g} %", MUCH / 2))
+    return remarks
 
 
-def estimated(ranked: Sequence[Candidate]) -> list[Remark]:
+def estimated(ranked: Sequence[PlacementCandidate]) -> list[Remark]:
     """Say what estimates of iteration times leave out; nothing where jobs are in no other's way."""
-    shared = [[link.score for link in one.links if len(link.jobs) > 1] for one in ranked]
+    shared = [[link.score for link in candidate.links if len(link.jobs) > 1] for candidate in ranked]
     if all(not scores or min(scores) > 1 - 1e-9 for scores in shared):
         return []
-    told = "slowdowns are estimates, mostly 0.9 to 1.3 times a simulation's (--check)"
+    text = "slowdowns are estimates, mostly 0.9 to 1.3 times a simulation's (--check)"
     more = "in 80 of 100 clusters; the mean over all positions counts, since jobs drift past each other"
-    return [Remark("estimated", told, 0.3, details=more)]
+    return [Remark("estimated", text, 0.3, details=more)]
 
 
-def notes_of(found: Sequence[Candidate], discarded: Sequence[Candidate]) -> list[Remark]:
+def notes_of(candidates: Sequence[PlacementCandidate], discarded: Sequence[PlacementCandidate]) -> list[Remark]:
     """Say what the scores of all candidates leave out or round."""
     notes: list[Remark] = []
     if discarded:
-        told = f"{len(discarded)} of {len(found)} candidates have a loop and are discarded; merged keeps them"
-        notes.append(Remark("discarded", told, needed=True))
-    away = max((c.inconsistency for c in found), default=0.0)
+        text = f"{len(discarded)} of {len(candidates)} candidates have a loop and are discarded; merged keeps them"
+        notes.append(Remark("discarded", text, needed=True))
+    away = max((c.inconsistency for c in candidates), default=0.0)
     if away:
-        many = sum(c.inconsistency > 0 for c in found)
-        told = f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates"
-        notes.append(Remark("shifts-inconsistent", told))
-    rounding = max((c.rounding for c in found), default=0.0)
+        many = sum(c.inconsistency > 0 for c in candidates)
+        text = f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates"
+        notes.append(Remark("shifts-inconsistent", text))
+    rounding = max((c.rounding for c in candidates), default=0.0)
     if rounding > 1e-12:
-        told = f"iteration times rounded by up to {rounding * 1e3:.4g} ms to have common multiples"
-        notes.append(Remark("periods-rounded", told))
-    if any(c.n_cut_off for c in found):
-        told = "hyperperiod truncated: iteration times have no common multiple below the longest perimeter"
-        notes.append(Remark("drifting", told))
+        text = f"iteration times rounded by up to {rounding * 1e3:.4g} ms to have common multiples"
+        notes.append(Remark("periods-rounded", text))
+    if any(c.n_cut_off for c in candidates):
+        text = "hyperperiod truncated: iteration times have no common multiple below the longest perimeter"
+        notes.append(Remark("drifting", text))
     return notes

@@ -14,10 +14,10 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.limits import expect
 from commsim.core.units import parse_bandwidth
 from commsim.core.value import Value, freeze
-from commsim.training.sharing.periodic import JobsLike, PeriodicJob, begun, read_jobs
+from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs, with_starts
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
-from .phase_edges import Pieces, cut, meet
+from .phase_edges import DemandPieces, cut_circle, meet
 
 # Combinations of rotations, times angles, up to which all are tried.
 EXHAUSTIVE = 2**19
@@ -219,7 +219,7 @@ def score_link(
     if not 0 < capacity < np.inf:
         raise InputError(f"the capacity of a link is positive and finite, got {capacity:g} bytes/s")
     part = np.broadcast_to(np.asarray(use, np.float64), (len(jobs),)) / capacity
-    circle = unify(begun(jobs), angles=angles, step=step, quantum=quantum, longest=longest)
+    circle = unify(with_starts(jobs), angles=angles, step=step, quantum=quantum, longest=longest)
     shifts, is_exhaustive = best_shifts(circle, part, np.array([job.start is not None for job in jobs]))
     score = float(score_at(circle, part[None], shifts)[0])
     shifts += [job.start or 0.0 for job in jobs]
@@ -255,10 +255,10 @@ def score_at(circle: Circle, part: NDArray[np.float64], shifts: NDArray[np.float
     -------
     float64[n_links]
     """
-    return scores_of(cut(circle, shifts), part)
+    return scores_of(cut_circle(circle, shifts), part)
 
 
-def scores_of(pieces: Pieces, part: NDArray[np.float64]) -> NDArray[np.float64]:
+def scores_of(pieces: DemandPieces, part: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scores of links by the pieces of their jobs' circle, float64[n_links]."""
     excess = np.maximum(part @ pieces.demand - 1.0, 0.0)
     scores: NDArray[np.float64] = 1.0 - np.where(excess > ROUNDING, excess, 0.0) @ pieces.length

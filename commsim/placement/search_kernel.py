@@ -18,10 +18,10 @@ MAX_ROUNDS = 20
 @kernel
 def excess(total: NDArray[np.int64], demand: NDArray[np.int64]) -> int:
     """Sum the positive values of ``total + demand``."""
-    found = 0
+    above = 0
     for a in range(total.shape[0]):
-        found += max(total[a] + demand[a], 0)
-    return found
+        above += max(total[a] + demand[a], 0)
+    return above
 
 
 @kernel
@@ -68,15 +68,15 @@ def search_all(
     best, level = np.iinfo(np.int64).max, 0
     while level >= 0:
         turned = demand[level, reach - at[level] : reach - at[level] + n]
-        found = excess(total[level], turned)
-        if found < best:  # or else what is still to be added cannot help
+        above = excess(total[level], turned)
+        if above < best:  # or else what is still to be added cannot help
             if level < n_jobs - 1:
                 copy(total[level], total[level + 1])
                 add(total[level + 1], turned, 1)
                 level += 1
                 at[level] = 0
                 continue
-            best = found
+            best = above
             copy(at, best_at)
             if best <= enough:
                 break

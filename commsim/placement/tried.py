@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.routing.routing import is_hashed
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .candidate import Candidate
+from .candidate import PlacementCandidate
 from .cluster import Cluster
 from .evaluation import evaluated
 from .link_classes import Scores
@@ -46,7 +46,7 @@ def in_turn(
 
 
 def more_of(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], placed: Sequence[Placed], best: Candidate, n: int, seed: int
+    cluster: Cluster, jobs: Sequence[PeriodicJob], placed: Sequence[Placed], best: PlacementCandidate, n: int, seed: int
 ) -> Sequence[Placed]:
     """Return other placements by the strategy of the best, where it is slower than the jobs alone.
 
@@ -70,14 +70,14 @@ def _places_of(placed: Sequence[PeriodicJob]) -> tuple[tuple[str, ...] | None, .
 
 
 @dataclass(slots=True)
-class Tried:
+class ScoredPlacement:
     """A placement that was scored: its jobs, their use of links, how many links between switches, and all hashes.
 
     `nics` has the jobs that leave their machines by too few NICs; `n_machines` counts each job's machines or hosts.
     """
 
     jobs: Sequence[PeriodicJob]
-    candidate: Candidate
+    candidate: PlacementCandidate
     use: NDArray[np.float64]
     n_inner: int
     hashes: OfHashes | None
@@ -94,7 +94,7 @@ class Tried:
         return value, missing, worst, c.n_contended, self.n_inner, self.n_machines, round(c.stretch, 9)
 
 
-def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[Tried]:
+def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[ScoredPlacement]:
     """Score placements with the median hash of paths, and with start times that hold for all."""
     found, use = evaluated(cluster, placed, loops, scores)
     net = cluster.network
@@ -108,6 +108,8 @@ def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Sco
     n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
     machines = machines_of(cluster, [jobs for _, jobs in placed])
     return [
-        Tried(jobs, one if of is None else of.candidate, rows, n, of, nic_counts(cluster, jobs, on), sum(map(len, on)))
+        ScoredPlacement(
+            jobs, one if of is None else of.candidate, rows, n, of, nic_counts(cluster, jobs, on), sum(map(len, on))
+        )
         for (_, jobs), one, rows, n, of, on in zip(placed, found, use, n_inner, hashes, machines, strict=True)
     ]

@@ -15,7 +15,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import share
 from commsim.extensions import house
 
-__all__ = ["CHECKS", "Check", "checked", "checked_all", "numbers_of", "part", "quantity", "text", "whole"]
+__all__ = ["CHECKS", "Check", "checked", "checked_all", "fraction", "numbers_of", "quantity", "text", "whole_number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Check:
     right: str
     read: Callable[[Any], Any]
 
-    def __call__(self, name: str, given: Any) -> Any:
+    def __call__(self, name: str, value: Any) -> Any:
         """Return the value of an option.
 
         Raises
@@ -42,20 +42,20 @@ class Check:
             Naming the option, what was given and what would be right.
         """
         try:
-            return self.read(given)
+            return self.read(value)
         except InputError:
             raise
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{name} must be {self.right}, got {reprlib.repr(given)}") from None
+            raise InputError(f"{name} must be {self.right}, got {reprlib.repr(value)}") from None
 
 
 def text(example: str, *, may_be_empty: bool = False) -> Check:
     """Take text, but no empty one."""
 
-    def read(given: Any) -> str:
-        if not isinstance(given, str) or not (given or may_be_empty):
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not (value or may_be_empty):
             raise TypeError
-        return given
+        return value
 
     return Check(f"text such as {example!r}", read)
 
@@ -63,8 +63,8 @@ def text(example: str, *, may_be_empty: bool = False) -> Check:
 def texts(example: str) -> Check:
     """Take several texts; one alone is refused, since it is a sequence of letters."""
 
-    def read(given: Any) -> tuple[str, ...]:
-        several = _several(given)
+    def read(value: Any) -> tuple[str, ...]:
+        several = _several(value)
         if not all(isinstance(one, str) for one in several):
             raise TypeError
         return several
@@ -72,11 +72,11 @@ def texts(example: str) -> Check:
     return Check(f"a list such as [{example!r}]", read)
 
 
-def whole(least: int | None = None) -> Check:
+def whole_number(least: int | None = None) -> Check:
     """Take a whole number, numpy's too."""
 
-    def read(given: Any) -> int:
-        number = _index(given)
+    def read(value: Any) -> int:
+        number = _index(value)
         if least is not None and number < least:
             raise ValueError
         return number
@@ -91,7 +91,7 @@ def quantity(example: str) -> Check:
     )
 
 
-def part(example: str) -> Check:
+def fraction(example: str) -> Check:
     """Take a number, or text such as ``10%``."""
     return Check(
         f"a number or text such as {example!r}", lambda given: share(given) if isinstance(given, str) else _real(given)
@@ -114,10 +114,10 @@ def lists(example: str) -> Check:
 def flag() -> Check:
     """Take a truth value."""
 
-    def read(given: Any) -> bool:
-        if type(given).__name__ not in ("bool", "bool_"):
+    def read(value: Any) -> bool:
+        if type(value).__name__ not in ("bool", "bool_"):
             raise TypeError
-        return bool(given)
+        return bool(value)
 
     return Check("True or False", read)
 
@@ -125,10 +125,10 @@ def flag() -> Check:
 def mapping(example: str) -> Check:
     """Take a mapping from names."""
 
-    def read(given: Any) -> Mapping[str, Any]:
-        if not isinstance(given, Mapping):
+    def read(value: Any) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
             raise TypeError
-        return given
+        return value
 
     return Check(f"a mapping such as {example}", read)
 
@@ -136,32 +136,32 @@ def mapping(example: str) -> Check:
 def instance(right: str, kind: type | str, *, or_text: bool = False) -> Check:
     """Take a value of a type, an extension's by its name; with `or_text` also text or a path."""
 
-    def read(given: Any) -> Any:
-        if or_text and isinstance(given, (str, PathLike)):
-            return given
-        if not isinstance(given, house().services[f"value {kind}"] if isinstance(kind, str) else kind):
+    def read(value: Any) -> Any:
+        if or_text and isinstance(value, (str, PathLike)):
+            return value
+        if not isinstance(value, house().services[f"value {kind}"] if isinstance(kind, str) else kind):
             raise TypeError
-        return given
+        return value
 
     return Check(right, read)
 
 
-def _several(given: Any) -> tuple[Any, ...]:
-    if isinstance(given, (str, bytes, Mapping)):
+def _several(values: Any) -> tuple[Any, ...]:
+    if isinstance(values, (str, bytes, Mapping)):
         raise TypeError
-    return tuple(given)
+    return tuple(values)
 
 
-def _index(given: Any) -> int:
-    if isinstance(given, bool):
+def _index(value: Any) -> int:
+    if isinstance(value, bool):
         raise TypeError
-    return operator.index(given)
+    return operator.index(value)
 
 
-def _real(given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, numbers.Real):
+def _real(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError
-    number = float(given)
+    number = float(value)
     if number != number:
         raise ValueError
     return number
@@ -178,11 +178,11 @@ CHECKS: Mapping[str, Check] = {
     "recv_overhead": quantity("1us"),
     "reduce_rate": quantity("50GB/s"),
     "software": text("gloo"),
-    "n_ranks": whole(),
+    "n_ranks": whole_number(),
     "placement": Check("", lambda given: given),
     "routing": text("ecmp"),
-    "seed": whole(0),
-    "hashes": whole(1),
+    "seed": whole_number(0),
+    "hashes": whole_number(1),
     "engine": text("flow", may_be_empty=True),
     "transport": instance("the name of a transport, such as 'dctcp', or a Spraying", "Spraying", or_text=True),
     "fabric": instance("a Fabric", "Fabric"),
@@ -193,10 +193,10 @@ CHECKS: Mapping[str, Check] = {
     "jobs": instance("a file of jobs or a Composition", "Composition", or_text=True),
     "traffic": instance("a pattern such as 'incast:senders=8', a CSV file, or Messages", "Messages", or_text=True),
     "assume_programmable": flag(),
-    "tolerance": part("10%"),
+    "tolerance": fraction("10%"),
     "method": text("auto"),
     "start_jitter": quantity("1ms"),
-    "iterations": whole(1),
+    "iterations": whole_number(1),
     "payload": quantity("4096B"),
     "header": quantity("82B"),
     "framing": instance("a Framing", Framing),
@@ -207,17 +207,17 @@ OF_QUESTIONS: Mapping[str, Check] = {
     "algorithms": texts("ring_all_reduce"),
     "named": texts("nccl"),
     "collective": text("ring_all_reduce"),
-    "root": whole(0),
-    "max_messages": whole(1),
-    "n_workers": whole(),
-    "n_servers": whole(),
+    "root": whole_number(0),
+    "max_messages": whole_number(1),
+    "n_workers": whole_number(),
+    "n_servers": whole_number(),
     "density": numbers_of("[0.01, 0.1]"),
-    "block": whole(),
+    "block": whole_number(),
     "pattern": text("random"),
 }
 
 
-def checked(name: str, given: Any) -> Any:
+def checked(name: str, value: Any) -> Any:
     """Return the value of a keyword.
 
     Raises
@@ -225,7 +225,7 @@ def checked(name: str, given: Any) -> Any:
     InputError
         Naming the keyword, what was given and what would be right.
     """
-    return (CHECKS.get(name) or OF_QUESTIONS[name])(name, given)
+    return (CHECKS.get(name) or OF_QUESTIONS[name])(name, value)
 
 
 def checked_all(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,4 +236,4 @@ def checked_all(options: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         Same as :func:`checked`.
     """
-    return {name: checked(name, given) for name, given in options.items() if given is not None}
+    return {name: checked(name, value) for name, value in options.items() if value is not None}

@@ -77,9 +77,9 @@ def usual_collective(
         return usual, Remark("usual", f"{usual}: {library.upper()} is not modelled for {operation}", needed=True)
     if textbook or not (network.machine > 0).any() or f"nccl_{operation}" not in COLLECTIVES:
         return usual, None
-    told = f"{usual}, not NCCL's, since the machines do not name their GPUs (gpu=hopper does)"
+    text = f"{usual}, not NCCL's, since the machines do not name their GPUs (gpu=hopper does)"
     more = "over one NIC of each machine at a time; --collective nccl names NCCL's too"
-    return usual, Remark("gpus-unknown", told, needed=True, details=more)
+    return usual, Remark("gpus-unknown", text, needed=True, details=more)
 
 
 def with_gpus(network: Network) -> str:
@@ -115,7 +115,7 @@ def spelled_out(spec: str, operation: str | None) -> str:
         return spec
     library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"
     if named not in COLLECTIVES:
-        known = ", ".join(found.removeprefix(f"{library}_") for found in COLLECTIVES if found.startswith(f"{library}_"))
+        known = ", ".join(name.removeprefix(f"{library}_") for name in COLLECTIVES if name.startswith(f"{library}_"))
         raise InputError(f"{library.upper()} has no {operation}; it has {known}")
     return f"{named}{colon}{rest}"
 
@@ -189,7 +189,7 @@ def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Sched
     if n_ranks is None:
         raise InputError(f"{entry.name} needs a number of ranks: --ranks N")
     raw = _without_system(entry, raw)
-    return entry.build, read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
+    return entry.build, read_arguments(entry.build, raw, names=found_parameters(entry.metadata["needs"]))
 
 
 def check_collective(text: str) -> None:
@@ -203,7 +203,7 @@ def check_collective(text: str) -> None:
     entry, raw = collective_entry(text)
     if entry.metadata.get("sparse") is not None:
         raw, _ = house().services["arguments of data"](entry, raw)
-    read_arguments(entry.build, _without_system(entry, raw), given=found_parameters(entry.metadata["needs"]))
+    read_arguments(entry.build, _without_system(entry, raw), names=found_parameters(entry.metadata["needs"]))
 
 
 def _without_system(entry: Entry[Schedule], raw: dict[str, str]) -> dict[str, str]:
@@ -243,7 +243,7 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
 
 def _refuse_operation(name: str) -> None:
     """Refuse the name of an operation where a collective is wanted, however its words are joined."""
-    operation = {one.replace("_", ""): one for one in OPERATIONS}.get(re.sub("[-_ ]", "", name.lower()))
+    operation = {name.replace("_", ""): name for name in OPERATIONS}.get(re.sub("[-_ ]", "", name.lower()))
     if operation is not None:
         usual = {**USUAL, "all_to_all": "direct_all_to_all"}.get(operation, "")
         such = f", such as {usual}," if usual else ""

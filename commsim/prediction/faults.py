@@ -15,7 +15,7 @@ from commsim.core.faults.scaling import cables_at_part, scale_links
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.remark import Remark
-from commsim.core.units import counted, parse_time
+from commsim.core.units import count_text, parse_time
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
@@ -89,16 +89,16 @@ def failed_links(whole: Network, left: Network) -> list[Remark]:
     missing -= Counter(left.link_name(i) for i in range(left.n_links))
     names = [name if n == 1 else f"{n} x {name}" for name, n in missing.items()]
     more = [f"and {len(names) - _MOST_FAILED} more"] if len(names) > _MOST_FAILED else []
-    told = f"failed links: {', '.join([*names[:_MOST_FAILED], *more])}"
-    return [Remark("links-failed", told)] if names else []
+    text = f"failed links: {', '.join([*names[:_MOST_FAILED], *more])}"
+    return [Remark("links-failed", text)] if names else []
 
 
 def failed_hosts(network: Network, fail: Sequence[str]) -> frozenset[str]:
     """Return the names of the nodes of all hosts that are named in ``host:NAME`` of `fail`."""
     from commsim.core.faults.failures import host_nodes
 
-    named = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
-    return frozenset(network.nodes[node] for name in named for node in host_nodes(network, name))
+    names = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
+    return frozenset(network.nodes[node] for name in names for node in host_nodes(network, name))
 
 
 def _has_fewer_beside(whole: Network, left: Network) -> bool:
@@ -122,7 +122,7 @@ def _drawn_cables(before: Network, after: Network, text: str) -> Remark:
     changed = np.flatnonzero(before.bandwidth != after.bandwidth)
     cables = changed[changed < partners(after)[changed]]
     names = _listed([after.link_name(int(i)) for i in cables])
-    return Remark("faults-drawn", f"scale {text}: {counted(len(cables), 'cable')}{names}")
+    return Remark("faults-drawn", f"scale {text}: {count_text(len(cables), 'cable')}{names}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -157,16 +157,16 @@ def flaps_of(
     """
     from commsim.routing.flaps import read_flaps
 
-    given = {"detection": detection, "rto": rto}
+    delays = {"detection": detection, "rto": rto}
     if not flap:
-        for name, value in given.items():
+        for name, value in delays.items():
             if value is not None:
                 raise InputError(f"{name} goes with flap")
         return None
     usual = {"detection": DETECTION, "rto": "0s"}
     times = [
         parse_time(value, name) if isinstance(value, str) else float(value)
-        for name, value in ((name, usual[name] if value is None else value) for name, value in given.items())
+        for name, value in ((name, usual[name] if value is None else value) for name, value in delays.items())
     ]
     return read_flaps(flap, network, detection=times[0], rto=times[1])
 
@@ -182,11 +182,11 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
     if what not in DRAWN:
         wanted = "link:A:B, switch:NAME, links:5%, links:3, switches:5%, switches:1 or host:NAME"
         raise InputError(f"fail takes {wanted}, got {text!r}")
-    drawn = failures.draw_failures(network, what, _part(name, f"fail {what}"), seed)
+    drawn = failures.draw_failures(network, what, _read_fraction(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]
-    told = Remark("faults-drawn", f"fail {text}: {len(drawn)} failed{_listed(names)}")
+    remark = Remark("faults-drawn", f"fail {text}: {len(drawn)} failed{_listed(names)}")
     remove = failures.remove_cables if what == "links" else failures.remove_switches
-    return remove(network, drawn), [told]
+    return remove(network, drawn), [remark]
 
 
 def _scale(network: Network, text: str, seed: int) -> Network:
@@ -196,10 +196,10 @@ def _scale(network: Network, text: str, seed: int) -> Network:
         raise InputError(f"scale takes link:PATTERN=FACTOR or links:10%=FACTOR, such as link:leaf0:*=0.5, got {text!r}")
     if what == "link":
         return scale_links(network, float(factor), pattern=name)
-    return scale_links(network, float(factor), part=_part(name, "scale links"), seed=seed)
+    return scale_links(network, float(factor), part=_read_fraction(name, "scale links"), seed=seed)
 
 
-def _part(text: str, flag: str) -> float:
+def _read_fraction(text: str, flag: str) -> float:
     """Read a number, or a percentage as a part of 1; a number stays an int."""
     match = _PART.fullmatch(text)
     if match is None:

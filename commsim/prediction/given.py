@@ -39,7 +39,7 @@ SizeLike: TypeAlias = float | str
 CollectiveLike: TypeAlias = str | PathLike[str] | Schedule | Callable[[int], Schedule]
 
 
-def network_of(given: NetworkLike) -> Network:
+def network_of(network: NetworkLike) -> Network:
     """Return a network, by whatever it was given; a path is the caller's own word, and may be code.
 
     Raises
@@ -47,20 +47,21 @@ def network_of(given: NetworkLike) -> Network:
     InputError
         If a name is unknown, or what was given or built is no network.
     """
-    if isinstance(given, (str, PathLike)):
-        return load_network(given if isinstance(given, str) else OwnFile(fspath(given)))
-    if isinstance(given, Network):
-        return given
+    if isinstance(network, (str, PathLike)):
+        return load_network(network if isinstance(network, str) else OwnFile(fspath(network)))
+    if isinstance(network, Network):
+        return network
     from commsim.prediction.network_builder import NetworkBuilder
 
-    if not isinstance(given, NetworkBuilder):
+    if not isinstance(network, NetworkBuilder):
         raise InputError(
-            f"network must be text such as 'star:n_hosts=8', a file, a Network or a NetworkBuilder, got {_short(given)}"
+            "network must be text such as 'star:n_hosts=8', a file, a Network or a NetworkBuilder, got "
+            f"{_short(network)}"
         )
-    return given.build()
+    return network.build()
 
 
-def size_of(given: SizeLike, name: str = "size") -> float:
+def size_of(size: SizeLike, name: str = "size") -> float:
     """Return bytes of a number, or of text such as ``64MiB``.
 
     Raises
@@ -68,18 +69,18 @@ def size_of(given: SizeLike, name: str = "size") -> float:
     InputError
         If it is neither, or not a whole number of bytes.
     """
-    if isinstance(given, bool) or not isinstance(given, (str, numbers.Real)):
+    if isinstance(size, bool) or not isinstance(size, (str, numbers.Real)):
         raise InputError(
-            f"{name} is one number of bytes, or text such as '64MiB', got {_short(given)}; for several, call it for "
+            f"{name} is one number of bytes, or text such as '64MiB', got {_short(size)}; for several, call it for "
             "each, or cs.solve(cs.scenario_of(...), sizes), cs.rank or cs.run_sweep once"
         )
-    number: Any = parse_size(given, name) if isinstance(given, str) else given
+    number: Any = parse_size(size, name) if isinstance(size, str) else size
     if not (0 <= number < LARGEST and number == int(number)):
-        raise InputError(f"{name} must be a whole number of bytes below 8 EiB, got {_short(given)}")
+        raise InputError(f"{name} must be a whole number of bytes below 8 EiB, got {_short(size)}")
     return float(number)
 
 
-def sizes_of(given: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[float]:
+def sizes_of(sizes: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[float]:
     """Return bytes of one size or of several.
 
     Raises
@@ -87,8 +88,8 @@ def sizes_of(given: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[
     InputError
         If one is no size, or none is given.
     """
-    several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
-    every: list[Any] = list(cast(Sequence[Any], given)) if several else [given]
+    several = isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes, Mapping))
+    every: list[Any] = list(cast(Sequence[Any], sizes)) if several else [sizes]
     if not every:
         raise InputError(f"{name} must name at least one size, such as '64MiB'")
     return [size_of(size) for size in every]
@@ -118,9 +119,9 @@ def framing_of(payload: float | str | None, header: float | str | None) -> Frami
     return Framing(*(float("inf") if size is None else float(size) for size in sizes))
 
 
-def seconds_of(given: float | str, name: str) -> float:
+def seconds_of(value: float | str, name: str) -> float:
     """Return seconds of a number, or of text such as ``10us``."""
-    return parse_time(given, name) if isinstance(given, str) else float(given)
+    return parse_time(value, name) if isinstance(value, str) else float(value)
 
 
 def placement_of(
@@ -149,7 +150,7 @@ def placement_of(
     return placement, len(nodes)
 
 
-def collective_of(given: CollectiveLike, n_ranks: int) -> str | Schedule:
+def collective_of(collective: CollectiveLike, n_ranks: int) -> str | Schedule:
     """Return a collective that :func:`commsim.prediction.prepare` takes; a function's schedule is built and proved.
 
     Raises
@@ -157,38 +158,38 @@ def collective_of(given: CollectiveLike, n_ranks: int) -> str | Schedule:
     InputError
         If a function makes no schedule, or one that does not do what it promises.
     """
-    if isinstance(given, (str, Schedule)):
-        return given
-    if isinstance(given, PathLike):
-        return OwnFile(fspath(given))
-    if not callable(given):
+    if isinstance(collective, (str, Schedule)):
+        return collective
+    if isinstance(collective, PathLike):
+        return OwnFile(fspath(collective))
+    if not callable(collective):
         raise InputError(
             "collective must be text such as 'ring_all_reduce', a file, a Schedule or a function from a number of "
-            f"ranks to one, got {_short(given)}"
+            f"ranks to one, got {_short(collective)}"
         )
-    schedule = given(n_ranks)
+    schedule = collective(n_ranks)
     if not isinstance(schedule, Schedule):
-        raise InputError(f"{_name(given)}({n_ranks}) must return a Schedule, got {type(schedule).__name__}")
+        raise InputError(f"{_name(collective)}({n_ranks}) must return a Schedule, got {type(schedule).__name__}")
     from commsim.core.checking.check_compact import check_builder  # numba's kernels, for own functions only
 
-    check_builder(given, n_ranks)
+    check_builder(collective, n_ranks)
     return schedule
 
 
-def _node(given: int | str | np.integer, network: Network) -> int:
-    if not isinstance(given, str):
+def _node(node: int | str | np.integer, network: Network) -> int:
+    if not isinstance(node, str):
         try:
-            return operator.index(given)
+            return operator.index(node)
         except TypeError:
-            raise InputError(f"placement must name nodes, by number or by name, got {_short(given)}") from None
-    if given not in network.nodes:
-        raise InputError(f"placement: {network.name} has no node {given!r}; its first is {network.nodes[0]!r}")
-    return network.nodes.index(given)
+            raise InputError(f"placement must name nodes, by number or by name, got {_short(node)}") from None
+    if node not in network.nodes:
+        raise InputError(f"placement: {network.name} has no node {node!r}; its first is {network.nodes[0]!r}")
+    return network.nodes.index(node)
 
 
-def _short(given: object) -> str:
+def _short(value: object) -> str:
     """Describe what was given, in part if it is long."""
-    return reprlib.repr(given)
+    return reprlib.repr(value)
 
 
 def _name(function: Callable[..., object]) -> str:

@@ -76,7 +76,7 @@ def nearest_rails(network: Network, nodes: NDArray[np.integer[Any]]) -> list[tup
 
 def servers_that_fit(
     entry: Entry[Schedule],
-    given: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     network: Network,
     placement: str | Placement,
     n_ranks: int,
@@ -91,13 +91,13 @@ def servers_that_fit(
     ----------
     entry : Entry
         The collective.
-    given : mapping
+    parameters : mapping
         Its parameters so far.
     network, placement, n_ranks, seed
         Network, placement, number of ranks, and seed of a random placement.
     """
     key = next((NEEDS[need] for need in SERVING if need in entry.metadata["needs"]), None)
-    if key is None or given.get(key) is not None or given.get("colocated"):
+    if key is None or parameters.get(key) is not None or parameters.get("colocated"):
         return {}
     if isinstance(placement, str):
         if not (is_strategy(placement) and 1 <= n_ranks <= len(network.endpoints)):

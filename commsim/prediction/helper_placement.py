@@ -13,7 +13,7 @@ from commsim.core.placement import Placement, helper_nodes, helper_order, is_str
 from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.units import counted
+from commsim.core.units import count_text
 
 if TYPE_CHECKING:
     pass
@@ -39,9 +39,9 @@ def ranks_left(schedule: Schedule, network: Network) -> tuple[int, str]:
     name, seats, n_helpers = schedule.name, PLURALS[network.seat_kind], schedule.n_helpers
     left = schedule.n_ranks - n_helpers
     if left <= 0:
-        places = counted(schedule.n_ranks, KINDS[network.seat_kind], seats)
-        raise InputError(f"{name}: no place is left for a rank: {counted(n_helpers, 'helper')}, {places}")
-    return left, f"{name}: {counted(left, 'rank')}, since helpers need {n_helpers} of the {seats}"
+        places = count_text(schedule.n_ranks, KINDS[network.seat_kind], seats)
+        raise InputError(f"{name}: no place is left for a rank: {count_text(n_helpers, 'helper')}, {places}")
+    return left, f"{name}: {count_text(left, 'rank')}, since helpers need {n_helpers} of the {seats}"
 
 
 def machines_of(
@@ -110,9 +110,9 @@ def where_helpers_sit(name: str, network: Network, where: Placement, n_ranks: in
     n, machines = len(helpers), network.machine[where.nodes[:n_ranks]]
     n_shared = int(np.isin(network.machine[helpers], machines).sum()) if network.machine.max() > 0 else 0
     names = [network.nodes[node] for node in helpers[:MAX_NAMED]]
-    said = f"{name}: helpers on {', '.join(names)}{' and so on' if n > MAX_NAMED else ''}"
+    text = f"{name}: helpers on {', '.join(names)}{' and so on' if n > MAX_NAMED else ''}"
     shared = f"{n_shared} of {n} in machines of ranks, whose NICs they share" if n_shared else ""
-    return Remark("helpers", said, details=shared)
+    return Remark("helpers", text, details=shared)
 
 
 def helpers_sit_beside(network: Network, placement: str | Placement) -> bool:
@@ -139,7 +139,7 @@ def require_seats(schedule: Schedule, network: Network, placement: str | Placeme
 
 
 def _too_few_seats(schedule: Schedule, network: Network) -> InputError:
-    wanted = f"{counted(schedule.n_ranks, 'rank')} and {counted(schedule.n_helpers, 'helper')}"
+    wanted = f"{count_text(schedule.n_ranks, 'rank')} and {count_text(schedule.n_helpers, 'helper')}"
     return InputError(
         f"{schedule.name}: {wanted} need {schedule.n_participants} {PLURALS[network.seat_kind]}, "
         f"{network.name} has {len(network.endpoints)}{_without_seats(schedule)}"

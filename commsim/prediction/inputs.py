@@ -7,18 +7,18 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError, cut, located
-from commsim.core.files.fields import Fields
+from commsim.core.errors import InputError, located, shorten
+from commsim.core.files.fields import TableFields
 from commsim.core.files.network_file import read_network
 from commsim.core.files.own_files import own_entry
 from commsim.core.files.whole_files import SUFFIXES
-from commsim.core.kept import Kept
+from commsim.core.kept import Cache
 from commsim.core.limits import may_open_files
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
 from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.extensions import house
 from topologies import TOPOLOGIES, largest
 
@@ -26,7 +26,7 @@ PACKED = "packed"  # the placement where none is given
 
 SPEC_OF_TABLE = 'spec = "star:n_hosts=8"'
 # Machines on fabrics that were asked for last, of up to 2^18 links each (20 MB).
-NETWORKS: Kept[Network] = Kept(8, lambda network: network.n_links <= 2**18)
+NETWORKS: Cache[Network] = Cache(8, lambda network: network.n_links <= 2**18)
 
 
 def load_network(text: str) -> Network:
@@ -133,11 +133,11 @@ def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
         hosts = [host for host in HOST_TYPES if key in HOST_TYPES[host].parameters]
         if not hosts and key not in FACTS:
             continue
-        given = f"{key}={raw[key]}"
+        text = f"{key}={raw[key]}"
         holds = TOPOLOGIES[name].metadata["holds_machines"]
         host = (hosts or ["nvswitch_host"])[0]
         preset = raw.get("preset", "dgx-h100").partition(":")[0]
-        how = f"preset={preset}:{given}" if holds else f"{host}:n_gpus=1,{given}@{name}:..."
+        how = f"preset={preset}:{text}" if holds else f"{host}:n_gpus=1,{text}@{name}:..."
         raise InputError(f"{name} has no parameter {key!r}; it is one of the machines: {how}")
 
 
@@ -206,21 +206,21 @@ def placement_of_ranks(
     """
     if isinstance(placement, Placement):
         if n_ranks is not None and n_ranks != len(placement.nodes):
-            raise InputError(f"the placement has {counted(len(placement.nodes), 'rank')}, got n_ranks={n_ranks}")
+            raise InputError(f"the placement has {count_text(len(placement.nodes), 'rank')}, got n_ranks={n_ranks}")
         return placement
     most = len(network.endpoints)
     p = most if n_ranks is None else n_ranks
     if not 1 <= p <= most:
-        raise InputError(f"ranks must be 1..{most}, since {network.name} has {counted(most, 'host')}; got {p}")
+        raise InputError(f"ranks must be 1..{most}, since {network.name} has {count_text(most, 'host')}; got {p}")
     return load_placement(placement or PACKED, network, p, seed)
 
 
-def read_topology(top: Fields, path: Path) -> Network:
+def read_topology(top: TableFields, path: Path) -> Network:
     """Read the table ``[topology]`` of a file.
 
     Parameters
     ----------
-    top : Fields
+    top : TableFields
         All tables of the file.
     path : Path
         The file, beside which ``file`` is looked for.
@@ -238,8 +238,8 @@ def read_topology(top: Fields, path: Path) -> Network:
         )
     text = fields.text(ways[0])
     if ways[0] == "name":
-        given = [f"{key}={_as_text(fields, key)}" for key in fields if key != "name"]
-        text = f"{text}:{','.join(given)}" if given else text
+        fields_text = [f"{key}={_as_text(fields, key)}" for key in fields if key != "name"]
+        text = f"{text}:{','.join(fields_text)}" if fields_text else text
     fields.finish()
     if ways[0] == "file":
         return read_network(path.parent / text, has_table=False)
@@ -247,10 +247,10 @@ def read_topology(top: Fields, path: Path) -> Network:
         return load_network(text)
 
 
-def _as_text(fields: Fields, key: str) -> str:
+def _as_text(fields: TableFields, key: str) -> str:
     """Write a parameter of a topology as the command line takes it; neither key nor value may end it."""
     if not key.isidentifier():
-        fields.fail(None, f"has no parameter {cut(repr(key))}: a parameter's name has letters, digits and _")
+        fields.fail(None, f"has no parameter {shorten(repr(key))}: a parameter's name has letters, digits and _")
     value = fields.raw(key)
     if isinstance(value, bool):
         return str(value).lower()
@@ -263,6 +263,6 @@ def _as_text(fields: Fields, key: str) -> str:
 
 def network_of_table(tree: Any, path: Path) -> Network:
     """Return the network that the table ``[topology]`` of a file names."""
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     top.only("topology", "hosts")  # the hosts of a cluster say how many GPUs are free, which no network does
     return read_topology(top, path)

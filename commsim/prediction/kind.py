@@ -23,7 +23,7 @@ COMMON = frozenset(
     {"network", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower", "whole", "failed",
      "engine", "iterations", "framing", "transport", "hashes", "hash_seed"}
 )  # fmt: skip
-__all__ = ["COMMON", "CollectivePlan", "Kind", "Outcome", "WorkPlan"]
+__all__ = ["COMMON", "CollectivePlan", "Outcome", "WorkKind", "WorkPlan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,14 +34,14 @@ class Outcome:
     ----------
     results : tuple of Result
         One result; of groups and jobs one for each of them.
-    said : tuple of Remark
+    remarks : tuple of Remark
         Why the engine was chosen, where it was ``auto``.
     details : object
         What jobs that share a network cost each other; None of other work.
     """
 
     results: tuple[Result, ...]
-    said: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     details: Any = None
 
 
@@ -68,7 +68,7 @@ class WorkPlan(Protocol):
     def may_collide(self) -> bool:
         """Whether routes are drawn by hashing where there are several."""
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that the work can have of those that are asked for, and what to say of the others."""
 
     def at(self, size: float) -> WorkPlan:
@@ -103,7 +103,7 @@ class CollectivePlan(WorkPlan, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class WorkKind:
     """A kind of work.
 
     Parameters

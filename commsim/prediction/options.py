@@ -179,14 +179,16 @@ def takes(options: type) -> Callable[[Function], Function]:
 
     def show(function: Function) -> Function:
         signature = inspect.signature(function)
-        named = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        named += [
+        parameters = [
+            parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=NotGiven(), annotation=kind.__forward_arg__)
             for name, kind in options.__annotations__.items()
         ]
-        function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         entries = [_ENTRIES.search(inspect.getdoc(part) or "") for part in _PARTS[options]]
-        described = "\n".join(found[1] for found in entries if found)
+        described = "\n".join(entry[1] for entry in entries if entry)
         text = inspect.getdoc(function) or ""
         function.__doc__ = re.sub(r"\*\*options\n(?: +.*\n)+", lambda _: f"{described}\n", text)
         return function

@@ -90,7 +90,7 @@ def changed_network(
         software=software,
     )
     if software is not None:
-        notes = [*notes, software_named(software).told]
+        notes = [*notes, software_named(software).remark]
     if found.hardware:
         notes = [*notes, *_left_open(found)]
     return found, notes
@@ -124,8 +124,8 @@ def with_costs(
     """
     if software is not None:
         network = dataclasses.replace(software_named(software).on(network), overhead_given=True)
-    given = {"overhead": overhead, "recv_overhead": recv_overhead}
-    changes: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    overheads = {"overhead": overhead, "recv_overhead": recv_overhead}
+    changes: dict[str, Any] = {k: v for k, v in overheads.items() if v is not None}
     if changes:
         changes["overhead_given"] = True
     if gamma is not None:
@@ -202,8 +202,8 @@ def scenario_of(
         require_operation(spec, operation)
     elif collective is None and jobs is None and traffic is None:
         plain = bool(groups) or compressor is not None or wish.engine == AUTO
-        spec, told = usual_collective(where, operation or "all_reduce", textbook=plain)
-        notes = [*([told] if told else []), *notes]
+        spec, remarks = usual_collective(where, operation or "all_reduce", textbook=plain)
+        notes = [*([remarks] if remarks else []), *notes]
     notes += about_packets
     random = placement == "random" or wish.start_jitter or wish.engine == "packet"
     random = random or is_hashed(routing or where.routing) or jobs is not None or traffic is not None
@@ -227,7 +227,7 @@ def _failed_links(whole: Network, fail: Sequence[str], seed: int) -> tuple[int, 
 
 def _slower_links(whole: Network, fail: Sequence[str], scale: Sequence[str], seed: int) -> tuple[int, ...]:
     """Return the links whose rate a fault lowers, of those that are left."""
-    left, scaled = (with_faults(whole, fail, given, seed)[0] for given in ((), scale))
+    left, scaled = (with_faults(whole, fail, faults, seed)[0] for faults in ((), scale))
     return tuple(np.flatnonzero(scaled.bandwidth < left.bandwidth).tolist())
 
 
@@ -251,15 +251,15 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
     return wish, notes
 
 
-def _jobs_of(given: Composition | str | PathLike[str] | None, operation: str | None) -> Composition | None:
+def _jobs_of(jobs: Composition | str | PathLike[str] | None, operation: str | None) -> Composition | None:
     """Return jobs, by whatever they were given."""
-    if given is None:
+    if jobs is None:
         return None
-    if given == "":
+    if jobs == "":
         raise InputError("jobs must be a TOML or JSON file, or a Composition, got ''")
     if operation is not None:
         raise InputError(JOBS_ONLY.format("operation"))
-    found: Composition = house().services["jobs"](given)
+    found: Composition = house().services["jobs"](jobs)
     return found
 
 

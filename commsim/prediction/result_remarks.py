@@ -49,8 +49,8 @@ def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
     """Describe what the paths do to times: what a closed form does not see, and rails without PXN."""
     if any(result.engine == "closed-form" for result in results):
         worst = fabric_oversubscription(network)
-        told = f"the closed form does not see the fabric, {worst:.4g}:1 oversubscribed; --engine flow does"
-        return [Remark("fabric-unseen", told, worst - 1, needed=True)] if worst > 1 + 1e-9 else []
+        text = f"the closed form does not see the fabric, {worst:.4g}:1 oversubscribed; --engine flow does"
+        return [Remark("fabric-unseen", text, worst - 1, needed=True)] if worst > 1 + 1e-9 else []
     if (network.kind == CPU).any() and (of_sockets := _between_sockets(network, results)):
         return [of_sockets]
     return _of_rails(network, results) if (network.kind == NIC).any() else []
@@ -65,9 +65,9 @@ def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | No
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == CPU:
             rate = format_bandwidth(float(network.bandwidth[i]))
-            told = f"{link}, the busiest link, joins CPU sockets: {rate} is a default, inter_cpu= sets it"
+            text = f"{link}, the busiest link, joins CPU sockets: {rate} is a default, inter_cpu= sets it"
             busy = float(result.link_bytes[i] / network.bandwidth[i] / result.time) if result.time else 0.0
-            return Remark("sockets-busiest", told, busy)
+            return Remark("sockets-busiest", text, busy)
     return None
 
 
@@ -80,8 +80,8 @@ def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
     has_nvswitch = ((network.kind[network.dst] == SWITCH) & (network.metric == NVLINK_METRIC)).any()
     if not has_nvswitch or not any(result.link_bytes[between].any() for result in results):
         return []
-    told = "messages between rails cross the spines: PXN is off here, and on in NCCL (pxn=true)"
-    return [Remark("pxn-off", told, needed=True)]
+    text = "messages between rails cross the spines: PXN is off here, and on in NCCL (pxn=true)"
+    return [Remark("pxn-off", text, needed=True)]
 
 
 def _has_rails(network: Network) -> bool:
@@ -101,18 +101,18 @@ def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> l
     if not flapped:
         return []
     links = [link for flap in flaps.flaps for link in flap.links]
-    is_met = any(one.counters.get("stalled") or one.counters.get("drops_loss") for one in flapped)
-    if not (is_met or any(one.counters.get("rerouted") or one.link_bytes[links].any() for one in flapped)):
+    is_met = any(result.counters.get("stalled") or result.counters.get("drops_loss") for result in flapped)
+    if not (is_met or any(result.counters.get("rerouted") or result.link_bytes[links].any() for result in flapped)):
         missed = f"no message crosses a cable that flaps{_busiest_cable(network, flapped[-1])}"
         return [Remark("flap-missed", missed, needed=True)]
     text = f"switches route around a cable {format_time(flaps.detection)} after it goes down (--detection)"
-    told = [Remark("detection", text)] if flaps.detection else []
+    remarks = [Remark("detection", text)] if flaps.detection else []
     if not is_met:
         missed = f"no message met a cable that was down{_busiest_cable(network, flapped[-1])}"
-        return [Remark("flap-missed", missed, needed=True), *told]
-    waits = any("stalled" in one.counters for one in flapped) and not flaps.rto
+        return [Remark("flap-missed", missed, needed=True), *remarks]
+    waits = any("stalled" in result.counters for result in flapped) and not flaps.rto
     no_timer = "senders' retransmission timers are left out: messages go on once there is a path (--rto)"
-    return told + ([Remark("no-timers", no_timer)] if waits else [])
+    return remarks + ([Remark("no-timers", no_timer)] if waits else [])
 
 
 def _busiest_cable(network: Network, result: Result) -> str:
@@ -126,8 +126,8 @@ def _busiest_cable(network: Network, result: Result) -> str:
 
 def _alone(results: Sequence[Result]) -> list[Remark]:
     names = dict.fromkeys(r.collective for r in results if r.n_ranks == 1)
-    told = "one rank has nothing to send, so there is no rate"
-    return [Remark("one-rank", f"{name}: {told}", needed=True) for name in names]
+    text = "one rank has nothing to send, so there is no rate"
+    return [Remark("one-rank", f"{name}: {text}", needed=True) for name in names]
 
 
 def _of_extensions(results: Sequence[Result]) -> list[Remark]:
@@ -142,8 +142,8 @@ def _contention(results: Sequence[Result]) -> list[Remark]:
         return []
     worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
     factor = worst.counters["link_bound_s"] / worst.time
-    told = f"no contention in this engine: the busiest link alone needs {factor:.2f} times this; --engine flow"
-    return [Remark("contention", told, factor - 1, needed=True)]
+    text = f"no contention in this engine: the busiest link alone needs {factor:.2f} times this; --engine flow"
+    return [Remark("contention", text, factor - 1, needed=True)]
 
 
 def _flaps(results: Sequence[Result]) -> list[Remark]:
@@ -188,7 +188,7 @@ def of_switches(
     if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
         return []
     above = above_line_rate(network, results, "switches add")
-    return [one.of(name) for one in (*above, *more)]
+    return [remark.of(name) for remark in (*above, *more)]
 
 
 def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) -> list[Remark]:
@@ -207,9 +207,9 @@ def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) 
     counts = np.unique(machine[machine >= 0], return_counts=True)[1]
     if len(counts) < 2 or counts.max() < 2:
         return []
-    told = "each rank sends its whole array over its NIC, with no sum inside the machine first"
+    text = "each rank sends its whole array over its NIC, with no sum inside the machine first"
     nccl = "NCCL sums inside a machine first: `nccl` with MACHINE:sharp=on" if name.startswith("sharp") else ""
-    return [Remark("ranks-of-machine", told, needed=True, details=nccl)]
+    return [Remark("ranks-of-machine", text, needed=True, details=nccl)]
 
 
 def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[Remark]:
@@ -217,7 +217,7 @@ def above_line_rate(network: Network, results: Sequence[Result], why: str) -> li
     for r in results:
         rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
         if r.time > 0 and r.busbw > rate:
-            told = f"busbw is above the link's {rate / 1e9:.4g} GB/s: {why}"
+            text = f"busbw is above the link's {rate / 1e9:.4g} GB/s: {why}"
             factor = "its factor is that of algorithms that send point to point"
-            return [Remark("busbw-above-link", told, r.busbw / rate - 1, needed=True, details=factor)]
+            return [Remark("busbw-above-link", text, r.busbw / rate - 1, needed=True, details=factor)]
     return []

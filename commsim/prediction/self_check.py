@@ -66,11 +66,11 @@ def rows() -> Iterator[tuple[str, str, str]]:
         times = predicted()
     exact = {f"{name}, {p} ranks, {size} B": float(CLOSED_FORMS[name](p, LATENCY, size * BYTE))
              for name, p, size in _cases()}  # fmt: skip
-    yield "predictions", _said({k: t for k, t in exact.items() if abs(times[k] / t - 1) > LARGEST_ERROR},
+    yield "predictions", _verdict({k: t for k, t in exact.items() if abs(times[k] / t - 1) > LARGEST_ERROR},
                                f"{len(exact)} equal their closed forms"), "the flow engine"  # fmt: skip
     try:
         plain = interpreted()
-        yield "interpreted", _said({k: t for k, t in plain.items() if times[k] != t},
+        yield "interpreted", _verdict({k: t for k, t in plain.items() if times[k] != t},
                                    f"{len(plain)} answers equal, bit by bit"), "compiled kernels"  # fmt: skip
     except (subprocess.SubprocessError, ValueError, IndexError) as error:
         yield "interpreted", f"no: kernels do not run without the compiler ({type(error).__name__})", "compiled kernels"
@@ -81,7 +81,7 @@ def _cases() -> Iterator[tuple[str, int, int]]:
     return ((name, p, size) for name in CLOSED_FORMS for p in RANKS for size in SIZES)
 
 
-def _said(wrong: dict[str, float], right: str) -> str:
+def _verdict(wrong: dict[str, float], right: str) -> str:
     return f"no: {len(wrong)} differ, {next(iter(wrong))}" if wrong else right
 
 
@@ -93,9 +93,9 @@ def _watched(loaded: dict[str, int]) -> Iterator[None]:
     load: Any = KernelCache.load_overload
 
     def counting(cache: Any, signature: Any, target: Any) -> Any:
-        found = load(cache, signature, target)
-        loaded["compiled" if found is None else "read"] += 1
-        return found
+        overload = load(cache, signature, target)
+        loaded["compiled" if overload is None else "read"] += 1
+        return overload
 
     KernelCache.load_overload = counting  # type: ignore[assignment, method-assign]
     try:

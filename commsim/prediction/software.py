@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import Protocol
-from commsim.core.errors import InputError, named
+from commsim.core.cost import MessageProtocol
+from commsim.core.errors import InputError, look_up
 from commsim.core.network import NIC, SEATS, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
@@ -42,7 +42,7 @@ class Software:
         Time of a host to add a received byte; 0 where the measured rate holds for rings, whose adding it includes.
     systems : tuple of str
         Collectives that `fixed` and `gamma` were measured of; empty for all.
-    protocol : Protocol or None
+    protocol : MessageProtocol or None
         How it sends small and large messages, where that is known.
     between_machines : bool
         Whether only messages between machines were measured, so that two ranks in one machine have no number.
@@ -57,7 +57,7 @@ class Software:
     fixed: float
     gamma: float
     systems: tuple[str, ...]
-    protocol: Protocol | None
+    protocol: MessageProtocol | None
     between_machines: bool
     source: str
     fitted: str
@@ -100,7 +100,7 @@ class Software:
         return " and ".join(parts)
 
     @property
-    def told(self) -> Remark:
+    def remark(self) -> Remark:
         """One line on what it assumes."""
         parts = [f"at most {self.rate * 8e-9:.3g} Gb/s per port"]
         parts += [f"{self.efficiency:.0%} of a slower one"] * (self.efficiency < 1)
@@ -168,9 +168,9 @@ def known_software() -> dict[str, Software]:
     }
 
 
-def _protocol(name: str, row: dict[str, Any]) -> Protocol | None:
+def _protocol(name: str, row: dict[str, Any]) -> MessageProtocol | None:
     given = {key: parse(row[key], f"{name}: {key}") for key, parse in PROTOCOL.items() if key in row}
-    return Protocol(**given) if given else None
+    return MessageProtocol(**given) if given else None
 
 
 def software(name: str) -> Software:
@@ -183,4 +183,4 @@ def software(name: str) -> Software:
     """
     if (without := _tables().get(name, {}).get("no_number")) is not None:
         raise InputError(f"software {name} has no number: {without}")
-    return named("software", name, known_software())
+    return look_up("software", name, known_software())

@@ -11,12 +11,12 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.core.units import counted, first_of, format_size, format_time
+from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.build import COLLECTIVE
-from commsim.prediction.kind import Kind, Outcome, WorkPlan
+from commsim.prediction.kind import Outcome, WorkKind, WorkPlan
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults
@@ -71,11 +71,11 @@ class Solution(Shown):
         return groups * (len(self.results) // len(groups))
 
     def __repr__(self) -> str:
-        times = [f"{format_size(one.size)} {format_time(one.time)}" for one in self.results]
+        times = [f"{format_size(result.size)} {format_time(result.time)}" for result in self.results]
         named = [
             f"{' '.join(name.values())}: {time}" if name else time for name, time in zip(self.names, times, strict=True)
         ]
-        what = self.scenario.name or counted(len(self.results), "job")
+        what = self.scenario.name or count_text(len(self.results), "job")
         return f"Solution({what} on {self.plan.network.name}: {first_of(named)})"
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -87,7 +87,7 @@ class Solution(Shown):
         )
 
 
-def kind_of(scenario: Scenario) -> Kind:
+def kind_of(scenario: Scenario) -> WorkKind:
     """Return the kind of work that a scenario asks for.
 
     Raises
@@ -96,7 +96,7 @@ def kind_of(scenario: Scenario) -> Kind:
         If the scenario has an option that this kind does not honour.
     """
     asked = next((name for name in WORKS if getattr(scenario, name) not in (None, ())), None)
-    kind: Kind = COLLECTIVE if asked is None else house().works[asked]
+    kind: WorkKind = COLLECTIVE if asked is None else house().works[asked]
     if "tolerance" not in kind.honours:
         scenario.wish.require_engine(kind.name)
     not_modelled = f"{{}} is not modelled for {kind.name}"
@@ -149,15 +149,15 @@ def solve(
     """
     kind = kind_of(scenario)
     plan = kind.plan(scenario) if plan is None else plan
-    wanted, said = plan.sizes(list(sizes))
+    wanted, notes = plan.sizes(list(sizes))
     outcomes: list[Outcome] = []
     for size in over(wanted):
         outcomes.append(over_hashes(plan, size, scenario.wish))
-        said += outcomes[-1].said
+        notes += outcomes[-1].remarks
     results = tuple(result for outcome in outcomes for result in outcome.results)
     whole = plan_of_whole(scenario) if whole is None else whole
     results = results if whole is None else with_whole(scenario, results, wanted, whole)
-    derived = [*scenario.remarks, *without_effect(scenario), *said, *plan.notes]
+    derived = [*scenario.remarks, *without_effect(scenario), *notes, *plan.notes]
     named, found = {scenario.name: plan}, {scenario.name: results}
     remarks = [
         *of_unused_faults(scenario, named, found, {scenario.name: whole}),
@@ -214,15 +214,15 @@ def with_whole(
         found = [result for size in sizes for result in over_hashes(plan, size, wish).results]
     except InputError:  # messages that are pinned to a link may not have it there
         return results
-    if [one.n_ranks for one in found] != [one.n_ranks for one in results]:
+    if [result.n_ranks for result in found] != [result.n_ranks for result in results]:
         return results
-    return tuple(dataclasses.replace(one, whole=other.time) for one, other in zip(results, found, strict=True))
+    return tuple(dataclasses.replace(result, whole=other.time) for result, other in zip(results, found, strict=True))
 
 
 def without_effect(scenario: Scenario) -> list[Remark]:
     """Describe which options change nothing."""
     wish = scenario.wish
     if wish.iterations > 1 and not wish.start_jitter:
-        told = "iterations: no effect, a simulation without jitter gives the same time every time"
-        return [Remark("option-unused", told)]
+        text = "iterations: no effect, a simulation without jitter gives the same time every time"
+        return [Remark("option-unused", text)]
     return []

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.formats.measurement import Asked, Measured
+from commsim.formats.measurement import Measurement, ReadingContext
 
 MAX_REASONS = 5
 # Of a group: more than any machine has, and few enough to write down.
@@ -43,7 +43,7 @@ def operation_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """One collective, or one message, as one rank saw it.
 
     Parameters
@@ -82,32 +82,32 @@ class Call:
         return self.operation, self.size, self.group
 
 
-def measured_calls(calls: Sequence[Call], path: Path, asked: Asked) -> list[Measured]:
+def measured_calls(calls: Sequence[RecordedCall], path: Path, context: ReadingContext) -> list[Measurement]:
     """Make one row of each kind of call: its median time, and percentiles 5 and 95 where it was called often.
 
     A call's time in a profile includes waiting for the last rank to come, which a benchmark's does not.
 
     Parameters
     ----------
-    calls : sequence of Call
+    calls : sequence of RecordedCall
         Calls in any order.
     path : path
         The profile, for messages.
-    asked : Asked
+    context : ReadingContext
         What the user says of the file; receives notes.
     """
     groups: dict[tuple[str, float, int | None, str, str], list[float]] = defaultdict(list)
     for call in calls:
         if call.duration is not None:
-            key = call.operation, call.size, call.n_ranks or asked.n_ranks, call.algorithm, call.protocol
+            key = call.operation, call.size, call.n_ranks or context.n_ranks, call.algorithm, call.protocol
             groups[key].append(call.duration)
     untimed = sum(call.duration is None for call in calls)
     if untimed:
-        asked.notes.append(f"{path}: {untimed} of {len(calls)} calls have no duration, since none was recorded")
+        context.notes.append(f"{path}: {untimed} of {len(calls)} calls have no duration, since none was recorded")
     rows = []
     for i, ((operation, size, n_ranks, algorithm, protocol), times) in enumerate(sorted(groups.items(), key=str), 1):
         low, high = _spread(times)
-        rows.append(Measured(
+        rows.append(Measurement(
             operation, size, statistics.median(times), n_ranks, algorithm, protocol,
             low=low, high=high, source=str(path), line=i,
         ))  # fmt: skip

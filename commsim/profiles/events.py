@@ -181,9 +181,9 @@ def _elements(shape: object, depth: int = 0) -> float:
     """Elements of a tensor's shape, or of all shapes of a list."""
     if not isinstance(shape, list) or not shape or depth > 3:
         return 0.0
-    if all(isinstance(one, list) for one in shape):
-        return sum(_elements(one, depth + 1) for one in shape)
-    lengths = [one for one in shape if isinstance(one, int) and 0 <= one < 2**48]
+    if all(isinstance(side, list) for side in shape):
+        return sum(_elements(side, depth + 1) for side in shape)
+    lengths = [side for side in shape if isinstance(side, int) and 0 <= side < 2**48]
     return float(np.prod(lengths, dtype=np.float64)) if len(lengths) == len(shape) else 0.0
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.training.timeline import Timeline
+from commsim.training.timeline import TaskTimeline
 
 from .graph_of_ranks import TracedGraph
-from .rank import Group
+from .rank import ProcessGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class RankWaits:
     """Waiting of the rank that waits the longest.
 
     Parameters
@@ -36,13 +36,13 @@ class Waits:
     by_task: dict[int, float]
 
 
-def waits_of(traced: TracedGraph, timeline: Timeline) -> Waits:
+def waits_of(traced: TracedGraph, timeline: TaskTimeline) -> RankWaits:
     """Find the rank that waits the longest, and for what."""
-    found = [_of_rank(traced, timeline, rank) for rank in traced.traced]
-    return max(found, key=lambda waits: waits.exposed)
+    waits = [_of_rank(traced, timeline, rank) for rank in traced.traced]
+    return max(waits, key=lambda waits: waits.exposed)
 
 
-def _of_rank(traced: TracedGraph, timeline: Timeline, rank: int) -> Waits:
+def _of_rank(traced: TracedGraph, timeline: TaskTimeline, rank: int) -> RankWaits:
     tasks, line = traced.graph.tasks, f"rank{rank}.compute"
     by_task: dict[int, float] = defaultdict(float)
     until, compute, late = 0.0, 0.0, 0.0
@@ -60,10 +60,10 @@ def _of_rank(traced: TracedGraph, timeline: Timeline, rank: int) -> Waits:
     if own and float(timeline.end[last := max(own, key=lambda i: timeline.end[i])]) > until:
         by_task[last] += float(timeline.end[last]) - until  # what nothing waits for, the end of the step does
         late += max(0.0, float(timeline.start[last]) - until)
-    return Waits(rank, compute, sum(by_task.values()), late, dict(by_task))
+    return RankWaits(rank, compute, sum(by_task.values()), late, dict(by_task))
 
 
-def rows_of(traced: TracedGraph, timeline: Timeline, waits: Waits) -> list[dict[str, Any]]:
+def rows_of(traced: TracedGraph, timeline: TaskTimeline, waits: RankWaits) -> list[dict[str, Any]]:
     """One row for each kind of exchange that the rank takes part in, those that expose the most first.
 
     Returns
@@ -74,7 +74,7 @@ def rows_of(traced: TracedGraph, timeline: Timeline, waits: Waits) -> list[dict[
     kinds: dict[tuple[str, str, float, int], list[int]] = defaultdict(list)
     for i, (task, name) in enumerate(zip(traced.graph.tasks, traced.group_of, strict=True)):
         if task.operation and waits.rank in task.group:
-            label = traced.groups.get(name, Group(name)).label
+            label = traced.groups.get(name, ProcessGroup(name)).label
             kinds[label, task.operation, task.size, len(task.group)].append(i)
     rows = []
     for (label, operation, size, n_ranks), places in kinds.items():
@@ -86,12 +86,12 @@ def rows_of(traced: TracedGraph, timeline: Timeline, waits: Waits) -> list[dict[
     return sorted(rows, key=lambda row: (-float(row["exposed_s"]), str(row["group"]), str(row["operation"])))
 
 
-def calls_of(traced: TracedGraph, timeline: Timeline, waits: Waits) -> list[dict[str, Any]]:
+def calls_of(traced: TracedGraph, timeline: TaskTimeline, waits: RankWaits) -> list[dict[str, Any]]:
     """One row for each exchange that the rank takes part in, in the order of their starts."""
     rows = []
     for i, (task, name) in enumerate(zip(traced.graph.tasks, traced.group_of, strict=True)):
         if task.operation and waits.rank in task.group:
-            start, label = float(timeline.start[i]), traced.groups.get(name, Group(name)).label
+            start, label = float(timeline.start[i]), traced.groups.get(name, ProcessGroup(name)).label
             rows.append({
                 "collective": f"{label} {task.operation}", "operation": task.operation, "n_ranks": len(task.group),
                 "size_B": task.size, "start_s": start, "time_s": float(timeline.end[i]) - start,

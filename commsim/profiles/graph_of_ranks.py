@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
 from commsim.formats.programs.operations import deadlock, sorted_after
-from commsim.training.task_graph import Graph, Task
+from commsim.training.task_graph import Task, TaskGraph
 
-from .rank import Group, TracedCall
+from .rank import ProcessGroup, TracedCall
 from .read_kineto import unknown_size
-from .step import Step
+from .step import RankStep
 
 SEND = "send"
 
@@ -28,11 +28,11 @@ class TracedGraph:
 
     Parameters
     ----------
-    graph : Graph
+    graph : TaskGraph
         Computations and exchanges.
     group_of : tuple of str
         Name of the process group of each task; empty for computations.
-    groups : mapping of str to Group
+    groups : mapping of str to ProcessGroup
         Process groups by name.
     world : int
         Number of all ranks.
@@ -42,16 +42,16 @@ class TracedGraph:
         What was assumed.
     """
 
-    graph: Graph
+    graph: TaskGraph
     group_of: tuple[str, ...]
-    groups: Mapping[str, Group]
+    groups: Mapping[str, ProcessGroup]
     world: int
     traced: tuple[int, ...]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class _Draft:
+class _RankTaskDraft:
     name: str
     duration: float = 0.0
     operation: str = ""
@@ -62,12 +62,12 @@ class _Draft:
     after: set[int] = field(default_factory=set)
 
 
-def graph_of_steps(steps: list[Step]) -> TracedGraph:
+def graph_of_steps(steps: list[RankStep]) -> TracedGraph:
     """Join the steps of ranks.
 
     Parameters
     ----------
-    steps : list of Step
+    steps : list of RankStep
         One per rank, in the order of ranks.
 
     Raises
@@ -77,17 +77,17 @@ def graph_of_steps(steps: list[Step]) -> TracedGraph:
         each other.
     """
     numbers = [0 if step.rank.rank is None else step.rank.rank for step in steps]
-    groups: dict[str, Group] = {}
+    groups: dict[str, ProcessGroup] = {}
     for step in steps:
         groups |= {
             name: group for name, group in step.rank.groups.items() if group.size >= groups.get(name, group).size
         }
     world = max([1 + max(numbers), *(step.rank.world or 0 for step in steps), *(g.size for g in groups.values())])
-    drafts: list[_Draft] = []
+    drafts: list[_RankTaskDraft] = []
     shared: dict[tuple[object, ...], int] = {}
-    said: dict[str, None] = {}
+    notes: dict[str, None] = {}
     for number, step in zip(numbers, steps, strict=True):
-        _add_rank(number, step, drafts, shared, world, said)
+        _add_rank(number, step, drafts, shared, world, notes)
     order = sorted_after([draft.after for draft in drafts])
     if order is None:
         raise deadlock([draft.after for draft in drafts], lambda n: drafts[n].name)
@@ -97,12 +97,12 @@ def graph_of_steps(steps: list[Step]) -> TracedGraph:
              after=tuple(sorted(place[w] for w in d.after))) for d in (drafts[n] for n in order)
     )  # fmt: skip
     names = tuple(drafts[n].group if drafts[n].operation else "" for n in order)
-    return TracedGraph(Graph(tasks), names, groups, world, tuple(numbers), tuple(said))
+    return TracedGraph(TaskGraph(tasks), names, groups, world, tuple(numbers), tuple(notes))
 
 
 def _add_rank(
-    number: int, step: Step, drafts: list[_Draft], shared: dict[tuple[object, ...], int], world: int,
-    said: dict[str, None],
+    number: int, step: RankStep, drafts: list[_RankTaskDraft], shared: dict[tuple[object, ...], int], world: int,
+    notes: dict[str, None],
 ) -> None:  # fmt: skip
     """Add the computation of a rank in pieces, cut where calls are issued and needed, and its exchanges."""
     count: dict[tuple[object, ...], int] = defaultdict(int)
@@ -118,28 +118,30 @@ def _add_rank(
     before, at, needed = None, 0.0, set[int]()
     for k, (where, _, i, what) in enumerate([*cuts, (step.compute, 0.0, -1, "end")]):
         if where > at or needed or before is None:
-            draft = _Draft(f"rank{number}.{k}", max(where - at, 0.0), resources=[f"rank{number}.compute"])
+            draft = _RankTaskDraft(f"rank{number}.{k}", max(where - at, 0.0), resources=[f"rank{number}.compute"])
             draft.after = ({before} if before is not None else set()) | needed
             before, at, needed = len(drafts), max(where, at), set()
             drafts.append(draft)
         if what == "issue":
-            exchange[i] = _exchange(number, step, step.calls[i], drafts, shared, count, world, said)
+            exchange[i] = _exchange(number, step, step.calls[i], drafts, shared, count, world, notes)
             drafts[exchange[i]].after.add(before)
         elif what == "wait":
             needed.add(exchange[i])
     if needed:
-        drafts.append(_Draft(f"rank{number}.end", resources=[f"rank{number}.compute"]))
+        drafts.append(_RankTaskDraft(f"rank{number}.end", resources=[f"rank{number}.compute"]))
         drafts[-1].after = needed | ({before} if before is not None else set())
 
 
 def _exchange(
-    number: int, step: Step, call: TracedCall, drafts: list[_Draft], shared: dict[tuple[object, ...], int],
-    count: dict[tuple[object, ...], int], world: int, said: dict[str, None],
+    number: int, step: RankStep, call: TracedCall, drafts: list[_RankTaskDraft], shared: dict[tuple[object, ...], int],
+    count: dict[tuple[object, ...], int], world: int, notes: dict[str, None],
 ) -> int:  # fmt: skip
     """Return the place of an exchange among the drafts, a new one if no other rank has it yet."""
     group = _group(step, call)
     members = (
-        call.peers if call.operation == "send_recv" and len(call.peers) == 2 else members_of(group, number, world, said)
+        call.peers
+        if call.operation == "send_recv" and len(call.peers) == 2
+        else members_of(group, number, world, notes)
     )
     if call.size is None:
         raise unknown_size(step.rank, call)
@@ -149,7 +151,9 @@ def _exchange(
     count[key] += 1
     place = shared.setdefault((*key, n), len(drafts))
     if place == len(drafts):
-        drafts.append(_Draft(f"{call.operation} {group.label} {n}", 0.0, operation, group.name, members, call.size))
+        drafts.append(
+            _RankTaskDraft(f"{call.operation} {group.label} {n}", 0.0, operation, group.name, members, call.size)
+        )
     draft = drafts[place]
     if draft.operation != operation:
         raise InputError(
@@ -161,14 +165,14 @@ def _exchange(
     return place
 
 
-def _group(step: Step, call: TracedCall) -> Group:
+def _group(step: RankStep, call: TracedCall) -> ProcessGroup:
     known = step.rank.groups
     if call.group in known or len(known) != 1:
-        return known.get(call.group, Group(call.group))
+        return known.get(call.group, ProcessGroup(call.group))
     return next(iter(known.values()))
 
 
-def members_of(group: Group, rank: int, world: int, said: dict[str, None]) -> tuple[int, ...]:
+def members_of(group: ProcessGroup, rank: int, world: int, notes: dict[str, None]) -> tuple[int, ...]:
     """Ranks of a group, which are assumed where the profile has only their number: neighbours.
 
     Raises
@@ -182,7 +186,7 @@ def members_of(group: Group, rank: int, world: int, said: dict[str, None]) -> tu
     if not size:
         raise InputError(f"the ranks of process group {group.label!r:.60} are not known: its size is in no profile")
     if size < world:
-        said[f"the ranks of process group {group.label} are not listed; {size} neighbours are assumed"] = None
+        notes[f"the ranks of process group {group.label} are not listed; {size} neighbours are assumed"] = None
     return _neighbours(rank // size * size if size < world else 0, size)
 
 

@@ -14,11 +14,11 @@ import itertools
 from collections.abc import Collection
 
 from commsim.core.errors import InputError
-from commsim.core.units import counted
-from commsim.training.task_graph import Graph, Task
+from commsim.core.units import count_text
+from commsim.training.task_graph import Task, TaskGraph
 
 from .graph_of_ranks import SEND, TracedGraph
-from .rank import Group
+from .rank import ProcessGroup
 
 DATA = ("data", "dp", "fsdp", "replicate", "ddp", "hsdp", "default pg")
 NOT_DATA = ("tensor", "tp", "pipeline", "pp", "expert", "ep", "context", "cp", "sequence", "sp")
@@ -49,15 +49,15 @@ def growing_groups(traced: TracedGraph, named: Collection[str]) -> tuple[frozens
     for task, name in zip(traced.graph.tasks, traced.group_of, strict=True):
         if task.operation and len(task.group) > 1:
             of_name.setdefault(name, []).append(task)
-    used = {name: traced.groups.get(name, Group(name)) for name in of_name}
+    used = {name: traced.groups.get(name, ProcessGroup(name)) for name in of_name}
     if named:
-        found: set[str] = set()
+        groups: set[str] = set()
         for word in named:
             same = [name for name, group in used.items() if word in (name, group.description, group.label)]
             if not same:
                 raise InputError(f"--grow {word}: no process group has this name; there are {_listed(used)}")
-            found.update(same)
-        return frozenset(found), []
+            groups.update(same)
+        return frozenset(groups), []
     data = [name for name, group in used.items() if _is_data(group)]
     if not data and len(used) == 1:
         data = list(used)
@@ -69,18 +69,18 @@ def growing_groups(traced: TracedGraph, named: Collection[str]) -> tuple[frozens
     return frozenset(sharded), [f"the ranks of process group {label} are data parallel, and grow"]
 
 
-def _words(group: Group) -> str:
+def _words(group: ProcessGroup) -> str:
     return group.description.lower().replace("-", " ").replace("_", " ").strip()
 
 
-def _is_data(group: Group) -> bool:
+def _is_data(group: ProcessGroup) -> bool:
     words = _words(group).split()
     parts = {*words, " ".join(words)}
     return bool(parts & set(DATA)) and not parts & set(NOT_DATA)
 
 
-def _listed(groups: dict[str, Group]) -> str:
-    return ", ".join(f"{group.label} ({counted(group.size, 'rank')})" for group in groups.values())
+def _listed(groups: dict[str, ProcessGroup]) -> str:
+    return ", ".join(f"{group.label} ({count_text(group.size, 'rank')})" for group in groups.values())
 
 
 def grown(traced: TracedGraph, growing: Collection[str], factor: int) -> TracedGraph:
@@ -119,10 +119,12 @@ def grown(traced: TracedGraph, growing: Collection[str], factor: int) -> TracedG
         size = task.size * (factor if task.operation in PER_RANK and group in growing else 1)
         place.append(tuple(range(len(tasks), len(tasks) + len(found))))
         for k, members in enumerate(found):
-            resources = task.resources if k == 0 else tuple(f"{one}.alike{k}" for one in task.resources)
+            resources = task.resources if k == 0 else tuple(f"{resource}.alike{k}" for resource in task.resources)
             tasks.append(dataclasses.replace(task, after=after, group=members, size=size, resources=resources))
             names.append(group)
-    return dataclasses.replace(traced, graph=Graph(tuple(tasks)), group_of=tuple(names), world=traced.world * factor)
+    return dataclasses.replace(
+        traced, graph=TaskGraph(tuple(tasks)), group_of=tuple(names), world=traced.world * factor
+    )
 
 
 def _repeated(groups: list[tuple[int, ...]], factor: int, world: int, grows: bool) -> list[tuple[int, ...]]:
@@ -131,8 +133,8 @@ def _repeated(groups: list[tuple[int, ...]], factor: int, world: int, grows: boo
         raise InputError(f"groups of {world * factor} ranks are too many or too large; take fewer ranks")
     blocks = [k * world for k in range(factor)]
     if grows:
-        return [tuple(rank + b for b in blocks for rank in one) for one in groups]
-    return [tuple(rank + b for rank in one) for b in blocks for one in groups]
+        return [tuple(rank + b for b in blocks for rank in group) for group in groups]
+    return [tuple(rank + b for rank in group) for b in blocks for group in groups]
 
 
 def _images(traced: TracedGraph) -> dict[tuple[str, tuple[int, ...]], list[tuple[int, ...]]]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_size
@@ -38,7 +38,7 @@ MAX_RANKS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelKind:
     """A kind of kernel.
 
     Parameters
@@ -77,23 +77,23 @@ class KernelNames:
     """
 
     def __init__(self, own: str | Path | None = None) -> None:
-        rows = ([] if own is None else _read(own)) + list(_shipped())
+        rows = ([] if own is None else _read_kinds(own)) + list(_shipped())
         self.find = functools.lru_cache(maxsize=100_000)(functools.partial(_first, tuple(rows)))
 
 
-def _first(rows: tuple[Kernel, ...], name: str) -> Kernel | None:
-    found = next((row for row in rows if row.pattern.search(name[:MAX_NAME])), None)
-    return None if found is None or found.operation == LOCAL else found
+def _first(rows: tuple[KernelKind, ...], name: str) -> KernelKind | None:
+    kind = next((row for row in rows if row.pattern.search(name[:MAX_NAME])), None)
+    return None if kind is None or kind.operation == LOCAL else kind
 
 
 @functools.cache
-def _shipped() -> tuple[Kernel, ...]:
+def _shipped() -> tuple[KernelKind, ...]:
     rows = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))["kernel"]
-    return tuple(Kernel(re.compile(row["pattern"]), row["operation"], group=row.get("group", "")) for row in rows)
+    return tuple(KernelKind(re.compile(row["pattern"]), row["operation"], group=row.get("group", "")) for row in rows)
 
 
-def _read(path: str | Path) -> list[Kernel]:
-    top = Fields(read_tree(path), path)
+def _read_kinds(path: str | Path) -> list[KernelKind]:
+    top = TableFields(read_tree(path), path)
     top.schema(required=False)
     tables = top.tables("kernel")
     top.finish()
@@ -102,7 +102,7 @@ def _read(path: str | Path) -> list[Kernel]:
     return [_kernel(table) for table in tables]
 
 
-def _kernel(table: Fields) -> Kernel:
+def _kernel(table: TableFields) -> KernelKind:
     text = table.text("pattern")
     try:
         pattern = re.compile(text[: MAX_PATTERN + 1])
@@ -112,7 +112,7 @@ def _kernel(table: Fields) -> Kernel:
         table.refuse("pattern", f"1 to {MAX_PATTERN} characters")
     operation = table.one_of("operation", (LOCAL, *OPERATIONS))
     size = table.quantity("size", parse_size, 0.0) if "size" in table else None
-    kernel = Kernel(
+    kernel = KernelKind(
         pattern, operation, size, table.text("group", ""),
         table.whole("ranks", minimum=1, maximum=MAX_RANKS) if "ranks" in table else None,
     )  # fmt: skip
@@ -128,10 +128,10 @@ def sizes_by_name(texts: tuple[str, ...]) -> list[tuple[str, float]]:
     InputError
         If a text is of another form.
     """
-    found = []
+    sizes = []
     for text in texts:
         name, equals, size = text.rpartition("=")
         if not (name and equals and size):
             raise InputError(f"--size must be NAME=SIZE, such as dispatch=96MB, got {text!r}")
-        found.append((name, parse_size(size, f"--size {name}")))
-    return found
+        sizes.append((name, parse_size(size, f"--size {name}")))
+    return sizes

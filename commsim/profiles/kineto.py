@@ -20,7 +20,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import no_duplicates, parse_json
 
-from .calls import MAX_RANKS, Call, bytes_of_type, left_out_notes, operation_of, whole_array
+from .calls import MAX_RANKS, RecordedCall, bytes_of_type, left_out_notes, operation_of, whole_array
 
 # Of a whole trace; Kineto writes about fifteen for an event: the largest file that is read has a million.
 MAX_VALUES = 2**24
@@ -40,7 +40,7 @@ _ARGUMENTS = ("Collective name", "dtype", "In msg nelems", "Out msg nelems", "Gr
 _LOOKED_AT = 2**22
 
 
-def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
+def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[RecordedCall]:
     """Read the calls of a decoded trace, in the order in which they started.
 
     Parameters
@@ -57,7 +57,7 @@ def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[
     InputError
         If the events are no list of tables.
     """
-    by_kind: dict[str, list[Call]] = {kind: [] for kind in _KINDS}
+    by_kind: dict[str, list[RecordedCall]] = {kind: [] for kind in _KINDS}
     left_out: Counter[str] = Counter()
     rank = _rank(tree)
     for event in _events(tree, path):
@@ -67,7 +67,7 @@ def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[
         kind = str(event.get("cat", "")).lower()
         if event.get("ph") == "X" and kind in by_kind:
             call = collective_call(event, arguments, rank)
-            if isinstance(call, Call):
+            if isinstance(call, RecordedCall):
                 by_kind[kind].append(call)
             else:
                 left_out[call] += 1
@@ -158,7 +158,7 @@ def _events(tree: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
     return [event for event in events if isinstance(event, dict)]
 
 
-def collective_call(event: Mapping[str, Any], arguments: Mapping[str, Any], rank: int | None) -> Call | str:
+def collective_call(event: Mapping[str, Any], arguments: Mapping[str, Any], rank: int | None) -> RecordedCall | str:
     """Return the call of an event, or why it is left out."""
     name = str(arguments["Collective name"])
     operation = operation_of(name)
@@ -179,7 +179,7 @@ def collective_call(event: Mapping[str, Any], arguments: Mapping[str, Any], rank
     size = 0.0 if operation == "barrier" else whole_array(operation, sent * each, received * each, n_ranks)  # type: ignore[operator]
     kernel = _KERNEL.search(str(event.get("name", ""))[:512])
     seen = arguments.get("Rank", rank)
-    return Call(
+    return RecordedCall(
         operation, size, n_ranks, float(event["ts"]) * 1e-6, float(event["dur"]) * 1e-6,
         seen if isinstance(seen, int) else rank, str(arguments.get("Process Group Name", "")),
         kernel[1].lower() if kernel else "", kernel[2].lower() if kernel else "",

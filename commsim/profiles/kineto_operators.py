@@ -56,10 +56,10 @@ class KernelTimes:
     def of(self, name: str, args: Sequence[Any]) -> float | None:
         """Return the time of an operator with such arguments: that of the same shapes, else that of its name."""
         name = LAUNCHED_BY.get(name, name) if name not in self.by_name else name
-        shapes = tuple(tuple(map(int, one.shape)) for one in args if hasattr(one, "shape"))
+        shapes = tuple(tuple(map(int, arg.shape)) for arg in args if hasattr(arg, "shape"))
         return self.by_shape.get((name, shapes), self.by_name.get(name))
 
-    def told(self) -> str:
+    def source_line(self) -> str:
         """One line on what was read."""
         what = "kernels of" if self.are_kernels else "no kernels, times on the CPU of"
         return f"{self.path}: {what} {self.n_calls} calls of {len(self.by_name)} operators, the median of each shape"
@@ -99,8 +99,8 @@ def read_kernel_times(path: str | Path) -> KernelTimes:
         raise InputError(f"{path}: no kernel has the External id of an operator")
     return KernelTimes(
         path,
-        {key: statistics.median(found) for key, found in by_shape.items()},
-        {key: statistics.median(found) for key, found in by_name.items()},
+        {key: statistics.median(times) for key, times in by_shape.items()},
+        {key: statistics.median(times) for key, times in by_name.items()},
         sum(map(len, by_name.values())),
         bool(kernels),
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_head
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.formats.chakra.traces import SUFFIX
-from commsim.formats.measurement import Asked
-from commsim.profiles.calls import Call
+from commsim.formats.measurement import ReadingContext
+from commsim.profiles.calls import RecordedCall
 from commsim.profiles.profiles import read_calls
 
 from .graph_of_ranks import SEND
@@ -25,12 +25,12 @@ _LOOKED_AT = 2**16
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedCalls:
     """Calls of one rank.
 
     Parameters
     ----------
-    calls : tuple of Call
+    calls : tuple of RecordedCall
         Calls, in the order in which they started where that is known.
     steps : tuple of float, s
         Starts of marked steps.
@@ -38,7 +38,7 @@ class Listed:
         Why it is not known when calls began; empty where it is.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
     steps: tuple[float, ...] = ()
     untimed: str = ""
 
@@ -54,7 +54,7 @@ class Listed:
             raise InputError(f"{path}: {self.untimed}")
 
 
-def read_listed(path: str | Path, names: KernelNames, sizes: list[tuple[str, float]], notes: list[str]) -> Listed:
+def read_listed(path: str | Path, names: KernelNames, sizes: list[tuple[str, float]], notes: list[str]) -> ListedCalls:
     """Read the calls of a file.
 
     Parameters
@@ -77,36 +77,43 @@ def read_listed(path: str | Path, names: KernelNames, sizes: list[tuple[str, flo
     if path.suffix == SUFFIX:
         tasks = graph_of_files([path]).graph.tasks
         mine = [task for task in tasks if task.operation and 0 in task.group]
-        calls = [Call("send_recv" if task.operation == SEND else task.operation, task.size, len(task.group), 0.0, None)
-                 for task in mine]  # fmt: skip
-        return Listed(_some(calls, path), untimed="a trace of Chakra has no times of calls; --network times it")
+        calls = [
+            RecordedCall(
+                "send_recv" if task.operation == SEND else task.operation, task.size, len(task.group), 0.0, None
+            )
+            for task in mine
+        ]
+        return ListedCalls(
+            _require_calls(calls, path), untimed="a trace of Chakra has no times of calls; --network times it"
+        )
     if _INSPECTOR in read_head(path, _LOOKED_AT):
         from commsim.formats.json_rows import read_json_rows
 
-        rows = read_json_rows(path, Asked("", None, notes))
-        calls = [Call(row.operation, row.size, row.n_ranks, 0.0, row.time) for row in rows]
-        return Listed(
-            _some(calls, path), untimed="lines of NCCL's inspector do not say when a call began; give a profile"
+        rows = read_json_rows(path, ReadingContext("", None, notes))
+        calls = [RecordedCall(row.operation, row.size, row.n_ranks, 0.0, row.time) for row in rows]
+        return ListedCalls(
+            _require_calls(calls, path),
+            untimed="lines of NCCL's inspector do not say when a call began; give a profile",
         )
     found, steps = read_calls(path, notes, required=False)
     if found:
-        return Listed(found, steps)
+        return ListedCalls(found, steps)
     (rank,) = read_ranks([path], names, sizes, notes)
     unknown = sum(call.size is None for call in rank.calls)
     if unknown:
-        notes.append(f"{path}: the bytes of {counted(unknown, 'call')} are not recorded; they are listed with 0 B")
-    return Listed(tuple(_call(rank, i) for i in range(len(rank.calls))), rank.steps)
+        notes.append(f"{path}: the bytes of {count_text(unknown, 'call')} are not recorded; they are listed with 0 B")
+    return ListedCalls(tuple(_call(rank, i) for i in range(len(rank.calls))), rank.steps)
 
 
-def _some(calls: Sequence[Call], path: Path) -> tuple[Call, ...]:
+def _require_calls(calls: Sequence[RecordedCall], path: Path) -> tuple[RecordedCall, ...]:
     if not calls:
         raise InputError(f"{path}: has no collective calls")
     return tuple(calls)
 
 
-def _call(rank: TracedRank, i: int) -> Call:
+def _call(rank: TracedRank, i: int) -> RecordedCall:
     call = rank.calls[i]
     group = rank.groups.get(call.group)
     n_ranks = group.size if group is not None and group.size else None
-    return Call(call.operation, call.size or 0.0, 2 if call.operation == "send_recv" else n_ranks, call.start,
+    return RecordedCall(call.operation, call.size or 0.0, 2 if call.operation == "send_recv" else n_ranks, call.start,
                 call.end - call.start, rank.rank, group.label if group is not None else call.group)  # fmt: skip

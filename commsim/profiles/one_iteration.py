@@ -11,22 +11,22 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import write_size, write_time
-from commsim.training.task_graph import Graph, Task
-from commsim.training.timeline import Timeline, job_row, link_phases
+from commsim.training.task_graph import Task, TaskGraph
+from commsim.training.timeline import TaskTimeline, job_row, link_phases
 
-from .calls import Call
+from .calls import RecordedCall
 
 # Ranks of all calls of an iteration: each call's are written down.
 MAX_MEMBERS = 2**23
 
 
 @dataclass(frozen=True, slots=True)
-class Iteration:
+class RankIteration:
     """What one rank sends in an iteration.
 
     Parameters
     ----------
-    calls : tuple of Call
+    calls : tuple of RecordedCall
         Calls in the order in which they started; the last whole iteration of the profile.
     begin : float, s
         Begin on the clock of the rank.
@@ -36,7 +36,7 @@ class Iteration:
         Iterations that the profile has.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
     begin: float
     period: float
     n_seen: int
@@ -66,12 +66,14 @@ def repeat_length(signatures: Sequence[object]) -> int:
     return best
 
 
-def last_iteration(calls: Sequence[Call], steps: Sequence[float] = (), period: float | None = None) -> Iteration:
+def last_iteration(
+    calls: Sequence[RecordedCall], steps: Sequence[float] = (), period: float | None = None
+) -> RankIteration:
     """Cut the last whole iteration out of the calls of one rank.
 
     Parameters
     ----------
-    calls : sequence of Call
+    calls : sequence of RecordedCall
         Calls in the order in which they started.
     steps : sequence of float, s
         Starts of steps, where the profiler marked them; at least two of them decide.
@@ -87,14 +89,14 @@ def last_iteration(calls: Sequence[Call], steps: Sequence[float] = (), period: f
         begin, end = steps[-2], steps[-1]
         inside = tuple(call for call in calls if begin <= call.start < end)
         length = period or statistics.median(np.diff(np.array(steps)).tolist())
-        return Iteration(inside, begin, length, len(steps) - 1)
+        return RankIteration(inside, begin, length, len(steps) - 1)
     p = repeat_length([call.what for call in calls])
     if p:
         n = len(calls) // p
         starts = [call.start for call in calls]
         periods = [starts[i + p] - starts[i] for i in range(len(calls) - p * n, len(calls) - p)]
         chosen = tuple(calls[-p:])
-        return Iteration(chosen, chosen[0].start, period or statistics.median(periods), n)
+        return RankIteration(chosen, chosen[0].start, period or statistics.median(periods), n)
     if period is None:
         raise InputError(
             "the calls do not repeat and no steps are marked, so the iteration time is unknown; give it, as in"
@@ -102,15 +104,15 @@ def last_iteration(calls: Sequence[Call], steps: Sequence[float] = (), period: f
         )
     begin = calls[-1].start - period
     inside = tuple(call for call in calls if call.start > begin)
-    return Iteration(inside, inside[0].start, period, 1)
+    return RankIteration(inside, inside[0].start, period, 1)
 
 
-def periodic_job(iteration: Iteration, name: str, gap: float = 0.0) -> dict[str, Any]:
+def periodic_job(iteration: RankIteration, name: str, gap: float = 0.0) -> dict[str, Any]:
     """Make the job's entry in a ``jobs.json``: phases in which a rank sends, at the mean rate of each.
 
     Parameters
     ----------
-    iteration : Iteration
+    iteration : RankIteration
         What is repeated.
     name : str
         Name of the job.
@@ -136,11 +138,11 @@ def periodic_job(iteration: Iteration, name: str, gap: float = 0.0) -> dict[str,
         end.append(call.start - iteration.begin + call.duration)
     if not tasks:
         raise InputError("the iteration has no calls")
-    phases = link_phases(Timeline(Graph(tuple(tasks)), np.array(start), np.array(end)), rank=0, gap=gap)
+    phases = link_phases(TaskTimeline(TaskGraph(tuple(tasks)), np.array(start), np.array(end)), rank=0, gap=gap)
     return job_row(name, iteration.n_gpus, iteration.period, phases)
 
 
-def task_tables(iteration: Iteration) -> dict[str, Any]:
+def task_tables(iteration: RankIteration) -> dict[str, Any]:
     """Make the graph of an iteration, as :func:`commsim.training.task_graph.read_graph` reads it.
 
     Calls are issued when they were, one computation apart, and wait for each other on one network; how long they take
@@ -170,7 +172,7 @@ def task_tables(iteration: Iteration) -> dict[str, Any]:
     return {"schema": 1, "tasks": rows}
 
 
-def _check_members(iteration: Iteration) -> None:
+def _check_members(iteration: RankIteration) -> None:
     members = sum(call.n_ranks or 0 for call in iteration.calls)
     if members > MAX_MEMBERS:
         raise InputError(

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json, read_bytes, read_text, refused_by_name
-from commsim.formats.measurement import MAX_BYTES, Asked, Measured
+from commsim.formats.measurement import MAX_BYTES, Measurement, ReadingContext
 
-from .calls import MAX_RANKS, Call, bytes_of_type, left_out_notes, measured_calls, operation_of, whole_array
+from .calls import MAX_RANKS, RecordedCall, bytes_of_type, left_out_notes, measured_calls, operation_of, whole_array
 from .kineto import is_kineto, kineto_calls, kineto_tree, step_times
 from .plain_pickle import MAX_PICKLE_BYTES, load_plain_pickle
 
@@ -31,7 +31,7 @@ MAX_TENSOR_BYTES = 2**50
 
 def flight_recorder_calls(
     tree: Mapping[str, Any], path: Path, notes: list[str], issued: list[int] | None = None
-) -> list[Call]:
+) -> list[RecordedCall]:
     """Read the calls of a decoded record; unusable entries are reported, not refused, since records end anywhere.
 
     Parameters
@@ -55,14 +55,14 @@ def flight_recorder_calls(
         raise InputError(f"{path}: entries must be a list of at most {MAX_ENTRIES}, got {type(entries).__name__}")
     groups = _groups(tree)
     rank = record_rank(tree, path)
-    calls: list[Call] = []
+    calls: list[RecordedCall] = []
     left_out: Counter[str] = Counter()
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict):
             raise InputError(f"{path}: entries[{i}] must be a table, got {type(entry).__name__}")
-        fields = Fields(_without_tuples(entry), path, ("entries", i))
+        fields = TableFields(_without_tuples(entry), path, ("entries", i))
         call = _call(fields, groups, rank)
-        if isinstance(call, Call):
+        if isinstance(call, RecordedCall):
             calls.append(call)
             if issued is not None:
                 issued.append(fields.whole("time_created_ns", -(2**62), 2**62, 0) or round(call.start * 1e9))
@@ -72,7 +72,7 @@ def flight_recorder_calls(
     return calls
 
 
-def _call(entry: Fields, groups: Mapping[str, int], rank: int | None) -> Call | str:
+def _call(entry: TableFields, groups: Mapping[str, int], rank: int | None) -> RecordedCall | str:
     name = entry.text("profiling_name", "")
     operation = operation_of(name)
     if not operation:
@@ -92,10 +92,10 @@ def _call(entry: Fields, groups: Mapping[str, int], rank: int | None) -> Call | 
         seconds: float | None = duration * 1e-3
     else:  # what the watchdog saw, which looks only now and then
         seconds = (done - begun) * 1e-9 if isinstance(begun, int) and isinstance(done, int) and done >= begun else None
-    return Call(operation, size, n_ranks, start * 1e-9, seconds, rank, group)
+    return RecordedCall(operation, size, n_ranks, start * 1e-9, seconds, rank, group)
 
 
-def _n_bytes(entry: Fields, side: str) -> float | None:
+def _n_bytes(entry: TableFields, side: str) -> float | None:
     """Bytes of all tensors of one side; None if the type of one is not known."""
     shapes, types = entry.raw(f"{side}_sizes") or [], entry.raw(f"{side}_dtypes") or []
     if not isinstance(shapes, list) or not isinstance(types, list) or len(shapes) > 65536:
@@ -117,11 +117,11 @@ def _n_bytes(entry: Fields, side: str) -> float | None:
     return float(total)
 
 
-def _group(entry: Fields) -> str:
+def _group(entry: TableFields) -> str:
     """Name of the process group: the first of its name and its description."""
-    named = entry.raw("process_group")
-    if isinstance(named, list) and named and isinstance(named[0], str):
-        return named[0]
+    group = entry.raw("process_group")
+    if isinstance(group, list) and group and isinstance(group[0], str):
+        return group[0]
     return str(entry.raw("pg_id") if entry.raw("pg_id") is not None else "")
 
 
@@ -155,7 +155,7 @@ def _without_tuples(entry: Mapping[Any, Any]) -> dict[str, Any]:
 
 def read_calls(
     path: str | Path, notes: list[str] | None = None, *, required: bool = True
-) -> tuple[tuple[Call, ...], tuple[float, ...]]:
+) -> tuple[tuple[RecordedCall, ...], tuple[float, ...]]:
     """Read the collective calls of a profile.
 
     Parameters
@@ -169,7 +169,7 @@ def read_calls(
 
     Returns
     -------
-    tuple of Call, tuple of float
+    tuple of RecordedCall, tuple of float
         In the order in which they started; and when the steps did that the profiler marked, s.
 
     Raises
@@ -185,7 +185,7 @@ def read_calls(
     return tuple(calls), tuple(step_times(tree, path) if "traceEvents" in tree else ())
 
 
-def calls_of_tree(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
+def calls_of_tree(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[RecordedCall]:
     """Read the calls of a decoded profile, in the order in which they started.
 
     Parameters
@@ -201,9 +201,9 @@ def calls_of_tree(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list
     return sorted(read(tree, path, notes), key=lambda call: call.start)
 
 
-def read_profile_rows(path: Path, asked: Asked) -> Sequence[Measured]:
+def read_profile_rows(path: Path, context: ReadingContext) -> Sequence[Measurement]:
     """Read a pickle of the flight recorder as rows of measurements."""
-    return measured_calls(calls_of_tree(_tree(path), path, asked.notes), path, asked)
+    return measured_calls(calls_of_tree(_tree(path), path, context.notes), path, context)
 
 
 def _json(path: Path) -> Any:

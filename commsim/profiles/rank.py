@@ -17,7 +17,7 @@ DONE_AS = {"reduce_scatter": "all_reduce"}
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ProcessGroup:
     """A process group, as one rank knows it.
 
     Parameters
@@ -90,7 +90,7 @@ class TracedRank:
         File, for messages.
     rank, world : int or None
         Rank, and number of all ranks, where the profile says.
-    groups : mapping of str to Group
+    groups : mapping of str to ProcessGroup
         Process groups by name.
     busy : float64[n, 2], s
         Spans in which it computed, ascending, without overlap.
@@ -107,7 +107,7 @@ class TracedRank:
     source: str
     rank: int | None
     world: int | None
-    groups: Mapping[str, Group]
+    groups: Mapping[str, ProcessGroup]
     busy: NDArray[np.float64]
     calls: tuple[TracedCall, ...]
     steps: tuple[float, ...] = ()
@@ -116,21 +116,23 @@ class TracedRank:
     notes: tuple[str, ...] = field(default=(), compare=False)
 
 
-def groups_of(configured: object) -> dict[str, Group]:
+def groups_of(configured: object) -> dict[str, ProcessGroup]:
     """Read process groups, of Kineto's list or the flight recorder's table; what is odd is left out."""
     rows: list[tuple[str, Any]] = []
     if isinstance(configured, list):
         rows = [(str(one.get("pg_name", "")), one) for one in configured if isinstance(one, dict)]
     elif isinstance(configured, dict):
         rows = [(str(name), one) for name, one in configured.items() if isinstance(one, dict)]
-    found = {}
+    groups = {}
     for name, one in rows:
         text = one.get("pg_desc", one.get("desc", ""))
         ranks = ranks_of(one.get("ranks"))
         size = one.get("pg_size", len(ranks))
         size = size if isinstance(size, int) and 0 < size <= MAX_RANKS else len(ranks)
-        found[name] = Group(name, text if isinstance(text, str) else "", ranks if len(ranks) == size else (), size)
-    return found
+        groups[name] = ProcessGroup(
+            name, text if isinstance(text, str) else "", ranks if len(ranks) == size else (), size
+        )
+    return groups
 
 
 def ranks_of(value: object) -> tuple[int, ...]:
@@ -138,7 +140,7 @@ def ranks_of(value: object) -> tuple[int, ...]:
     if isinstance(value, str):
         inside = value.strip().removeprefix("[").removesuffix("]")
         parts: Sequence[object] = [one.strip() for one in inside.split(",")] if len(inside) < 2**24 else []
-        value = [int(one) for one in parts if isinstance(one, str) and one.isdecimal() and len(one) < 10]
+        value = [int(part) for part in parts if isinstance(part, str) and part.isdecimal() and len(part) < 10]
         if len(value) != len(parts):
             return ()
     if not isinstance(value, list) or len(value) > MAX_RANKS:

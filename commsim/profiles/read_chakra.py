@@ -11,7 +11,7 @@ from commsim.formats.chakra.graphs import graph_of_traces, read_groups
 from commsim.formats.chakra.traces import prefix_of, read_traces
 
 from .graph_of_ranks import SEND, TracedGraph
-from .rank import Group
+from .rank import ProcessGroup
 
 
 def graph_of_files(paths: Sequence[str | Path]) -> TracedGraph:
@@ -37,13 +37,13 @@ def graph_of_files(paths: Sequence[str | Path]) -> TracedGraph:
     traces = read_traces(prefix)
     graph = graph_of_traces(traces, named)
     by_ranks = {tuple(ranks): name for name, ranks in named.items()}
-    groups = {name: Group(name, "", tuple(ranks), len(ranks)) for name, ranks in named.items()}
+    groups = {name: ProcessGroup(name, "", tuple(ranks), len(ranks)) for name, ranks in named.items()}
     group_of = []
     for task in graph.tasks:
         name = by_ranks.get(task.group, "") if task.operation and task.operation != SEND else ""
         if task.operation and task.operation != SEND and not name:
             name = by_ranks[task.group] = f"group {len(groups)}"
-            groups[name] = Group(name, "", task.group, len(task.group))
+            groups[name] = ProcessGroup(name, "", task.group, len(task.group))
         group_of.append(name)
     if not any(task.operation for task in graph.tasks):
         raise InputError(f"{prefix}: has no collective calls")

@@ -23,7 +23,7 @@ from commsim.profiles.kineto import collective_call, step_times
 
 from .events import Events, largest_tensor
 from .kernel_names import KernelNames
-from .rank import DONE_AS, MAX_RANKS, Group, TracedCall, TracedRank, groups_of, ranks_of, require_calls, union_of
+from .rank import DONE_AS, MAX_RANKS, ProcessGroup, TracedCall, TracedRank, groups_of, ranks_of, require_calls, union_of
 
 EXPERTS = ("expert", "ep", "moe")
 
@@ -63,7 +63,7 @@ def rank_of_kineto(
         spans, _ = events.kernels()
     else:
         calls, spans = _calls_of_operators(events, groups), events.operators()
-    calls = [_sized(call, groups, sizes) for call in calls]
+    calls = [_with_size(call, groups, sizes) for call in calls]
     require_calls(calls, str(path), notes)
     return TracedRank(
         str(path), rank, world, groups,
@@ -72,24 +72,24 @@ def rank_of_kineto(
     )  # fmt: skip
 
 
-def _sized(call: TracedCall, groups: Mapping[str, Group], sizes: list[tuple[str, float]]) -> TracedCall:
+def _with_size(call: TracedCall, groups: Mapping[str, ProcessGroup], sizes: list[tuple[str, float]]) -> TracedCall:
     if call.operation == "barrier":  # of no bytes
         return call
-    group = groups.get(call.group, Group(call.group))
+    group = groups.get(call.group, ProcessGroup(call.group))
     words = (call.kernel, call.operation, group.name, group.description)
     size = next((size for name, size in sizes if any(name in word for word in words)), call.size)
     return dataclasses.replace(call, size=size)
 
 
 def _calls_of_kernels(
-    events: Events, names: KernelNames, groups: dict[str, Group], rank: int | None, path: Path, notes: list[str]
+    events: Events, names: KernelNames, groups: dict[str, ProcessGroup], rank: int | None, path: Path, notes: list[str]
 ) -> list[TracedCall]:
     spans, launched = events.kernels()
     order = np.argsort(launched, kind="stable")  # what is not known comes last, and is left out
     order = order[: int(np.isfinite(launched).sum())]
     ends, launches = np.maximum.accumulate(spans[order, 1]), launched[order]
     waited = _waited(events, spans, launched)
-    found, left_out = [], Counter[str]()
+    calls, left_out = [], Counter[str]()
     for event in events.exchanges:
         call = _call(event, names, groups, rank, events)
         if isinstance(call, str):
@@ -100,13 +100,13 @@ def _calls_of_kernels(
         if issued is not None:
             before = int(np.searchsorted(launches, issued))
             issued = max(issued, float(ends[before - 1]) if before else issued)
-        found.append(
+        calls.append(
             dataclasses.replace(
                 call, issued=min(call.start, call.start if issued is None else issued), waited=waited.get(number)
             )
         )
     notes += left_out_notes(path, left_out, "kernels")
-    return found
+    return calls
 
 
 def _waited(events: Events, spans: NDArray[np.float64], launched: NDArray[np.float64]) -> dict[object, float]:
@@ -138,7 +138,7 @@ def _waited(events: Events, spans: NDArray[np.float64], launched: NDArray[np.flo
 
 
 def _call(
-    event: dict[str, Any], names: KernelNames, groups: dict[str, Group], rank: int | None, events: Events
+    event: dict[str, Any], names: KernelNames, groups: dict[str, ProcessGroup], rank: int | None, events: Events
 ) -> TracedCall | str:
     """Make a call of a kernel that exchanges; its issue is not known yet."""
     arguments, begin, end = event["args"], event["begin"], event["end"]
@@ -150,10 +150,10 @@ def _call(
             return called
         _learn(groups, called.group, arguments)
         peers = tuple(arguments.get(key) for key in ("Src Rank", "Dst Rank"))
-        whole = all(isinstance(one, int) and one >= 0 for one in peers) and peers[0] != peers[1]
+        whole = all(isinstance(peer, int) and peer >= 0 for peer in peers) and peers[0] != peers[1]
         return TracedCall(
             called.operation, called.size, called.group, stream, begin, begin, end,
-            peers=tuple(one for one in peers if isinstance(one, int)) if whole else (),
+            peers=tuple(peer for peer in peers if isinstance(peer, int)) if whole else (),
         )  # fmt: skip
     kernel = names.find(event["name"])
     if kernel is None:
@@ -165,50 +165,50 @@ def _call(
     return TracedCall(kernel.operation, size, group, stream, begin, begin, end, kernel=event["name"])
 
 
-def _learn(groups: dict[str, Group], name: str, arguments: Mapping[str, Any]) -> None:
+def _learn(groups: dict[str, ProcessGroup], name: str, arguments: Mapping[str, Any]) -> None:
     """Add what the arguments of a call say of its process group."""
-    known = groups.get(name, Group(name))
+    known = groups.get(name, ProcessGroup(name))
     ranks = ranks_of(arguments.get("Process Group Ranks"))
     size = arguments.get("Group size")
     size = size if isinstance(size, int) and size > 0 else 0
     text = arguments.get("Process Group Description")
-    groups[name] = Group(
+    groups[name] = ProcessGroup(
         name, known.description or (text if isinstance(text, str) and text != "undefined" else ""),
         known.ranks or (ranks if size in (0, len(ranks)) else ()), known.size or size or len(ranks),
     )  # fmt: skip
 
 
-def _named_group(word: str, groups: dict[str, Group], n_ranks: int | None) -> str:
+def _named_group(word: str, groups: dict[str, ProcessGroup], n_ranks: int | None) -> str:
     """Name of the process group of a kernel: one whose description has the word, else the one with all ranks."""
     if n_ranks is not None:
-        groups.setdefault(f"{n_ranks} ranks", Group(f"{n_ranks} ranks", size=n_ranks))
+        groups.setdefault(f"{n_ranks} ranks", ProcessGroup(f"{n_ranks} ranks", size=n_ranks))
         return f"{n_ranks} ranks"
     words = EXPERTS if word == "expert" else (word,) if word else ()
     for group in groups.values():
         parts = f"{group.name} {group.description}".lower().replace("-", "_").replace("_", " ").split()
         if any(w in parts or (len(w) > 3 and any(w in part for part in parts)) for w in words):
             return group.name
-    return max(groups.values(), key=lambda group: group.size, default=Group("")).name
+    return max(groups.values(), key=lambda group: group.size, default=ProcessGroup("")).name
 
 
-def _calls_of_operators(events: Events, groups: Mapping[str, Group]) -> list[TracedCall]:
+def _calls_of_operators(events: Events, groups: Mapping[str, ProcessGroup]) -> list[TracedCall]:
     """Pair what the program issued with what threads of the backend did, which take calls in turn."""
-    largest = max(groups.values(), key=lambda group: group.size, default=Group(""))
+    largest = max(groups.values(), key=lambda group: group.size, default=ProcessGroup(""))
     works: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
     for work in sorted(events.works, key=lambda work: float(work["begin"])):
         works[_done_as(work["name"])].append(work)
     n_threads = len(events.threads) or 1
-    found = []
+    calls = []
     for i, issue in enumerate(sorted(events.issues, key=lambda issue: float(issue["begin"]))):
         operation, waiting = operation_of(issue["name"]), works[_done_as(issue["name"])]
         while waiting and waiting[0]["begin"] < issue["begin"]:  # of a call before the profile began
             waiting.popleft()
         work = waiting.popleft() if waiting else issue
-        found.append(TracedCall(
+        calls.append(TracedCall(
             operation, 0.0 if operation == "barrier" else _bytes(issue, work), largest.name,
             f"thread{i % n_threads}", min(issue["end"], work["begin"]), work["begin"], work["end"], issue["end"],
         ))  # fmt: skip
-    return found
+    return calls
 
 
 def _done_as(name: str) -> str:

@@ -18,7 +18,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import parse_json, read_bytes, read_text, refused_by_name
 from commsim.formats.chakra.traces import SUFFIX
 from commsim.formats.measurement import MAX_BYTES
-from commsim.profiles.calls import Call
+from commsim.profiles.calls import RecordedCall
 from commsim.profiles.kineto import is_kineto, kineto_tree
 from commsim.profiles.plain_pickle import MAX_PICKLE_BYTES, load_plain_pickle
 from commsim.profiles.profiles import flight_recorder_calls, record_rank
@@ -29,7 +29,7 @@ from .kernel_names import KernelNames, sizes_by_name
 from .rank import DONE_AS, MAX_RANKS, TracedCall, TracedRank, groups_of, require_calls
 from .read_chakra import graph_of_files
 from .read_kineto import rank_of_kineto
-from .step import Step, last_steps
+from .step import RankStep, last_steps
 
 # A trace and a record are of the same calls if half of these were issued at times that differ by at most this, s; of a
 # record that lacks some, a call of the trace is the nearest one, and not further from it.
@@ -43,7 +43,7 @@ class _Record:
 
     source: str
     rank: int | None
-    calls: tuple[tuple[Call, int], ...]  # with the time at which each was issued, in ns of the system's clock
+    calls: tuple[tuple[RecordedCall, int], ...]  # with the time at which each was issued, in ns of the system's clock
     groups: Mapping[str, Any]
 
 
@@ -145,10 +145,10 @@ def _alone(record: _Record) -> TracedRank:
         calls.append(TracedCall(call.operation, call.size, call.group, f"group{call.group}", at, start,
                                 start + (call.duration or 0.0)))  # fmt: skip
         begins.append(at)
-    said = f"{record.source}: has no computation; the time from one call to the next counts as such"
+    text = f"{record.source}: has no computation; the time from one call to the next counts as such"
     world = max((group.size for group in record.groups.values()), default=0) or None
     return TracedRank(record.source, record.rank, world, record.groups, np.array([[begins[0], begins[-1]]]),
-                      tuple(calls), notes=(said,))  # fmt: skip
+                      tuple(calls), notes=(text,))  # fmt: skip
 
 
 def _with_record(rank: TracedRank, base: int, record: _Record) -> TracedRank:
@@ -201,7 +201,7 @@ def _nearest(calls: Sequence[TracedCall], times: Sequence[float], kinds: Sequenc
 
 def traced_graph(
     paths: Sequence[str | Path], kernels: str | None, sizes: tuple[str, ...], period: float | None, notes: list[str]
-) -> tuple[TracedGraph, list[Step]]:
+) -> tuple[TracedGraph, list[RankStep]]:
     """Read files as one step of all ranks that have one.
 
     Parameters
@@ -219,7 +219,7 @@ def traced_graph(
 
     Returns
     -------
-    TracedGraph, list of Step
+    TracedGraph, list of RankStep
         The steps are none of a trace of Chakra, which has its graph.
     """
     if Path(paths[0]).suffix == SUFFIX:

@@ -8,32 +8,32 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.result import OverHashes
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.training.cost_of import NetworkCosts
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.hash_ends import spread_of
 from commsim.training.task_graph import Task, simulate_graph
-from commsim.training.timeline import Timeline
+from commsim.training.timeline import TaskTimeline
 
-from .exposed import Waits, waits_of
+from .exposed import RankWaits, waits_of
 from .graph_of_ranks import TracedGraph
 from .growth import MAX_FACTOR, growing_groups, grown
-from .step import Step
+from .step import RankStep
 
 ASSUMED = "computation is that of the profile, including pauses that no call explains; ranks begin the step together"
 
 
 @dataclass(frozen=True, slots=True)
-class Retimed:
+class RetimedStep:
     """A step on a network.
 
     Parameters
     ----------
     traced : TracedGraph
         What every rank does, those that were added included.
-    timeline : Timeline
+    timeline : TaskTimeline
         When.
-    waits : Waits
+    waits : RankWaits
         Waiting of the rank that waits the longest.
     notes : tuple of Remark
         What was assumed, drawn and chosen.
@@ -42,14 +42,14 @@ class Retimed:
     """
 
     traced: TracedGraph
-    timeline: Timeline
-    waits: Waits
+    timeline: TaskTimeline
+    waits: RankWaits
     notes: tuple[Remark, ...]
     hashes: OverHashes | None = None
 
 
 def more_ranks(
-    traced: TracedGraph, steps: Sequence[Step], ranks: int | None, grow: Collection[str]
+    traced: TracedGraph, steps: Sequence[RankStep], ranks: int | None, grow: Collection[str]
 ) -> tuple[TracedGraph, list[str]]:
     """Return the step of more ranks, and what was assumed.
 
@@ -76,7 +76,7 @@ def more_ranks(
     return grown(traced, growing, factor), [*traced.notes, *said, *_assumed(traced, steps, factor)]
 
 
-def retime(whole: TracedGraph, time_of: Callable[[Task], float], notes: Sequence[str] = ()) -> Retimed:
+def retime(whole: TracedGraph, time_of: Callable[[Task], float], notes: Sequence[str] = ()) -> RetimedStep:
     """Simulate a step with what communication costs; exchanges that overlap on a network share its links.
 
     Parameters
@@ -97,27 +97,29 @@ def retime(whole: TracedGraph, time_of: Callable[[Task], float], notes: Sequence
     hashes = spread_of(
         time_of, lambda of: simulate_graph(whole.graph, of, links_of(of)).iteration_time, timeline.iteration_time
     )
-    said = as_remarks(notes, "read")
+    remarks = as_remarks(notes, "read")
     if isinstance(time_of, NetworkCosts):
-        said += time_of.notes()
+        remarks += time_of.notes()
     else:
-        said.append(Remark("sharing-left-out", "without --network exchanges that overlap share nothing", needed=True))
+        remarks.append(
+            Remark("sharing-left-out", "without --network exchanges that overlap share nothing", needed=True)
+        )
     if links is not None and links.n_shared:
-        said.append(Remark("sharing", f"{counted(links.n_shared, 'exchange')} overlapped others on shared links"))
-    return Retimed(whole, timeline, waits_of(whole, timeline), tuple(dict.fromkeys(said)), hashes)
+        remarks.append(Remark("sharing", f"{count_text(links.n_shared, 'exchange')} overlapped others on shared links"))
+    return RetimedStep(whole, timeline, waits_of(whole, timeline), tuple(dict.fromkeys(remarks)), hashes)
 
 
-def _assumed(traced: TracedGraph, steps: Sequence[Step], factor: int) -> list[str]:
-    said = [ASSUMED]
+def _assumed(traced: TracedGraph, steps: Sequence[RankStep], factor: int) -> list[str]:
+    lines = [ASSUMED]
     if len(traced.traced) < traced.world:
-        few = f"{len(traced.traced)} of {counted(traced.world, 'rank')} have a profile"
-        said.append(f"{few}; the others are assumed to do the same at the same time")
+        few = f"{len(traced.traced)} of {count_text(traced.world, 'rank')} have a profile"
+        lines.append(f"{few}; the others are assumed to do the same at the same time")
     if factor > 1:
         sharded = "arrays of groups that grow keep their size, and shards shrink"
-        said.append(f"each rank of the profile stands for {factor}; {sharded}")
+        lines.append(f"each rank of the profile stands for {factor}; {sharded}")
     unseen = sum(wait.rule > 3 for step in steps for wait in step.waits)
     if unseen:
-        n = counted(sum(len(step.waits) for step in steps), "call")
+        n = count_text(sum(len(step.waits) for step in steps), "call")
         wait = "where the program waits for them follows from a rule"
-        said.append(f"the profile shows no wait for {unseen} of {n}: {wait}")
-    return said
+        lines.append(f"the profile shows no wait for {unseen} of {n}: {wait}")
+    return lines

@@ -13,14 +13,14 @@ from commsim.core.errors import InputError
 from commsim.profiles.one_iteration import repeat_length
 
 from .rank import TracedCall, TracedRank, union_of
-from .waits import Wait, find_waits, usual_places
+from .waits import CallWait, find_waits, usual_places
 
 # Steps of each rank in which places of waiting are compared.
 MAX_COMPARED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RankStep:
     """One step of one rank.
 
     Parameters
@@ -31,7 +31,7 @@ class Step:
         Begin and end on the clock of the rank.
     calls : tuple of TracedCall
         Calls of the step, in the order in which they were issued.
-    waits : tuple of Wait
+    waits : tuple of CallWait
         Where each is waited for.
     compute : float, s
         Time that is no waiting for calls.
@@ -43,7 +43,7 @@ class Step:
     begin: float
     end: float
     calls: tuple[TracedCall, ...]
-    waits: tuple[Wait, ...]
+    waits: tuple[CallWait, ...]
     compute: float
     n_seen: int
 
@@ -72,7 +72,7 @@ class Step:
         return np.clip(union_of(np.array(rows, np.float64).reshape(-1, 2)), self.begin, self.end)
 
 
-def last_steps(ranks: Sequence[TracedRank], period: float | None) -> list[Step]:
+def last_steps(ranks: Sequence[TracedRank], period: float | None) -> list[RankStep]:
     """Cut the last whole step of each rank out of what it did.
 
     Parameters
@@ -88,7 +88,7 @@ def last_steps(ranks: Sequence[TracedRank], period: float | None) -> list[Step]:
         If it is not clear where a step begins and ends, or it has no calls.
     """
     windows = [_windows(rank, period) for rank in ranks]
-    alike: dict[tuple[str, ...], list[Sequence[Wait]]] = {}
+    alike: dict[tuple[str, ...], list[Sequence[CallWait]]] = {}
     for rank, mine in zip(ranks, windows, strict=True):
         for begin, end in mine[-MAX_COMPARED:]:
             if not any(begin <= call.issued < end for call in rank.calls):
@@ -101,14 +101,14 @@ def last_steps(ranks: Sequence[TracedRank], period: float | None) -> list[Step]:
 
 def _step(
     rank: TracedRank, begin: float, end: float, n_seen: int, places: dict[tuple[str, ...], list[int]] | None
-) -> Step:
+) -> RankStep:
     calls = [call for call in rank.calls if begin <= call.issued < end]
     if not calls:
         raise InputError(f"{rank.source}: the last step has no collective calls")
     where = None if places is None else places[tuple(call.operation for call in calls)]
     waits = find_waits(rank, calls, begin, end, where)
-    step = Step(rank, begin, end, tuple(calls), tuple(waits), 0.0, n_seen)
-    return Step(rank, begin, end, tuple(calls), tuple(waits), step.computed([end])[0], n_seen)
+    step = RankStep(rank, begin, end, tuple(calls), tuple(waits), 0.0, n_seen)
+    return RankStep(rank, begin, end, tuple(calls), tuple(waits), step.computed([end])[0], n_seen)
 
 
 def _windows(rank: TracedRank, period: float | None) -> list[tuple[float, float]]:

@@ -46,7 +46,7 @@ class _Usual:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class CallWait:
     """Where a call is waited for.
 
     Parameters
@@ -69,7 +69,7 @@ class Wait:
 
 def find_waits(
     rank: TracedRank, calls: list[TracedCall], begin: float, end: float, places: Sequence[int] | None = None
-) -> list[Wait]:
+) -> list[CallWait]:
     """Find where each call of a step is waited for.
 
     Parameters
@@ -87,34 +87,34 @@ def find_waits(
     pauses = np.column_stack((np.append(begin, busy[:, 1]), np.append(busy[:, 0], end)))
     usual = _Usual(*(float(v) for v in np.percentile(pauses[:, 1] - pauses[:, 0], (50, 90))))
     issued = [call.issued for call in calls]
-    waits: list[Wait | None] = []
+    waits: list[CallWait | None] = []
     for i, call in enumerate(calls):
         k = max(int(np.searchsorted(pauses[:, 0], call.end, side="right")) - 1, 0)
         first, last = (float(time) for time in pauses[k])
         if call.waited is not None:
             resume = max(call.waited, call.end)
-            waits.append(Wait(resume, (first, call.end) if first < call.end <= last else None, 1))
+            waits.append(CallWait(resume, (first, call.end) if first < call.end <= last else None, 1))
         elif rank.on_gpu:
             waited, after = call.end - first, last - call.end
             seen = waited > 0 and 0 <= after <= max(SOON, waited)
-            waits.append(Wait(call.end, (first, call.end), 2) if seen else None)
+            waits.append(CallWait(call.end, (first, call.end), 2) if seen else None)
         else:
-            found = _on_processor(call, pauses, usual)
-            if found is not None and found.pause is not None:
-                found = dataclasses.replace(found, place=bisect.bisect_right(issued, found.pause[0]))
-                if places is not None and found.place != places[i]:
-                    found = None
-            waits.append(found)
+            wait = _on_processor(call, pauses, usual)
+            if wait is not None and wait.pause is not None:
+                wait = dataclasses.replace(wait, place=bisect.bisect_right(issued, wait.pause[0]))
+                if places is not None and wait.place != places[i]:
+                    wait = None
+            waits.append(wait)
     decided = _by_rules(rank, calls, waits, busy[:, 0], end)
     return decided if rank.on_gpu else _before_update(calls, decided, pauses)
 
 
-def usual_places(steps: Sequence[Sequence[Wait]]) -> list[int]:
+def usual_places(steps: Sequence[Sequence[CallWait]]) -> list[int]:
     """Return the place of each call's pause that most steps have; -1 where most have none.
 
     Parameters
     ----------
-    steps : sequence of sequence of Wait
+    steps : sequence of sequence of CallWait
         Waits of the same calls, in several steps or of several ranks.
     """
     return [Counter(wait.place for wait in waits).most_common(1)[0][0] for waits in zip(*steps, strict=True)]
@@ -125,7 +125,7 @@ def _spans(rank: TracedRank, begin: float, end: float) -> NDArray[np.float64]:
     return np.clip(rank.busy[inside], begin, end)
 
 
-def _on_processor(call: TracedCall, pauses: NDArray[np.float64], usual: _Usual) -> Wait | None:
+def _on_processor(call: TracedCall, pauses: NDArray[np.float64], usual: _Usual) -> CallWait | None:
     """Tell whether the thread paused for a call: in the pause in which it ends, or the longest that ends about then.
 
     The backend's thread may note the end of a call after the program has gone on. A pause that follows the operator
@@ -134,25 +134,25 @@ def _on_processor(call: TracedCall, pauses: NDArray[np.float64], usual: _Usual) 
     until = int(np.searchsorted(pauses[:, 0], call.end))
     since = max(int(np.searchsorted(pauses[:, 1], call.issued, side="right")), until - MAX_PAUSES)
     first, last = np.maximum(pauses[since:until, 0], call.issued), pauses[since:until, 1]
-    found = np.flatnonzero((last >= call.end) | (call.end - last <= WAKES * (last - first)))
-    if not len(found):
+    indices = np.flatnonzero((last >= call.end) | (call.end - last <= WAKES * (last - first)))
+    if not len(indices):
         return None
-    around = found[(first[found] <= call.end) & (call.end <= last[found])]
-    longest = found[np.argmax((last - first)[found])]
+    around = indices[(first[indices] <= call.end) & (call.end <= last[indices])]
+    longest = indices[np.argmax((last - first)[indices])]
     for k in (*map(int, around), int(longest)):
         begun, resume = float(first[k]), min(call.end, float(last[k]))
         at_once = begun <= call.returned and call.end <= last[k]
         near = abs(float(last[k]) - call.end) <= WAKES * float(last[k] - first[k])
         if (at_once or near) and resume - begun > LONGER * (usual.median if at_once else usual.most):
-            return Wait(resume, (begun, resume), 2)
+            return CallWait(resume, (begun, resume), 2)
     return None
 
 
 def _by_rules(
-    rank: TracedRank, calls: list[TracedCall], found: list[Wait | None], starts: NDArray[np.float64], end: float
-) -> list[Wait]:
+    rank: TracedRank, calls: list[TracedCall], found: list[CallWait | None], starts: NDArray[np.float64], end: float
+) -> list[CallWait]:
     """Decide the waits that no event and no pause shows."""
-    waits: list[Wait] = []
+    waits: list[CallWait] = []
     following: dict[str, float] = {}  # of each stream, when the next call is issued
     waited: dict[str, float] = {}  # and when the next one that is waited for has ended
     for call, wait in zip(reversed(calls), reversed(found), strict=True):
@@ -165,7 +165,7 @@ def _by_rules(
     return waits[::-1]
 
 
-def _before_update(calls: list[TracedCall], waits: list[Wait], pauses: NDArray[np.float64]) -> list[Wait]:
+def _before_update(calls: list[TracedCall], waits: list[CallWait], pauses: NDArray[np.float64]) -> list[CallWait]:
     """Find the pause in which the thread waits for all calls that one update, or the end of the step, needs."""
     found = list(waits)
     for resume in {wait.resume for wait in waits if wait.rule == 5}:
@@ -175,13 +175,13 @@ def _before_update(calls: list[TracedCall], waits: list[Wait], pauses: NDArray[n
         k = int(np.searchsorted(pauses[:, 0], over, side="right")) - 1
         if k >= 0 and issued <= pauses[k, 0] and over <= pauses[k, 1] <= resume:
             for i in needed:
-                found[i] = Wait(over, (float(pauses[k, 0]), over), 5)
+                found[i] = CallWait(over, (float(pauses[k, 0]), over), 5)
     return found
 
 
 def _by_rule(
     rank: TracedRank, call: TracedCall, starts: NDArray[np.float64], end: float, following: float, waited: float | None
-) -> Wait:
+) -> CallWait:
     """Decide the wait for one call, from when the next of its stream is issued, and the next one is waited for."""
     if waited is not None and waited >= call.end:
         resume, rule = waited, 3
@@ -191,5 +191,5 @@ def _by_rule(
     if call.operation in GATHER:
         k = int(np.searchsorted(starts, max(call.end, following)))
         needed = float(starts[k]) if k < len(starts) else end
-        return Wait(needed, None, 4) if needed < resume else Wait(resume, None, rule)
-    return Wait(resume, None, rule)
+        return CallWait(needed, None, 4) if needed < resume else CallWait(resume, None, rule)
+    return CallWait(resume, None, rule)

@@ -48,7 +48,7 @@ def about_given(runnable: Mapping[str, Plan], network: Network) -> list[Remark]:
 
 def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[Remark]:
     """Name the algorithms with the costs of a library's primitives, or of its calls, beside others without."""
-    network, said = next(iter(runnable.values())).network, list[Remark]()
+    network, remarks = next(iter(runnable.values())).network, list[Remark]()
     known = software(network.software) if network.software else None
     if known is not None and known.own_costs:
         whose = [
@@ -57,15 +57,15 @@ def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[Remark]:
         rest = "; others: the rate of its ports" if len(whose) < len(runnable) else ""
         who = f"{', '.join(whose)}: with" if rest else "all with"
         who = who if whose else "all have the rate of its ports, without"
-        said = [Remark("software-costs", f"{who} {known.own_costs} of software {known.name}{rest if whose else ''}")]
+        remarks = [Remark("software-costs", f"{who} {known.own_costs} of software {known.name}{rest if whose else ''}")]
     priced = [
         name for name, prepared in runnable.items() if isinstance(prepared, NcclPlan) and prepared.at(size).before
     ]
     if not priced or len(priced) == len(runnable):
-        return said
+        return remarks
     launch = max(runnable[name].at(size).before for name in priced)
-    told = f"{', '.join(priced)}: with launch ({format_time(launch)}) and GPU costs; the others with links' only"
-    return [*said, Remark("priced-apart", told, needed=True, details="they cannot be compared with it")]
+    text = f"{', '.join(priced)}: with launch ({format_time(launch)}) and GPU costs; the others with links' only"
+    return [*remarks, Remark("priced-apart", text, needed=True, details="they cannot be compared with it")]
 
 
 def algorithms_for(operation: str, network: Network | None = None) -> list[str]:

@@ -111,10 +111,10 @@ def lower_bound(
     True
     """
     operation, root = checked("operation", operation), checked("root", root)
-    asked = scenario_of(
+    scenario = scenario_of(
         "", network, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, overhead=overhead
     )
-    return bound_of(asked, operation, root=root, anywhere=anywhere)
+    return bound_of(scenario, operation, root=root, anywhere=anywhere)
 
 
 def over_bound(
@@ -160,12 +160,12 @@ def over_bound(
     costs: dict[str, Any] = {
         "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip
-    asked = scenario_of(
+    scenario = scenario_of(
         "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, engine=engine, **costs
     )
     whole = with_options(where, **costs)[0] if fail or scale else None
     return bounded(
-        asked, operation, [int(size) for size in sizes_of(sizes)], whole=whole,
+        scenario, operation, [int(size) for size in sizes_of(sizes)], whole=whole,
         **checked_all({"algorithms": algorithms, "named": named}),
     )  # fmt: skip
 
@@ -223,12 +223,12 @@ def synthesize(
     costs: dict[str, Any] = {
         "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip
-    asked = scenario_of(
+    scenario = scenario_of(
         "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, **costs
     )  # fmt: skip
     limit = None if time_limit is None else seconds_of(time_limit, "time_limit")
     return synthesize_for(
-        asked, operation, [int(size) for size in sizes_of(sizes)],
+        scenario, operation, [int(size) for size in sizes_of(sizes)],
         whole=with_options(where, **costs)[0] if fail or scale else None, running=running, root=root,
         time_limit=limit, max_messages=max_messages, textbook=textbook,
     )  # fmt: skip

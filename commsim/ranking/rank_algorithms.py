@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.core.units import counted, first_of, format_size, format_time
+from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.build import SYNTHESIZED, plan_collective
 from commsim.prediction.collective_names import require_operation, spelled_out
@@ -90,11 +90,11 @@ class Ranking(Shown):
         return tuple(dict.fromkeys((*self.derived, *self.remarks)))
 
     def __repr__(self) -> str:
-        best = [f"{format_size(size)} {found[0][0]} {format_time(found[0][1].time)}"
-                for size, found in self.by_size.items()]  # fmt: skip
+        best = [f"{format_size(size)} {ranked[0][0]} {format_time(ranked[0][1].time)}"
+                for size, ranked in self.by_size.items()]  # fmt: skip
         costs = {format_time(self._overhead(name)) for name in self.plans}
-        told = f", {costs.pop()} of overhead per message" if len(costs) == 1 else ""
-        return f"Ranking({counted(len(self.plans), 'algorithm')}{told}, the best: {first_of(best)})"
+        text = f", {costs.pop()} of overhead per message" if len(costs) == 1 else ""
+        return f"Ranking({count_text(len(self.plans), 'algorithm')}{text}, the best: {first_of(best)})"
 
     def _overhead(self, name: str) -> float:
         """Overhead of a message that the times of an algorithm include, given or assumed, s."""
@@ -104,11 +104,11 @@ class Ranking(Shown):
         """Return a row for each algorithm and size, with its place, as a data frame of pandas or polars."""
         return frame_of(
             (
-                {"size_B": size, "rank": place, "algorithm": name, "times_best": result.time / found[0][1].time}
+                {"size_B": size, "rank": place, "algorithm": name, "times_best": result.time / ranked[0][1].time}
                 | {"overhead_s": self._overhead(name)}
                 | {key: value for key, value in result.row().items() if key not in ("size_B", "counters")}
-                for size, found in self.by_size.items()
-                for place, (name, result) in enumerate(found, 1)
+                for size, ranked in self.by_size.items()
+                for place, (name, result) in enumerate(ranked, 1)
             ),
             library,
         )
@@ -162,7 +162,7 @@ def rank(
             predict(spec, plan, size)
 
     plans, left_out = contenders(scenario, operation, algorithms, named, predict_all, synthesized=synthesized)
-    found = rank_algorithms(list(plans), sizes, lambda spec, size: predict(spec, plans[spec], size))
+    ranking = rank_algorithms(list(plans), sizes, lambda spec, size: predict(spec, plans[spec], size))
     derived = dict.fromkeys(
         (
             *scenario.remarks,
@@ -172,14 +172,14 @@ def rank(
             *(n for plan in plans.values() for n in plan.notes),
         )
     )
-    said = about_given(plans, network)
+    notes = about_given(plans, network)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
     asked = {spec: dataclasses.replace(scenario, collective=spec) for spec in plans if scenario.failed}
     missed = of_unused_faults(scenario, plans, of_plans, {spec: plan_of_whole(one) for spec, one in asked.items()})
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
     packed = of_packed_ranks(scenario, plans, of_plans)
-    remarks = (*sentences(found), *missed, *packed, *own, *said, *priced_apart(plans, sizes[0]))
-    return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
+    remarks = (*sentences(ranking), *missed, *packed, *own, *notes, *priced_apart(plans, sizes[0]))
+    return dataclasses.replace(ranking, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
 
 
 def solve_each(
@@ -223,7 +223,7 @@ def contenders(
     synthesized: bool = False,
 ) -> tuple[dict[str, Plan], dict[str, str]]:
     """Prepare and probe the algorithms of an operation; the parameters are those of :func:`rank` and `prepare_all`."""
-    algorithms, named = ([spelled_out(spec, operation) for spec in given] for given in (algorithms, named))
+    algorithms, named = ([spelled_out(spec, operation) for spec in specs] for specs in (algorithms, named))
     every = algorithms or algorithms_for(operation, scenario.network)  # before one's own file adds what it holds
     for spec in (*algorithms, *named):
         require_operation(spec, operation)
@@ -255,8 +255,11 @@ def sentences(ranking: Ranking) -> list[Remark]:
         best = ranking.by_size[sizes[0]][0][0]
         return [Remark("best", f"best: {best}" + (" at every size" if len(sizes) > 1 else ""), needed=len(sizes) > 1)]
     first = f"best: {ranking.crossovers[0].before}"
-    then = [f"{one.after} from {format_size(one.high)}" for one in ranking.crossovers]
-    exact = [f"{one.after} from between {one.low} and {one.high} bytes on" for one in ranking.crossovers]
+    then = [f"{crossover.after} from {format_size(crossover.high)}" for crossover in ranking.crossovers]
+    exact = [
+        f"{crossover.after} from between {crossover.low} and {crossover.high} bytes on"
+        for crossover in ranking.crossovers
+    ]
     return [Remark("best", ", ".join([first, *then]), needed=True, details="; ".join(exact))]
 
 

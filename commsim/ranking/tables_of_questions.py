@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_size, microseconds
+from commsim.core.units import count_text, format_size, microseconds
 from commsim.prediction.bounds.limited_by import short_limit
 from commsim.ranking.contenders import skipped
 from commsim.ranking.synthesis.bound import SIZES
@@ -18,7 +18,7 @@ from commsim.report.title_of_network import costs_in_title, software_costs
 
 if TYPE_CHECKING:
     from commsim.core.result import Result
-    from commsim.formats.measurement import Measured
+    from commsim.formats.measurement import Measurement
     from commsim.ranking.advice import Advice
     from commsim.ranking.rank_algorithms import Ranking
     from commsim.ranking.synthesis.bound import LowerBound
@@ -144,7 +144,7 @@ def table_of_advice(advice: Advice, title: str, density: float | None = None) ->
 def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
     question = advice.question
-    workers = counted(question.n_workers, "worker")
+    workers = count_text(question.n_workers, "worker")
     where = f"on {advice.network.name}, {workers}, engine flow, {costs_in_title(advice.network)}"
     if len(question.densities) > 1 and question.gradients is None:
         tables = [
@@ -169,7 +169,7 @@ def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str)
 
 
 def parts_of_pairs(
-    pairs: Sequence[Pair], summary: Summary, title: str = "", alone: Sequence[Measured] = ()
+    pairs: Sequence[Pair], summary: Summary, title: str = "", alone: Sequence[Measurement] = ()
 ) -> list[Part]:
     """Return pairs of times, how far apart they are, and what was measured but not predicted.
 
@@ -181,36 +181,36 @@ def parts_of_pairs(
         Their errors.
     title : str
         Comment above the table.
-    alone : sequence of Measured
+    alone : sequence of Measurement
         Measurements without a prediction.
     """
     errors = {f"{pair.error:+.1%}" for pair in pairs if pair.error is not None}
     at = "every size" if len(errors) == 1 < len(pairs) else f"{summary.worst_size:.0f} B"
-    found = f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at {at}"
+    text = f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at {at}"
     bar = f"below 0 (<): predicted too short, above (>): too long, full at {FULL_BAR:.0%}"
     signed = Remark("signed-error", f"median signed error {summary.bias:+.1%}", summary.bias, details=bar)
-    said = [signed]
+    lines = [signed]
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:
-        told = f"{sum(within)} of {len(within)} predictions lie between the least and the most measured"
-        said.append(Remark("within-measured", told))
+        line = f"{sum(within)} of {len(within)} predictions lie between the least and the most measured"
+        lines.append(Remark("within-measured", line))
     inside = [pair for pair in pairs if pair.is_expected is not None]
     if inside:
         n = sum(pair.is_expected is True for pair in inside)
         above = sum(pair.is_expected is False and pair.measured.time > pair.predicted for pair in inside)
         rest = f": {above} above, {len(inside) - n - above} below" if n < len(inside) else ""
-        told = f"{n} of {len(inside)} measured times lie in the intervals of 80 %{rest}"
-        said.append(Remark("within-interval", told, needed=True))
+        line = f"{n} of {len(inside)} measured times lie in the intervals of 80 %{rest}"
+        lines.append(Remark("within-interval", line, needed=True))
     if alone:
         named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])
         more = f" and {len(alone) - MAX_NAMED} more" if len(alone) > MAX_NAMED else ""
-        said.append(Remark("not-predicted", f"without a prediction: {named}{more}"))
+        lines.append(Remark("not-predicted", f"without a prediction: {named}{more}"))
     names, cells = list(COMPARISON), [_cells(pair) for pair in pairs]
     if any(pair.interval for pair in pairs):
         names[6:6] = OF_INTERVAL
         for pair, row in zip(pairs, cells, strict=True):
             row[6:6] = _interval(pair)
-    return [Table(names, cells, title, LEAST_OF_COMPARISON), *comments([found]), *remarks(said)]
+    return [Table(names, cells, title, LEAST_OF_COMPARISON), *comments([text]), *remarks(lines)]
 
 
 def _interval(pair: Pair) -> list[str]:
@@ -261,8 +261,8 @@ def table_of_bounds(bounds: Sequence[LowerBound], sizes: Sequence[int], what: st
     what : str
         Operation and network.
     """
-    rows = [[f"{s}", where(b.anywhere), microseconds(b.time(s)), b.why(s)] for s in sizes for b in bounds]
-    n_ranks = counted(bounds[0].n_ranks, "rank")
+    rows = [[f"{s}", place_of_sums(b.anywhere), microseconds(b.time(s)), b.why(s)] for s in sizes for b in bounds]
+    n_ranks = count_text(bounds[0].n_ranks, "rank")
     size_of = meaning_of_size(bounds[0].operation, bounds[0].n_ranks, sizes)
     return Table(BOUND, rows, f"{what}, {n_ranks}: lower bound on the time of any schedule{size_of}")
 
@@ -273,49 +273,49 @@ def parts_of_bound(bound: LowerBound) -> list[Part]:
     return [table_of_bounds([bound], SIZES, f"{bound.operation}{name}"), *remarks(bound.remarks)]
 
 
-def table_of_synthesis(found: Synthesis) -> Table:
+def table_of_synthesis(synthesis: Synthesis) -> Table:
     """Return the fastest schedule of each size, beside the lower bound."""
     rows = [
         [
             f"{size}",
-            microseconds(found.best(size).time),
-            microseconds(found.bounds[size]),
-            f"{found.times_bound(size):.3f}x",
-            found.best(size).method,
+            microseconds(synthesis.best(size).time),
+            microseconds(synthesis.bounds[size]),
+            f"{synthesis.times_bound(size):.3f}x",
+            synthesis.best(size).method,
         ]
-        for size in found.candidates
+        for size in synthesis.candidates
     ]
-    where = f"{found.operation} on {found.network.name}, {counted(found.n_ranks, 'rank')}"
-    size_of = meaning_of_size(found.operation, found.n_ranks, list(found.candidates))
-    return Table(SYNTHESIS, rows, f"{where}, {costs_in_title(found.network)}{size_of}")
+    where = f"{synthesis.operation} on {synthesis.network.name}, {count_text(synthesis.n_ranks, 'rank')}"
+    size_of = meaning_of_size(synthesis.operation, synthesis.n_ranks, list(synthesis.candidates))
+    return Table(SYNTHESIS, rows, f"{where}, {costs_in_title(synthesis.network)}{size_of}")
 
 
-def crossovers_of_synthesis(found: Synthesis) -> list[Part]:
+def crossovers_of_synthesis(synthesis: Synthesis) -> list[Part]:
     """Return which method is chosen from which size to which, where there are several."""
-    ranges = found.ranges()
+    ranges = synthesis.ranges()
     if len(ranges) < 2:
         return []
-    cells = [[f"{one.low}", f"{one.high}", one.method] for one in ranges]
+    cells = [[f"{size_range.low}", f"{size_range.high}", size_range.method] for size_range in ranges]
     return [Table(["from(B)", "to(B)", "chosen"], cells, "crossovers: geometric middles of the sizes above")]
 
 
-def parts_of_synthesis(found: Synthesis) -> list[Part]:
+def parts_of_synthesis(synthesis: Synthesis) -> list[Part]:
     """Return the fastest schedules, the sizes at which they change, and how they work."""
-    return [table_of_synthesis(found), *crossovers_of_synthesis(found), *remarks(found.remarks)]
+    return [table_of_synthesis(synthesis), *crossovers_of_synthesis(synthesis), *remarks(synthesis.remarks)]
 
 
-def where(anywhere: bool) -> str:
+def place_of_sums(anywhere: bool) -> str:
     """Return at which nodes the schedules of a bound sum and copy."""
     return ANYWHERE if anywhere else RANKS
 
 
-def table_of_ratios(found: OverBound, title: str = "") -> Table:
+def table_of_ratios(excess: OverBound, title: str = "") -> Table:
     """Return the times of algorithms over their bound, and what faults cost them."""
-    if found.network is not None:
-        title = f"{title}, {software_costs(found.network)}".removeprefix(", ")
-    columns = RATIOS + (list(COST) if found.has_faults else [])
-    rows = [_cells_of_ratio(one, found.has_faults) for one in found.ratios]
-    results = [one.result for one in found.ratios]
+    if excess.network is not None:
+        title = f"{title}, {software_costs(excess.network)}".removeprefix(", ")
+    columns = RATIOS + (list(COST) if excess.has_faults else [])
+    rows = [_cells_of_ratio(one, excess.has_faults) for one in excess.ratios]
+    results = [one.result for one in excess.ratios]
     if spread := spread_names(results):
         columns = [*columns[:3], *spread, *columns[3:]]
         rows = [[*row[:3], *spread_cells(result), *row[3:]] for row, result in zip(rows, results, strict=True)]
@@ -325,7 +325,7 @@ def table_of_ratios(found: OverBound, title: str = "") -> Table:
 
 def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:
     times = microseconds(one.time), microseconds(one.bound), f"{one.times_bound:.3f}x"
-    cells = [f"{one.size}", one.algorithm, *times, where(one.anywhere), short_limit(one.limit)]
+    cells = [f"{one.size}", one.algorithm, *times, place_of_sums(one.anywhere), short_limit(one.limit)]
     if not faults:
         return cells
     if one.whole is None:  # an algorithm may be possible with the faults only
@@ -333,13 +333,13 @@ def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:
     return [*cells, microseconds(one.whole), f"{one.faults_cost:.3f}x"]
 
 
-def parts_of_over_bound(found: OverBound) -> list[Part]:
+def parts_of_over_bound(excess: OverBound) -> list[Part]:
     """Return the bounds of an operation, and the algorithms beside them."""
-    sizes = sorted({int(one.size) for one in found.ratios})
-    network = found.bounds[0].network
-    title = found.bounds[0].operation + ("" if network is None else f" on {network.name}")
+    sizes = sorted({int(one.size) for one in excess.ratios})
+    network = excess.bounds[0].network
+    title = excess.bounds[0].operation + ("" if network is None else f" on {network.name}")
     return [
-        *remarks((*found.derived, *skipped(found.left_out))), table_of_bounds(found.bounds, sizes, title),
-        *remarks(note for bound in found.bounds for note in bound.notes), table_of_ratios(found),
-        *remarks(found.remarks),
+        *remarks((*excess.derived, *skipped(excess.left_out))), table_of_bounds(excess.bounds, sizes, title),
+        *remarks(note for bound in excess.bounds for note in bound.notes), table_of_ratios(excess),
+        *remarks(excess.remarks),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .transport import Transport
+from .transport import RankTransport
 
 # Of the cores: what others may use of them in a pass that counts as quiet.
 QUIET = 0.1
@@ -26,17 +26,17 @@ class Busy:
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Transport of this rank; all ranks make one.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: RankTransport) -> None:
         self._transport = transport
-        self._began = _used()
+        self._began = _core_seconds()
 
     def share(self) -> float:
         """Part of the cores of a host that others used since then, on the host with most; 0 where nobody counts it."""
-        used, own, now = (then - before for then, before in zip(_used(), self._began, strict=True))
+        used, own, now = (then - before for then, before in zip(_core_seconds(), self._began, strict=True))
         others = used - own * self._transport.ranks_per_host
         share = max(0.0, others / max(now * (os.cpu_count() or 1), 1e-9)) if used else 0.0
         return float(self._transport.max_over_ranks(np.array([share]))[0])
@@ -54,12 +54,12 @@ def quiet_ones(shares: Sequence[float]) -> list[int]:
     return quiet if len(quiet) >= ENOUGH or 2 * len(quiet) >= len(shares) else list(range(len(shares)))
 
 
-def idle_share(transport: Transport, seconds: float = 0.3) -> float:
+def idle_share(transport: RankTransport, seconds: float = 0.3) -> float:
     """Part of the cores that others use while the ranks sleep.
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         All of its ranks call this.
     seconds : float, s
         How long they sleep.
@@ -69,7 +69,7 @@ def idle_share(transport: Transport, seconds: float = 0.3) -> float:
     return meter.share()
 
 
-def _used() -> tuple[float, float, float]:
+def _core_seconds() -> tuple[float, float, float]:
     """Seconds of core time used by all and by this process, and the time of day; nothing by all where it is unknown."""
     own = sum(os.times()[:2])
     try:

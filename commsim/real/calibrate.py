@@ -30,14 +30,14 @@ from .steps import (
     SIZES,
     TRAIN_LENGTHS,
     WALKED,
-    Step,
+    TimedStep,
     start_sets,
     time_step,
     train_sizes,
     usual_steps,
     walks,
 )
-from .transport import Transport
+from .transport import RankTransport
 
 PASSES = 10
 # Relative width of the middle 80 % of the times of one step, in the middle of all steps, from which on they are marked.
@@ -56,7 +56,7 @@ class Calibration:
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Transport with at least 2 ranks.
     memory : float, bytes
         Largest memory of a rank in what will be predicted; see :func:`commsim.real.steps.usual_steps`.
@@ -67,21 +67,21 @@ class Calibration:
         If there is only one rank, which has no peer.
     """
 
-    def __init__(self, transport: Transport, memory: float = math.inf) -> None:
+    def __init__(self, transport: RankTransport, memory: float = math.inf) -> None:
         if transport.size < 2:
             raise BackendError(
                 "calibration sends messages, so it needs at least 2 ranks: start it with mpirun -n 2 ..."
             )
         self.transport = transport
         self._steps = usual_steps(memory)
-        self._passes: list[dict[Step, list[float]]] = []
+        self._passes: list[dict[TimedStep, list[float]]] = []
         self.busy: list[float] = []
 
     def run_pass(self, done: Callable[[float], None] = lambda _: None) -> None:
         """Time every step once, and those that are short several times; `done` is told the part of the pass."""
         n_short = sum(step.is_short for step in self._steps)
         n_timed, of = 0, len(self._steps) + (SHORT_TIMES - 1) * n_short
-        meter, times = Busy(self.transport), dict[Step, list[float]]()
+        meter, times = Busy(self.transport), dict[TimedStep, list[float]]()
         for again in range(SHORT_TIMES):
             for step in self._steps:
                 if again == 0 or step.is_short:
@@ -155,12 +155,12 @@ class Calibration:
         return as_network(curves, self.transport.size, f"{self.transport.size} ranks of {self.transport.name}")
 
 
-def steepest_fall(times: Mapping[Step, float]) -> tuple[float, tuple[int, int]]:
+def steepest_fall(times: Mapping[TimedStep, float]) -> tuple[float, tuple[int, int]]:
     """Return how many times as long a step takes, at most, as the same with the next larger messages, and both sizes.
 
     Parameters
     ----------
-    times : mapping of Step to float, s
+    times : mapping of TimedStep to float, s
         Times of steps; those are compared that differ only in the size of messages.
     """
     cases = defaultdict[tuple[object, ...], dict[int, float]](dict)
@@ -192,7 +192,7 @@ def as_network(curves: Curves, n_ranks: int, name: str) -> Network:
     )
 
 
-def machine_name(transport: Transport) -> str:
+def machine_name(transport: RankTransport) -> str:
     """Name what a calibration is of: processor, cores, ranks and the library that carries messages."""
     model = platform.processor() or platform.machine()
     try:
@@ -204,11 +204,11 @@ def machine_name(transport: Transport) -> str:
     return f"{model}, {os.cpu_count()} cores, {transport.size} ranks of {carrier}"
 
 
-def _pooled(passes: Sequence[dict[Step, list[float]]]) -> dict[Step, Floats]:
+def _pooled(passes: Sequence[dict[TimedStep, list[float]]]) -> dict[TimedStep, Floats]:
     return {step: np.array([t for times in passes for t in times[step]]) for step in passes[0]}
 
 
-def _curves_of(times: dict[Step, Floats]) -> list[Curve]:
+def _curves_of(times: dict[TimedStep, Floats]) -> list[Curve]:
     """Curves of every case that was timed, from the medians of all runs."""
     start = _start_curve(times)
     curves = [start]
@@ -219,22 +219,24 @@ def _curves_of(times: dict[Step, Floats]) -> list[Curve]:
                 for relayed in (False, True):
                     chain = ("reduce", op) if relayed else (op,)
                     sizes = [
-                        s for s in (COARSE if working_set else SIZES) if Step(chain, two_way, s, working_set) in times
+                        s
+                        for s in (COARSE if working_set else SIZES)
+                        if TimedStep(chain, two_way, s, working_set) in times
                     ]
                     if len(sizes) > 1:
                         curves.append(_step_curve(times, chain, two_way, working_set, sizes, start))
     return curves
 
 
-def _start_curve(times: dict[Step, Floats]) -> Curve:
+def _start_curve(times: dict[TimedStep, Floats]) -> Curve:
     """Return what a run takes before its first message: an empty run, and what memory that was just written adds."""
-    empty = np.median(times[Step((), False, SIZES[0])])
-    first = np.array([np.median(times[Step(("copy",), True, SIZES[0], memory)]) for memory in start_sets()])
+    empty = np.median(times[TimedStep((), False, SIZES[0])])
+    first = np.array([np.median(times[TimedStep(("copy",), True, SIZES[0], memory)]) for memory in start_sets()])
     seconds = np.maximum(empty + first - first[0], LEAST_PART * empty)
     return Curve("start", False, False, 0.0, np.array(start_sets(), np.float64), rising(seconds))
 
 
-def _local_curve(times: dict[Step, Floats], working_set: int, start: Curve) -> Curve:
+def _local_curve(times: dict[TimedStep, Floats], working_set: int, start: Curve) -> Curve:
     steps = [step for step in times if step.ops == ("local",) and step.working_set == working_set]
     whole = np.array([float(np.median(times[step])) for step in steps])
     before = np.array([start.at(max(working_set, 2 * step.size), "seconds") for step in steps])
@@ -244,13 +246,18 @@ def _local_curve(times: dict[Step, Floats], working_set: int, start: Curve) -> C
 
 
 def _step_curve(
-    times: dict[Step, Floats], chain: tuple[str, ...], two_way: bool, working_set: int, sizes: list[int], start: Curve
+    times: dict[TimedStep, Floats],
+    chain: tuple[str, ...],
+    two_way: bool,
+    working_set: int,
+    sizes: list[int],
+    start: Curve,
 ) -> Curve:
     """Of one case: a first hop without what comes before it, or a second one without the first."""
-    steps = [Step(chain, two_way, size, working_set) for size in sizes]
+    steps = [TimedStep(chain, two_way, size, working_set) for size in sizes]
     whole = np.array([float(np.median(times[step])) for step in steps])
     if len(chain) > 1:
-        before = np.array([float(np.median(times[Step(chain[:1], two_way, size, working_set)])) for size in sizes])
+        before = np.array([float(np.median(times[TimedStep(chain[:1], two_way, size, working_set)])) for size in sizes])
     else:
         before = np.array([start.at(max(working_set, size * (1 + two_way)), "seconds") for size in sizes])
     seconds = rising(np.maximum(whole - before, LEAST_PART * whole))
@@ -264,20 +271,20 @@ def _step_curve(
                         [times[step] for step in steps])  # fmt: skip
 
 
-def _gaps(times: dict[Step, Floats], op: str, two_way: bool, working_set: int, start: Curve) -> dict[int, float]:
+def _gaps(times: dict[TimedStep, Floats], op: str, two_way: bool, working_set: int, start: Curve) -> dict[int, float]:
     """Find what each further message of a train adds, by size, seconds."""
-    found = {}
+    gaps = {}
     if working_set:
         for size in WALKED:
             step = next(w for w in walks(size, working_set) if w.ops == (op,) and w.two_way == two_way)
             whole = float(np.median(times[step])) - start.at(working_set, "seconds")
-            found[size] = max(whole, LEAST_PART * float(np.median(times[step]))) / step.length
-        return found
+            gaps[size] = max(whole, LEAST_PART * float(np.median(times[step]))) / step.length
+        return gaps
     few, many = TRAIN_LENGTHS
     for size in train_sizes():
-        short, long = (float(np.median(times[Step((op,), two_way, size, 0, k)])) for k in (few, many))
-        found[size] = max(long - short, LEAST_PART * long) / (many - few)
-    return found
+        short, long = (float(np.median(times[TimedStep((op,), two_way, size, 0, k)])) for k in (few, many))
+        gaps[size] = max(long - short, LEAST_PART * long) / (many - few)
+    return gaps
 
 
 def _with_spread(

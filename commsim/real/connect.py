@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from commsim.core.errors import BackendError, CommsimError, InputError
 
 from .mpi import launched_rank
-from .transport import Transport
+from .transport import RankTransport
 
 BACKENDS = ("mpi", "gloo", "nccl")
 
 
-def connect(backend: str) -> Transport:
+def connect(backend: str) -> RankTransport:
     """Join the ranks that mpirun (or torchrun) has started.
 
     Raises
@@ -37,7 +37,7 @@ def connect(backend: str) -> Transport:
 
 
 @contextlib.contextmanager
-def session(backend: str, min_ranks: int = 1) -> Iterator[Transport]:
+def session(backend: str, min_ranks: int = 1) -> Iterator[RankTransport]:
     """Connect, and leave in good order; an unforeseen error on one rank ends all, so that none waits for ever.
 
     Parameters

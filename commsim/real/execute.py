@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from commsim.core.errors import BackendError
 from commsim.core.schedule import Schedule
 
-from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, plan_rank
+from .plan import LOCAL, RECEIVE, SEND, TransferStep, buffer_bounds, plan_rank
 from .step_order import order_of
-from .transport import Array, Transport
+from .transport import Array, RankTransport
 
 # Tags of the words at a fence; channels have smaller numbers. A send that is complete may still be in a buffer, so its
 # receiver says when all is here. And what is sent to a rank that is still in an earlier stage would take its port from
@@ -37,7 +37,7 @@ class Execution:
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Must have as many processes as the schedule has participants: those behind its ranks are its helpers.
     schedule : Schedule
         What to execute.
@@ -54,7 +54,7 @@ class Execution:
         If the schedule copies chunks of different sizes onto each other.
     """
 
-    def __init__(self, transport: Transport, schedule: Schedule, n_elements: int, dtype: str = "float32") -> None:
+    def __init__(self, transport: RankTransport, schedule: Schedule, n_elements: int, dtype: str = "float32") -> None:
         require_ranks(transport, schedule.n_participants)
         self.transport, self.schedule, self.n_elements = transport, schedule, n_elements
         self.steps = plan_rank(schedule, transport.rank, n_elements)
@@ -156,7 +156,7 @@ class Execution:
         self.transport.wait(handles[soonest])
         return (soonest,)
 
-    def _beginning(self, k: int, step: Step) -> Callable[[], Any]:
+    def _beginning(self, k: int, step: TransferStep) -> Callable[[], Any]:
         """Return the call with which a step begins; that of a message returns its handle."""
         if step.kind == SEND:
             return partial(self.transport.isend, self.memory[step.src], step.peer, step.tag)
@@ -166,7 +166,7 @@ class Execution:
             return partial(self._receive_beside, k, step)
         return partial(self.transport.irecv, self.memory[step.dst], step.peer, step.tag)
 
-    def _receive_beside(self, k: int, step: Step) -> Any:
+    def _receive_beside(self, k: int, step: TransferStep) -> Any:
         return self.transport.irecv(self._stage(k), step.peer, step.tag)
 
     def _copy(self, k: int, source: Array) -> None:
@@ -196,13 +196,13 @@ class Execution:
         """Send a word to all ranks that send to this one in a stage, and receive one from all that it sends to."""
         to, of = ({self.steps[k].peer for k in stage if self.steps[k].kind == kind} for kind in (RECEIVE, SEND))
         empty = self.transport.empty(1, "int32")
-        said = [self.transport.isend(empty, peer, tag) for peer in sorted(to)]
+        lines = [self.transport.isend(empty, peer, tag) for peer in sorted(to)]
         heard = [self.transport.irecv(self.transport.empty(1, "int32"), peer, tag) for peer in sorted(of)]
-        for handle in said + heard:
+        for handle in lines + heard:
             self.transport.wait(handle)
 
 
-def require_ranks(transport: Transport, n_ranks: int) -> None:
+def require_ranks(transport: RankTransport, n_ranks: int) -> None:
     """Raise unless the transport has `n_ranks` ranks.
 
     Raises

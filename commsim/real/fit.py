@@ -55,8 +55,10 @@ def fit_costs(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDA
 
     start = np.log(_starting_point(columns, seconds))
     with np.errstate(all="ignore"):  # a step that goes too far is tried again, shorter
-        found = least_squares(error, start, slope, loss="huber", f_scale=_TAME, ftol=_EXACT, xtol=_EXACT, gtol=_EXACT)
-    return np.asarray(np.exp(found.x))
+        solution = least_squares(
+            error, start, slope, loss="huber", f_scale=_TAME, ftol=_EXACT, xtol=_EXACT, gtol=_EXACT
+        )
+    return np.asarray(np.exp(solution.x))
 
 
 def _starting_point(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:

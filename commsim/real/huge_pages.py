@@ -19,7 +19,7 @@ PAGE = 2 << 20
 LEAST = 32 << 10
 
 
-def written(n_elements: int, dtype: str) -> NDArray[Any]:
+def huge_zeros(n_elements: int, dtype: str) -> NDArray[Any]:
     """Array of zeros, written once so that its pages exist, that begins with a huge page where the system has them.
 
     Parameters
@@ -39,6 +39,6 @@ def written(n_elements: int, dtype: str) -> NDArray[Any]:
         area.madvise(advice)
     raw = np.frombuffer(area, np.uint8)
     begin = -raw.ctypes.data % PAGE
-    found = raw[begin : begin + n_bytes].view(dtype)
-    found[:] = 0
-    return found
+    array = raw[begin : begin + n_bytes].view(dtype)
+    array[:] = 0
+    return array

@@ -77,7 +77,7 @@ class KeptPasses:
             tree = read_tree(self.path)
             if {name: tree.get(name) for name in self._about} != self._about:
                 return nothing
-            rows = np.array([[one["busy"], *one["times_s"]] for one in tree["passes"]], np.float64)
+            rows = np.array([[row["busy"], *row["times_s"]] for row in tree["passes"]], np.float64)
         except (InputError, KeyError, TypeError, ValueError):
             return None
         if not len(rows):

@@ -15,7 +15,7 @@ from commsim.core.schedule import Schedule
 
 from .exact_numbers import expected, fill
 from .execute import Execution
-from .transport import Array, Transport
+from .transport import Array, RankTransport
 
 WARMUP, ITERATIONS = 5, 20
 
@@ -45,13 +45,13 @@ def usable_elements(schedule: Schedule, n_bytes: float, dtype: str = "float32") 
 
 
 def timed(
-    transport: Transport, run: Callable[[], None], reset: Callable[[], None], warmup: int, iterations: int
+    transport: RankTransport, run: Callable[[], None], reset: Callable[[], None], warmup: int, iterations: int
 ) -> NDArray[np.float64]:
     """Time `run`, which all ranks call together.
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Transport for the barrier before each iteration.
     run, reset : callable
         What is timed, and what restores the input before that, outside the clock.
@@ -77,7 +77,7 @@ def timed(
 
 
 def measure_schedule(
-    transport: Transport,
+    transport: RankTransport,
     schedule: Schedule,
     n_bytes: float,
     *,
@@ -89,7 +89,7 @@ def measure_schedule(
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         All of its ranks call this; those behind the schedule's ranks are its helpers.
     schedule : Schedule
         What is run.
@@ -129,7 +129,7 @@ def measure_schedule(
 
 
 def measure_native(
-    transport: Transport,
+    transport: RankTransport,
     operation: str,
     n_elements: int,
     *,
@@ -165,14 +165,14 @@ def measure_native(
     return measured(transport, "native", operation, n_bytes, samples, {"wrong": wrong}, transport.size)
 
 
-def most_wrong(transport: Transport, got: Array, promised: NDArray[Any]) -> float:
+def most_wrong(transport: RankTransport, got: Array, promised: NDArray[Any]) -> float:
     """Return the most elements that any rank has wrong; every rank calls this."""
     wrong = float(np.count_nonzero(np.asarray(got) != promised))
     return float(transport.max_over_ranks(np.array([wrong]))[0])
 
 
 def measured(
-    transport: Transport,
+    transport: RankTransport,
     name: str,
     operation: str,
     n_bytes: float,
@@ -184,7 +184,7 @@ def measured(
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Gives the engine its name.
     name, operation : str
         Name and operation of the collective.

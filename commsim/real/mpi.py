@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from commsim.core.compiling.notices import RANK_VARIABLES
 from commsim.core.errors import BackendError
 
-from .huge_pages import written
+from .huge_pages import huge_zeros
 from .transport import Native
 
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")
@@ -77,7 +77,7 @@ def load_mpi() -> Any:
 
 
 class MPITransport:
-    """Messages and collectives over a duplicate of COMM_WORLD; see :class:`commsim.real.transport.Transport`.
+    """Messages and collectives over a duplicate of COMM_WORLD; see :class:`commsim.real.transport.RankTransport`.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class MPITransport:
 
     def empty(self, n_elements: int, dtype: str) -> NDArray[Any]:
         """Memory, written once so that its pages exist: huge ones, unless ranks are more than cores."""
-        return written(n_elements, dtype) if self._huge else np.full(n_elements, 0, dtype)
+        return huge_zeros(n_elements, dtype) if self._huge else np.full(n_elements, 0, dtype)
 
     def load(self, target: NDArray[Any], values: NDArray[Any]) -> None:
         """Copy values in."""

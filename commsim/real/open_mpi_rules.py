@@ -74,21 +74,21 @@ _REDUCE: Sequence[Row] = (
 )
 
 
-def _found(rows: Sequence[Row], n: int, size: float) -> str:
+def _algorithm_for(rows: Sequence[Row], n: int, size: float) -> str:
     _, limits, rest = next(row for row in rows if n < row[0])
     place = bisect_right([limit for limit, _ in limits], size)
     return limits[place][1] if place < len(limits) else rest
 
 
 def _all_gather(size: float, n: int) -> str:
-    name = _found(_ALL_GATHER, n, size / n)
+    name = _algorithm_for(_ALL_GATHER, n, size / n)
     return _BRUCK if name == _DOUBLING and n & (n - 1) else name  # doubling needs a power of two, else it runs Bruck's
 
 
 RULES: Mapping[str, Callable[[float, int], str]] = {
-    "all_reduce": lambda size, n: _found(_ALL_REDUCE, n, size),
+    "all_reduce": lambda size, n: _algorithm_for(_ALL_REDUCE, n, size),
     "all_gather": _all_gather,
-    "all_to_all": lambda size, n: _found(_ALL_TO_ALL, n, size / n),
-    "broadcast": lambda size, n: _found(_BROADCAST, n, size),
-    "reduce": lambda size, n: _found(_REDUCE, n, size),
+    "all_to_all": lambda size, n: _algorithm_for(_ALL_TO_ALL, n, size / n),
+    "broadcast": lambda size, n: _algorithm_for(_BROADCAST, n, size),
+    "reduce": lambda size, n: _algorithm_for(_REDUCE, n, size),
 }

@@ -17,7 +17,7 @@ SEND, RECEIVE, LOCAL = range(3)
 
 
 @dataclass(slots=True)
-class Step:
+class TransferStep:
     """One transfer that this rank sends, receives, or both.
 
     Parameters
@@ -57,7 +57,7 @@ class Step:
 
 
 def complete_in_order(
-    number: int, steps: Sequence[Step], done: bytearray, complete: Callable[[int, Step], None]
+    number: int, steps: Sequence[TransferStep], done: bytearray, complete: Callable[[int, TransferStep], None]
 ) -> None:
     """Complete a step, and before that what must be complete before it may write, smallest numbers first.
 
@@ -65,7 +65,7 @@ def complete_in_order(
     ----------
     number : int
         Number of the step.
-    steps : sequence of Step
+    steps : sequence of TransferStep
         All of the rank's.
     done : bytearray
         Whether each step is complete; `complete` marks them.
@@ -108,7 +108,7 @@ def buffer_bounds(schedule: Schedule, n_elements: int) -> NDArray[np.int64]:
     return np.concatenate((bounds, bounds[-1] + scratch))
 
 
-def plan_rank(schedule: Schedule, rank: int, n_elements: int) -> list[Step]:
+def plan_rank(schedule: Schedule, rank: int, n_elements: int) -> list[TransferStep]:
     """Find the steps of one rank in program order; messages of no elements are left out on both sides.
 
     Helpers are processes like ranks, numbered after them.
@@ -145,16 +145,16 @@ def plan_rank(schedule: Schedule, rank: int, n_elements: int) -> list[Step]:
     return steps
 
 
-def _step(t: np.void, rank: int, read: int, write: int, length: int) -> Step:
+def _step(t: np.void, rank: int, read: int, write: int, length: int) -> TransferStep:
     kind = LOCAL if t["src"] == t["dst"] else SEND if t["src"] == rank else RECEIVE
     peer = int(t["dst"] if kind == SEND else t["src"])
     src, dst = slice(int(read), int(read + length)), slice(int(write), int(write + length))
     reduces, hop, stage = bool(t["op"] == REDUCE), int(t["hop"]), int(t["stage"])
     staged = reduces and kind != SEND
-    return Step(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged)
+    return TransferStep(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged)
 
 
-def _add_data_order(schedule: Schedule, transfers: Transfers, own: NDArray[np.intp], steps: list[Step]) -> None:
+def _add_data_order(schedule: Schedule, transfers: Transfers, own: NDArray[np.intp], steps: list[TransferStep]) -> None:
     """Keep of the schedule's data order what this rank must see to; the rest is seen to where it happens.
 
     Edges are distinguished by which memory of this rank they are about, and not by their kind: the same edge may stand
@@ -175,12 +175,12 @@ def _add_data_order(schedule: Schedule, transfers: Transfers, own: NDArray[np.in
                 _add_reader(step, place[p], earlier)
 
 
-def _add_reader(step: Step, number: int, reader: Step) -> None:
+def _add_reader(step: TransferStep, number: int, reader: TransferStep) -> None:
     """Note a reader: a local one reads when it begins; a send goes on reading until it is complete."""
     (step.before if reader.kind == SEND else step.readers).append(number)
 
 
-def _add_order_within_hops(steps: list[Step]) -> None:
+def _add_order_within_hops(steps: list[TransferStep]) -> None:
     """Add what the schedule's data order leaves open inside a hop.
 
     All reads of a hop see the state before it, so what arrives waits for the sends of the same hop that still read

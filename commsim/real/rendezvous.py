@@ -19,7 +19,7 @@ _LONGEST_NAME = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Rendezvous:
     """Where the ranks have met.
 
     Parameters
@@ -39,7 +39,7 @@ class Meeting:
     ranks_per_host: int
 
 
-def meet(torch_distributed: Any) -> Meeting:
+def meet(torch_distributed: Any) -> Rendezvous:
     """Meet under torchrun (its environment) or mpirun (MPI carries the address), or as a single process.
 
     Raises
@@ -50,11 +50,11 @@ def meet(torch_distributed: Any) -> Meeting:
     if all(v in os.environ for v in _TORCHRUN):
         return _meet_by_environment(torch_distributed)
     if launched_size() == 1 and not any(v in os.environ for v in RANK_VARIABLES):
-        return Meeting(_open_store(torch_distributed, "127.0.0.1", 1), 0, 1, 0, 1)
+        return Rendezvous(_open_store(torch_distributed, "127.0.0.1", 1), 0, 1, 0, 1)
     return _meet_by_mpi(torch_distributed)
 
 
-def _meet_by_environment(torch_distributed: Any) -> Meeting:
+def _meet_by_environment(torch_distributed: Any) -> Rendezvous:
     try:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         port = int(os.environ["MASTER_PORT"])
@@ -65,10 +65,10 @@ def _meet_by_environment(torch_distributed: Any) -> Meeting:
     # torchrun's agent may already serve a store at this address.
     agent_serves = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     store = torch_distributed.TCPStore(os.environ["MASTER_ADDR"], port, size, rank == 0 and not agent_serves)
-    return Meeting(torch_distributed.PrefixStore("commsim", store), rank, size, local_rank, ranks_per_host)
+    return Rendezvous(torch_distributed.PrefixStore("commsim", store), rank, size, local_rank, ranks_per_host)
 
 
-def _meet_by_mpi(torch_distributed: Any) -> Meeting:
+def _meet_by_mpi(torch_distributed: Any) -> Rendezvous:
     """Rank 0 serves a store on a port that the system picks, and MPI tells the others."""
     mpi = load_mpi()
     comm = mpi.COMM_WORLD
@@ -91,7 +91,7 @@ def _meet_by_mpi(torch_distributed: Any) -> Meeting:
     comm.Bcast(name)
     if store is None:
         store = torch_distributed.TCPStore(name.tobytes().rstrip(b"\0").decode(), int(port[0]), size, False)
-    return Meeting(store, rank, size, local_rank, int(per_host[0]))
+    return Rendezvous(store, rank, size, local_rank, int(per_host[0]))
 
 
 def _open_store(torch_distributed: Any, address: str, size: int) -> Any:

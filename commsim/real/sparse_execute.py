@@ -22,12 +22,12 @@ from commsim.sparse.partition import Partition
 from commsim.sparse.sparse_vector import SparseVector
 
 from .execute import require_ranks
-from .plan import LOCAL, RECEIVE, Step, complete_in_order, plan_rank
-from .sparse_wire import Elements, Layout, apart, chunks_of_messages, codec, last_writes
-from .transport import Transport
+from .plan import LOCAL, RECEIVE, TransferStep, complete_in_order, plan_rank
+from .sparse_wire import Elements, VectorLayout, apart, chunks_of_messages, codec, last_writes
+from .transport import RankTransport
 
 
-class SparseTransport(Transport, Protocol):
+class SparseTransport(RankTransport, Protocol):
     """A transport that can receive a message whose size it does not know."""
 
     def receive_any_size(self, peer: int, tag: int) -> NDArray[np.uint8]:
@@ -90,7 +90,9 @@ class SparseExecution:
             raise InputError(f"{schedule.name} balances its ranges, and needs their bounds, which all ranks agree on")
         self.transport, self.schedule = transport, schedule
         self.block = block or form.block
-        self.layout = Layout(Partition(n_elements, self.block, schedule.n_chunks, form.hashed, bounds), np.dtype(dtype))
+        self.layout = VectorLayout(
+            Partition(n_elements, self.block, schedule.n_chunks, form.hashed, bounds), np.dtype(dtype)
+        )
         self.steps = plan_rank(schedule, transport.rank, schedule.n_chunks)  # an element per chunk: steps in addresses
         transfers = schedule.expand()
         own = np.flatnonzero((transfers["src"] == transport.rank) | (transfers["dst"] == transport.rank))
@@ -174,7 +176,7 @@ class SparseExecution:
     def _finish(self, number: int) -> None:
         complete_in_order(number, self.steps, self._done, self._apply)
 
-    def _apply(self, number: int, step: Step) -> None:
+    def _apply(self, number: int, step: TransferStep) -> None:
         if step.kind == RECEIVE:
             self._take(number, step)
         for address, elements in zip(range(step.dst.start, step.dst.stop), self._came.pop(number), strict=True):
@@ -184,7 +186,7 @@ class SparseExecution:
                 self._cut(address, self._cuts[number])
         self._done[number] = 1
 
-    def _take(self, number: int, step: Step) -> None:
+    def _take(self, number: int, step: TransferStep) -> None:
         """Receive messages of this one's sender and channel up to this one."""
         queue = self._queues[step.peer, step.tag]
         while number not in self._came:

@@ -20,7 +20,7 @@ from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import INDEX_BYTES, Encoding
 from commsim.sparse.partition import Partition
 
-from .plan import SEND, Step
+from .plan import SEND, TransferStep
 
 # Rising indices, and a value each.
 Elements: TypeAlias = tuple[NDArray[np.int64], NDArray[Any]]
@@ -53,7 +53,7 @@ def apart(chunks: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [chunks] if len(set(chunks)) == len(chunks) else [(chunk,) for chunk in chunks]
 
 
-def last_writes(steps: list[Step], limits: list[int]) -> list[int]:
+def last_writes(steps: list[TransferStep], limits: list[int]) -> list[int]:
     """Move each limit to the last step of its hop that writes the same place: what is cut is all that a hop wrote."""
     cuts = [UNLIMITED] * len(steps)
     last: dict[Any, int] = {(step.hop, step.dst.start): i for i, step in enumerate(steps) if step.kind != SEND}
@@ -65,7 +65,7 @@ def last_writes(steps: list[Step], limits: list[int]) -> list[int]:
 
 
 @dataclass(slots=True)
-class Layout:
+class VectorLayout:
     """Where the chunks of a vector lie, and what its elements are.
 
     Parameters
@@ -130,32 +130,32 @@ class Layout:
         return [(index[order[a:b]], value[order[a:b]]) for a, b in ends.tolist()]
 
 
-Writer: TypeAlias = Callable[[Layout, Sequence[int], Elements], Bytes]
-Reader: TypeAlias = Callable[[Layout, Sequence[int], Bytes], Elements]
+Writer: TypeAlias = Callable[[VectorLayout, Sequence[int], Elements], Bytes]
+Reader: TypeAlias = Callable[[VectorLayout, Sequence[int], Bytes], Elements]
 
 
 def _octets(*arrays: NDArray[Any]) -> Bytes:
     return np.concatenate([np.ascontiguousarray(array).view(np.uint8) for array in arrays])
 
 
-def _write_coo(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:  # noqa: ARG001
+def _write_coo(layout: VectorLayout, chunks: Sequence[int], elements: Elements) -> Bytes:  # noqa: ARG001
     index, value = elements
     return _octets(index.astype(np.uint32), value)
 
 
-def _read_coo(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:  # noqa: ARG001
-    n = _whole(len(message), INDEX_BYTES + layout.dtype.itemsize)
+def _read_coo(layout: VectorLayout, chunks: Sequence[int], message: Bytes) -> Elements:  # noqa: ARG001
+    n = _number_of_elements(len(message), INDEX_BYTES + layout.dtype.itemsize)
     return message[: n * INDEX_BYTES].view(np.uint32).astype(np.int64), _values(message, n * INDEX_BYTES, layout)
 
 
-def _write_dense(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
+def _write_dense(layout: VectorLayout, chunks: Sequence[int], elements: Elements) -> Bytes:
     every = layout.elements(layout.blocks(chunks))
     out = np.zeros(len(every), layout.dtype)
     out[_places(every, elements[0], len(chunks) == 1)] = elements[1]
     return _octets(out)
 
 
-def _read_dense(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:
+def _read_dense(layout: VectorLayout, chunks: Sequence[int], message: Bytes) -> Elements:
     every = layout.elements(layout.blocks(chunks))
     if len(message) != len(every) * layout.dtype.itemsize:
         raise BackendError(f"a dense message of {len(every)} elements came with {len(message)} bytes")
@@ -169,20 +169,20 @@ def _read_dense(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elemen
     return every[not_zero], value[not_zero]
 
 
-def _write_blocks(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:  # noqa: ARG001
+def _write_blocks(layout: VectorLayout, chunks: Sequence[int], elements: Elements) -> Bytes:  # noqa: ARG001
     block = elements[0] // layout.partition.block
     first = np.flatnonzero(np.diff(block, prepend=-1))
     return _octets(block[first].astype(np.uint32), elements[1])
 
 
-def _read_blocks(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:  # noqa: ARG001
+def _read_blocks(layout: VectorLayout, chunks: Sequence[int], message: Bytes) -> Elements:  # noqa: ARG001
     n = -(-len(message) // (INDEX_BYTES + layout.partition.block * layout.dtype.itemsize))  # the last may be short
     offsets = message[: n * INDEX_BYTES].view(np.uint32).astype(np.int64)
     return layout.elements(offsets), _values(message, n * INDEX_BYTES, layout)
 
 
 def _write_bits(word: int) -> Writer:
-    def write(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
+    def write(layout: VectorLayout, chunks: Sequence[int], elements: Elements) -> Bytes:
         every = layout.blocks(chunks)
         bits = np.zeros(-(-len(every) // (8 * word)) * 8 * word, np.bool_)
         block = elements[0] // layout.partition.block
@@ -194,7 +194,7 @@ def _write_bits(word: int) -> Writer:
 
 
 def _read_bits(word: int) -> Reader:
-    def read(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:
+    def read(layout: VectorLayout, chunks: Sequence[int], message: Bytes) -> Elements:
         every = layout.blocks(chunks)
         n_octets = -(-len(every) // (8 * word)) * word
         bits = np.unpackbits(message[:n_octets], bitorder="little", count=len(every)).view(np.bool_)
@@ -203,12 +203,12 @@ def _read_bits(word: int) -> Reader:
     return read
 
 
-def _write_switching(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
+def _write_switching(layout: VectorLayout, chunks: Sequence[int], elements: Elements) -> Bytes:
     listed = len(elements[0]) * (INDEX_BYTES + layout.dtype.itemsize)
     return (_write_coo if listed < layout.size(chunks) else _write_dense)(layout, chunks, elements)
 
 
-def _read_switching(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:
+def _read_switching(layout: VectorLayout, chunks: Sequence[int], message: Bytes) -> Elements:
     # a list is sent only when it is shorter than the dense message, so that the length tells which it is
     return (_read_coo if len(message) < layout.size(chunks) else _read_dense)(layout, chunks, message)
 
@@ -244,12 +244,12 @@ def _places(every: NDArray[np.int64], wanted: NDArray[np.int64], rises: bool) ->
     return order[np.searchsorted(every[order], wanted)]
 
 
-def _values(message: Bytes, begin: int, layout: Layout) -> NDArray[Any]:
-    _whole(len(message) - begin, layout.dtype.itemsize)
+def _values(message: Bytes, begin: int, layout: VectorLayout) -> NDArray[Any]:
+    _number_of_elements(len(message) - begin, layout.dtype.itemsize)
     return np.frombuffer(message[begin:].tobytes(), layout.dtype)
 
 
-def _whole(n_bytes: int, each: int) -> int:
+def _number_of_elements(n_bytes: int, each: int) -> int:
     if n_bytes % each:
         raise BackendError(f"a message of {n_bytes} bytes is no whole number of elements of {each}")
     return n_bytes // each

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .plan import LOCAL, RECEIVE, Step
+from .plan import LOCAL, RECEIVE, TransferStep
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class StepOrder:
     """Events of n steps: step k begins with event k and ends with event n + k.
 
     Parameters
@@ -32,12 +32,12 @@ class Order:
     soonest: list[int]
 
 
-def order_of(steps: Sequence[Step], look_ahead: int, any_order: bool, *, by_channel: bool = True) -> Order:
+def order_of(steps: Sequence[TransferStep], look_ahead: int, any_order: bool, *, by_channel: bool = True) -> StepOrder:
     """Find what each event waits for within its stage; what is before a fence is over when a stage starts.
 
     Parameters
     ----------
-    steps : sequence of Step
+    steps : sequence of TransferStep
         Steps of one rank.
     look_ahead : int
         A receive begins when what comes this many steps before it, and is not a receive itself, has begun.
@@ -76,4 +76,4 @@ def order_of(steps: Sequence[Step], look_ahead: int, any_order: bool, *, by_chan
         wait_for(n + k, before if writes != k else [])
         if step.kind == LOCAL:
             following[k].append(n + k)
-    return Order(waits, following, [min((e % n for e in following[n + k]), default=n) for k in range(n)])
+    return StepOrder(waits, following, [min((e % n for e in following[n + k]), default=n) for k in range(n)])

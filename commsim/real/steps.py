@@ -15,7 +15,7 @@ from commsim.core.schedule import Schedule
 
 from .execute import Execution
 from .measure import timed
-from .transport import Transport
+from .transport import RankTransport
 
 SIZES = tuple(1024 << k for k in range(15))  # 1 KiB to 16 MiB
 # Sizes for working sets that are larger than the messages, and for trains: what they add changes slowly with the size.
@@ -34,7 +34,7 @@ SHORT, SHORT_TIMES = 2 << 20, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimedStep:
     """One schedule that is timed at one size.
 
     Parameters
@@ -64,7 +64,7 @@ class Step:
         return max(self.working_set, self.size * self.length * (1 + self.two_way)) <= SHORT
 
 
-def usual_steps(memory: float = math.inf) -> list[Step]:
+def usual_steps(memory: float = math.inf) -> list[TimedStep]:
     """List the steps of a calibration.
 
     Parameters
@@ -75,26 +75,26 @@ def usual_steps(memory: float = math.inf) -> list[Step]:
     """
     sets = [this for this, smaller in zip(WORKING_SETS, (0, *WORKING_SETS), strict=False) if smaller < memory]
     sizes = [size for size in SIZES if size <= max(memory, LARGEST_IN_TRAIN)]
-    steps = [Step((), False, SIZES[0])]
-    steps += [Step(("copy",), True, SIZES[0], working_set) for working_set in start_sets()]
+    steps = [TimedStep((), False, SIZES[0])]
+    steps += [TimedStep(("copy",), True, SIZES[0], working_set) for working_set in start_sets()]
     for size in sizes:
-        steps.append(Step(("local",), False, size))
+        steps.append(TimedStep(("local",), False, size))
         steps += _hops(size, 0)
     for size in COARSE:
         for working_set in sets:
             if 4 * size <= working_set and working_set <= 512 * size:
-                steps += [Step(("local",), False, size, working_set), *_hops(size, working_set)]
+                steps += [TimedStep(("local",), False, size, working_set), *_hops(size, working_set)]
     for size in train_sizes():
         for two_way in (False, True):
             for op in ("copy", "reduce"):
-                steps += [Step((op,), two_way, size, 0, length) for length in TRAIN_LENGTHS]
+                steps += [TimedStep((op,), two_way, size, 0, length) for length in TRAIN_LENGTHS]
     return steps + [walk for working_set in sets for size in WALKED for walk in walks(size, working_set)]
 
 
-def walks(size: int, working_set: int) -> list[Step]:
+def walks(size: int, working_set: int) -> list[TimedStep]:
     """Trains whose messages are all of the memory, as the pieces of a pipeline are: one way and two ways, both ops."""
     return [
-        Step((op,), two_way, size, working_set, working_set // (size * (1 + two_way)))
+        TimedStep((op,), two_way, size, working_set, working_set // (size * (1 + two_way)))
         for two_way in (False, True)
         for op in ("copy", "reduce")
     ]
@@ -110,14 +110,14 @@ def start_sets() -> list[int]:
     return [SIZES[0] << k for k in (1, 6, 9, 11, 13, 15, 16)]
 
 
-def _hops(size: int, working_set: int) -> list[Step]:
+def _hops(size: int, working_set: int) -> list[TimedStep]:
     """One hop, and two where the second relays; in every way."""
     chains = [("copy",), ("reduce",), ("reduce", "copy"), ("reduce", "reduce")]
-    return [Step(ops, two_way, size, working_set) for ops in chains for two_way in (False, True)]
+    return [TimedStep(ops, two_way, size, working_set) for ops in chains for two_way in (False, True)]
 
 
 @functools.cache
-def schedule_of(step: Step, n_ranks: int) -> Schedule:
+def schedule_of(step: TimedStep, n_ranks: int) -> Schedule:
     """Build the schedule of a step.
 
     Every rank has a partner; the last three of an odd number send in a circle when all send. A message lands where its
@@ -125,7 +125,7 @@ def schedule_of(step: Step, n_ranks: int) -> Schedule:
 
     Parameters
     ----------
-    step : Step
+    step : TimedStep
         What is timed.
     n_ranks : int
         Number of ranks, at least 2.
@@ -200,14 +200,14 @@ def _partner(n_ranks: int) -> NDArray[np.intp]:
     return partner
 
 
-def time_step(transport: Transport, step: Step, warmup: int = WARMUP, repeats: int = REPEATS) -> float:
+def time_step(transport: RankTransport, step: TimedStep, warmup: int = WARMUP, repeats: int = REPEATS) -> float:
     """Median time of one run of a step, in memory of its own; the same on every rank.
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         All of its ranks call this.
-    step : Step
+    step : TimedStep
         What is timed.
     warmup, repeats : int
         Number of repetitions; before each, ranks write their memory anew, as they do gradients.

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError
 
-from .huge_pages import written
-from .rendezvous import Meeting, meet
+from .huge_pages import huge_zeros
+from .rendezvous import Rendezvous, meet
 from .transport import Array, Native
 
 
@@ -35,7 +35,7 @@ def load_torch() -> Any:
 
 
 class GlooTransport:
-    """Messages and collectives of gloo; see :class:`commsim.real.transport.Transport`.
+    """Messages and collectives of gloo; see :class:`commsim.real.transport.RankTransport`.
 
     Raises
     ------
@@ -61,13 +61,13 @@ class GlooTransport:
             self._torch.set_num_threads(1)  # the ranks are the parallelism; pools of threads would fight for cores
         self._distributed.init_process_group(self.name, store=meeting.store, rank=self.rank, world_size=self.size)
 
-    def _choose_device(self, meeting: Meeting) -> str:  # noqa: ARG002 - NCCL needs it
+    def _choose_device(self, meeting: Rendezvous) -> str:  # noqa: ARG002 - NCCL needs it
         return "cpu"
 
     def empty(self, n_elements: int, dtype: str) -> Array:
         """Memory, written once so that its pages exist: huge ones on a host, as :mod:`.huge_pages` says."""
         if self._device == "cpu":
-            return self._torch.from_numpy(written(n_elements, dtype))
+            return self._torch.from_numpy(huge_zeros(n_elements, dtype))
         return self._torch.zeros(n_elements, dtype=getattr(self._torch, dtype), device=self._device)
 
     def load(self, target: Array, values: NDArray[Any]) -> None:
@@ -160,7 +160,7 @@ class NCCLTransport(GlooTransport):
         self._posted: list[tuple[_Message, Any]] = []
         super().__init__()
 
-    def _choose_device(self, meeting: Meeting) -> str:
+    def _choose_device(self, meeting: Rendezvous) -> str:
         n_devices = self._torch.cuda.device_count()
         if meeting.ranks_per_host > n_devices:
             raise BackendError(f"nccl needs a GPU for each rank: {meeting.ranks_per_host} ranks, {n_devices} GPUs here")

@@ -32,7 +32,7 @@ class Native:
     result: Array
 
 
-class Transport(Protocol):
+class RankTransport(Protocol):
     """One rank's way to the others; every call but `isend`, `irecv` and `wait` is made by all ranks together.
 
     Attributes

@@ -18,7 +18,7 @@ from commsim.core.schedule import Schedule
 from .busy import Busy, quiet_ones
 from .measure import ITERATIONS, measure_native, measure_schedule
 from .steps import SHORT, SHORT_TIMES
-from .transport import Transport
+from .transport import RankTransport
 
 # Rows are summed up from here on, and below, where times are those of software.
 LARGE = 65536
@@ -28,7 +28,7 @@ ROW_WARMUP = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ValidationRow:
     """One algorithm at one size.
 
     Parameters
@@ -92,7 +92,7 @@ class Row:
 
 
 def measure_rows(
-    transport: Transport,
+    transport: RankTransport,
     schedules: Iterable[Schedule | Callable[[float], Schedule]],
     sizes: Sequence[int],
     predict: Callable[[Schedule, float], Result | None],
@@ -101,13 +101,13 @@ def measure_rows(
     warmup: int = ROW_WARMUP,
     iterations: int = ITERATIONS,
     before_pass: Callable[[], None] = lambda: None,
-    keep: Callable[[int, list[Row]], None] | None = None,
-) -> list[Row]:
+    keep: Callable[[int, list[ValidationRow]], None] | None = None,
+) -> list[ValidationRow]:
     """Measure every schedule at every size, then predict.
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         All of its ranks call this.
     schedules : iterable of Schedule, or of callable
         Schedules with as many participants as the transport has ranks; or functions that build one for a size.
@@ -125,7 +125,11 @@ def measure_rows(
     keep : callable, optional
         Called by rank 0 after each pass but the last, with their number and the rows so far, without predictions.
     """
-    wanted = [(one if isinstance(one, Schedule) else one(size), size) for one in schedules for size in sizes]
+    wanted = [
+        (schedule if isinstance(schedule, Schedule) else schedule(size), size)
+        for schedule in schedules
+        for size in sizes
+    ]
     passes, busy, parts, shared = [], [], parts_of(iterations), oversubscribed(transport)
     for number, part in enumerate(parts, 1):
         before_pass()
@@ -151,25 +155,25 @@ def _pooled(
     passes: Sequence[Sequence[tuple[Result, Result | None] | None]],
     predict: Callable[[Schedule, float], Result | None],
     shared: bool,
-) -> list[Row]:
+) -> list[ValidationRow]:
     """Make a row of what the passes measured of each schedule and size."""
     rows = []
     for (schedule, _), *of_row in zip(wanted, *passes, strict=True):
         pairs = [pair for pair in of_row if pair is not None]
         ours = merge([pair[0] for pair in pairs])
         beside = [pair[1] for pair in pairs if pair[1] is not None]
-        rows.append(Row(ours, merge(beside) if beside else None, predict(schedule, ours.size), shared))
+        rows.append(ValidationRow(ours, merge(beside) if beside else None, predict(schedule, ours.size), shared))
     return rows
 
 
-def errors_of(rows: Iterable[Row], large: bool) -> list[float]:
+def errors_of(rows: Iterable[ValidationRow], large: bool) -> list[float]:
     """Absolute relative errors of the rows that count, of those from ``LARGE`` on or of the others."""
     return [
         abs(row.error) for row in rows if row.counts and row.error is not None and (row.ours.size >= LARGE) == large
     ]
 
 
-def alike(rows: Sequence[Row]) -> list[float]:
+def alike(rows: Sequence[ValidationRow]) -> list[float]:
     """Errors that large rows of the same steps would have as predictions of each other: the noise of the machine.
 
     Some algorithms are the same for a few ranks, such as all-reduces of two: the prediction does not tell them apart.
@@ -182,7 +186,7 @@ def alike(rows: Sequence[Row]) -> list[float]:
     return [abs((sum(times) - own) / (len(times) - 1) / own - 1) for times in groups for own in times]
 
 
-def about_sums(rows: Sequence[Row]) -> list[str]:
+def about_sums(rows: Sequence[ValidationRow]) -> list[str]:
     """Say whether what was received and added is what the reference has, in all rows."""
     wrong = [row for row in rows if row.n_wrong]
     if not rows:
@@ -192,7 +196,7 @@ def about_sums(rows: Sequence[Row]) -> list[str]:
     return [f"WRONG: {len(wrong)} of {len(rows)} rows have elements that differ from the reference"]
 
 
-def summary_of(rows: Sequence[Row]) -> list[str]:
+def summary_of(rows: Sequence[ValidationRow]) -> list[str]:
     """Describe the errors of large and small rows, and how many times lie in the interval of their prediction."""
     lines = []
     for large, which in ((True, f"{LARGE // 1024} KiB and more"), (False, "less")):
@@ -211,7 +215,7 @@ def summary_of(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def oversubscribed(transport: Transport) -> bool:
+def oversubscribed(transport: RankTransport) -> bool:
     """Whether ranks have to share cores; all ranks call this, since a launcher may have bound each to its own."""
     own = sorted(os.sched_getaffinity(0))
     last = int(transport.max_over_ranks(np.array([float(own[-1])]))[0])
@@ -250,7 +254,7 @@ def parts_of(iterations: int) -> list[int]:
 
 
 def _measure_both(
-    transport: Transport, schedule: Schedule, size: int, native: bool, warmup: int, iterations: int
+    transport: RankTransport, schedule: Schedule, size: int, native: bool, warmup: int, iterations: int
 ) -> tuple[Result, Result | None]:
     ours = measure_schedule(transport, schedule, size, warmup=warmup, iterations=iterations)
     if not native or schedule.n_helpers:

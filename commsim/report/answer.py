@@ -79,11 +79,11 @@ class Remarks:
 
     Parameters
     ----------
-    said : sequence of Remark
+    items : sequence of Remark
         Remarks.
     """
 
-    said: Sequence[Remark]
+    items: Sequence[Remark]
 
 
 Part: TypeAlias = Table | Facts | Lines | Remarks
@@ -127,13 +127,13 @@ class Answer:
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """All remarks, each once, in the order in which ``-v`` shows them."""
-        said = (one for part in self.parts if isinstance(part, Remarks) for one in part.said)
-        return tuple(dict.fromkeys(said))
+        notes = (remark for part in self.parts if isinstance(part, Remarks) for remark in part.items)
+        return tuple(dict.fromkeys(notes))
 
 
-def remarks(said: Iterable[Remark]) -> list[Part]:
+def remarks(notes: Iterable[Remark]) -> list[Part]:
     """Return remarks as a part, or nothing where nothing is to be said."""
-    known = tuple(dict.fromkeys(said))
+    known = tuple(dict.fromkeys(notes))
     return [Remarks(known)] if known else []
 
 

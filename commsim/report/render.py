@@ -41,10 +41,10 @@ def show(
     """
     EXPECTED.is_shown = True  # the line of progress ends
     show_step()
-    taken = _print_all(answer.parts, verbose)
+    n_lines = _print_all(answer.parts, verbose)
     if answer.complete is not None:
         answer = _completed(answer, answer.complete, verbose)
-    _print_largest(answer.remarks, verbose, taken)
+    _print_largest(answer.remarks, verbose, n_lines)
     if answer.rows is None:
         return answer.code
     if json:
@@ -77,37 +77,43 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
 
     config = {"version": __version__, **(flags if answer.flags is None else answer.flags)}
     rows = {} if answer.key is None else {answer.key: list(answer.rows or ())}
-    return {"schema": 1, "config": config, **rows, **answer.more, "remarks": [one.tree() for one in answer.remarks]}
+    return {
+        "schema": 1,
+        "config": config,
+        **rows,
+        **answer.more,
+        "remarks": [remark.tree() for remark in answer.remarks],
+    }
 
 
-def _print_largest(said: Sequence[Remark], verbose: bool, taken: int) -> None:
+def _print_largest(remarks: Sequence[Remark], verbose: bool, n_lines: int) -> None:
     """Print the remarks of the largest effect, on as many lines as there are left for them."""
-    for one in [] if verbose else largest(said):
-        taken += len(comment_lines(one.text))
-        if taken > MOST_SHOWN:
+    for remark in [] if verbose else largest(remarks):
+        n_lines += len(comment_lines(remark.text))
+        if n_lines > MOST_SHOWN:
             return
-        print_comment(one.text)
+        print_comment(remark.text)
 
 
 def _print_all(parts: Sequence[Part], verbose: bool) -> int:
     """Print parts; return how many lines stand below the tables that are no part of them."""
-    taken = 0
+    n_lines = 0
     for part in parts:
         match part:
             case Table(only_verbose=True) if not verbose:
                 continue
             case Table():
-                taken += print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
+                n_lines += print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
             case Facts():
                 print_facts(part.values)
             case Lines():
-                taken += 0 if part.is_file else sum(line.startswith("# ") for line in part.texts)
+                n_lines += 0 if part.is_file else sum(line.startswith("# ") for line in part.texts)
                 for line in part.texts:
                     print_line(line, is_broken=not part.is_file)
             case Remarks() if verbose:
-                for one in part.said:
-                    print_comment(str(one))
-    return min(taken, MOST_SHOWN - 1)
+                for remark in part.items:
+                    print_comment(str(remark))
+    return min(n_lines, MOST_SHOWN - 1)
 
 
 def tell(text: str) -> None:
@@ -153,8 +159,8 @@ def _lines(part: Lines) -> str:
     return f"<p>{'<br>'.join(html.escape(line) for line in part.texts)}</p>"
 
 
-def _said(part: Remarks) -> str:
-    return f"<p>{'<br>'.join(html.escape(str(one)) for one in part.said)}</p>"
+def _remark_lines(part: Remarks) -> str:
+    return f"<p>{'<br>'.join(html.escape(str(remark)) for remark in part.items)}</p>"
 
 
-_HTML: dict[type, Any] = {Table: _table, Facts: _facts, Lines: _lines, Remarks: _said}
+_HTML: dict[type, Any] = {Table: _table, Facts: _facts, Lines: _lines, Remarks: _remark_lines}

@@ -13,7 +13,7 @@ import numpy as np
 from commsim.core.operations import OPERATIONS, meaning_of_size
 from commsim.core.remark import as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
-from commsim.core.units import counted, microseconds
+from commsim.core.units import count_text, microseconds
 from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 from commsim.report.answer import Lines, Part, Table, remarks
@@ -38,7 +38,7 @@ DATATYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunRow:
     """One result, with what its cells are made of.
 
     Parameters
@@ -55,7 +55,7 @@ class Row:
         Ranks of the group, where several run at once.
     costs : str
         What the time includes of the cost of software.
-    asked : str
+    key : str
         Collective as it was asked for.
     limit : Limit, optional
         What limits the time, where it is known.
@@ -67,7 +67,7 @@ class Row:
     datatype: str = "float"
     group: str = ""
     costs: str = ""
-    asked: str = ""
+    key: str = ""
     limit: Limit | None = None
 
     @property
@@ -107,57 +107,57 @@ def rate_cell(bytes_per_s: float) -> str:
     return f"{bytes_per_s / 1e9:.3f}" if math.isfinite(bytes_per_s) else "-"
 
 
-class Column(NamedTuple):
+class RunColumn(NamedTuple):
     """A column: its name with a unit, its cell, and the place in which a narrow terminal leaves it out (0: never)."""
 
     name: str
-    cell: Callable[[Row], str]
+    cell: Callable[[RunRow], str]
     hidden: int = 0
 
 
-def _root(row: Row) -> str:
+def _root(row: RunRow) -> str:
     return str(row.schedule.root if row.operation and row.operation.has_root else -1)
 
 
-def _interval(row: Row, end: int) -> str:
+def _interval(row: RunRow, end: int) -> str:
     return "-" if row.result.interval is None else microseconds(row.result.interval[end])
 
 
-TIME = Column("time(us)", lambda row: microseconds(row.result.time))
+TIME = RunColumn("time(us)", lambda row: microseconds(row.result.time))
 COLUMNS = (
-    Column("size(B)", lambda row: f"{row.result.size:.0f}"),
-    Column("count", lambda row: f"{row.result.size / DATATYPES[row.datatype]:.0f}", 5),
-    Column("type", lambda row: row.datatype, 1),
-    Column("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
-    Column("root", _root, 3),
+    RunColumn("size(B)", lambda row: f"{row.result.size:.0f}"),
+    RunColumn("count", lambda row: f"{row.result.size / DATATYPES[row.datatype]:.0f}", 5),
+    RunColumn("type", lambda row: row.datatype, 1),
+    RunColumn("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
+    RunColumn("root", _root, 3),
     TIME,
-    Column("algbw(GB/s)", lambda row: rate_cell(row.result.algbw), 10),
-    Column("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
-    Column("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
-    Column("wire(B)", lambda row: f"{row.result.bytes_on_wire:.0f}", 6),
-    Column("busiest(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
-    Column("busiest(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
-    Column("busiest_link", lambda row: row.busiest[0] or "-", 9),
+    RunColumn("algbw(GB/s)", lambda row: rate_cell(row.result.algbw), 10),
+    RunColumn("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
+    RunColumn("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
+    RunColumn("wire(B)", lambda row: f"{row.result.bytes_on_wire:.0f}", 6),
+    RunColumn("busiest(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
+    RunColumn("busiest(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
+    RunColumn("busiest_link", lambda row: row.busiest[0] or "-", 9),
 )
-INTERVAL = (Column("low(us)", lambda row: _interval(row, 0)), Column("high(us)", lambda row: _interval(row, 1)))
+INTERVAL = (RunColumn("low(us)", lambda row: _interval(row, 0)), RunColumn("high(us)", lambda row: _interval(row, 1)))
 HASHES = (
-    Column(SPREAD[0], lambda row: spread_cells(row.result)[0]),
-    Column(SPREAD[1], lambda row: spread_cells(row.result)[1]),
+    RunColumn(SPREAD[0], lambda row: spread_cells(row.result)[0]),
+    RunColumn(SPREAD[1], lambda row: spread_cells(row.result)[1]),
 )
 FAULTS = (
-    Column(COST[0], lambda row: cost_cells(row.result)[0]),
-    Column(COST[1], lambda row: cost_cells(row.result)[1]),
+    RunColumn(COST[0], lambda row: cost_cells(row.result)[0]),
+    RunColumn(COST[1], lambda row: cost_cells(row.result)[1]),
 )
-GROUP = (Column("group", lambda row: row.group),)
+GROUP = (RunColumn("group", lambda row: row.group),)
 
 
-def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] = ()) -> list[Row]:
+def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] = ()) -> list[RunRow]:
     """Return the rows of a solution: one for each result."""
     network, schedules = solution.plan.network, solution.plan.schedules
     names = groups or ("",) * len(schedules)
     costs = software_costs(network, has_own_costs=solution.plan.has_own_costs)
     return [
-        Row(
+        RunRow(
             result,
             network,
             schedules[i % len(schedules)],
@@ -171,7 +171,7 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
     ]
 
 
-def table_of(rows: Sequence[Row], title: str) -> Table:
+def table_of(rows: Sequence[RunRow], title: str) -> Table:
     """Return rows as a table; intervals and groups have columns where there are some."""
     columns = [*(GROUP if any(row.group for row in rows) else ()), *COLUMNS]
     if any(row.result.hashes is not None for row in rows):
@@ -190,7 +190,7 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     engines = "/".join(dict.fromkeys(r.engine for r in results))
     if engines in house().reports:
         engines = f"{engines}, {house().reports[engines].told(solution.scenario.wish)}"
-    what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
+    what = f"{count_text(len(groups), 'group')} at once" if groups else count_text(plan.schedules[0].n_ranks, "rank")
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
     costs += spreading_in_title(plan.network, solution.scenario.routing)
     costs += hashes_in_title(results)
@@ -204,12 +204,12 @@ def titles_beside(solutions: Sequence[Solution]) -> tuple[str, list[str]]:
 
     Where networks have different names there is no common title.
     """
-    phrases = [title_of(one) for one in solutions]
+    phrases = [title_of(solution) for solution in solutions]
     if len({network for _, network, *_ in phrases}) > 1:
         return "", [f"{name} on {network}, {', '.join(rest)}" for name, network, *rest in phrases]
     common = [phrase for phrase in phrases[0][2:] if all(phrase in rest for _, _, *rest in phrases)]
-    own = [", ".join((name, *(one for one in rest if one not in common))) for name, _, *rest in phrases]
-    return f"{counted(len(solutions), 'collective')} on {phrases[0][1]}, {', '.join(common)}", own
+    own = [", ".join((name, *(solution for solution in rest if solution not in common))) for name, _, *rest in phrases]
+    return f"{count_text(len(solutions), 'collective')} on {phrases[0][1]}, {', '.join(common)}", own
 
 
 def parts_of(
@@ -232,7 +232,7 @@ def parts_of(
         name, network, *rest = title_of(solution, groups)
         title = f"{name} on {network}, {', '.join(rest)}"
     parts = [*remarks(solution.derived), dataclasses.replace(table_of(rows, title), only_verbose=brief)]
-    said = list(solution.remarks)
+    notes = list(solution.remarks)
     if not groups:
         if verbose or not brief:
             parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
@@ -241,18 +241,18 @@ def parts_of(
             if engine in house().reports:
                 report: EngineReport = house().reports[engine]
                 parts += report.parts(results)
-                said += report.remarks(solution)
+                notes += report.remarks(solution)
         if verbose:
-            from commsim.engine.ways.catalog import named
+            from commsim.engine.ways.catalog import ways_of_method
 
-            ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
+            ways = [f"flow engine: {ways_of_method(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
             framed = wish.framing is not None
             parts += _busiest_links(rows[-1])
-            said = [*as_remarks(ways, "way"), *said, *plan.remarks(results, has_framing=framed, verbose=True)]
-    return [*parts, *remarks(said)]
+            notes = [*as_remarks(ways, "way"), *notes, *plan.remarks(results, has_framing=framed, verbose=True)]
+    return [*parts, *remarks(notes)]
 
 
-def _busiest_links(row: Row) -> list[Part]:
+def _busiest_links(row: RunRow) -> list[Part]:
     """Return the links that need longest for their bytes, at the last size."""
     result, network = row.result, row.network
     if not result.link_bytes.size:  # an engine without links
@@ -277,10 +277,10 @@ def _busiest_links(row: Row) -> list[Part]:
     return [Table(["link", "bytes(B)", "rate(GB/s)", "busy"], cells, title)] if cells else []
 
 
-def json_row(row: Row) -> dict[str, Any]:
+def json_row(row: RunRow) -> dict[str, Any]:
     """Return the JSON row of one result: what the table shows, and how it was computed."""
     link, load, rate = row.busiest
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
     how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
-    return values | row.result.row(row.asked) | {"busiest_link": busiest} | row_of_limit(row.limit) | how
+    return values | row.result.row(row.key) | {"busiest_link": busiest} | row_of_limit(row.limit) | how

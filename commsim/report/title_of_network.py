@@ -93,9 +93,9 @@ def _met_by_nobody(network: Network, results: Sequence[Result]) -> str:
     if not results or carried[narrow].any():
         return ""
     below = kind_of(network.nodes[network.src[int(narrow.argmax())]])
-    said = f"no traffic above the {_PLURALS.get(below, f'{below} switches')}"
+    text = f"no traffic above the {_PLURALS.get(below, f'{below} switches')}"
     used = np.isin(network.endpoints, network.src[carried > 0])
     groups = {level.name: level.group[used] for level in locality_levels(network)}
     if not used.any() or "rack" not in groups or np.ptp(groups["rack"]):
-        return said
-    return f"{said}: all {'machines are in one group' if (network.machine >= 0).any() else 'hosts are in one rack'}"
+        return text
+    return f"{text}: all {'machines are in one group' if (network.machine >= 0).any() else 'hosts are in one rack'}"

@@ -41,7 +41,7 @@ def count_cables(network: Network) -> list[CableCount]:
     links = np.flatnonzero(rises & ((low < high) | ((low == high) & (network.src < network.dst))))
     stems, stem = np.unique([kind_of(name) for name in network.nodes] or [""], return_inverse=True)
     kinds = stem[network.src[links]] * len(stems) + stem[network.dst[links]]
-    found = []
+    counts = []
     for kind in sorted(set(kinds.tolist()), key=lambda kind: int(low[links[kinds == kind]].min())):
         of_kind = links[kinds == kind]
         src, dst = network.src[of_kind].astype(np.int64), network.dst[of_kind].astype(np.int64)
@@ -49,8 +49,8 @@ def count_cables(network: Network) -> list[CableCount]:
         up = np.unique(src, return_counts=True)[1]
         rates = tuple(np.unique(network.bandwidth[of_kind]).tolist())
         ends = (str(stems[kind // len(stems)]), str(stems[kind % len(stems)]))
-        found.append(CableCount(*ends, (int(pairs.min()), int(pairs.max())), (int(up.min()), int(up.max())), rates))
-    return found
+        counts.append(CableCount(*ends, (int(pairs.min()), int(pairs.max())), (int(up.min()), int(up.max())), rates))
+    return counts
 
 
 def kind_of(name: str) -> str:

@@ -151,10 +151,10 @@ def read_flaps(texts: Sequence[str], network: Network, *, detection: float = 0.0
     """
     if not texts:
         return None
-    return Flaps(tuple(_read(text, network) for text in texts), detection, rto)
+    return Flaps(tuple(_read_flap(text, network) for text in texts), detection, rto)
 
 
-def _read(text: str, network: Network) -> Flap:
+def _read_flap(text: str, network: Network) -> Flap:
     named, _, when = text.rpartition("@")
     what, _, name = named.partition(":")
     start, plus, length = when.partition("+")

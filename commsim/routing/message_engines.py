@@ -133,14 +133,14 @@ def _ports(
     """Return connections whose messages cost something and the ports that they use; and the rate of each's ports."""
     of_connection = np.repeat(np.arange(len(nodes), dtype=np.int32), np.diff(routes.first))
     at, rate = (network.src, network.dst)[end], np.full(len(nodes), np.inf)
-    found: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+    ports: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
     for hops in pieces(len(of_connection)):
         of, link, share = of_connection[hops], routes.link[hops], routes.share[hops]
         node = nodes[of, end]
         is_port = (at[link] == node) & (cost[node] > 0)
         of, link = of[is_port], link[is_port]
         np.minimum.at(rate, of, network.bandwidth[link] / share[is_port])
-        found.append((of, link))
+        ports.append((of, link))
     none = np.empty(0, np.int32)
-    of, link = (np.concatenate(column) for column in zip((none, none), *found, strict=True))
+    of, link = (np.concatenate(column) for column in zip((none, none), *ports, strict=True))
     return of, link, rate

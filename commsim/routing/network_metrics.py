@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import KINDS, SWITCH, Network
 from commsim.core.network_queries import tiers
-from commsim.core.units import counted
+from commsim.core.units import count_text
 
 from .link_rows import links_in_rows
 
@@ -162,10 +162,11 @@ def unusual(network: Network) -> dict[str, str]:
     warnings = {}
     if len(one_way):
         a, b = divmod(int(one_way[0]), n)
-        links = counted(len(one_way), "link")
+        links = count_text(len(one_way), "link")
         warnings["one way"] = f"{links} without a way back, such as {network.nodes[a]}:{network.nodes[b]}"
     if not linked.all() and network.n_nodes > 1:
         warnings["unused"] = (
-            f"{counted(int((~linked).sum()), 'node')} without links, such as {network.nodes[int((~linked).argmax())]}"
+            f"{count_text(int((~linked).sum()), 'node')} without links, such as "
+            f"{network.nodes[int((~linked).argmax())]}"
         )
     return warnings

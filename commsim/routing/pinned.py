@@ -54,10 +54,10 @@ def find_connection_routes(
         return find_routes(network, src, dst, hashed, routing=routing, seed=seed)
     row = placement.routes.rows_of(ends, channel)
     free = np.flatnonzero(row < 0)
-    found = find_routes(network, src[free], dst[free], hashed[free], routing=routing, seed=seed)
+    routes = find_routes(network, src[free], dst[free], hashed[free], routing=routing, seed=seed)
     pinned = _as_routes(network, placement.routes)
     # Both kinds of rows one behind the other, and then in the order of the connections.
-    return in_order((pinned, found), np.where(row < 0, len(placement.routes) + np.cumsum(row < 0) - 1, row))
+    return in_order((pinned, routes), np.where(row < 0, len(placement.routes) + np.cumsum(row < 0) - 1, row))
 
 
 def find_shared_routes(

@@ -118,16 +118,16 @@ def nodes_found(flows: NDArray[np.int64], graph: Graph, n_nodes: int, rule: int)
     for metric in graph[4]:
         largest = max(largest, metric)
     search = new_search(n_nodes, graph[3].shape[0], largest)
-    found, searched = 0, -1
+    n_found, searched = 0, -1
     for i in range(flows.shape[0]):
         source, target, shared = flows[i, 0], flows[i, 1], flows[i, 3]
         if source != target:
             if shared != searched:
-                found += search[0][N_ENTRIES]
+                n_found += search[0][N_ENTRIES]
                 start_search(source, target, graph, rule, search)
                 searched = shared
             distance_from(source, target, graph, rule, search)
-    return int(found + search[0][N_ENTRIES])
+    return int(n_found + search[0][N_ENTRIES])
 
 
 @kernel

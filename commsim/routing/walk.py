@@ -166,8 +166,8 @@ def _part_searched(network: Network, pairs: NDArray[np.int64], tables: Graph, ru
 
     every = np.unique(pairs[:, 3])
     few = every[np.linspace(0, len(every) - 1, min(SAMPLE, len(every))).astype(np.int64)]
-    found = nodes_found(pairs[np.isin(pairs[:, 3], few)], tables, network.n_nodes, rule)
-    return min(1.0, found / len(few) / max(1, int(network.forwards.sum())))
+    nodes = nodes_found(pairs[np.isin(pairs[:, 3], few)], tables, network.n_nodes, rule)
+    return min(1.0, nodes / len(few) / max(1, int(network.forwards.sum())))
 
 
 def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
@@ -195,9 +195,9 @@ def _only_through(network: Network, src: int, dst: int) -> str:
     before = {src: src}
     ring = [src]
     while ring and dst not in before:
-        found = np.flatnonzero(np.isin(network.src, ring))
+        links = np.flatnonzero(np.isin(network.src, ring))
         ring = []
-        for link in found:
+        for link in links:
             a, b = int(network.src[link]), int(network.dst[link])
             if b not in before:
                 before[b] = a

@@ -19,7 +19,7 @@ UNLIMITED = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BlockSets:
     """Sets of blocks, and which address holds which.
 
     Parameters
@@ -40,7 +40,7 @@ class Rows:
     row_of: NDArray[np.int32]
 
 
-def first_rows(schedule: Schedule, partition: Partition, words: NDArray[np.uint64], first: int, stop: int) -> Rows:
+def first_rows(schedule: Schedule, partition: Partition, words: NDArray[np.uint64], first: int, stop: int) -> BlockSets:
     """Return what is held before the first hop: each rank's own blocks in every chunk of its input.
 
     Of a piece of the tensor most chunks may have nothing. Their sets are all empty: one row for all ranks.
@@ -83,7 +83,7 @@ def first_rows(schedule: Schedule, partition: Partition, words: NDArray[np.uint6
     row_of[:n_ranks, elsewhere] = np.arange(n_own, n_rows)
     row_of[:n_ranks, here.start : here.stop] = np.arange(n_own).reshape(n_ranks, -1)
     chunks = np.concatenate([np.tile(np.array(here, np.int32), n_ranks), elsewhere])
-    return Rows(own, sizes, chunks, row_of.ravel())
+    return BlockSets(own, sizes, chunks, row_of.ravel())
 
 
 def _check_memory(schedule: Schedule, partition: Partition, n_words: int) -> None:
@@ -111,12 +111,12 @@ def limits_of(keep: ArrayLike | None, n_transfers: int) -> NDArray[np.int64]:
     InputError
         If these are no whole numbers of at least 1, or not one for each transfer.
     """
-    given = np.asarray(UNLIMITED if keep is None else keep)
-    if given.dtype.kind not in "iu" or given.shape not in ((), (n_transfers,)):
+    limits = np.asarray(UNLIMITED if keep is None else keep)
+    if limits.dtype.kind not in "iu" or limits.shape not in ((), (n_transfers,)):
         raise InputError(
-            f"keep must be a whole number, or one for each of {n_transfers} transfers; got {given.dtype} of shape "
-            f"{given.shape}"
+            f"keep must be a whole number, or one for each of {n_transfers} transfers; got {limits.dtype} of shape "
+            f"{limits.shape}"
         )
-    if given.size and given.min() < 1:
-        raise InputError(f"keep must be at least 1, got {given.min()}")
-    return np.array(np.broadcast_to(given.astype(np.int64), (n_transfers,)))
+    if limits.size and limits.min() < 1:
+        raise InputError(f"keep must be at least 1, got {limits.min()}")
+    return np.array(np.broadcast_to(limits.astype(np.int64), (n_transfers,)))

@@ -46,8 +46,8 @@ def read_gradients(path: str | Path, n_ranks: int | None = None) -> list[Array]:
     """
     path = Path(path)
     if path.is_dir():
-        named = {file.stem: _mapped(file) for file in sorted(path.glob("*.npy"))}
-        rows = _one_per_rank(path, named, ".npy file")
+        files = {file.stem: _mapped(file) for file in sorted(path.glob("*.npy"))}
+        rows = _one_per_rank(path, files, ".npy file")
     elif path.suffix == ".npz":
         _check_names(path, n_ranks)
         arrays = read_arrays(path)
@@ -81,12 +81,12 @@ def _rows(path: Path, array: Array) -> list[Array]:
     return list(array)
 
 
-def _one_per_rank(path: Path, named: dict[str, Array], what: str) -> list[Array]:
+def _one_per_rank(path: Path, files: dict[str, Array], what: str) -> list[Array]:
     """Put arrays in the order of the numbers that their names end in, which must be 0, 1, ... n - 1."""
-    if not named:
+    if not files:
         raise InputError(f"{path}: holds no {what}")
     by_rank: dict[int, Array] = {}
-    for name, array in named.items():
+    for name, array in files.items():
         number = _NUMBER.search(name)
         rank = int(number[0]) if number else -1
         if rank < 0 or rank in by_rank:

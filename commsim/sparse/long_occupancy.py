@@ -66,7 +66,7 @@ class LongOccupancy:
 AnyOccupancy: TypeAlias = Occupancy | LongOccupancy
 
 
-def made(n_ranks: int, n_elements: int, block: int, make: Make) -> AnyOccupancy:
+def make_occupancy(n_ranks: int, n_elements: int, block: int, make: Make) -> AnyOccupancy:
     """Return an occupancy with its words if these are few, else one that makes them when they are looked at.
 
     Parameters
@@ -103,7 +103,7 @@ def pieces(occupancy: AnyOccupancy) -> Iterator[tuple[int, int, NDArray[np.uint6
         yield first, stop, occupancy.piece(first, stop)
 
 
-def held(occupancy: AnyOccupancy) -> Occupancy:
+def with_words(occupancy: AnyOccupancy) -> Occupancy:
     """Return the occupancy with all of its words."""
     if isinstance(occupancy, Occupancy):
         return occupancy
@@ -135,7 +135,7 @@ def regrouped(occupancy: AnyOccupancy, block: int) -> AnyOccupancy:
     if block < 1:
         raise InputError(f"a block has at least 1 element, got block={block}")
     make = functools.partial(_regrouped_piece, occupancy, block)
-    return made(occupancy.n_ranks, occupancy.n_elements, block, make)
+    return make_occupancy(occupancy.n_ranks, occupancy.n_elements, block, make)
 
 
 def _regrouped_piece(occupancy: AnyOccupancy, block: int, first: int, stop: int) -> NDArray[np.uint64]:

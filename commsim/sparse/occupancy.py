@@ -75,14 +75,14 @@ class Occupancy(Value):
         InputError
             If the shape is not that of the blocks, or something other than truth values, 0 and 1 is in it.
         """
-        given = np.asarray(bitmap)
-        if n_elements < 1 or block < 1 or given.ndim != 2 or given.shape[1] != -(-n_elements // block):
+        bits = np.asarray(bitmap)
+        if n_elements < 1 or block < 1 or bits.ndim != 2 or bits.shape[1] != -(-n_elements // block):
             raise InputError(
-                f"{n_elements} elements in blocks of {block} need a bitmap [n_ranks, n_blocks], got {given.shape}"
+                f"{n_elements} elements in blocks of {block} need a bitmap [n_ranks, n_blocks], got {bits.shape}"
             )
-        if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
+        if bits.dtype != np.bool_ and not np.isin(bits, (0, 1)).all():
             raise InputError("a bitmap holds truth values, or only 0 and 1")
-        return cls(n_elements, block, packed(given.astype(np.bool_)))
+        return cls(n_elements, block, packed(bits.astype(np.bool_)))
 
     @property
     def n_ranks(self) -> int:

@@ -45,7 +45,7 @@ MESSAGE, ELEMENT = 0.883e-6, 1.61e-9  # s, sending and receiving together
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class OmniReduceInput:
     """What is reduced.
 
     Parameters
@@ -78,13 +78,13 @@ class Case:
             )
 
 
-def direct_time(case: Case) -> float:
+def direct_time(case: OmniReduceInput) -> float:
     """Seconds where the NIC reaches the GPU's memory: workers copy nothing, and aggregators add what they receive."""
     return FIXED + protocol_time(case, MESSAGE, ELEMENT / 2 * case.block)
 
 
 @functools.cache
-def protocol_time(case: Case, per_message: float, adding: float = 0.0) -> float:
+def protocol_time(case: OmniReduceInput, per_message: float, adding: float = 0.0) -> float:
     """Seconds from the first message to the last result.
 
     Parameters

@@ -16,12 +16,12 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.prediction.build import plan_collective
-from commsim.prediction.kind import COMMON, Kind, Outcome
+from commsim.prediction.kind import COMMON, Outcome, WorkKind
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.sparse.compressors import compressor_of
-from commsim.sparse.compressors.message import Compressor, Summed
+from commsim.sparse.compressors.message import Compressor, SummingCompressor
 
 # Bytes of an element of a gradient.
 FLOAT = 4
@@ -99,9 +99,9 @@ class CompressedPlan:
             Remark("compressed", f"{self.name}: {how}; compressing takes no time", details="sizes are the gradient's"),
         )
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes that are asked for: those of the gradient."""
-        return self.prepared.sizes(asked)
+        return self.prepared.sizes(sizes)
 
     def at(self, size: float) -> CompressedPlan:  # noqa: ARG002
         """Return the plan of one size, the same for all."""
@@ -186,7 +186,7 @@ class CompressedPlan:
 
     def message_bytes(self, n_elements: int) -> tuple[int, ...]:
         """Return the bytes of each rank's messages."""
-        if isinstance(self.compressor, Summed) and self._summed:
+        if isinstance(self.compressor, SummingCompressor) and self._summed:
             return self.compressor.exchange_bytes(n_elements, FLOAT)
         return (self.compressor.message_bytes(n_elements, FLOAT),)
 
@@ -219,14 +219,14 @@ def compressed(prepared: Plan, compressor: str) -> CompressedPlan:
     return CompressedPlan(prepared, compressor_of(compressor), compressor)
 
 
-def _planned(scenario: Scenario) -> CompressedPlan:
+def _plan_compressed(scenario: Scenario) -> CompressedPlan:
     """Return the plan of a scenario with a compressor."""
     assert scenario.compressor is not None
     return compressed(plan_collective(dataclasses.replace(scenario, compressor=None)), scenario.compressor)
 
 
-COMPRESSED = Kind(
+COMPRESSED = WorkKind(
     name="compressed gradients",
-    plan=_planned,
+    plan=_plan_compressed,
     honours=COMMON | {"compressor", "collective", "n_ranks", "start_jitter", "trace", "method", "watch"},
 )

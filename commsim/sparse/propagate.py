@@ -84,10 +84,12 @@ def transfer_contents(
         rows = first_rows(schedule, partition, words, first, stop)
         is_held = rows.row_of >= 0
         last = partition.chunk_of_last() if stop == occupancy.n_blocks else -1
-        found = propagate_sets(transfers, read, write, rows.sizes, rows.words, (rows.row_of, rows.chunk_of), last, seen)
-        if fault := found[3]:
-            _refuse(schedule, transfers, int(fault), int(found[4]))
-        blocks, covers, n_last = blocks + found[0], covers + found[1], n_last + found[2]
+        contents = propagate_sets(
+            transfers, read, write, rows.sizes, rows.words, (rows.row_of, rows.chunk_of), last, seen
+        )
+        if fault := contents[3]:
+            _refuse(schedule, transfers, int(fault), int(contents[4]))
+        blocks, covers, n_last = blocks + contents[0], covers + contents[1], n_last + contents[2]
         del rows  # before those of the next piece are made
     if keep is not None:
         blocks, n_last[:, 0] = cut_messages(transfers, read, write, limits, seen, is_held)

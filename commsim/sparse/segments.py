@@ -14,7 +14,7 @@ from commsim.core.limits import expect
 
 from .bitmap import WORD
 from .generate import bytes_of_draw, checked_counts, drawn_occupancy, set_bits, zipf_keys
-from .long_occupancy import AnyOccupancy, made
+from .long_occupancy import AnyOccupancy, make_occupancy
 from .occupancy import packed, unpacked
 
 # Memory that the draw of a whole tensor may take, bytes, and blocks of a segment.
@@ -28,7 +28,7 @@ INTERVALS, LEAST, MOST = 2**16, -50.0, 5.0
 Draw: TypeAlias = Callable[[int], NDArray[np.uint64]]
 
 
-def drawn(
+def draw_segments(
     n_ranks: int,
     n_elements: int,
     *,
@@ -68,7 +68,7 @@ def drawn(
         _popular(n_ranks, n_blocks, count, seed, exponent) if zipf else _shares(n_ranks, n_blocks, count, pattern, seed)
     )
     kept = functools.lru_cache(maxsize=2)(draw)  # blocks of another size may begin inside a segment
-    return made(n_ranks, n_elements, block, functools.partial(_piece, kept))
+    return make_occupancy(n_ranks, n_elements, block, functools.partial(_piece, kept))
 
 
 def drawn_parts(
@@ -108,7 +108,7 @@ def drawn_parts(
     n_blocks = np.diff(np.minimum(ends, ends[-1]), prepend=0)
     # A tensor may be smaller than half a block, and have none; one may be all zeros.
     own = [
-        (begin, drawn(n_ranks, n, density=d, pattern=pattern, seed=seed + i, exponent=exponent))
+        (begin, draw_segments(n_ranks, n, density=d, pattern=pattern, seed=seed + i, exponent=exponent))
         for i, (begin, n, d) in enumerate(
             zip(np.cumsum(n_blocks) - n_blocks, n_blocks.tolist(), densities, strict=True)
         )
@@ -127,7 +127,7 @@ def drawn_parts(
                 row[low + begin - first : high + begin - first] = unpacked(of_rank, high - at)[low - at :]
         return packed(bits)
 
-    return made(n_ranks, n_elements, block, make)
+    return make_occupancy(n_ranks, n_elements, block, make)
 
 
 def _shares(n_ranks: int, n_blocks: int, count: int, pattern: str, seed: int) -> Draw:

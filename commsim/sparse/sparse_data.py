@@ -22,13 +22,13 @@ from commsim.sparse.gradients_file import read_gradients
 from commsim.sparse.long_occupancy import AnyOccupancy, regrouped
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
-from commsim.sparse.segments import drawn, drawn_parts
+from commsim.sparse.segments import draw_segments, drawn_parts
 from commsim.sparse.sparse_vector import SparseVector
 
 # Bytes of an element that is drawn.
 FLOAT = 4
 # The same, kept until something else is drawn: several collectives are asked about the same data.
-drawn_once = functools.lru_cache(maxsize=1)(drawn)
+drawn_once = functools.lru_cache(maxsize=1)(draw_segments)
 
 
 def data(
@@ -76,7 +76,7 @@ class SparseData:
         What is sent.
     parameters : mapping of str to value
         Parameters with which the schedule was built.
-    given : mapping of str to value
+    options : mapping of str to value
         What :func:`data` takes.
     parts : tuple of (float, float)
         Bytes and density of the tensors in the array, in place of one density for all.
@@ -92,34 +92,34 @@ class SparseData:
     form: SparseForm
     schedule: Schedule
     parameters: Mapping[str, Any]
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
     parts: tuple[tuple[float, float], ...] = ()
     n_drawn: int | None = None
     _rows: list[NDArray[Any]] | None = None
     _last: tuple[float, NDArray[np.float64], dict[str, float]] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        name, drawn = self.schedule.name, self.given["gradients"] is None
-        if drawn and self.given["density"] is None:
+        name, drawn = self.schedule.name, self.options["gradients"] is None
+        if drawn and self.options["density"] is None:
             raise InputError(f"{name} needs density=... or gradients=FILE to know which blocks are not zero")
-        if self.given["pattern"] not in PATTERNS:
-            raise InputError(f"{name}: pattern must be one of {', '.join(PATTERNS)}, got {self.given['pattern']!r}")
+        if self.options["pattern"] not in PATTERNS:
+            raise InputError(f"{name}: pattern must be one of {', '.join(PATTERNS)}, got {self.options['pattern']!r}")
         if self.form.lossy and self.block != 1:
             raise InputError(f"{name} keeps single elements: block must be 1, got {self.block}")
-        if self.given["threshold"] < 0:
-            raise InputError(f"{name}: threshold must be at least 0, got {self.given['threshold']}")
-        if self.given["run"] is not None and self.given["run"] < 1:
-            raise InputError(f"{name}: a run has at least 1 element, got run={self.given['run']}")
-        if self.given["density"] is not None and not 0 < self.given["density"] <= 1:
-            raise InputError(f"{name}: density must be above 0 and at most 1, got {self.given['density']:g}")
+        if self.options["threshold"] < 0:
+            raise InputError(f"{name}: threshold must be at least 0, got {self.options['threshold']}")
+        if self.options["run"] is not None and self.options["run"] < 1:
+            raise InputError(f"{name}: a run has at least 1 element, got run={self.options['run']}")
+        if self.options["density"] is not None and not 0 < self.options["density"] <= 1:
+            raise InputError(f"{name}: density must be above 0 and at most 1, got {self.options['density']:g}")
         if not drawn:
             self._check_gradients()
-            self._rows = read_gradients(self.given["gradients"], self.schedule.n_ranks)
+            self._rows = read_gradients(self.options["gradients"], self.schedule.n_ranks)
 
     @property
     def block(self) -> int:
         """Elements of a block."""
-        return int(self.form.block if self.given["block"] is None else self.given["block"])
+        return int(self.form.block if self.options["block"] is None else self.options["block"])
 
     @property
     def size(self) -> int | None:
@@ -131,13 +131,13 @@ class SparseData:
         """What the data is, to be printed."""
         units = f"blocks of {self.block} elements" if self.block > 1 else "elements"
         if self._rows is not None:
-            share_text = f", the {self.given['density']:g} largest share of each rank's" if self.form.lossy else ""
-            above = f" above {self.given['threshold']:g}" if self.given["threshold"] else ""
-            return f"non-zero {units}{above} of {self.given['gradients']}{share_text}: {self.size} bytes a rank"
-        run = self.given["run"] or self.block
+            share_text = f", the {self.options['density']:g} largest share of each rank's" if self.form.lossy else ""
+            above = f" above {self.options['threshold']:g}" if self.options["threshold"] else ""
+            return f"non-zero {units}{above} of {self.options['gradients']}{share_text}: {self.size} bytes a rank"
+        run = self.options["run"] or self.block
         runs = "" if run == self.block else f", {run} in a row" if run > 1 else ", element by element"
-        skew = f", exponent {self.given['exponent']:g}" if self.given["pattern"] == "zipf" else ""
-        pattern, density, seed = (self.given[key] for key in ("pattern", "density", "seed"))
+        skew = f", exponent {self.options['exponent']:g}" if self.options["pattern"] == "zipf" else ""
+        pattern, density, seed = (self.options[key] for key in ("pattern", "density", "seed"))
         return f"non-zero {units} are drawn{runs}: pattern {pattern}{skew}, density {density:g}, seed {seed}"
 
     def occupancy(self, size: float) -> AnyOccupancy:
@@ -157,8 +157,8 @@ class SparseData:
         if self._rows is None:
             if size % FLOAT or not size >= FLOAT:
                 raise InputError(f"{name}: sparse data is whole elements of {FLOAT} bytes, got a size of {size:g}")
-            draw = {key: self.given[key] for key in ("density", "pattern", "seed", "exponent")}
-            run = self.given["run"] or self.block
+            draw = {key: self.options[key] for key in ("density", "pattern", "seed", "exponent")}
+            run = self.options["run"] or self.block
             if self.form.lossy:  # which keeps at least one element, however many it should leave out
                 draw["density"] = max(draw["density"], FLOAT / size)
             if self.parts:
@@ -168,12 +168,12 @@ class SparseData:
             return regrouped(drawn_once(self.schedule.n_ranks, self._n_elements(size), block=run, **draw), self.block)
         if size != self.size:
             raise InputError(
-                f"{self.given['gradients']} holds gradients of {self.size} bytes a rank, got size {size:g}"
+                f"{self.options['gradients']} holds gradients of {self.size} bytes a rank, got size {size:g}"
             )
         rows = [self._largest(row) for row in self._rows] if self.form.lossy else self._rows
-        occupancy_found = occupancy_of(rows, self.block, self.given["threshold"])
+        occupancy_found = occupancy_of(rows, self.block, self.options["threshold"])
         if not occupancy_found.counts.any():
-            raise InputError(f"{self.given['gradients']}: no rank has a non-zero element: an empty bitmap")
+            raise InputError(f"{self.options['gradients']}: no rank has a non-zero element: an empty bitmap")
         return occupancy_found
 
     def take_parts(self, parts: tuple[tuple[float, float], ...]) -> None:
@@ -220,12 +220,12 @@ class SparseData:
         return n_elements if self.n_drawn is None else min(n_elements, self.n_drawn)
 
     def _largest(self, row: NDArray[Any]) -> NDArray[Any]:
-        k = max(1, round(self.given["density"] * len(row)))
+        k = max(1, round(self.options["density"] * len(row)))
         return SparseVector.from_dense(row).top_k(k).to_dense()
 
     def _check_gradients(self) -> None:
-        name, density = self.schedule.name, self.given["density"]
-        idle = [key for key in ("pattern", "seed", "exponent", "run") if self.given[key] != data()[key]]
+        name, density = self.schedule.name, self.options["density"]
+        idle = [key for key in ("pattern", "seed", "exponent", "run") if self.options[key] != data()[key]]
         idle += ["density"] if density is not None and not self.form.lossy else []
         if idle:
             raise InputError(f"{name}: gradients from a file are not drawn, got {' and '.join(idle)} too")

@@ -45,14 +45,14 @@ class Axis:
         return _rounded(_between(low, high, self.scale, share), self.kind)
 
 
-def read_axis(name: str, given: Any, kind: str, sampled: bool) -> Axis:
+def read_axis(name: str, value: Any, kind: str, sampled: bool) -> Axis:
     """Read one parameter's values from a file.
 
     Parameters
     ----------
     name : str
         Table and key.
-    given : Any
+    value : Any
         A value, a list, or a table ``{from, to, scale, steps}``.
     kind : str
         Kind from :func:`kind_in`, of all values that this parameter has anywhere in the file.
@@ -64,9 +64,9 @@ def read_axis(name: str, given: Any, kind: str, sampled: bool) -> Axis:
     InputError
         If a range or a list makes no sense.
     """
-    if isinstance(given, Mapping):
-        return _read_range(name, given, kind, sampled)
-    values = given if isinstance(given, list) else [given]
+    if isinstance(value, Mapping):
+        return _read_range(name, value, kind, sampled)
+    values = value if isinstance(value, list) else [value]
     if not 1 <= len(values) <= MAX_VALUES:
         raise InputError(f"{name} must have 1 to {MAX_VALUES} values, got {len(values)}")
     members = tuple(as_kind(value, kind) for value in values)
@@ -102,23 +102,23 @@ def kind_in(name: str, everything: list[Any]) -> str:
     return kind
 
 
-def _read_range(name: str, given: Mapping[str, Any], kind: str, sampled: bool) -> Axis:
-    unknown = set(given) - {"from", "to", "scale", "steps"}
-    if unknown or not {"from", "to"} <= set(given):
-        raise InputError(f"{name} must be {{from = ..., to = ..., scale = ..., steps = ...}}, got {dict(given)!r}")
+def _read_range(name: str, table: Mapping[str, Any], kind: str, sampled: bool) -> Axis:
+    unknown = set(table) - {"from", "to", "scale", "steps"}
+    if unknown or not {"from", "to"} <= set(table):
+        raise InputError(f"{name} must be {{from = ..., to = ..., scale = ..., steps = ...}}, got {dict(table)!r}")
     if kind not in ("whole", "number", *UNITS):
-        raise InputError(f"{name} must have a range of numbers or quantities, got {dict(given)!r}")
-    low, high, scale = as_kind(given["from"], kind), as_kind(given["to"], kind), given.get("scale", "linear")
+        raise InputError(f"{name} must have a range of numbers or quantities, got {dict(table)!r}")
+    low, high, scale = as_kind(table["from"], kind), as_kind(table["to"], kind), table.get("scale", "linear")
     if scale not in ("linear", "log"):
         raise InputError(f"{name}: scale must be linear or log, got {scale!r}")
     if not low < high or (scale == "log" and (low <= 0 or high / low == float("inf"))):
         positive = "positive and " if scale == "log" else ""
-        raise InputError(f"{name} must have a range with from {positive}below to, got {dict(given)!r}")
+        raise InputError(f"{name} must have a range with from {positive}below to, got {dict(table)!r}")
     if sampled:
-        if "steps" in given:
+        if "steps" in table:
             raise InputError(f'{name}: steps belong to sample = "grid"; a sample draws from the whole range')
         return Axis(name, kind, (low, high), scale)
-    steps = given.get("steps")
+    steps = table.get("steps")
     if isinstance(steps, bool) or not isinstance(steps, int) or not 2 <= steps <= MAX_VALUES:
         raise InputError(f"{name}: a range in a grid has steps = 2 to {MAX_VALUES}, got {steps!r}")
     values = [_rounded(_between(low, high, scale, i / (steps - 1)), kind) for i in range(steps)]

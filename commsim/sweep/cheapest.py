@@ -13,9 +13,9 @@ from commsim.core.errors import InputError
 from commsim.core.files.own_files import Code
 from commsim.core.frames import frame_of
 
-from .config import Config
+from .config import SweepConfig
 from .points import points
-from .price import Goal, Line, Prices, read_goal, total
+from .price import Goal, PriceItem, Prices, read_goal, total
 from .specs import network_spec
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _OVER_HASHES = ("time_s", "algbw_Bps", "busbw_Bps")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HashMedian:
     """The answer to one question: the median over hashes of routes, where they matter.
 
     Parameters
@@ -58,7 +58,7 @@ class Offer:
     ----------
     topology : str
         Topology as on the command line.
-    bill : tuple of Line
+    bill : tuple of PriceItem
         What it is made of.
     value : float or None
         The worst answer over all questions, each with what is best for it; None if one has no answer. Over hashes of
@@ -80,7 +80,7 @@ class Offer:
     """
 
     topology: str
-    bill: tuple[Line, ...]
+    bill: tuple[PriceItem, ...]
     value: float | None
     chosen: str
     problem: str
@@ -178,12 +178,12 @@ def cheapest_topologies(
         offers = rank_offers(read_table(directory), sweep, bills, goal)
         asked = {spec: spec for spec in bills}  # which may be code, while the results are data
         offers = tuple(
-            dataclasses.replace(one, topology=asked[one.topology], spare=spare[one.topology]) for one in offers
+            dataclasses.replace(offer, topology=asked[offer.topology], spare=spare[offer.topology]) for offer in offers
         )
         return Offers(offers, goal, prices, sweep.hash)
 
 
-def read_bills(config: Config, prices: Prices) -> tuple[dict[str, tuple[Line, ...]], dict[str, int]]:
+def read_bills(config: SweepConfig, prices: Prices) -> tuple[dict[str, tuple[PriceItem, ...]], dict[str, int]]:
     """Price every topology of a sweep, before anything runs; count its places beyond the most ranks of its points.
 
     Raises
@@ -193,13 +193,13 @@ def read_bills(config: Config, prices: Prices) -> tuple[dict[str, tuple[Line, ..
     """
     from commsim.prediction.inputs import load_network
 
-    bills: dict[str, tuple[Line, ...]] = {}
+    bills: dict[str, tuple[PriceItem, ...]] = {}
     places, most = dict[str, int](), dict[str, int]()
     missing: dict[str, None] = {}
     for point in points(config):
         if "topology.name" not in point.parameters:
             raise InputError(f"{config.path}: sweep cheapest compares topologies, and a case has none")
-        spec = _built(point.parameters, config)
+        spec = _topology_text(point.parameters, config)
         if spec not in bills:
             network, bills[spec] = load_network(spec), ()
             places[spec] = len(network.endpoints)
@@ -214,7 +214,7 @@ def read_bills(config: Config, prices: Prices) -> tuple[dict[str, tuple[Line, ..
 
 
 def rank_offers(
-    table: pyarrow.Table, config: Config, bills: Mapping[str, tuple[Line, ...]], goal: Goal
+    table: pyarrow.Table, config: SweepConfig, bills: Mapping[str, tuple[PriceItem, ...]], goal: Goal
 ) -> tuple[Offer, ...]:
     """Rank the topologies of a sweep: those that keep the bound first, then by cost, then by value.
 
@@ -222,9 +222,9 @@ def rank_offers(
     ----------
     table : pyarrow.Table
         Results of the sweep.
-    config : Config
+    config : SweepConfig
         The sweep.
-    bills : mapping of str to tuple of Line
+    bills : mapping of str to tuple of PriceItem
         Price of each topology, by its text.
     goal : Goal
         The bound.
@@ -236,24 +236,24 @@ def rank_offers(
     """
     if goal.column not in table.column_names:
         raise InputError(f"{config.path}: goal.keep = {goal.keep!r}, but no point has a result in {goal.column}")
-    answers: dict[str, dict[Any, dict[str, Found | str]]] = {}
+    answers: dict[str, dict[Any, dict[str, HashMedian | str]]] = {}
     hashed = [name for name in ("time_s", *_SPREAD, "n_hashes") if name in table.column_names and name != goal.column]
     for row in table.select([*config.kinds, "seed", "error", goal.column, *hashed]).to_pylist():
         given = {name: row[name] for name in config.kinds if row[name] is not None}
         choice = {k: v for k, v in given.items() if _is_chosen(k)}
         asked_for = ((k, v) for k, v in given.items() if not k.startswith("topology.") and k not in choice)
         question = (row["seed"], *asked_for)
-        of_topology = answers.setdefault(_built(given, config), {})
+        of_topology = answers.setdefault(_topology_text(given, config), {})
         value = row[goal.column]
         problem = row["error"] or f"no {goal.keep}"
         label = " ".join(str(v) for v in choice.values())
-        of_topology.setdefault(question, {})[label] = problem if value is None else _found(row, goal)
-    asked = {question for of_topology in answers.values() for question in of_topology}
-    offers = [_offer(spec, of_topology, asked, bills[spec], goal) for spec, of_topology in answers.items()]
+        of_topology.setdefault(question, {})[label] = problem if value is None else _answer_of(row, goal)
+    questions = {question for of_topology in answers.values() for question in of_topology}
+    offers = [_offer(spec, of_topology, questions, bills[spec], goal) for spec, of_topology in answers.items()]
     return tuple(sorted(_with_front(offers, goal), key=lambda offer: _order(offer, goal)))
 
 
-def _built(parameters: Mapping[str, Any], config: Config) -> str:
+def _topology_text(parameters: Mapping[str, Any], config: SweepConfig) -> str:
     """Text of the topology of a point, without what may be chosen."""
     return network_spec({k: v for k, v in parameters.items() if v is not None and k not in CHOICES}, config.kinds)
 
@@ -262,22 +262,26 @@ def _is_chosen(name: str) -> bool:
     return name in CHOICES or (name.startswith("collective.") and name not in QUESTIONS)
 
 
-def _found(row: Mapping[str, Any], goal: Goal) -> Found:
+def _answer_of(row: Mapping[str, Any], goal: Goal) -> HashMedian:
     """Return the answer of a point; rates are in inverse proportion to times."""
     value, fastest, slowest = row[goal.column], *(row.get(name) for name in _SPREAD)
     if fastest is None or slowest is None or goal.column not in _OVER_HASHES:
-        return Found(value)
+        return HashMedian(value)
     if goal.more_is_better:
         fastest, slowest = (value * row["time_s"] / end for end in (fastest, slowest))
-    return Found(value, (fastest, slowest), row["n_hashes"])
+    return HashMedian(value, (fastest, slowest), row["n_hashes"])
 
 
 def _offer(
-    spec: str, answers: Mapping[Any, Mapping[str, Found | str]], asked: set[Any], bill: tuple[Line, ...], goal: Goal
+    spec: str,
+    answers: Mapping[Any, Mapping[str, HashMedian | str]],
+    asked: set[Any],
+    bill: tuple[PriceItem, ...],
+    goal: Goal,
 ) -> Offer:
-    worst: tuple[Found, str] | None = None
+    worst: tuple[HashMedian, str] | None = None
     for question in asked:
-        found = {label: v for label, v in answers.get(question, {}).items() if isinstance(v, Found)}
+        found = {label: v for label, v in answers.get(question, {}).items() if isinstance(v, HashMedian)}
         if not found:
             reasons = [v for v in answers.get(question, {}).values() if isinstance(v, str)]
             return Offer(spec, bill, None, "", reasons[0] if reasons else "a question is left out by filters", False)

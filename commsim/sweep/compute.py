@@ -87,8 +87,8 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
             raise InputError(f"{name} needs topology.name")
     if "topology.routing" in parameters:
         raise InputError("topology.routing cannot be set for [workload]; the topology has its own")
-    if given := [f"topology.{key}" for key in IN_TIME if f"topology.{key}" in parameters]:
-        raise InputError(f"{given[0]} is not modelled for a training iteration")
+    if keys := [f"topology.{key}" for key in IN_TIME if f"topology.{key}" in parameters]:
+        raise InputError(f"{keys[0]} is not modelled for a training iteration")
 
 
 class Trainer:
@@ -155,14 +155,14 @@ class Trainer:
 def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
     from commsim.training.backward_trace import read_backward_trace
     from commsim.training.data_parallel import sent_bytes, train
-    from commsim.training.setting import Setting, free_addition
+    from commsim.training.setting import TrainingSetting, free_addition
 
     trace = read_backward_trace(own["trace"], own.get("value_bytes", 4))
     if "batch_time" in own:
         trace = trace.with_compute_time(own["batch_time"])
     rate = own.get("add_rate")
     add_time = free_addition if rate is None else lambda n_bytes: n_bytes / rate
-    setting = Setting(trace, own["workers"], costs, own.get("compression", 1.0), add_time)
+    setting = TrainingSetting(trace, own["workers"], costs, own.get("compression", 1.0), add_time)
     jitter = own.get("jitter", 0.0)
     slow = (own["straggler"],) if "straggler" in own else ()
     training = train(own.get("policy", "ddp"), setting, slowdowns=slow, jitter=jitter,
@@ -229,7 +229,7 @@ class Bench:
         if any(name.startswith("workload.") for name in parameters):
             network, notes = self._network_of(seed, parameters) if "topology.name" in parameters else (None, [])
             row = self._trainer.row(seed, parameters, network)
-            return row | {"remarks": [*row.get("remarks", ()), *(one.tree() for one in notes)]}
+            return row | {"remarks": [*row.get("remarks", ()), *(note.tree() for note in notes)]}
         from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
         from commsim.report.title_of_network import software_costs
 
@@ -239,7 +239,7 @@ class Bench:
         counters = {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
         costs = software_costs(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
         limit = row_of_limit(limit_of(solution.plan, result))
-        return row | limit | {"costs": costs, "remarks": [one.tree() for one in solution.said]} | counters
+        return row | limit | {"costs": costs, "remarks": [remark.tree() for remark in solution.said]} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
         from commsim.prediction.read import changed_network, scenario_of
@@ -250,8 +250,8 @@ class Bench:
             raise InputError("collective.size is missing: the size of the operation, such as 64MiB")
         network, notes = self._network_of(seed, parameters)
         asked = scenario_of(collective_spec(parameters, self._kinds), network, **scenario_options(parameters))
-        wish, said = dataclasses.replace(asked.wish, seed=seed), (*notes, *asked.remarks)
-        scenario = dataclasses.replace(asked, seed=seed, wish=wish, remarks=said)
+        wish, remarks = dataclasses.replace(asked.wish, seed=seed), (*notes, *asked.remarks)
+        scenario = dataclasses.replace(asked, seed=seed, wish=wish, remarks=remarks)
         key = (seed, *((k, v) for k, v in parameters.items() if k not in LATE))
         if any(faults_of(parameters).values()):
             healthy = changed_network(network_spec(parameters, self._kinds), **network_costs_of(parameters))[0]

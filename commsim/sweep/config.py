@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError, cut
-from commsim.core.files.fields import Fields
+from commsim.core.errors import InputError, shorten
+from commsim.core.files.fields import TableFields
 from commsim.core.files.opening import check_regular, opening
 from commsim.core.files.own_files import ALLOWED_BY, Code, allowed, allowed_command, files_in
 from commsim.core.files.whole_files import read_tree
@@ -33,7 +33,7 @@ _FAST_TABLES = ("engine", "workload")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SweepCase:
     """Points that have the same parameters.
 
     Parameters
@@ -54,7 +54,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class SweepConfig:
     """A sweep as it was written, read and checked.
 
     Parameters
@@ -71,7 +71,7 @@ class Config:
         Seed of the sample, and of the first repetition of each point.
     repeats : int
         How often each point is run, with the seeds that follow.
-    cases : tuple of Case
+    cases : tuple of SweepCase
         Cases, at least one.
     kinds : mapping of str to str
         Kind of every parameter, by table and key.
@@ -87,7 +87,7 @@ class Config:
     n: int
     seed: int
     repeats: int
-    cases: tuple[Case, ...]
+    cases: tuple[SweepCase, ...]
     kinds: Mapping[str, str]
     files: Mapping[str, str]
     hash: str
@@ -98,12 +98,12 @@ class Config:
         return any(name.startswith("workload.") for name in self.kinds)
 
 
-def read_config(given: str | Path | Mapping[str, Any], code: Code = ()) -> Config:
+def read_config(config: str | Path | Mapping[str, Any], code: Code = ()) -> SweepConfig:
     """Read a sweep from a .toml or .json file, or from such a tree.
 
     Parameters
     ----------
-    given : path or mapping
+    config : path or mapping
         The file, or what it says.
     code : sequence of path
         Files of Python that the sweep may name: collectives, topologies, policies and programs.
@@ -115,9 +115,9 @@ def read_config(given: str | Path | Mapping[str, Any], code: Code = ()) -> Confi
     """
     for file in code:
         check_regular(file)
-    tree = given if isinstance(given, Mapping) else read_tree(given)
-    path = "the sweep" if isinstance(given, Mapping) else str(given)
-    top = Fields(tree, path)
+    tree = config if isinstance(config, Mapping) else read_tree(config)
+    path = "the sweep" if isinstance(config, Mapping) else str(config)
+    top = TableFields(tree, path)
     top.schema(required=False)
     how = top.table("sweep")
     sample = how.one_of("sample", SAMPLES, "grid")
@@ -126,25 +126,25 @@ def read_config(given: str | Path | Mapping[str, Any], code: Code = ()) -> Confi
     filters = _filters(how, "filters")
     how.finish()
     base = _tables(top)
-    overlays = top.tables("case") if "case" in top else [Fields({}, path)]
+    overlays = top.tables("case") if "case" in top else [TableFields({}, path)]
     if not 1 <= len(overlays) <= MAX_CASES:
         top.fail("case", f"must be 1 to {MAX_CASES} cases, got {len(overlays)}")
     for extra in ("cost", "goal"):
         top.table(extra)
     top.finish()
-    read = [(_overlaid(base, one), _filters(one, "filters")) for one in overlays]
-    for one in overlays:
-        one.finish()
+    read = [(_overlaid(base, overlay), _filters(overlay, "filters")) for overlay in overlays]
+    for overlay in overlays:
+        overlay.finish()
     try:
         kinds = _kinds([parameters for parameters, _ in read])
         cases = tuple(
-            Case(_axes(parameters, kinds, sample != "grid", code), (*filters, *own)) for parameters, own in read
+            SweepCase(_axes(parameters, kinds, sample != "grid", code), (*filters, *own)) for parameters, own in read
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     files = _files(cases)
     decides = [sample, n, seed, repeats, {k: v for k, v in tree.items() if k not in ("goal", "cost")}, files]
-    return Config(path, tree, sample, n, seed, repeats, cases, kinds, files, _hash(decides))
+    return SweepConfig(path, tree, sample, n, seed, repeats, cases, kinds, files, _hash(decides))
 
 
 def _hash(decides: list[Any]) -> str:
@@ -155,7 +155,7 @@ def _hash(decides: list[Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _filters(fields: Fields, key: str) -> tuple[Expression, ...]:
+def _filters(fields: TableFields, key: str) -> tuple[Expression, ...]:
     if key not in fields:
         return ()
     texts: list[str] = fields.items(key, str, "text")
@@ -168,7 +168,7 @@ def _filters(fields: Fields, key: str) -> tuple[Expression, ...]:
     return tuple(filters)
 
 
-def _tables(fields: Fields) -> dict[str, dict[str, Any]]:
+def _tables(fields: TableFields) -> dict[str, dict[str, Any]]:
     """Parameters by table, as they were written."""
     tables = {}
     for table in TABLES:
@@ -177,7 +177,7 @@ def _tables(fields: Fields) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def _overlaid(base: Mapping[str, Mapping[str, Any]], case: Fields) -> dict[str, Any]:
+def _overlaid(base: Mapping[str, Mapping[str, Any]], case: TableFields) -> dict[str, Any]:
     """Parameters of one case by table and key; its own come before those of all cases."""
     own = _tables(case)
     return {f"{table}.{key}": value for table in TABLES for key, value in {**base[table], **own[table]}.items()}
@@ -186,13 +186,13 @@ def _overlaid(base: Mapping[str, Mapping[str, Any]], case: Fields) -> dict[str, 
 def _kinds(cases: list[dict[str, Any]]) -> dict[str, str]:
     everything: dict[str, list[Any]] = {}
     for parameters in cases:
-        for name, given in parameters.items():
-            everything.setdefault(name, []).append(given)
+        for name, value in parameters.items():
+            everything.setdefault(name, []).append(value)
     return {name: kind_in(name, values) for name, values in everything.items()}
 
 
 def _axes(parameters: Mapping[str, Any], kinds: Mapping[str, str], sampled: bool, code: Code) -> tuple[Axis, ...]:
-    axes = [_with_code(read_axis(name, given, kinds[name], sampled), code) for name, given in parameters.items()]
+    axes = [_with_code(read_axis(name, value, kinds[name], sampled), code) for name, value in parameters.items()]
     return tuple(sorted(axes, key=lambda axis: _speed(axis.name)))
 
 
@@ -211,8 +211,8 @@ def _with_code(axis: Axis, code: Code) -> Axis:
             return dataclasses.replace(axis, values=tuple(allowed_command(value, code) for value in axis.values))
         values = tuple(allowed(value, code) for value in axis.values)
         for value in values:
-            if not isinstance(value, OwnFile) and (named := files_in(value)):
-                raise InputError(f"{cut(str(named[0]))} is code, which {ALLOWED_BY}")
+            if not isinstance(value, OwnFile) and (files := files_in(value)):
+                raise InputError(f"{shorten(str(files[0]))} is code, which {ALLOWED_BY}")
     except InputError as error:
         raise InputError(f"{axis.name}: {error}") from None
     return dataclasses.replace(axis, values=values)
@@ -223,11 +223,11 @@ def _speed(name: str) -> int:
     return 2 if name in FASTEST else int(name.split(".")[0] in _FAST_TABLES)
 
 
-def _files(cases: tuple[Case, ...]) -> dict[str, str]:
-    named = {v for case in cases for axis in case.axes if axis.kind == "text" for v in axis.values}
-    named |= {word for case in cases for axis in case.axes if axis.name == "workload.program"
+def _files(cases: tuple[SweepCase, ...]) -> dict[str, str]:
+    files = {v for case in cases for axis in case.axes if axis.kind == "text" for v in axis.values}
+    files |= {word for case in cases for axis in case.axes if axis.name == "workload.program"
               for command in axis.values for word in str(command).split()}  # fmt: skip
-    paths: set[Path | None] = {_file_in(text) for text in sorted(named)} - {None}
+    paths: set[Path | None] = {_file_in(text) for text in sorted(files)} - {None}
     paths |= {path for case in cases for axis in case.axes if axis.name == "workload.profile"
               for pattern in axis.values for path in files_of(str(pattern))}  # fmt: skip
     return {str(path): _hash_of(path) for path in paths if path is not None}

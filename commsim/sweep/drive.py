@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 from commsim.core.errors import BackendError
 
-from .executors import Pool
+from .executors import WorkerPool
 from .ray_cluster import WORKER_DIED
 from .worker import Chunk, compute_chunk, import_all, one_line, row_line
 
@@ -27,13 +27,13 @@ class Drive:
 
     Parameters
     ----------
-    pool : Pool
+    pool : WorkerPool
         Pool that runs the chunks.
     finished : callable
         Is given the seconds, the rows as lines, and how many of them failed with their worker, of each chunk.
     """
 
-    def __init__(self, pool: Pool, finished: Callable[[float, list[bytes]], None]) -> None:
+    def __init__(self, pool: WorkerPool, finished: Callable[[float, list[bytes]], None]) -> None:
         self._pool, self._finished = pool, finished
         self._in_flight: dict[Future[Answer], Chunk] = {}
         self._suspects: deque[Chunk] = deque()
@@ -146,6 +146,6 @@ class Drive:
         if self._strikes[digest] < STRIKES:
             self._suspects.append(chunk)
             return
-        said = f"{STRIKES} workers died while they computed only this point: {one_line(error)}"
+        text = f"{STRIKES} workers died while they computed only this point: {one_line(error)}"
         row = {"point": digest, "order": chunk.orders[0], "seed": chunk.seeds[0], **chunk.parameters[0]}
-        self._finished(0.0, [row_line(row | {"error": said})])
+        self._finished(0.0, [row_line(row | {"error": text})])

@@ -77,9 +77,9 @@ def program_row(
     if not isinstance(own["program"], OwnFile):
         allowed_command(own["program"], ())
     flags = ["-n", str(own["ranks"]), "--topology", network_spec(parameters, kinds), "--seed", str(seed)]
-    given = {key: parameters.get(f"engine.{key}") for key in COSTS}
-    given |= {key: own.get(key) for key in FLAGS} | {"placement": parameters.get("placement.strategy")}
-    for key, value in given.items():
+    options = {key: parameters.get(f"engine.{key}") for key in COSTS}
+    options |= {key: own.get(key) for key in FLAGS} | {"placement": parameters.get("placement.strategy")}
+    for key, value in options.items():
         if value is not None:
             flags += [f"--{key.replace('_', '-')}", write_value(value, {**COSTS, **FLAGS}.get(key, "text"))]
     for key, values in faults_of(parameters).items():
@@ -105,8 +105,8 @@ def program_row(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
         )
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-            raise InputError(said[-1].removeprefix("commsim emulate: ").removeprefix("error: "))
+            lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+            raise InputError(lines[-1].removeprefix("commsim emulate: ").removeprefix("error: "))
         tree = read_tree(out)
     row = {
         "n_ranks": own["ranks"], "time_s": tree["time_s"], "compute_s": max(tree["computed_s"]),

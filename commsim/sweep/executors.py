@@ -24,7 +24,7 @@ MAX_JOBS = 4096
 SECONDS_TO_END = 20.0
 
 
-class Pool:
+class WorkerPool:
     """An executor, how many workers it has, and how to get another one when it is broken.
 
     Parameters
@@ -116,7 +116,7 @@ class Serial(Executor):
 
 
 @contextlib.contextmanager
-def open_pool(executor: str | Executor | None, jobs: int | None) -> Iterator[Pool]:
+def open_pool(executor: str | Executor | None, jobs: int | None) -> Iterator[WorkerPool]:
     """Make the executor that was asked for; what is made here is ended here.
 
     Parameters
@@ -165,15 +165,15 @@ def _is_under_mpi() -> bool:
     return core is not None and core.SharedPool is not None
 
 
-def _pool(executor: str | Executor | None, n: int) -> Pool:
+def _pool(executor: str | Executor | None, n: int) -> WorkerPool:
     if isinstance(executor, Executor):
-        return Pool(type(executor).__name__, None, _workers_of(executor, n), executor)
+        return WorkerPool(type(executor).__name__, None, _workers_of(executor, n), executor)
     name = RENAMED.get(executor or "", executor) or ("mpi" if _is_under_mpi() else "process")
     if name.startswith("dask"):
         return _dask(name, n)
     if name == "ray" or name.startswith("ray://"):
         return _ray(name, n)
-    known: dict[str, Callable[[int], Pool]] = {"process": _process, "serial": _serial, "mpi": _mpi}
+    known: dict[str, Callable[[int], WorkerPool]] = {"process": _process, "serial": _serial, "mpi": _mpi}
     if name not in known:
         raise InputError(f"unknown executor {name!r}; known: {', '.join(NAMES)}")
     return known[name](n)
@@ -186,19 +186,19 @@ def about_renamed(executor: str | Executor | None) -> tuple[str, ...]:
     return (f"--executor {executor} is now {RENAMED[executor]}, which replaces workers that die too",)
 
 
-def _serial(n: int) -> Pool:  # noqa: ARG001 - one, whatever was asked for
-    return Pool("serial", Serial, 1)
+def _serial(n: int) -> WorkerPool:  # noqa: ARG001 - one, whatever was asked for
+    return WorkerPool("serial", Serial, 1)
 
 
-def _process(n: int) -> Pool:
+def _process(n: int) -> WorkerPool:
     from concurrent.futures import ProcessPoolExecutor
 
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    return Pool("process", lambda: ProcessPoolExecutor(n, mp_context=context, initializer=begin_worker), n)
+    return WorkerPool("process", lambda: ProcessPoolExecutor(n, mp_context=context, initializer=begin_worker), n)
 
 
-def _mpi(n: int) -> Pool:  # noqa: ARG001 - mpiexec said how many
+def _mpi(n: int) -> WorkerPool:  # noqa: ARG001 - mpiexec said how many
     try:
         from mpi4py.futures import MPIPoolExecutor
     except ImportError:
@@ -206,10 +206,10 @@ def _mpi(n: int) -> Pool:  # noqa: ARG001 - mpiexec said how many
     if not _is_under_mpi():
         raise InputError("--executor mpi: start with `mpiexec -n N python -m mpi4py.futures -m commsim sweep ...`")
     executor = MPIPoolExecutor()
-    return Pool("mpi", lambda: executor, max(1, executor.num_workers))
+    return WorkerPool("mpi", lambda: executor, max(1, executor.num_workers))
 
 
-def _dask(name: str, n: int) -> Pool:
+def _dask(name: str, n: int) -> WorkerPool:
     try:
         import distributed
     except ImportError:
@@ -232,16 +232,16 @@ def _dask(name: str, n: int) -> Pool:
     return _DaskPool(client, n)
 
 
-def _ray(name: str, n: int) -> Pool:
+def _ray(name: str, n: int) -> WorkerPool:
     from .ray_cluster import RayExecutor
 
     if name != "ray" and not name.rpartition(":")[2].isdigit():
         raise InputError(f"--executor for Ray is ray or ray://HOST:PORT, got {name!r}")
     executor = RayExecutor(None if name == "ray" else name, n)
-    return Pool("ray", lambda: executor, executor.num_workers, executor)
+    return WorkerPool("ray", lambda: executor, executor.num_workers, executor)
 
 
-class _DaskPool(Pool):
+class _DaskPool(WorkerPool):
     """A client of a Dask cluster; a local cluster ends with it."""
 
     def __init__(self, client: Any, n_workers: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .config import Config
+from .config import SweepConfig
 from .points import Point, points, structure
 
 # Points among which groups are drawn and counted; of more points the others are taken to be like these.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PointGroup:
     """Points that are prepared together.
 
     Parameters
@@ -40,8 +40,8 @@ class Group:
     @property
     def ranks(self) -> float:
         """Of the collective or the training; 0 if that is left to the topology."""
-        given = self.first.parameters
-        return float(given.get("collective.ranks") or given.get("workload.workers") or 0)
+        parameters = self.first.parameters
+        return float(parameters.get("collective.ranks") or parameters.get("workload.workers") or 0)
 
     @property
     def likeness(self) -> tuple[tuple[str, ...], float, int]:
@@ -55,12 +55,12 @@ class Group:
         return tuple(self.others[draw.randrange(i * n // most, (i + 1) * n // most)] for i in range(most))
 
 
-def walk_groups(config: Config, max_points: int, draw: random.Random) -> tuple[list[Group], int, int]:
+def walk_groups(config: SweepConfig, max_points: int, draw: random.Random) -> tuple[list[PointGroup], int, int]:
     """Draw up to ``MAX_GROUPS`` groups, each as likely as any other.
 
     Parameters
     ----------
-    config : Config
+    config : SweepConfig
         The sweep.
     max_points : int
         More points than that are refused.
@@ -69,17 +69,17 @@ def walk_groups(config: Config, max_points: int, draw: random.Random) -> tuple[l
 
     Returns
     -------
-    list of Group, int, int
+    list of PointGroup, int, int
         The groups, sorted so that neighbours are alike; how many there are in all; points that were walked.
     """
-    groups: list[Group] = []
+    groups: list[PointGroup] = []
     n_groups = n_walked = 0
     walked = itertools.islice(points(config, max_points), MAX_WALKED)
     for _, members in itertools.groupby(walked, key=structure):
         first, (others, n_others) = next(members), spread(members, MAX_KEPT)  # noqa: B031 - one goes on with the other
         place = n_groups if n_groups < MAX_GROUPS else draw.randrange(n_groups + 1)
         if place < MAX_GROUPS:
-            groups[place : place + 1] = [Group(first, tuple(others), 1 + n_others)]
+            groups[place : place + 1] = [PointGroup(first, tuple(others), 1 + n_others)]
         n_groups, n_walked = n_groups + 1, n_walked + 1 + n_others
     return sorted(groups, key=lambda group: group.likeness), n_groups, n_walked
 

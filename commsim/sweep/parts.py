@@ -18,7 +18,7 @@ _PART = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SweepPart:
     """Every n-th point, beginning with the k-th.
 
     Parameters
@@ -48,7 +48,7 @@ class Part:
         return len(range(self.k - 1, n_points, self.n))
 
 
-def read_part(text: str, environment: Mapping[str, str] = os.environ) -> Part:
+def read_part(text: str, environment: Mapping[str, str] = os.environ) -> SweepPart:
     """Read ``K/N``, or for ``slurm`` the task and the array of this process.
 
     Raises
@@ -60,12 +60,12 @@ def read_part(text: str, environment: Mapping[str, str] = os.environ) -> Part:
         match = _PART.fullmatch(text)
         if match is None:
             raise InputError(f"--part takes K/N, such as 3/16, or slurm, got {text!r}")
-        return Part(int(match[1]), int(match[2]))
+        return SweepPart(int(match[1]), int(match[2]))
     values = [environment.get(name, "") for name in SLURM]
     if not all(value.isascii() and value.isdecimal() for value in values):
         raise InputError(f"--part slurm is for a task of an array (sbatch --array): {', '.join(SLURM)} say which it is")
     task, first, step, count = map(int, values)
-    return Part((task - first) // max(step, 1) + 1, count)
+    return SweepPart((task - first) // max(step, 1) + 1, count)
 
 
 def merge(directory: str | Path, parts: Sequence[str | Path]) -> tuple[int, int]:

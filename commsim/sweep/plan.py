@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from commsim.core.errors import InputError
 
 from .compute import Bench
-from .config import Config
-from .groups import Group, walk_groups
+from .config import SweepConfig
+from .groups import PointGroup, walk_groups
 from .points import MAX_POINTS, Point, count_candidates, count_points
 from .specs import check_specs
 from .worker import import_all, one_line
@@ -40,7 +40,7 @@ _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class GroupTime:
     """Measured time of a group.
 
     Parameters
@@ -96,17 +96,17 @@ class Stopwatch:
         import_all()
         self.start += self.clock() - began
 
-    def warm(self, group: Group) -> None:
+    def warm(self, group: PointGroup) -> None:
         """Compute a group's first point twice: loading kernels is no part of its later time."""
         before, again = self._first(group), self._first(group)
         self.start += max(0.0, before - again)
 
-    def group(self, group: Group, draw: random.Random) -> Measured:
+    def group(self, group: PointGroup, draw: random.Random) -> GroupTime:
         """Measure the first point, which prepares, and some others."""
         first = self._first(group)
-        return Measured(group.n - 1, first, tuple(self._point(point) for point in group.some(OTHERS, draw)))
+        return GroupTime(group.n - 1, first, tuple(self._point(point) for point in group.some(OTHERS, draw)))
 
-    def _first(self, group: Group) -> float:
+    def _first(self, group: PointGroup) -> float:
         self.bench.forget()
         return self._point(group.first)
 
@@ -120,7 +120,7 @@ class Stopwatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepCost:
     """Estimated cost of a sweep.
 
     Parameters
@@ -171,13 +171,13 @@ class Plan:
 
 
 def plan_sweep(
-    config: Config, max_points: int = MAX_POINTS, *, clock: Callable[[], float] = time.process_time, seed: int = 0
-) -> Plan:
+    config: SweepConfig, max_points: int = MAX_POINTS, *, clock: Callable[[], float] = time.process_time, seed: int = 0
+) -> SweepCost:
     """Count, and measure a few points in this process.
 
     Parameters
     ----------
-    config : Config
+    config : SweepConfig
         The sweep.
     max_points : int
         More points than that, before filters, are refused.
@@ -205,7 +205,7 @@ def plan_sweep(
     sizes = [n_groups * len(stratum) / len(groups) for stratum in strata]
     measured = [group for sample in samples for group in sample]
     others = [seconds for group in measured for seconds in group.others]
-    return Plan(
+    return SweepCost(
         n_candidates=count_candidates(config),
         n_points=n_points,
         n_walked=n_walked,
@@ -230,7 +230,7 @@ def load_of_others() -> float:
         return 0.0
 
 
-def _most_strata(largest: Group, watch: Stopwatch, draw: random.Random) -> int:
+def _most_strata(largest: PointGroup, watch: Stopwatch, draw: random.Random) -> int:
     """Return the number of strata within ``SECONDS``, if all groups were like the one with the most ranks."""
     watch.imports()
     watch.warm(largest)
@@ -239,18 +239,18 @@ def _most_strata(largest: Group, watch: Stopwatch, draw: random.Random) -> int:
     return max(1, int(min(STRATA, SECONDS / seconds if seconds else STRATA)))
 
 
-def _strata(groups: list[Group], most: int) -> list[list[Group]]:
+def _strata(groups: list[PointGroup], most: int) -> list[list[PointGroup]]:
     n, n_strata = len(groups), max(1, min(most, len(groups) // 2))
     return [groups[i * n // n_strata : (i + 1) * n // n_strata] for i in range(n_strata)]
 
 
-def _measured(stratum: list[Group], watch: Stopwatch, draw: random.Random) -> list[Measured]:
+def _measured(stratum: list[PointGroup], watch: Stopwatch, draw: random.Random) -> list[GroupTime]:
     chosen = draw.sample(stratum, min(2, len(stratum)))
     watch.warm(chosen[0])
     return [watch.group(group, draw) for group in chosen]
 
 
-def _uncertain(sizes: Sequence[float], samples: Sequence[Sequence[Measured]]) -> float:
+def _uncertain(sizes: Sequence[float], samples: Sequence[Sequence[GroupTime]]) -> float:
     """Half the width of the interval; where all groups were measured, only their points are uncertain."""
     between = within = 0.0
     for size, sample in zip(sizes, samples, strict=True):

@@ -15,7 +15,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .config import Case, Config
+from .config import SweepCase, SweepConfig
 from .expression import all_of, lookup
 from .specs import LATE, network_spec
 
@@ -44,13 +44,13 @@ class Point:
     digest: str
 
 
-def count_candidates(config: Config) -> int:
+def count_candidates(config: SweepConfig) -> int:
     """Points before filters, without walking them."""
     each = [config.n if config.sample != "grid" else math.prod(len(a.values) for a in c.axes) for c in config.cases]
     return sum(each) * config.repeats
 
 
-def require_countable(config: Config, most: int = MAX_POINTS) -> int:
+def require_countable(config: SweepConfig, most: int = MAX_POINTS) -> int:
     """Return the number of points before filters; refuse more than `most`.
 
     Raises
@@ -64,7 +64,7 @@ def require_countable(config: Config, most: int = MAX_POINTS) -> int:
     return n
 
 
-def points(config: Config, most: int = MAX_POINTS) -> Iterator[Point]:
+def points(config: SweepConfig, most: int = MAX_POINTS) -> Iterator[Point]:
     """Walk the points in their order, filtered, each once.
 
     Raises
@@ -83,7 +83,7 @@ def points(config: Config, most: int = MAX_POINTS) -> Iterator[Point]:
                 seen.add(point.digest)
 
 
-def count_points(config: Config, most: int = MAX_POINTS) -> int:
+def count_points(config: SweepConfig, most: int = MAX_POINTS) -> int:
     """Points after filters, each counted once; walks them only where that is needed.
 
     Raises
@@ -103,11 +103,11 @@ def structure(point: Point) -> tuple[Any, ...]:
 
 
 def _digest(seed: int, parameters: Mapping[str, Any]) -> str:
-    told = json.dumps([seed, parameters], sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    text = json.dumps([seed, parameters], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _combinations(config: Config) -> Iterator[tuple[Case, int, dict[str, Any]]]:
+def _combinations(config: SweepConfig) -> Iterator[tuple[SweepCase, int, dict[str, Any]]]:
     """Walk cases, seeds and parameters; a seed changes only with what needs preparation, as it may decide that too."""
     seeds = range(config.seed, config.seed + config.repeats)
     for case in config.cases:
@@ -116,12 +116,12 @@ def _combinations(config: Config) -> Iterator[tuple[Case, int, dict[str, Any]]]:
             yield case, row[n], dict(zip(names, (*row[:n], *row[n + 1 :]), strict=True))
 
 
-def _grid(case: Case, seeds: range) -> Iterator[tuple[Any, ...]]:
+def _grid(case: SweepCase, seeds: range) -> Iterator[tuple[Any, ...]]:
     values = [axis.values for axis in case.axes]
     return itertools.product(*values[: case.n_prepared], seeds, *values[case.n_prepared :])
 
 
-def _sample(config: Config, case: Case, seeds: range) -> Iterator[tuple[Any, ...]]:
+def _sample(config: SweepConfig, case: SweepCase, seeds: range) -> Iterator[tuple[Any, ...]]:
     """Draw points, and sort them so that what is prepared together is together."""
     axes, n = case.axes, case.n_prepared
     free = [i for i, axis in enumerate(axes) if len(axis.values) > 1]
@@ -134,7 +134,7 @@ def _sample(config: Config, case: Case, seeds: range) -> Iterator[tuple[Any, ...
     return iter(sorted((*row[:n], seed, *row[n:]) for row in rows for seed in seeds))
 
 
-def _draw(config: Config, n_dims: int) -> list[list[float]]:
+def _draw(config: SweepConfig, n_dims: int) -> list[list[float]]:
     try:
         from scipy.stats import qmc
     except ImportError:
@@ -149,7 +149,7 @@ def _draw(config: Config, n_dims: int) -> list[list[float]]:
     return [list(map(float, row)) for row in drawn]
 
 
-def _is_kept(case: Case, parameters: Mapping[str, Any], config: Config) -> bool:
+def _is_kept(case: SweepCase, parameters: Mapping[str, Any], config: SweepConfig) -> bool:
     try:
         return all_of(case.filters, _values(parameters, config))
     except InputError as error:
@@ -158,7 +158,7 @@ def _is_kept(case: Case, parameters: Mapping[str, Any], config: Config) -> bool:
         raise InputError(f"{config.path}: {where}{error}") from None
 
 
-def _values(parameters: Mapping[str, Any], config: Config) -> Callable[[str], Any]:
+def _values(parameters: Mapping[str, Any], config: SweepConfig) -> Callable[[str], Any]:
     """Value of a name in a filter: a parameter, or the number of hosts of the topology."""
     known = lookup(parameters)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.network import SWITCH, Network
 from commsim.core.units import parse_bandwidth, parse_time, write_bandwidth
 
@@ -40,7 +40,7 @@ MAX_PRICE = 1e18
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PriceItem:
     """One line of the bill.
 
     Parameters
@@ -79,7 +79,7 @@ class Prices:
     currency: str
     by_item: Mapping[str, float | Mapping[float, float]]
 
-    def bill(self, network: Network) -> tuple[Line, ...]:
+    def bill(self, network: Network) -> tuple[PriceItem, ...]:
         """Price what a network is made of; what is inside of a machine is not bought.
 
         Raises
@@ -87,14 +87,14 @@ class Prices:
         InputError
             If a price is needed that the file does not have, or a link has none back at the same rate.
         """
-        lines, missing = list[Line](), list[str]()
+        lines, missing = list[PriceItem](), list[str]()
         parts = [(item, write_bandwidth(rate), n, functools.partial(self._by_rate, item, rate))
                  for (item, rate), n in _cabling(network).items()]  # fmt: skip
         parts += [("switch", f"{n_ports} ports", n, functools.partial(self._switch, n_ports))
                   for n_ports, n in _switches(network).items()]  # fmt: skip
         for item, what, count, price in parts:
             try:
-                lines.append(Line(item, what, count, price()))
+                lines.append(PriceItem(item, what, count, price()))
             except InputError as error:
                 missing.append(str(error).removeprefix(f"{self.path}: "))
         if missing:
@@ -128,7 +128,7 @@ class Prices:
         return given[min(enough)]
 
 
-def total(bill: tuple[Line, ...]) -> float:
+def total(bill: tuple[PriceItem, ...]) -> float:
     """Sum of a bill."""
     return math.fsum(line.count * line.each for line in bill)
 
@@ -143,7 +143,7 @@ def read_prices(tree: Mapping[str, Any], path: str | Path) -> Prices:
     """
     if "cost" not in tree:
         raise InputError(f"{path}: [cost] is missing: the prices of {', '.join(ITEMS)}")
-    fields = Fields(tree, path).table("cost")
+    fields = TableFields(tree, path).table("cost")
     currency = fields.text("currency", "")
     by_item = {item: _price(fields, item) for item in ITEMS if item in fields}
     for item in ITEMS:
@@ -152,7 +152,7 @@ def read_prices(tree: Mapping[str, Any], path: str | Path) -> Prices:
     return Prices(str(path), currency, by_item)
 
 
-def _price(fields: Fields, item: str) -> float | dict[float, float]:
+def _price(fields: TableFields, item: str) -> float | dict[float, float]:
     if not isinstance(fields.raw(item), Mapping):
         return _amount(fields, item)
     table = fields.table(item)
@@ -165,19 +165,19 @@ def _price(fields: Fields, item: str) -> float | dict[float, float]:
     return prices
 
 
-def _amount(fields: Fields, key: str) -> float:
+def _amount(fields: TableFields, key: str) -> float:
     amount = fields.number(key)
     return amount if 0 <= amount <= MAX_PRICE else fields.refuse(key, f"a price of 0 to {MAX_PRICE:g}")
 
 
-def _rate(fields: Fields, key: str) -> float:
+def _rate(fields: TableFields, key: str) -> float:
     try:
         return parse_bandwidth(key)
     except InputError as error:
         fields.fail(key, f": {error}")
 
 
-def _ports(fields: Fields, key: str) -> int:
+def _ports(fields: TableFields, key: str) -> int:
     if not (key.isascii() and key.isdigit() and len(key) < 9 and int(key)):
         fields.fail(key, "must be a number of ports, such as 32 = 9000")
     return int(key)
@@ -261,7 +261,7 @@ def read_goal(tree: Mapping[str, Any], path: str | Path) -> Goal:
     """
     if "goal" not in tree:
         raise InputError(f'{path}: [goal] is missing, such as: keep = "time", within = "5ms"')
-    fields = Fields(tree, path).table("goal")
+    fields = TableFields(tree, path).table("goal")
     keep = fields.one_of("keep", tuple(KEPT))
     _, parse, more = KEPT[keep]
     key = "at_least" if more else "within"

@@ -55,17 +55,23 @@ class ProfiledStep:
         grown = (key, own.get("ranks"), own.get("grow"))
         if self._whole is None or self._whole[0] != grown:
             traced, steps, notes = self._read[1]
-            whole, said = more_ranks(traced, steps, own.get("ranks"), own["grow"].split(",") if "grow" in own else ())
-            self._whole = grown, (whole, [*notes, *said])
+            whole, remarks = more_ranks(
+                traced, steps, own.get("ranks"), own["grow"].split(",") if "grow" in own else ()
+            )
+            self._whole = grown, (whole, [*notes, *remarks])
         return self._whole[1]
 
     def row(self, whole: TracedGraph, costs: Callable[[Task], float], notes: Sequence[str]) -> dict[str, Any]:
         """Compute one point; its columns are those of ``commsim workload calls --network``."""
         from commsim.profiles.retime import retime
 
-        found = retime(whole, costs, notes)
-        time, waits = found.timeline.iteration_time, found.waits
+        retimed = retime(whole, costs, notes)
+        time, waits = retimed.timeline.iteration_time, retimed.waits
         return {
-            "n_ranks": whole.world, "iteration_s": time, "exposed_comm_s": waits.exposed, "compute_s": waits.compute,
-            "scaling": (time - waits.exposed) / time if time else 1.0, "remarks": [one.tree() for one in found.notes],
-        }  # fmt: skip
+            "n_ranks": whole.world,
+            "iteration_s": time,
+            "exposed_comm_s": waits.exposed,
+            "compute_s": waits.compute,
+            "scaling": (time - waits.exposed) / time if time else 1.0,
+            "remarks": [note.tree() for note in retimed.notes],
+        }

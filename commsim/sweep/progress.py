@@ -15,17 +15,17 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextlib.contextmanager
-def shown() -> Iterator[Callable[[Progress], None]]:
+def progress_shown() -> Iterator[Callable[[Progress], None]]:
     """Return a function that shows the progress it is given on standard error."""
     EXPECTED.is_shown = True
     if sys.stderr.isatty():
         with _bar() as say:
             yield say
     else:
-        yield Lines()
+        yield ProgressLines()
 
 
-class Lines:
+class ProgressLines:
     """Prints a line at the beginning, at the end, and at most every ten seconds between.
 
     The time left is what points took since the first answer: before it, workers start and kernels are loaded.

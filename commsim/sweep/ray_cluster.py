@@ -63,8 +63,8 @@ def _connect(ray: Any, address: str | None, n: int) -> None:
     try:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except (OSError, RuntimeError) as error:
-        said = (str(error).splitlines() or ["no message"])[0]
-        raise BackendError(f"no Ray cluster answers at {address or 'this machine'}: {said}") from None
+        text = (str(error).splitlines() or ["no message"])[0]
+        raise BackendError(f"no Ray cluster answers at {address or 'this machine'}: {text}") from None
 
 
 def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -33,9 +33,9 @@ def remarks_of(directory: str | Path) -> tuple[Remark, ...]:
     known: dict[str, dict[Remark, list[int]]] = {}  # by the code, and by the remark
     with reading(directory) as db:
         for line in itertools.islice(rows_in(db, directory), MAX_ROWS):
-            order, said = _said(line, Path(directory) / STORE)
-            for one in said:
-                known.setdefault(one.code, {}).setdefault(one, []).append(order)
+            order, remarks = _remarks_of_line(line, Path(directory) / STORE)
+            for remark in remarks:
+                known.setdefault(remark.code, {}).setdefault(remark, []).append(order)
     return tuple(_merged(alike) for alike in known.values())
 
 
@@ -65,13 +65,13 @@ def costs_of(directory: str | Path) -> tuple[Remark, ...]:
         return remark_on_costs([row["costs"] for row in rows if isinstance(row, dict) and "costs" in row])
 
 
-def _said(line: str, path: Path) -> tuple[int, tuple[Remark, ...]]:
+def _remarks_of_line(line: str, path: Path) -> tuple[int, tuple[Remark, ...]]:
     """Return the order of a row's point, and its remarks; a point that failed has none."""
     try:
         row = json.loads(line)
     except ValueError as error:
         raise InputError(f"{path}: no rows of a sweep: {error}") from None
-    order, said = (row.get("order"), row.get("remarks")) if isinstance(row, dict) else (None, None)
+    order, remarks = (row.get("order"), row.get("remarks")) if isinstance(row, dict) else (None, None)
     if not isinstance(order, int):
         raise InputError(f"{path}: no rows of a sweep: a row without order")
-    return order, read_remarks(said, f"{path}: no rows of a sweep")
+    return order, read_remarks(remarks, f"{path}: no rows of a sweep")

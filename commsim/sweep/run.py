@@ -20,20 +20,20 @@ from commsim.core.frames import frame_of
 from commsim.sweep.sweep_store import Store
 
 from .chunks import Chunker
-from .config import Config, read_config
+from .config import SweepConfig, read_config
 from .drive import Drive
 from .executors import about_renamed, open_pool
-from .parts import Part
+from .parts import SweepPart
 from .points import MAX_POINTS, Point, count_candidates, count_points, points
 from .specs import check_specs
 
 
-def provenance(config: Config, host: bool = False) -> dict[str, Any]:
+def provenance(config: SweepConfig, host: bool = False) -> dict[str, Any]:
     """Return what makes a sweep repeatable.
 
     Parameters
     ----------
-    config : Config
+    config : SweepConfig
         The sweep.
     host : bool
         Whether to name this machine.
@@ -59,10 +59,10 @@ def _commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        said = [_git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--untracked-files=no")]
+        lines = [_git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--untracked-files=no")]
     except (OSError, subprocess.SubprocessError):
         return None
-    return said[0].strip() + ("+" if said[1].strip() else "")
+    return lines[0].strip() + ("+" if lines[1].strip() else "")
 
 
 def _git(root: Path, *command: str) -> str:
@@ -114,7 +114,7 @@ class Progress:
 
 
 def run_sweep(
-    config: Config | Mapping[str, Any] | str | Path,
+    config: SweepConfig | Mapping[str, Any] | str | Path,
     directory: str | Path,
     executor: str | Executor | None = None,
     *,
@@ -123,7 +123,7 @@ def run_sweep(
     max_points: int = MAX_POINTS,
     host: bool = False,
     retry_failed: bool = False,
-    part: Part | None = None,
+    part: SweepPart | None = None,
     say: Callable[[Progress], None] | None = None,
     code: Code = (),
 ) -> Progress:
@@ -131,7 +131,7 @@ def run_sweep(
 
     Parameters
     ----------
-    config : Config, mapping or path
+    config : SweepConfig, mapping or path
         The sweep, or the .toml file that says it.
     directory : path
         Directory for the results; made if it is missing. One with the same sweep is continued.
@@ -148,7 +148,7 @@ def run_sweep(
         Whether the name of this machine is written into the results.
     retry_failed : bool
         Whether the rows of points that failed are taken out first, so that these are computed again.
-    part : Part, optional
+    part : SweepPart, optional
         Part of the points, where others are computed elsewhere; see :func:`commsim.sweep.parts.merge`.
     say : callable
         Called with the progress, whenever a chunk is finished.
@@ -167,9 +167,9 @@ def run_sweep(
     BackendError
         If the executor fails; the same call continues later.
     """
-    if not isinstance(config, (Config, Mapping, str, PathLike)):
+    if not isinstance(config, (SweepConfig, Mapping, str, PathLike)):
         raise wrong_kind("config", "the path of a sweep's file, or its tables as a dict", config)
-    if not isinstance(config, Config):
+    if not isinstance(config, SweepConfig):
         config = read_config(config, code)
     if limit is not None and limit < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
@@ -184,8 +184,8 @@ def run_sweep(
     ):
         if retry_failed:
             store.forget_failed()
-        todo = _Todo(config, max_points, n_points, limit, store.finished(), part or Part())
-        run = _Run(config, store, todo.progress, say or (lambda _: None))
+        todo = _Todo(config, max_points, n_points, limit, store.finished(), part or SweepPart())
+        run = _RowWriter(config, store, todo.progress, say or (lambda _: None))
         Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
         return dataclasses.replace(run.progress, remarks=about_renamed(executor), directory=Path(directory))
 
@@ -194,7 +194,13 @@ class _Todo:
     """The points that have no row yet, of all or of some that are spread evenly."""
 
     def __init__(
-        self, config: Config, most: int, n_points: int, limit: int | None, known: Mapping[str, bool], part: Part
+        self,
+        config: SweepConfig,
+        most: int,
+        n_points: int,
+        limit: int | None,
+        known: Mapping[str, bool],
+        part: SweepPart,
     ) -> None:
         self._config, self._most, self._known, self._part = config, most, known, part
         self._n_points = part.n_of(n_points)
@@ -213,10 +219,10 @@ class _Todo:
                 yield point
 
 
-class _Run:
+class _RowWriter:
     """Stores the rows of a run, and counts them."""
 
-    def __init__(self, config: Config, store: Store, progress: Progress, say: Callable[[Progress], None]) -> None:
+    def __init__(self, config: SweepConfig, store: Store, progress: Progress, say: Callable[[Progress], None]) -> None:
         from commsim import __version__
 
         self.chunker = Chunker(__version__, config.hash, config.kinds)
@@ -232,7 +238,7 @@ class _Run:
         self._say(self.progress)
 
 
-def _open_store(config: Config, directory: Path, from_here: Mapping[str, Any], n_points: int) -> Store:
+def _open_store(config: SweepConfig, directory: Path, from_here: Mapping[str, Any], n_points: int) -> Store:
     """Make the directory and its store, or open those of the same sweep."""
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.packets.packet_options import ALL
 
 from .axis import Axis
-from .config import Case, Config
+from .config import SweepCase, SweepConfig
 from .quantities import write_value
 
 COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth", "software": "text"}
@@ -80,12 +80,12 @@ def scenario_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         If an option belongs to another engine.
     """
-    given = {key: parameters[f"engine.{key}"] for key in KNOWN if f"engine.{key}" in parameters and key not in COSTS}
-    engine = given.pop("name", "flow")
-    packets = {key: given.pop(key) for key in PACKETS if key in given}
-    if (engine == "auto") != ("tolerance" in given):
+    options = {key: parameters[f"engine.{key}"] for key in KNOWN if f"engine.{key}" in parameters and key not in COSTS}
+    engine = options.pop("name", "flow")
+    packets = {key: options.pop(key) for key in PACKETS if key in options}
+    if (engine == "auto") != ("tolerance" in options):
         raise InputError('engine.tolerance, such as 0.1, and engine.name = "auto" need each other')
-    if "payload" in given and "header" not in given:
+    if "payload" in options and "header" not in options:
         raise InputError("engine.payload has no effect without engine.header")
     if packets and engine != "packet":
         raise InputError(f"engine.{next(iter(packets))} belongs to the packet engine, got {engine}")
@@ -93,7 +93,7 @@ def scenario_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
         "engine": engine, "packets": packets, "n_ranks": parameters.get("collective.ranks"),
         "placement": parameters.get("placement.strategy"), "routing": parameters.get("topology.routing"),
         "compressor": parameters.get("collective.compressor"), "flap": _several(parameters.get("topology.flap")),
-        **{key: parameters.get(f"topology.{key}") for key in ("detection", "rto")}, **given,
+        **{key: parameters.get(f"topology.{key}") for key in ("detection", "rto")}, **options,
     }  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _spec(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -
     return name if not written else derived(name, f"{name}{',' if ':' in fabric else ':'}{written}")
 
 
-def check_specs(config: Config) -> None:
+def check_specs(config: SweepConfig) -> None:
     """Refuse a sweep that names what does not exist, before anything runs: parameters, collectives, topologies.
 
     Raises
@@ -147,7 +147,7 @@ def _hint(name: str, inside: list[str], known: Iterable[str]) -> str:
     return f"did you mean {close[0]}? " if close else ""
 
 
-def _check_case(case: Case, config: Config) -> None:
+def _check_case(case: SweepCase, config: SweepConfig) -> None:
     from .compute import KINDS as WORKLOAD_KINDS
 
     names = {axis.name: axis for axis in case.axes}
@@ -196,7 +196,7 @@ def _check_words(axes: Mapping[str, Axis]) -> None:
                 raise InputError(f"{name} must be one of {', '.join(known)}{more}, got {value!r}")
 
 
-def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> None:
+def _check_spec(table: str, parameters: Mapping[str, Any], config: SweepConfig) -> None:
     """Check a spec as far as that costs no time."""
     if table == "topology" and config.is_workload and parameters.get("topology.name") is None:
         return

@@ -157,11 +157,11 @@ def columns_in(db: sqlite3.Connection, path: Path) -> list[str]:
     InputError
         If one is not what was written.
     """
-    found = db.execute("SELECT name, sum FROM columns").fetchall()
-    for name, known in found:
+    rows = db.execute("SELECT name, sum FROM columns").fetchall()
+    for name, known in rows:
         if _sum_of(name) != known:
             raise InputError(f"{path}: a column's name is damaged: {name!r} is not what was written")
-    return [name for name, _ in found]
+    return [name for name, _ in rows]
 
 
 def rows_in(db: sqlite3.Connection, directory: str | Path) -> Iterator[str]:
@@ -184,9 +184,9 @@ def rows_in(db: sqlite3.Connection, directory: str | Path) -> Iterator[str]:
 
 def _sound(db: sqlite3.Connection, path: Path) -> Iterator[tuple[str, int, str]]:
     """Go through hash, failure and row of all points, and compare their checksums."""
-    said = db.execute("PRAGMA quick_check(1)").fetchone()[0]  # a page that is lost takes its rows with it
-    if said != "ok":
-        raise InputError(f"{path}: is damaged: {said.splitlines()[-1]}")
+    verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]  # a page that is lost takes its rows with it
+    if verdict != "ok":
+        raise InputError(f"{path}: is damaged: {verdict.splitlines()[-1]}")
     for *cells, known in db.execute("SELECT place, point, failed, run, row, sum FROM points ORDER BY place"):
         if _sum_of(*cells) != known:
             raise InputError(f"{path}: the row of point {cells[0]} is damaged: it is not what was written; "

@@ -122,7 +122,7 @@ def _with_values(line: str, path: Path) -> str:
     except ValueError as error:
         raise InputError(f"{path}: no rows of a sweep: {error}") from None
     if isinstance(row, dict) and REMARKS in row:
-        row[REMARKS] = [one.tree() for one in read_remarks(row[REMARKS], f"{path}: no rows of a sweep")]
+        row[REMARKS] = [remark.tree() for remark in read_remarks(row[REMARKS], f"{path}: no rows of a sweep")]
     return json.dumps(row)
 
 
@@ -221,11 +221,13 @@ def write_table(table: pyarrow.Table, path: str | Path) -> None:
         _write_parquet(path, table, about)
     elif suffix == ".json":
         rows = [{key: _finite(value) for key, value in row.items()} for row in table.to_pylist()]
-        said = dict.fromkeys(one for row in rows for one in read_remarks(row.get(REMARKS), str(path)))
+        remarks = dict.fromkeys(remark for row in rows for remark in read_remarks(row.get(REMARKS), str(path)))
         for row in rows:
             if row.get(REMARKS):
-                row[REMARKS] = [one.tree() for one in read_remarks(row[REMARKS], str(path))]
-        write_json(path, {"schema": 1, "config": about, "results": rows, "remarks": [one.tree() for one in said]})
+                row[REMARKS] = [remark.tree() for remark in read_remarks(row[REMARKS], str(path))]
+        write_json(
+            path, {"schema": 1, "config": about, "results": rows, "remarks": [remark.tree() for remark in remarks]}
+        )
     else:
         _write_csv(table, path)
 
@@ -244,15 +246,17 @@ def _write_csv(table: pyarrow.Table, path: Path) -> None:
 
     for i, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
-            texts = [None if one is None else BETWEEN.join(map(_text, one)) for one in table.column(i).to_pylist()]
+            texts = [
+                None if value is None else BETWEEN.join(map(_text, value)) for value in table.column(i).to_pylist()
+            ]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
     with replacing(path) as out:
         pyarrow.csv.write_csv(table, out)
 
 
-def _text(one: Any) -> str:
+def _text(value: Any) -> str:
     """Return an element of a list as text; of a remark its words."""
-    return str(read_remarks([one], REMARKS)[0]) if isinstance(one, dict) and "code" in one else str(one)
+    return str(read_remarks([value], REMARKS)[0]) if isinstance(value, dict) and "code" in value else str(value)
 
 
 def _finite(value: Any) -> Any:
@@ -261,9 +265,9 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     return str(value)  # dates and decimals that a query made
 
 

@@ -67,12 +67,12 @@ def step_row(
     from commsim.training.steps.predicted_step import predict_step
     from commsim.training.steps.step_setting import hidden_kinds
 
-    given = {key: value for key, value in own.items() if key not in ("model", "gpu", "ranks", "expose")}
+    options = {key: value for key, value in own.items() if key not in ("model", "gpu", "ranks", "expose")}
     damaged = any(f"topology.{key}" in parameters for key in ("fail", "scale"))
     built = network_of(network_for(gpu(own["gpu"]), own["ranks"])) if network is None else network
     setting, _ = setting_of(
         own["model"], own["gpu"], own.get("ranks", len(built.endpoints)), overlap=hidden_kinds(own.get("expose")),
-        **({"micro_batch": 1} | given),
+        **({"micro_batch": 1} | options),
     )  # fmt: skip
     strategy, engine = parameters.get("placement.strategy", "packed"), parameters.get("engine.name", "flow")
     traffic = traffic_on(built, setting.layout.n_ranks, strategy, seed, engine, damaged=damaged)

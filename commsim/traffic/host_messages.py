@@ -11,16 +11,16 @@ from commsim.core.data_order.dependencies import Dependencies
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import TRANSFER, Block, Schedule
-from commsim.engine.flow_plan import FlowPlan, Job, JobConnections, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, JobConnections, plan_flows
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.messages import run_packets
 from commsim.packets.transports.spraying import Spraying
 from commsim.routing.flaps import Flaps
-from commsim.traffic.patterns import Messages
+from commsim.traffic.patterns import HostMessages
 
 
 def plan_messages(
-    network: Network, messages: Messages, *, name: str = "messages", routing: str | None = None, seed: int = 0
+    network: Network, messages: HostMessages, *, name: str = "messages", routing: str | None = None, seed: int = 0
 ) -> FlowPlan:
     """Lay out messages as a schedule without dependencies but those of a window, each with a connection of its own.
 
@@ -28,7 +28,7 @@ def plan_messages(
     ----------
     network : Network
         Network that carries them.
-    messages : Messages
+    messages : HostMessages
         Who sends what to whom. Message `i` goes from participant `2 i` to `2 i + 1`, so that each end has its start.
     name : str
         Name of the schedule.
@@ -43,7 +43,7 @@ def plan_messages(
     transfers["count"] = 1
     schedule = Schedule(name, "custom", 2 * n, 0, 1, 0, (Block(transfers, 1),))
     nodes = network.endpoints[np.stack((messages.src, messages.dst), axis=1).ravel()]
-    job = Job(schedule, Placement(nodes), messages=lambda _: messages.nbytes.astype(np.float64))
+    job = FlowJob(schedule, Placement(nodes), messages=lambda _: messages.nbytes.astype(np.float64))
     of_job = JobConnections(network, job, routing, seed)
     # ranks have a host each, and hosts may have many messages
     vars(of_job)["transfers"] = schedule.blocks[0].body
@@ -55,12 +55,12 @@ def plan_messages(
     return plan_flows(network, [job], routing=routing, seed=seed, shared=of_job)
 
 
-def run_messages(network: Network, messages: Messages, how: Spraying, flaps: Flaps | None = None) -> PacketRun:
+def run_messages(network: Network, messages: HostMessages, how: Spraying, flaps: Flaps | None = None) -> PacketRun:
     """Send messages over a network, packet by packet.
 
     Parameters
     ----------
-    network, messages : Network, Messages
+    network, messages : Network, HostMessages
         Same as in :func:`plan_messages`.
     how : Spraying
         Transport, load balancing and switches.

@@ -24,24 +24,24 @@ from commsim.packets.links.ports import find_ports
 from commsim.packets.messages import RunOptions, run_packets
 from commsim.packets.packet_work import expect_packets
 from commsim.packets.transports.spraying import in_packets, over_path
-from commsim.prediction.kind import COMMON, Kind, Outcome
+from commsim.prediction.kind import COMMON, Outcome, WorkKind
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.routing.routing import Routes
 from commsim.traffic.host_messages import plan_messages
-from commsim.traffic.patterns import Messages, is_file, messages_of
+from commsim.traffic.patterns import HostMessages, is_file, messages_of
 from commsim.traffic.slowdown import alone, alone_on_path, busiest_host, busiest_port
 
 Floats = NDArray[np.float64]
-__all__ = ["TRAFFIC", "Carried", "TrafficPlan"]
+__all__ = ["TRAFFIC", "CarriedMessages", "TrafficPlan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Carried:
+class CarriedMessages:
     """How messages were carried.
 
     Parameters
     ----------
-    messages : Messages
+    messages : HostMessages
         Who sent what to whom, and when; of a message that waits for another one, when that was complete.
     received, finished : float64[n_messages], s
         Time from a message's start to its last byte at the receiver, and to the last acknowledgement at the sender;
@@ -58,7 +58,7 @@ class Carried:
         State at the end, of the packet engine.
     """
 
-    messages: Messages
+    messages: HostMessages
     received: Floats
     finished: Floats
     slowdown: Floats
@@ -76,14 +76,14 @@ class TrafficPlan:
     ----------
     network : Network
         Network that carries them.
-    pattern : str or Messages
+    pattern : str or HostMessages
         Pattern or file, as :func:`commsim.traffic.patterns.messages_of` takes it, or the messages.
     routing, seed : str or None, int
         Routing of messages that keep to a path; seed of all that is drawn.
     """
 
     network: Network
-    pattern: str | Messages
+    pattern: str | HostMessages
     routing: str | None
     seed: int
 
@@ -103,8 +103,8 @@ class TrafficPlan:
         first, last = (network.nodes[i] for i in hosts[[0, -1]])
         inside = network.machine[hosts] >= 0
         port = "NIC, and inside machines over their links" if inside.any() else "link"
-        told = f"hosts of the pattern are the {len(hosts)} {PLURALS[network.seat_kind]} {first} to {last}"
-        return (Remark("pattern-hosts", told, details=f"numbered like ranks; a message goes by its route's {port}"),)
+        text = f"hosts of the pattern are the {len(hosts)} {PLURALS[network.seat_kind]} {first} to {last}"
+        return (Remark("pattern-hosts", text, details=f"numbered like ranks; a message goes by its route's {port}"),)
 
     @property
     def has_own_costs(self) -> bool:
@@ -116,7 +116,7 @@ class TrafficPlan:
         """Schedule of the messages."""
         return (self._plan(self.messages(1.0)).jobs[0].schedule,)
 
-    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[Remark]]:
+    def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the sizes of a message that are asked for; messages of a file have their own.
 
         Raises
@@ -124,18 +124,18 @@ class TrafficPlan:
         InputError
             If one is no whole number of bytes.
         """
-        if isinstance(self.pattern, Messages) or is_file(self.pattern):
+        if isinstance(self.pattern, HostMessages) or is_file(self.pattern):
             return [float(self.messages(1.0).nbytes.sum())], []
-        for size in asked:
+        for size in sizes:
             if size < 1 or size != int(size):
                 raise InputError(f"size is a whole number of bytes, at least 1, got {size:g}")
-        return list(asked), []
+        return list(sizes), []
 
     def at(self, size: float) -> TrafficPlan:  # noqa: ARG002
         """Return the plan of one size, the same for all."""
         return self
 
-    def messages(self, size: float) -> Messages:
+    def messages(self, size: float) -> HostMessages:
         """Return the messages of one size, in bytes.
 
         Raises
@@ -144,7 +144,7 @@ class TrafficPlan:
             If a message names none of the hosts.
         """
         n_hosts = len(self.network.endpoints)
-        if not isinstance(self.pattern, Messages):
+        if not isinstance(self.pattern, HostMessages):
             return messages_of(self.pattern, n_hosts, int(size), self.seed)
         ends = np.concatenate((self.pattern.src, self.pattern.dst))
         if ends.min(initial=0) < 0 or ends.max(initial=0) >= n_hosts or not len(ends):
@@ -189,11 +189,11 @@ class TrafficPlan:
             last, before = float((begun + finished).max()), float((earlier + whole).max())
             lost = {"last_s": last - before, "mean_s": float(finished.mean() - whole.mean())}
         framing = _framing(wish)
-        least = alone_on_path(plan, messages, framing) if run is None else alone(run.laid, messages, framing)
+        least = alone_on_path(plan, messages, framing) if run is None else alone(run.layout, messages, framing)
         bound = _bound(plan, messages, wish)
         even = busiest_host(plan, messages, framing) if self.has_ports else 0.0
         messages = dataclasses.replace(messages, start=begun)
-        details = Carried(messages, received, finished, received / least, bound, even, lost, run)
+        details = CarriedMessages(messages, received, finished, received / least, bound, even, lost, run)
         n_hosts = len(np.unique((messages.src, messages.dst)))  # each message has two participants of its own
         return Outcome((dataclasses.replace(found, n_ranks=n_hosts),), details=details)
 
@@ -212,13 +212,13 @@ class TrafficPlan:
         """Whether routes are drawn by hashing where there are several."""
         return may_collide(self.network, self.routing)
 
-    def _plan(self, messages: Messages, hash_seed: int | None = None) -> FlowPlan:
-        name = "messages" if isinstance(self.pattern, Messages) else self.pattern
+    def _plan(self, messages: HostMessages, hash_seed: int | None = None) -> FlowPlan:
+        name = "messages" if isinstance(self.pattern, HostMessages) else self.pattern
         seed = self.seed if hash_seed is None else hash_seed
         return plan_messages(self.network, messages, name=name, routing=self.routing, seed=seed)
 
 
-def _bound(plan: FlowPlan, messages: Messages, wish: Wish) -> float:
+def _bound(plan: FlowPlan, messages: HostMessages, wish: Wish) -> float:
     """Return the bytes of the busiest port over its rate, which what is behind it bounds where packets are sprayed."""
     network = plan.network
     if wish.engine == "packet" and not (wish.transport or over_path()).on_path:
@@ -234,7 +234,9 @@ def _framing(wish: Wish) -> Framing:
     return Framing(how.payload, how.header)
 
 
-def _played(plan: FlowPlan, messages: Messages, wish: Wish) -> tuple[Result, Floats, Floats, Floats, PacketRun | None]:
+def _played(
+    plan: FlowPlan, messages: HostMessages, wish: Wish
+) -> tuple[Result, Floats, Floats, Floats, PacketRun | None]:
     """Simulate all messages; return when each began, how long it took to its receiver, and until its sender knew."""
     total, starts = float(messages.nbytes.sum()), np.repeat(messages.start, 2)
     if wish.engine == "packet":
@@ -247,32 +249,32 @@ def _played(plan: FlowPlan, messages: Messages, wish: Wish) -> tuple[Result, Flo
             "flaps": wish.flaps,
         }
         run = run_packets(plan, total, wish.transport, **options)
-        begun = _begun(messages, run.times.done)
+        begun = _begin_times(messages, run.times.done)
         waited = begun - messages.start
         return run.results[0], begun, run.received - waited, run.finished - waited, run
     flowed: dict[str, Any] = {} if wish.flaps is None else {"flaps": wish.flaps}
     (result,) = simulate_flows(plan, total, starts=starts, framing=wish.framing, trace=True, **flowed)
     assert result.trace is not None
-    begun = _begun(messages, result.trace.done)
+    begun = _begin_times(messages, result.trace.done)
     took = result.trace.done - begun
     return (result if wish.trace else dataclasses.replace(result, trace=None)), begun, took, took, None
 
 
-def _begun(messages: Messages, done: Floats) -> Floats:
+def _begin_times(messages: HostMessages, done: Floats) -> Floats:
     """Return when each message began: not before the one that it waits for was complete, in seconds."""
     if messages.after is None:
         return messages.start
     return np.maximum(messages.start, np.where(messages.after >= 0, done[messages.after], 0.0))
 
 
-def _planned(scenario: Scenario) -> TrafficPlan:
+def _plan_traffic(scenario: Scenario) -> TrafficPlan:
     assert scenario.traffic is not None
     return TrafficPlan(scenario.network, scenario.traffic, scenario.routing, scenario.seed)
 
 
-TRAFFIC = Kind(
+TRAFFIC = WorkKind(
     name="traffic",
-    plan=_planned,
+    plan=_plan_traffic,
     honours=COMMON - {"placement", "assume_programmable"} | {"traffic", "flaps", "trace"},
     refusal="{} is not modelled for traffic, whose messages go between all hosts",
 )

@@ -19,7 +19,7 @@ Numbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Messages:
+class HostMessages:
     """What hosts send to each other.
 
     Parameters
@@ -54,7 +54,7 @@ class Messages:
             raise InputError("messages start at 0 s or later, and before 1e6 s")
 
 
-def permutation(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
+def permutation(n_hosts: int, nbytes: int, *, seed: int = 1) -> HostMessages:
     """Let every host send to one other and get from one other, at random.
 
     Parameters
@@ -77,7 +77,7 @@ def permutation(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
     return _messages(order, np.roll(order, 1), nbytes)
 
 
-def incast(n_hosts: int, nbytes: int, *, senders: int = 8, spread: Seconds = 0.0, seed: int = 1) -> Messages:
+def incast(n_hosts: int, nbytes: int, *, senders: int = 8, spread: Seconds = 0.0, seed: int = 1) -> HostMessages:
     """Let some hosts send to one, all drawn at random, beginning within a time.
 
     Parameters
@@ -106,7 +106,7 @@ def incast(n_hosts: int, nbytes: int, *, senders: int = 8, spread: Seconds = 0.0
     return _messages(hosts[1:], np.repeat(hosts[:1], senders), nbytes, start)
 
 
-def outcast(n_hosts: int, nbytes: int, *, receivers: int = 8, seed: int = 1) -> Messages:
+def outcast(n_hosts: int, nbytes: int, *, receivers: int = 8, seed: int = 1) -> HostMessages:
     """Let one host send to some, all drawn at random.
 
     Parameters
@@ -124,7 +124,7 @@ def outcast(n_hosts: int, nbytes: int, *, receivers: int = 8, seed: int = 1) -> 
     return _messages(there.dst, there.src, nbytes)
 
 
-def all_to_all(n_hosts: int, nbytes: int, *, window: int | None = None) -> Messages:
+def all_to_all(n_hosts: int, nbytes: int, *, window: int | None = None) -> HostMessages:
     """Let every host send to every other, `nbytes` to each.
 
     Parameters
@@ -154,7 +154,7 @@ def all_to_all(n_hosts: int, nbytes: int, *, window: int | None = None) -> Messa
     return dataclasses.replace(sent, after=np.where(number % (n_hosts - 1) < window, -1, number - window))
 
 
-def random(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
+def random(n_hosts: int, nbytes: int, *, seed: int = 1) -> HostMessages:
     """Let every host send to another one that is drawn at random, so that some get from several.
 
     Parameters
@@ -172,7 +172,7 @@ def random(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
     return _messages(src, (src + np.random.default_rng(seed).integers(1, n_hosts, n_hosts)) % n_hosts, nbytes)
 
 
-def read_messages(path: str | Path, n_hosts: int) -> Messages:
+def read_messages(path: str | Path, n_hosts: int) -> HostMessages:
     """Read messages from a CSV file, such as ``commsim traffic --csv`` writes.
 
     Parameters
@@ -201,7 +201,7 @@ def read_messages(path: str | Path, n_hosts: int) -> Messages:
     if not rows:
         raise InputError(f"{path}: has no messages")
     src, dst, nbytes, start = (np.array(column) for column in zip(*rows, strict=True))
-    return Messages(src.astype(np.int32), dst.astype(np.int32), nbytes.astype(np.int64), start.astype(float))
+    return HostMessages(src.astype(np.int32), dst.astype(np.int32), nbytes.astype(np.int64), start.astype(float))
 
 
 def is_file(text: str) -> bool:
@@ -209,7 +209,7 @@ def is_file(text: str) -> bool:
     return text.endswith(".csv")
 
 
-def messages_of(text: str, n_hosts: int, nbytes: int, seed: int) -> Messages:
+def messages_of(text: str, n_hosts: int, nbytes: int, seed: int) -> HostMessages:
     """Return the messages of a pattern.
 
     Parameters
@@ -243,12 +243,14 @@ def _require_two(n_hosts: int) -> None:
         raise InputError(f"a pattern needs at least 2 hosts, got {n_hosts}")
 
 
-def _messages(src: Numbers, dst: Numbers, nbytes: int, start: NDArray[np.float64] | float = 0.0) -> Messages:
+def _messages(src: Numbers, dst: Numbers, nbytes: int, start: NDArray[np.float64] | float = 0.0) -> HostMessages:
     size = np.full(len(src), nbytes, np.int64)
-    return Messages(src.astype(np.int32), dst.astype(np.int32), size, np.broadcast_to(start, len(src)).astype(float))
+    return HostMessages(
+        src.astype(np.int32), dst.astype(np.int32), size, np.broadcast_to(start, len(src)).astype(float)
+    )
 
 
-PATTERNS: dict[str, Callable[..., Messages]] = {
+PATTERNS: dict[str, Callable[..., HostMessages]] = {
     "permutation": permutation, "incast": incast, "outcast": outcast, "all_to_all": all_to_all,
     "random": random,
 }  # fmt: skip

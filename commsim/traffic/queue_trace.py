@@ -11,13 +11,13 @@ import numpy as np
 from commsim.core.files.trace_events import process_name, thread_name, write_events
 from commsim.core.network import Network
 from commsim.packets.finished_run import PacketRun
-from commsim.traffic.patterns import Messages
+from commsim.traffic.patterns import HostMessages
 
 US = 1e6  # of a second
 MESSAGES, LINKS = 0, 1  # processes
 
 
-def write_queues(path: str | Path, network: Network, messages: Messages, run: PacketRun) -> int:
+def write_queues(path: str | Path, network: Network, messages: HostMessages, run: PacketRun) -> int:
     """Write messages as slices; packets sent again, trimmed and marked, and each link's queue and rate as counters.
 
     Rates of the links of one switch show which paths were taken when.
@@ -28,7 +28,7 @@ def write_queues(path: str | Path, network: Network, messages: Messages, run: Pa
         JSON for ui.perfetto.dev, compressed when it ends with .gz.
     network : Network
         Network of the run.
-    messages : Messages
+    messages : HostMessages
         Messages that were sent.
     run : PacketRun
         Run with samples.
@@ -41,7 +41,7 @@ def write_queues(path: str | Path, network: Network, messages: Messages, run: Pa
     return write_events(path, _events(network, messages, run))
 
 
-def _events(network: Network, messages: Messages, run: PacketRun) -> Iterator[dict[str, Any]]:
+def _events(network: Network, messages: HostMessages, run: PacketRun) -> Iterator[dict[str, Any]]:
     yield process_name(MESSAGES, "messages")
     yield process_name(LINKS, "links")
     hosts = [network.nodes[i] for i in network.endpoints]

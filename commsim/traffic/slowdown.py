@@ -9,10 +9,10 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.engine.flow_plan import FlowPlan
-from commsim.packets.hosts.work import Layout
-from commsim.packets.links.ways import Ways
+from commsim.packets.hosts.work import PacketLayout
+from commsim.packets.links.ways import EqualCostWays
 from commsim.routing.merge_switches import fabric_nodes
-from commsim.traffic.patterns import Messages
+from commsim.traffic.patterns import HostMessages
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 
-def busiest_port(plan: FlowPlan, network: Network, messages: Messages, framing: Framing) -> float:
+def busiest_port(plan: FlowPlan, network: Network, messages: HostMessages, framing: Framing) -> float:
     """Largest time that a port of a host needs for its bytes with headers, at its own rate: no run is shorter.
 
     Parameters
@@ -50,7 +50,7 @@ def busiest_port(plan: FlowPlan, network: Network, messages: Messages, framing: 
     return float((carried / network.bandwidth[: len(carried)]).max())
 
 
-def busiest_host(plan: FlowPlan, messages: Messages, framing: Framing) -> float:
+def busiest_host(plan: FlowPlan, messages: HostMessages, framing: Framing) -> float:
     """Largest time that a host or machine needs for what passes its ports, with headers, if each took an equal part.
 
     Parameters
@@ -80,7 +80,7 @@ def cumulative(values: Floats) -> dict[str, float]:
     return {f"{share:g}": float(np.quantile(values, share, method="inverted_cdf")) for share in SHARES}
 
 
-def alone(laid: Layout, messages: Messages, framing: Framing) -> Floats:
+def alone(laid: PacketLayout, messages: HostMessages, framing: Framing) -> Floats:
     """Least time that a message in packets can take until its receiver has it, in seconds.
 
     Its packets leave the host one after the other, and each is stored and forwarded at every switch. Where packets are
@@ -89,7 +89,7 @@ def alone(laid: Layout, messages: Messages, framing: Framing) -> Floats:
 
     Parameters
     ----------
-    laid : Layout
+    laid : PacketLayout
         Layout of the run: over which links messages go.
     messages, framing
         Messages, and the packets that they are cut into.
@@ -113,7 +113,7 @@ def alone(laid: Layout, messages: Messages, framing: Framing) -> Floats:
     return np.asarray(latency + np.maximum(ends_full, before + last * per_byte), np.float64)
 
 
-def alone_on_path(plan: FlowPlan, messages: Messages, framing: Framing) -> Floats:
+def alone_on_path(plan: FlowPlan, messages: HostMessages, framing: Framing) -> Floats:
     """Least time of a message that flows along its path, in seconds.
 
     Parameters
@@ -146,7 +146,7 @@ def _on_paths(plan: FlowPlan) -> tuple[Floats, Floats, Floats]:
 
 
 def _between_ports(
-    network: Network, ways: Ways, src: NDArray[np.int32], dst: NDArray[np.int32]
+    network: Network, ways: EqualCostWays, src: NDArray[np.int32], dst: NDArray[np.int32]
 ) -> tuple[Floats, Floats, Floats]:
     """Latency and seconds of a byte on a shortest path from each port to another, and the rate of the slower port."""
     n_hosts, n_edges = len(ways.hosts), int(ways.edge.max()) + 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.packets.finished_run import PacketRun
-from commsim.pages.fabric.figures_of_links import figures_of_samples, made
+from commsim.pages.fabric.figures_of_links import figures_of_samples, make_figures
 from commsim.pages.fabric.figures_of_messages import slowdown_figure, times_figure, times_table
 from commsim.pages.figure import Figure, NothingToDraw
 from commsim.pages.study import Study
@@ -41,7 +41,7 @@ def study_of_traffic(
     remarks : sequence of Remark
         What the command said of its results.
     """
-    of_messages, left_out = made({
+    of_messages, left_out = make_figures({
         "times": lambda: times_figure(run.received, run.finished),
         "slowdown": lambda: slowdown_figure(slowdown),
     })  # fmt: skip
@@ -63,7 +63,9 @@ def figure_of_messages(study: Study, kind: str) -> Figure:
     NothingToDraw
         If it has no such figure.
     """
-    known = {"messages" if one.name == "times" else one.name: one for one in (*study.figures, *study.watched)}
+    known = {
+        "messages" if figure.name == "times" else figure.name: figure for figure in (*study.figures, *study.watched)
+    }
     if kind not in known:
         raise NothingToDraw(study.left_out.get(kind, f"messages of commsim traffic have {', '.join(known)}"))
     return known[kind]

@@ -98,25 +98,25 @@ def said_of_traffic(solution: Solution) -> list[Remark]:
     limit = limit_of(solution.plan, solution.results[0])
     points = cumulative(carried.slowdown)
     slow = f"median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, most {points['1']:.3f}"
-    said = [Remark("slowdown", f"slowdown against a message by itself: {slow}", points["1"] - 1, needed=True)]
-    said += [] if limit is None else [Remark("limited-by", f"limited by: {limit}", needed=True)]
+    notes = [Remark("slowdown", f"slowdown against a message by itself: {slow}", points["1"] - 1, needed=True)]
+    notes += [] if limit is None else [Remark("limited-by", f"limited by: {limit}", needed=True)]
     completion = "the last byte at the receiver"
     if carried.run is not None:
         queues = told_queues(wish.transport, solution.plan.network, marked=carried.run.counters["n_marked"] > 0)
         met = [line.removeprefix("# ") for line in met_by_packets(solution.results[0], "all messages")]
-        said += as_remarks(met, "packets-met")
-        said += as_remarks([_rules(carried.run.rules, has_marks=not queues), *queues], "rules")
+        notes += as_remarks(met, "packets-met")
+        notes += as_remarks([_rules(carried.run.rules, has_marks=not queues), *queues], "rules")
         completion = "the last acknowledgement at the sender"
     busiest, even = "host", ""
     if carried.even > 0:
         busiest = "port that routes choose"
         even = f" ({microseconds(carried.even)} us with equal parts)"
     bound = f"bound: bytes of the busiest {busiest}, over its rate{even}"
-    said.append(Remark("bound", bound, details=f"headers are bytes too; completion is {completion}"))
+    notes.append(Remark("bound", bound, details=f"headers are bytes too; completion is {completion}"))
     if carried.messages.start.any():
         end = float((carried.messages.start + carried.finished).max())
         told = f"times are from each message's start; all are complete after {microseconds(end)} us"
-        said.append(Remark("own-starts", told, needed=True))
+        notes.append(Remark("own-starts", told, needed=True))
     if carried.lost:
         counters = {} if carried.run is None else carried.run.counters
         lost = f"{counters['n_dropped']} packets lost, {counters['n_timeouts']} timeouts"
@@ -126,8 +126,8 @@ def said_of_traffic(solution: Solution) -> list[Remark]:
             told = "the flap makes no message later"
         complete = float((carried.messages.start + carried.finished).max())
         effect = last / (complete - last) if complete > last else None
-        said.append(Remark("flap-cost", told, effect, needed=True, details=lost if counters else ""))
-    return said
+        notes.append(Remark("flap-cost", told, effect, needed=True, details=lost if counters else ""))
+    return notes
 
 
 def _rules(rules: dict[str, float], *, has_marks: bool) -> str:

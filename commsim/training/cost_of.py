@@ -26,7 +26,7 @@ from .task_graph import Task
 from .timeline import sent_by_each
 
 if TYPE_CHECKING:
-    from commsim.engine.flow_plan import Job
+    from commsim.engine.flow_plan import FlowJob
     from commsim.prediction.plans.dense import Plan
     from commsim.prediction.scenario import Scenario
 
@@ -93,10 +93,10 @@ def network_costs(
         carried = operation(IN_PLACE_OF.get(name, name)).name
         if compressor is None or carried != COMPRESSED:  # they may be gathered; their plan refuses others
             require_operation(spelled_out(spec, carried), carried)
-    net, told = changed_network(network, seed=seed, **costs)
+    net, remarks = changed_network(network, seed=seed, **costs)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
-    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(told), hashes)
+    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(remarks), hashes)
 
 
 def busiest_link(network: Network, sent: Iterable[tuple[Mapping[int, float], int]]) -> int | None:
@@ -112,8 +112,8 @@ def busiest_link(network: Network, sent: Iterable[tuple[Mapping[int, float], int
     leaves = (src != dst) & np.isin(src, unit[network.endpoints])
     busy = np.zeros(network.n_links)
     for n_bytes, times in sent:
-        for link, one in n_bytes.items():
-            busy[link] += times * (one / network.bandwidth[link])
+        for link, load in n_bytes.items():
+            busy[link] += times * (load / network.bandwidth[link])
     busy[~leaves] = 0.0
     return int(np.round(busy, 12).argmax()) if busy.max() > 0 else None
 
@@ -130,7 +130,7 @@ class NetworkCosts:
         seed: int,
         framing: Framing | None,
         compressor: str | None = None,
-        told: tuple[Remark, ...] = (),
+        notes: tuple[Remark, ...] = (),
         hashes: int | None = None,
     ) -> None:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
@@ -138,7 +138,7 @@ class NetworkCosts:
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
         self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[Times, dict[int, float]]] = {}
         self._hashes, self._which, self._drawn = hashes, MEDIAN, set[int]()
-        self._told, self._chosen = told, list[Remark]()
+        self._told, self._chosen = notes, list[Remark]()
 
     def __call__(self, task: Task) -> float:
         """Return the seconds of a task, simulated once without others."""
@@ -174,14 +174,14 @@ class NetworkCosts:
         key = (task.operation, task.group, task.size, task.parts)
         if key not in self._known:
             scenario, plan = self._ready(task)
-            found = solve(scenario, [self.size(task)], plan=plan).results[0]
-            used = np.flatnonzero(found.link_bytes)
-            if found.hashes is not None:
-                self._drawn.add(found.hashes.n)
-            ends = (found.time,) * 2 if found.hashes is None else (found.hashes.fastest, found.hashes.slowest)
+            result = solve(scenario, [self.size(task)], plan=plan).results[0]
+            used = np.flatnonzero(result.link_bytes)
+            if result.hashes is not None:
+                self._drawn.add(result.hashes.n)
+            ends = (result.time,) * 2 if result.hashes is None else (result.hashes.fastest, result.hashes.slowest)
             self._known[key] = (
-                (found.time, *ends),
-                dict(zip(used.tolist(), found.link_bytes[used].tolist(), strict=True)),
+                (result.time, *ends),
+                dict(zip(used.tolist(), result.link_bytes[used].tolist(), strict=True)),
             )
         return self._known[key]
 
@@ -198,10 +198,10 @@ class NetworkCosts:
         InputError
             If what one sends depends on its tensors, or is compressed: such messages are simulated alone.
         """
-        from commsim.jobs.background import Messages
+        from commsim.jobs.background import BackgroundMessages
         from commsim.jobs.job_costs import shared_network
         from commsim.jobs.job_entries import JobEntry
-        from commsim.jobs.shared_run import SharedRun
+        from commsim.jobs.shared_run import PlacedJobs
         from commsim.prediction.plans.dense import Plan
         from commsim.prediction.plans.draws import HASHES, alike, hash_seeds, may_matter, middle
         from commsim.prediction.scenario import Wish
@@ -219,7 +219,7 @@ class NetworkCosts:
         draws: list[tuple[Result, ...]] = []
         n = (self._hashes or HASHES) if is_hashed(network.routing) else 1
         for seed in (self._seed, *hash_seeds(self._seed, n)):
-            shared = SharedRun(network, tuple(entries), tuple(plans), Messages.none(), None, seed)
+            shared = PlacedJobs(network, tuple(entries), tuple(plans), BackgroundMessages.none(), None, seed)
             draws.append(shared.checked(shared.shared(wish)[0]))
             if len(draws) == 2 and not may_matter(network, *draws):
                 break
@@ -263,7 +263,7 @@ class NetworkCosts:
         """Network on which they are."""
         return self._network
 
-    def job(self, task: Task) -> Job:
+    def job(self, task: Task) -> FlowJob:
         """Return the schedule of a communication, and where it runs.
 
         Raises
@@ -293,9 +293,9 @@ class NetworkCosts:
             scenario = self._scenario(task, by_tensor)
             plan: Any = plan_of(scenario)
             if by_tensor:
-                told = [note for note in plan.notes if note.code != "data"]
+                remarks = [note for note in plan.notes if note.code != "data"]
                 of_each = Remark("data", f"{plan.schedule.name}: the density of each tensor")
-                plan = dataclasses.replace(plan, notes=(*told, of_each))
+                plan = dataclasses.replace(plan, notes=(*remarks, of_each))
             self._planned[key] = scenario, plan
         scenario, plan = self._planned[key]
         if by_tensor:
@@ -331,8 +331,8 @@ class NetworkCosts:
             known = ", ".join(sorted({*USUAL, *self._named, SEND}))
             raise InputError(f"task {task.name!r}: no algorithm for {task.operation!r}; known: {known}")
         textbook = self._engine == AUTO or (self._compressor is not None and task.operation == COMPRESSED)
-        name, told = usual_collective(self._network, task.operation, textbook=textbook)
-        self._chosen += [told] if told else []
+        name, remarks = usual_collective(self._network, task.operation, textbook=textbook)
+        self._chosen += [remarks] if remarks else []
         return name
 
     @property
@@ -357,8 +357,8 @@ class NetworkCosts:
 def _with_density(spec: str) -> str:
     """Name a collective whose data has the densities of tensors; the one that it names here is never drawn."""
     raw = split_spec(spec)[1]
-    if given := {"density", "gradients"} & raw.keys():
-        raise InputError(f"{spec}: tensors have densities of their own; leave out {' and '.join(sorted(given))}=")
+    if keys := {"density", "gradients"} & raw.keys():
+        raise InputError(f"{spec}: tensors have densities of their own; leave out {' and '.join(sorted(keys))}=")
     return f"{spec}{',' if raw else ':'}density=1"
 
 

@@ -18,10 +18,10 @@ from commsim.core.value import Value, freeze
 from .cost_of import NetworkCosts
 from .hash_ends import spread_of
 from .policies import load_policy
-from .setting import COMPUTE, Setting
+from .setting import COMPUTE, TrainingSetting
 from .staleness import draw_compute
-from .task_graph import Graph, Task, simulate_graph
-from .timeline import Timeline, sent_by_each
+from .task_graph import Task, TaskGraph, simulate_graph
+from .timeline import TaskTimeline, sent_by_each
 
 MAX_DRAWS = 10_000_000
 EXCHANGE = ("task", "operation", "size_B", "start_s", "end_s")
@@ -35,7 +35,7 @@ class Training(Value):
     ----------
     policy : str
         Name of the policy as given.
-    timeline : Timeline
+    timeline : TaskTimeline
         Timeline of the first iteration of the slowest worker: the others wait for it.
     times : float64[n_iterations], s
         Time of each iteration.
@@ -48,7 +48,7 @@ class Training(Value):
     """
 
     policy: str
-    timeline: Timeline
+    timeline: TaskTimeline
     times: NDArray[np.float64]
     exposed: NDArray[np.float64]
     alone: float
@@ -73,7 +73,7 @@ class Training(Value):
         """Throughput over that of as many workers that need not communicate and are all like the trace."""
         return self.alone / self.iteration_time if self.iteration_time else 1.0
 
-    def row(self, setting: Setting) -> dict[str, Any]:
+    def row(self, setting: TrainingSetting) -> dict[str, Any]:
         """Return the JSON row, with the exchanges of the first iteration."""
         rows = (row for row in self.timeline.rows() if "operation" in row)
         return {
@@ -93,8 +93,8 @@ class Training(Value):
 
 
 def train(
-    policy: str | Callable[[Setting], Graph],
-    setting: Setting,
+    policy: str | Callable[[TrainingSetting], TaskGraph],
+    setting: TrainingSetting,
     *,
     slowdowns: Sequence[float] = (),
     jitter: float = 0.0,
@@ -109,7 +109,7 @@ def train(
     ----------
     policy : str or callable
         ``name:key=value,...``, or a function from a setting to a graph.
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs.
     slowdowns : sequence of float
         How many times as long the first workers take as the trace says; all others are like the trace.
@@ -134,8 +134,8 @@ def train(
     mean[: len(slowdowns)] = slowdowns
     slowest = draw_compute(setting.n_workers, iterations, mean, jitter, seed).max(axis=0)
 
-    def timelines(time_of: Callable[[Task], float]) -> list[Timeline]:
-        found: dict[float, Timeline] = {}
+    def timelines(time_of: Callable[[Task], float]) -> list[TaskTimeline]:
+        found: dict[float, TaskTimeline] = {}
         for factor in slowest.tolist():
             if factor not in found:
                 slowed = dataclasses.replace(setting, trace=setting.trace.slowed(factor))
@@ -154,7 +154,7 @@ def train(
     return Training(name, runs[0], times, np.maximum(exposed, 0.0), alone, hashes)
 
 
-def sent_bytes(graph: Graph, rank: int = 0, time_of: Callable[[Task], float] | None = None) -> float:
+def sent_bytes(graph: TaskGraph, rank: int = 0, time_of: Callable[[Task], float] | None = None) -> float:
     """Bytes that a worker sends in an iteration: by the schedules of algorithms that were named, else by rings.
 
     Parameters

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.core.units import counted
+from commsim.core.units import count_text
 
 if TYPE_CHECKING:
     from .cost_of import NetworkCosts
@@ -56,8 +56,8 @@ class ExchangesOnLinks:
             If the network has no place for a rank, or more transfers overlap than one simulation takes.
         """
         links = self._costs.alone(task)[1]
-        others = {id(one): one for n in set().union(*(self._on_link.get(k, ()) for k in links))
-                  for one in (self._of[n],)}  # fmt: skip
+        others = {id(overlap): overlap for n in set().union(*(self._on_link.get(k, ()) for k in links))
+                  for overlap in (self._of[n],)}  # fmt: skip
         joined = _Overlap()
         for other in others.values():
             self._overlaps.remove(other)
@@ -74,17 +74,17 @@ class ExchangesOnLinks:
 
     def next_end(self) -> float:
         """Return when the first of those under way ends, s; infinity without one."""
-        return min((one.ends[n] for one in self._overlaps for n in one.left), default=math.inf)
+        return min((overlap.ends[n] for overlap in self._overlaps for n in overlap.left), default=math.inf)
 
     def ended(self, now: float) -> list[int]:
         """Return the numbers of those that end at a time, and forget them."""
-        done = sorted(n for one in self._overlaps for n in one.left if one.ends[n] <= now)
+        done = sorted(n for overlap in self._overlaps for n in overlap.left if overlap.ends[n] <= now)
         for n in done:
             overlap = self._of.pop(n)
             overlap.left.discard(n)
             for k in self._costs.alone(overlap.tasks[n][0])[1]:
                 self._on_link[k].discard(n)
-        self._overlaps = [one for one in self._overlaps if one.left]
+        self._overlaps = [overlap for overlap in self._overlaps if overlap.left]
         return done
 
     def _ends(self, overlap: _Overlap) -> dict[int, float]:
@@ -96,7 +96,7 @@ class ExchangesOnLinks:
         n = sum(self._costs.n_transfers(task) for task, _ in overlap.tasks.values())
         if n > MAX_TOGETHER:
             raise InputError(
-                f"{counted(len(overlap.tasks), 'exchange')} overlap with {n} transfers, at most {MAX_TOGETHER} are"
+                f"{count_text(len(overlap.tasks), 'exchange')} overlap with {n} transfers, at most {MAX_TOGETHER} are"
                 " simulated together; take fewer ranks"
             )
         times = self._costs.together([(task, start - first) for task, start in overlap.tasks.values()])

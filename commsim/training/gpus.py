@@ -7,7 +7,7 @@ import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from commsim.core.errors import InputError, named
+from commsim.core.errors import InputError, look_up
 from commsim.core.units import parse_bandwidth, parse_size
 
 # Precisions from the narrowest to the widest.
@@ -111,7 +111,7 @@ class Gpu:
         if self.reached:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.reached.items())
             return f"{self.name}: operators reach of the peaks {shares}; {self.reached_source}"
-        return f"{self.told('bf16')}; attention and memory are assumed to reach the shares of {LIKE}"
+        return f"{self.source_line('bf16')}; attention and memory are assumed to reach the shares of {LIKE}"
 
     def peak(self, precision: str) -> float:
         """Dense peak of a precision, FLOP/s.
@@ -129,7 +129,7 @@ class Gpu:
         """Share of the peak that a large matrix product reaches: measured, else that of the nearest wider precision."""
         return self._measured(precision)[1]
 
-    def told(self, precision: str) -> str:
+    def source_line(self, precision: str) -> str:
         """One line on where the share of the peak is from."""
         found, share = self._measured(precision)
         if not found:
@@ -149,10 +149,10 @@ def known_gpus() -> dict[str, Gpu]:
     import tomllib  # few runs name one
 
     rows = tomllib.loads(importlib.resources.files("commsim.training").joinpath("gpus.toml").read_text("utf-8"))
-    found = {}
+    gpus = {}
     for name, own in rows.items():
         row = rows[own["like"]] | own if "like" in own else own
-        found[name] = Gpu(
+        gpus[name] = Gpu(
             name,
             row["summary"],
             row["generation"],
@@ -166,7 +166,7 @@ def known_gpus() -> dict[str, Gpu]:
             row.get("reached", {}),
             row.get("reached_source", ""),
         )
-    return found
+    return gpus
 
 
 def gpu(name: str) -> Gpu:
@@ -177,4 +177,4 @@ def gpu(name: str) -> Gpu:
     InputError
         If the name is unknown.
     """
-    return named("GPU", name, known_gpus())
+    return look_up("GPU", name, known_gpus())

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.engine.flow_plan import FlowPlan, Job, number_of, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, number_of, plan_flows
 from commsim.packets.hosts.tasks import Tasks
 from commsim.packets.iteration import StepRun, run_step
 from commsim.packets.transports.spraying import Spraying
 
 from .cost_of import NetworkCosts
-from .task_graph import Graph, Task, simulate_graph
-from .timeline import Timeline
+from .task_graph import Task, TaskGraph, simulate_graph
+from .timeline import TaskTimeline
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,22 +30,22 @@ class PacketStep:
 
     Parameters
     ----------
-    timeline : Timeline
+    timeline : TaskTimeline
         When each task started and ended.
     run : StepRun
         Messages, links and counts.
     """
 
-    timeline: Timeline
+    timeline: TaskTimeline
     run: StepRun
 
 
-def play_graph(graph: Graph, costs: NetworkCosts, how: Spraying, *, seed: int = 0) -> PacketStep:
+def play_graph(graph: TaskGraph, costs: NetworkCosts, how: Spraying, *, seed: int = 0) -> PacketStep:
     """Play a graph packet by packet.
 
     Parameters
     ----------
-    graph : Graph
+    graph : TaskGraph
         Tasks; at least one communicates.
     costs : NetworkCosts
         Network, placement and algorithms of its exchanges.
@@ -72,17 +72,17 @@ def play_graph(graph: Graph, costs: NetworkCosts, how: Spraying, *, seed: int = 
     expect_packets(plan, sizes, how)
     tasks, begins, ends = _tasks(graph, costs, plan, sends)
     run = run_step(plan, sizes, tasks, how, seed=seed)
-    return PacketStep(Timeline(graph, run.start[begins], run.end[ends]), run)
+    return PacketStep(TaskTimeline(graph, run.start[begins], run.end[ends]), run)
 
 
-def _job(task: Task, costs: NetworkCosts) -> Job:
+def _job(task: Task, costs: NetworkCosts) -> FlowJob:
     """Return what a task sends; its paths are those of its operation and group, whenever it does."""
     job = costs.job(task)
     return dataclasses.replace(job, number=number_of(f"{task.operation} {task.group}"))
 
 
 def _tasks(
-    graph: Graph, costs: NetworkCosts, plan: FlowPlan, sends: list[int]
+    graph: TaskGraph, costs: NetworkCosts, plan: FlowPlan, sends: list[int]
 ) -> tuple[Tasks, NDArray[np.int64], NDArray[np.int64]]:
     """Lay out tasks; return them with the numbers of what begins and what ends each task of the graph.
 
@@ -107,7 +107,7 @@ def _tasks(
     return Tasks(duration, before, after), begins, ends
 
 
-def _pairs(graph: Graph, costs: NetworkCosts) -> list[tuple[int, int]]:
+def _pairs(graph: TaskGraph, costs: NetworkCosts) -> list[tuple[int, int]]:
     """Return who waits for whom: what each task is after, and the one before it on each of its resources."""
     order = simulate_graph(graph, costs)
     pairs = {(j, i) for i, task in enumerate(graph.tasks) for j in task.after}

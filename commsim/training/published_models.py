@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.errors import InputError, named
+from commsim.core.errors import InputError, look_up
 from commsim.core.units import parse_size, parse_time
 
 from .backward_trace import FORWARD_SHARE, BackwardTrace, trace_from_gaps
@@ -39,7 +39,7 @@ def model_trace(name: str, batch_time: float | None = None) -> BackwardTrace:
     InputError
         If the model is unknown, or its compute time is.
     """
-    row = named("model", name, published_models())
+    row = look_up("model", name, published_models())
     if batch_time is None and "backward" not in row:
         raise InputError(f"{name}: how long it computes is not known here; give --batch-time TIME")
     backward = parse_time(row["backward"], name) if batch_time is None else batch_time / (1 + FORWARD_SHARE)
@@ -53,12 +53,12 @@ def model_trace(name: str, batch_time: float | None = None) -> BackwardTrace:
         densities.append(float(row["embedding"][1]))
         names.append("embedding")
     # Looking rows up takes no time beside the layers.
-    weights = np.array([0.0 if one == "embedding" and len(names) > 1 else 1.0 for one in names])
+    weights = np.array([0.0 if name == "embedding" and len(names) > 1 else 1.0 for name in names])
     gaps = backward * weights / weights.sum()
     return trace_from_gaps(np.array(sizes, np.float64), gaps, names=names).with_density(densities)
 
 
-def told(name: str) -> str:
+def source_text(name: str) -> str:
     """One line on where a model's numbers are from."""
     row = published_models()[name]
     return f"{name}: {row['source']}{' (recalled, not read there)' if row['recalled'] else ''}"

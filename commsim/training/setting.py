@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 
 from .backward_trace import BackwardTrace
-from .task_graph import Graph, Task
+from .task_graph import Task, TaskGraph
 
 MAX_WORKERS = 2**20
 # Resources of the one worker that represents all: they do the same at the same time.
@@ -28,7 +28,7 @@ def free_addition(n_bytes: float) -> float:  # noqa: ARG001 - the usual `add_tim
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TrainingSetting:
     """Workers that compute batches of the same size.
 
     Parameters
@@ -116,7 +116,7 @@ class Bucket:
     operation: str = "all_reduce"
     not_before: float = 0.0
 
-    def n_bytes(self, setting: Setting) -> float:
+    def n_bytes(self, setting: TrainingSetting) -> float:
         """Size of the exchange: bytes of all its tensors, of every worker where they are gathered."""
         n_bytes = float(sum(setting.trace.n_bytes[t] for t in self.tensors))
         return n_bytes * setting.n_workers if self.operation == "all_gather" else n_bytes
@@ -143,18 +143,18 @@ def fill_buckets(trace: BackwardTrace, tensors: Iterable[int], *limits: float) -
 
 
 def bucketed_graph(
-    setting: Setting,
+    setting: TrainingSetting,
     buckets: Sequence[Bucket],
     *,
     overlap: bool = True,
     unused: frozenset[int] = frozenset(),
     micro_iterations: int = 1,
-) -> Graph:
+) -> TaskGraph:
     """Graph of an iteration whose buckets are exchanged in order, and all before the forward pass.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs.
     buckets : sequence of Bucket
         Buckets in the order in which they are exchanged, one after the other.
@@ -192,7 +192,7 @@ def bucketed_graph(
             setting.exchange(f"bucket {i}", bucket.operation, bucket.n_bytes(setting), after, tensors=bucket.tensors)
         )
         exchanged = (len(tasks) - 1,)
-    return Graph((*tasks, *forward_tasks(trace, len(tasks), (*exchanged, started + 1 + last))))
+    return TaskGraph((*tasks, *forward_tasks(trace, len(tasks), (*exchanged, started + 1 + last))))
 
 
 def forward_tasks(trace: BackwardTrace, number: int, after: tuple[int, ...], share: float = 1.0) -> list[Task]:

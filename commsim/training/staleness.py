@@ -28,7 +28,7 @@ PULLED, ARRIVED, APPLIED = 2, 1, 0  # of things at the same time the first to ha
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Progress(Value):
+class WorkerProgress(Value):
     """What every worker did when.
 
     Parameters
@@ -99,7 +99,7 @@ def draw_compute(
 
 def run_workers(
     compute: ArrayLike, *, pull: float = 0.0, push: float = 0.0, serve: float = 0.0, bound: int | None = None
-) -> Progress:
+) -> WorkerProgress:
     """Run all iterations of all workers.
 
     Parameters
@@ -144,7 +144,7 @@ class _Server:
         self._started, self._applied = np.empty_like(compute), np.empty_like(compute)
         self._lead, self._missed = (np.empty(compute.shape, np.int64) for _ in range(2))
 
-    def run(self) -> Progress:
+    def run(self) -> WorkerProgress:
         self._start_all(0.0)
         while self._events:
             now, kind, worker = heapq.heappop(self._events)
@@ -160,7 +160,7 @@ class _Server:
                 self._apply(now, worker)
                 if not self._events or self._events[0][:2] != (now, APPLIED):  # all that is applied at once opens gates
                     self._start_all(now)
-        return Progress(self._started, self._applied, self._lead, self._missed)
+        return WorkerProgress(self._started, self._applied, self._lead, self._missed)
 
     def _apply(self, now: float, worker: int) -> None:
         i = self._clock[worker]

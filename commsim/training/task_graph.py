@@ -37,17 +37,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree, write_tree
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_size, parse_time, write_size, write_time
 
-from .timeline import Timeline
+from .timeline import TaskTimeline
 
 if TYPE_CHECKING:
     from .exchanges import ExchangesOnLinks
 
-__all__ = ["Graph", "Task", "Timeline", "simulate_graph"]
+__all__ = ["Task", "TaskGraph", "TaskTimeline", "simulate_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class TaskGraph:
     """Tasks, each after those that it waits for.
 
     Raises
@@ -130,12 +130,14 @@ class Graph:
         return max((max(task.group) for task in self.tasks if task.group), default=0) + 1
 
 
-def simulate_graph(graph: Graph, time_of: Callable[[Task], float], links: ExchangesOnLinks | None = None) -> Timeline:
+def simulate_graph(
+    graph: TaskGraph, time_of: Callable[[Task], float], links: ExchangesOnLinks | None = None
+) -> TaskTimeline:
     """Run the graph.
 
     Parameters
     ----------
-    graph : Graph
+    graph : TaskGraph
         What is to be done.
     time_of : callable
         Seconds that a communication costs; it comes on top of the task's `duration`, and is not asked for computations.
@@ -145,7 +147,7 @@ def simulate_graph(graph: Graph, time_of: Callable[[Task], float], links: Exchan
 
     Returns
     -------
-    Timeline
+    TaskTimeline
         When each task started and ended.
 
     Raises
@@ -159,7 +161,7 @@ def simulate_graph(graph: Graph, time_of: Callable[[Task], float], links: Exchan
 class _GraphRun:
     """The state of one run: events by time, and per resource the tasks that wait for it."""
 
-    def __init__(self, graph: Graph, time_of: Callable[[Task], float], links: ExchangesOnLinks | None) -> None:
+    def __init__(self, graph: TaskGraph, time_of: Callable[[Task], float], links: ExchangesOnLinks | None) -> None:
         self._tasks, self._time_of, self._graph, self._links = graph.tasks, time_of, graph, links
         self._missing = [len(set(task.after)) for task in graph.tasks]  # a task that is named twice ends once
         self._followers: list[list[int]] = [[] for _ in graph.tasks]
@@ -172,7 +174,7 @@ class _GraphRun:
         self._candidates: list[tuple[int, int, str]] = []  # priority, index, the resource that it waited for
         self._start, self._end = np.zeros(len(graph.tasks)), np.zeros(len(graph.tasks))
 
-    def run(self) -> Timeline:
+    def run(self) -> TaskTimeline:
         for i in (i for i, missing in enumerate(self._missing) if not missing):
             self._offer(i)
         self._start_all(0.0)
@@ -182,7 +184,7 @@ class _GraphRun:
             for i in self._links.ended(now) if self._links is not None else ():
                 self._exchanged(i, now)
             self._start_all(now)
-        return Timeline(self._graph, self._start, self._end)
+        return TaskTimeline(self._graph, self._start, self._end)
 
     def _next_end(self) -> float:
         under_way = math.inf if self._links is None else self._links.next_end()
@@ -240,7 +242,7 @@ class _GraphRun:
         return task.duration + cost
 
 
-def read_graph(path: str | Path) -> Graph:
+def read_graph(path: str | Path) -> TaskGraph:
     """Read a graph; a task is after others by their names, which precede it.
 
     Raises
@@ -248,7 +250,7 @@ def read_graph(path: str | Path) -> Graph:
     InputError
         Naming file, line and field, if the file is not such a description.
     """
-    top = Fields(read_tree(path), path)
+    top = TableFields(read_tree(path), path)
     top.schema(required=False)
     tables = top.tables("tasks")
     top.finish()
@@ -261,10 +263,10 @@ def read_graph(path: str | Path) -> Graph:
         if tasks[-1].name in numbers:
             table.fail("name", f"must be another name than {tasks[-1].name!r}, which an earlier task has")
         numbers[tasks[-1].name] = len(numbers)
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
-def _task(table: Fields, numbers: dict[str, int]) -> Task:
+def _task(table: TableFields, numbers: dict[str, int]) -> Task:
     name = table.text("name")
     operation = table.one_of("operation", ("send", *OPERATIONS), "") if "operation" in table else ""
     after = []
@@ -286,7 +288,7 @@ def _task(table: Fields, numbers: dict[str, int]) -> Task:
         table.fail(None, f"is wrong: {error}")
 
 
-def write_graph(graph: Graph, path: str | Path) -> None:
+def write_graph(graph: TaskGraph, path: str | Path) -> None:
     """Write the graph of an iteration as TOML or JSON; names that an earlier task has get a number behind them."""
     names: dict[str, None] = {}
     for i, task in enumerate(graph.tasks):

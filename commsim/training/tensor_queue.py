@@ -73,7 +73,7 @@ BYTE_SCHEDULER = Discipline(partition=4e6, priority=True, credit=16e6, barrier=F
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Iteration:
+class IterationTimes:
     """When things were done in one iteration.
 
     Parameters
@@ -100,7 +100,7 @@ class Iteration:
         return self.time - self.compute
 
 
-def run_iteration(trace: BackwardTrace, link: LogGP, discipline: Discipline = WAIT_FREE) -> Iteration:
+def run_iteration(trace: BackwardTrace, link: LogGP, discipline: Discipline = WAIT_FREE) -> IterationTimes:
     """Run one iteration.
 
     Parameters
@@ -123,11 +123,11 @@ def run_iteration(trace: BackwardTrace, link: LogGP, discipline: Discipline = WA
         time = trace.backward_time
         for tensor in range(len(done) - 1, -1, -1):
             time = max(time, float(done[tensor])) + float(trace.update[tensor] + trace.forward[tensor])
-    return Iteration(time, trace.compute_time, busy, done, len(messages))
+    return IterationTimes(time, trace.compute_time, busy, done, len(messages))
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TensorMessage:
     """A tensor or a part of one, on the link.
 
     Parameters
@@ -149,7 +149,7 @@ class Message:
 
 def send_in_order(
     trace: BackwardTrace, discipline: Discipline, time_of: Callable[[float], float], latency: float = 0.0
-) -> list[Message]:
+) -> list[TensorMessage]:
     """Decide the order of all messages of one iteration on one link.
 
     Parameters
@@ -161,14 +161,14 @@ def send_in_order(
 
     Returns
     -------
-    list of Message
+    list of TensorMessage
         In the order in which the link takes them.
     """
     ready_times = trace.ready if discipline.overlap else np.full_like(trace.ready, trace.backward_time)
     sizes = _partitions(trace, discipline)
     queue: list[tuple[int, int, float]] = []  # what waits: tensor by urgency, number, bytes
     flying: list[tuple[float, float]] = []  # what is under way: complete at, bytes; first in, first out
-    sent: list[Message] = []
+    sent: list[TensorMessage] = []
     n, credit, free, now, arrived = len(ready_times), discipline.credit, 0.0, 0.0, 0
     while queue or flying or arrived < n:
         while arrived < n and ready_times[arrived] <= now:
@@ -183,7 +183,7 @@ def send_in_order(
             start = max(free, now)
             free, credit = start + time_of(size), credit - size
             tensor = n - 1 - urgency if discipline.priority else urgency
-            sent.append(Message(tensor, number, size, start, free + latency))
+            sent.append(TensorMessage(tensor, number, size, start, free + latency))
             heapq.heappush(flying, (free + latency, size))
         following = ([float(ready_times[arrived])] if arrived < n else []) + ([flying[0][0]] if flying else [])
         now = max(now, min(following)) if following else now

@@ -14,10 +14,10 @@ from commsim.core.files.trace_events import process_name, thread_name
 from commsim.core.operations import operation
 from commsim.core.value import Value, freeze
 
-from .sharing.periodic import GBPS, Phase
+from .sharing.periodic import GBPS, JobPhase
 
 if TYPE_CHECKING:
-    from .task_graph import Graph, Task
+    from .task_graph import Task, TaskGraph
 
 
 # How tasks of the optimiser are called.
@@ -25,18 +25,18 @@ UPDATES = ("optimiser", "update ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Timeline(Value):
+class TaskTimeline(Value):
     """When each task started and ended.
 
     Parameters
     ----------
-    graph : Graph
+    graph : TaskGraph
         What was done.
     start, end : float64[n_tasks], s
         Start and end of each task, from the start of the iteration.
     """
 
-    graph: Graph
+    graph: TaskGraph
     start: NDArray[np.float64]
     end: NDArray[np.float64]
 
@@ -110,7 +110,7 @@ def _length(spans: list[tuple[float, float]]) -> float:
     return covered
 
 
-def chrome_trace(timeline: Timeline) -> dict[str, Any]:
+def chrome_trace(timeline: TaskTimeline) -> dict[str, Any]:
     """Make a JSON object of complete events: a process per worker, a thread per resource, times in microseconds.
 
     A task of several resources is drawn on each; one of none is left out.
@@ -156,17 +156,17 @@ def sent_by_rank(rank: int, sent: Callable[[Task], float] = sent_by_each) -> Cal
 
 
 def link_phases(
-    timeline: Timeline,
+    timeline: TaskTimeline,
     rank: int = 0,
     gap: float = 0.0,
     sent: Callable[[Task], float] | None = None,
     beside: Sequence[tuple[float, float]] | None = None,
-) -> tuple[Phase, ...]:
+) -> tuple[JobPhase, ...]:
     """Phases in which something is sent over a link, each at its mean rate.
 
     Parameters
     ----------
-    timeline : Timeline
+    timeline : TaskTimeline
         One iteration.
     rank : int
         Rank whose computation runs beside the phases.
@@ -179,7 +179,7 @@ def link_phases(
 
     Returns
     -------
-    tuple of Phase
+    tuple of JobPhase
         By time. Their bytes are all bytes of the link. What the rank's worker computes from a phase's start on, up to
         the end of what began before the phase ended, overlaps it.
     """
@@ -204,11 +204,11 @@ def link_phases(
     phases = []
     for (start, end, n_bytes), then in zip(spans, following, strict=True):
         last = max((b for a, b in computing if a < end and b > start), default=start)
-        phases.append(Phase(start, end - start, n_bytes / (end - start), min(last, then) - start))
+        phases.append(JobPhase(start, end - start, n_bytes / (end - start), min(last, then) - start))
     return tuple(phases)
 
 
-def busiest_rank(timeline: Timeline, n_ranks: int) -> int:
+def busiest_rank(timeline: TaskTimeline, n_ranks: int) -> int:
     """Return which of the first ranks sends most bytes in an iteration; of equal ones the first."""
     sent = np.zeros(n_ranks)
     for task in timeline.graph.tasks:
@@ -219,7 +219,7 @@ def busiest_rank(timeline: Timeline, n_ranks: int) -> int:
     return int(sent.argmax())
 
 
-def _beside(timeline: Timeline, rank: int) -> list[tuple[float, float]]:
+def _beside(timeline: TaskTimeline, rank: int) -> list[tuple[float, float]]:
     """Spans of the computations of the worker that takes part in all communications of a rank, if there is one."""
     tasks = [task for task in timeline.graph.tasks if rank in task.group]
     workers = set.intersection(*({_worker(name) for name in task.resources} for task in tasks))
@@ -230,7 +230,7 @@ def _beside(timeline: Timeline, rank: int) -> list[tuple[float, float]]:
     ]
 
 
-def job_row(name: str, n_gpus: int, period: float, phases: Sequence[Phase]) -> dict[str, Any]:
+def job_row(name: str, n_gpus: int, period: float, phases: Sequence[JobPhase]) -> dict[str, Any]:
     """Make the job's entry in a ``jobs.json``, which :func:`commsim.training.sharing.periodic.read_jobs` reads."""
     return {
         "job": name,

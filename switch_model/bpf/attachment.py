@@ -18,7 +18,7 @@ from pathlib import Path
 from commsim.core.errors import BackendError
 
 from .commands import output_of, records_of
-from .ports import Port
+from .ports import Interface
 
 FOLDER = Path("/run/commsim-bpf")
 # Of our filters among those of an interface; a value that other programs hardly use.
@@ -129,14 +129,14 @@ def began(process: int) -> int:
     return 0 if after_name[0] in "ZX" else int(after_name[19])
 
 
-def attach(target: Path, ports: Sequence[Port]) -> Attachment:
+def attach(target: Path, ports: Sequence[Interface]) -> Attachment:
     """Load a program and put it at the ingress of all ports.
 
     Parameters
     ----------
     target : Path
         The object file.
-    ports : sequence of Port
+    ports : sequence of Interface
         Interfaces of this network namespace.
 
     Returns
@@ -155,9 +155,9 @@ def attach(target: Path, ports: Sequence[Port]) -> Attachment:
 
 
 def _attach(target: Path, names: tuple[str, ...]) -> Attachment:
-    taken = [name for name in names if _has_filter(name)]
-    if taken:
-        raise BackendError(f"a switch sits at {', '.join(taken)} already")
+    with_filter = [name for name in names if _has_filter(name)]
+    if with_filter:
+        raise BackendError(f"a switch sits at {', '.join(with_filter)} already")
     hooked = tuple(name for name in names if not _has_hook(name))
     process = os.getpid()
     attachment = Attachment(process, began(process), Path("/proc/self/ns/net").stat().st_ino, names, hooked)

@@ -17,7 +17,7 @@ from switch_model.live.frames import PORT
 
 from .commands import records_of
 from .program import ALL_CHANCES, CONFIG, JOB, MAPS, MAX_JOBS, MEMBER, SOURCE, value_types
-from .system_call import WITH_LOCK, Map, Program
+from .system_call import WITH_LOCK, BpfProgram, Map
 
 
 class KernelPlane:
@@ -40,7 +40,7 @@ class KernelPlane:
     ----------
     pool_size : int
         Slots for jobs that come and go.
-    program : Program
+    program : BpfProgram
         Program to run on packets of ours.
 
     Raises
@@ -62,7 +62,7 @@ class KernelPlane:
         self._jobs: dict[int, NDArray[Any]] = {}
         self._types = value_types(elements)
         self._maps = _open_maps(program, self._types)
-        self.program = Program(program)
+        self.program = BpfProgram(program)
         chances = int(drop_in * ALL_CHANCES), int(drop_out * ALL_CHANCES)
         self._write("config", 0, np.array([(_number(address), port, 0, *chances)], CONFIG))
 

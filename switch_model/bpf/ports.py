@@ -12,7 +12,7 @@ from .program import PACKET_HEADERS
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class Interface:
     """An interface.
 
     Parameters
@@ -36,18 +36,18 @@ class Port:
     addresses: tuple[str, ...] = ()
 
 
-def all_ports() -> dict[str, Port]:
+def all_ports() -> dict[str, Interface]:
     """Return every interface of this namespace."""
     ports = {}
     for row in records_of(["ip", "-json", "address", "show"]):
         if "ifname" not in row:
             continue
         addresses = tuple(a["local"] for a in row.get("addr_info", ()) if a.get("family") == "inet")
-        ports[row["ifname"]] = Port(row["ifname"], row["ifindex"], row["mtu"], row.get("master", ""), addresses)
+        ports[row["ifname"]] = Interface(row["ifname"], row["ifindex"], row["mtu"], row.get("master", ""), addresses)
     return ports
 
 
-def chosen_ports(names: Sequence[str], elements: int) -> list[Port]:
+def chosen_ports(names: Sequence[str], elements: int) -> list[Interface]:
     """Return the interfaces with these names.
 
     Raises
@@ -67,7 +67,7 @@ def chosen_ports(names: Sequence[str], elements: int) -> list[Port]:
     return [known[name] for name in names]
 
 
-def switch_address(ports: Sequence[Port]) -> str:
+def switch_address(ports: Sequence[Interface]) -> str:
     """Return the address that workers reach the switch by: of a port, or of the bridge that ports belong to.
 
     Raises

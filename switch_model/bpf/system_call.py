@@ -71,7 +71,7 @@ class Map(KernelObject):
         _call(command, struct.pack("=IxxxxQQQ", self._descriptor, ctypes.addressof(name), where, flags))
 
 
-class Program(KernelObject):
+class BpfProgram(KernelObject):
     """A loaded program, found by its number."""
 
     def __init__(self, number: int) -> None:

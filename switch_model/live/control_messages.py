@@ -44,7 +44,7 @@ def write_line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
-def whole(message: Mapping[str, Any], name: str, least: int, most: int) -> int:
+def whole_field(message: Mapping[str, Any], name: str, least: int, most: int) -> int:
     """Return a whole number from a message.
 
     Raises

@@ -15,7 +15,7 @@ from commsim.core.errors import InputError
 from .authentication import LineSeal, Secrets, new_nonce
 from .control_messages import MAX_FROM_WORKER, LineReader, read_line, text, write_line
 from .job import Plane
-from .jobs import Jobs
+from .jobs import LiveJobs
 
 MAX_CONNECTIONS = 900  # a process may usually open 1,024 files
 _MAX_UNSENT = 1 << 23  # bytes that a peer may leave unread
@@ -38,7 +38,7 @@ class ControlServer:
     listener : socket
         Listening.
     plane : Plane
-        See `Jobs`.
+        See `LiveJobs`.
     selector : selector
         Selector in which the server registers its sockets, with data; sockets without data are not its own.
     worker_timeout : float, s
@@ -55,7 +55,7 @@ class ControlServer:
     ) -> None:  # fmt: skip
         self._secrets = secrets
         self._listener, self._timeout, self._status, self._selector = listener, worker_timeout, status, selector
-        self.jobs = Jobs(plane, self._send, secrets)
+        self.jobs = LiveJobs(plane, self._send, secrets)
         self._numbers = itertools.count(1)  # never used twice, as those of descriptors are
         self._connections: dict[int, Connection] = {}
         listener.setblocking(False)

@@ -128,10 +128,10 @@ class DataPlane:
             write_tags(words, rows, [self._of_results[number] for number in (words[rows, 1] >> 24).tolist()])
         return replies
 
-    def sent(self, n_replies: int, taken: int) -> None:
+    def sent(self, n_replies: int, n_taken: int) -> None:
         """Count replies that left, and those that the system refused."""
-        self.counters[PACKETS_OUT] += taken
-        self.counters[NOT_SENT] += n_replies - taken
+        self.counters[PACKETS_OUT] += n_taken
+        self.counters[NOT_SENT] += n_replies - n_taken
 
     def counts(self) -> dict[str, int]:
         """Return all counters by name."""

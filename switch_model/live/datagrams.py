@@ -154,14 +154,14 @@ class BatchedDatagrams:
         return pack_messages(replies, len(replies), bases, first, pieces, messages, self._cut)
 
     def _sent(self, n: int) -> int:
-        messages, done, taken = self._outgoing[0], 0, 0
+        messages, done, n_taken = self._outgoing[0], 0, 0
         while done < n:
             count, refusal = self._calls.send(messages.ctypes.data + done * MESSAGE.itemsize, min(n - done, 1024))
-            taken += int(messages["n_pieces"][done : done + count].sum())
+            n_taken += int(messages["n_pieces"][done : done + count].sum())
             done += max(count, 1)  # what is refused is lost, as on a full link
             if refusal in CANNOT_CUT:
                 self._cut = 1
-        return taken
+        return n_taken
 
 
 class SingleDatagrams:
@@ -188,15 +188,15 @@ class SingleDatagrams:
     def send(self, words: NDArray[np.uint32], replies: NDArray[Any], addresses: NDArray[Any]) -> int:
         """Send frames."""
         peers = [(socket.inet_ntoa(int(a["host"]).to_bytes(4, "big")), int(a["port"])) for a in addresses]
-        rows, row_bytes, taken = memoryview(words.reshape(-1).view(np.uint8).data), words.strides[0], 0
+        rows, row_bytes, n_taken = memoryview(words.reshape(-1).view(np.uint8).data), words.strides[0], 0
         for row, to in replies.tolist():
             begin = row * row_bytes + LEAD
             try:
                 self._socket.sendto(rows[begin : begin + self._frame], peers[to])
-                taken += 1
+                n_taken += 1
             except (BlockingIOError, ConnectionRefusedError):
                 continue
-        return taken
+        return n_taken
 
 
 def _joins_segments(sock: socket.socket) -> bool:

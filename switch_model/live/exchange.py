@@ -55,7 +55,7 @@ class Lease:
         return TAG_BYTES if self.key else 0
 
 
-class Exchange:
+class TensorExchange:
     """Progress of one tensor.
 
     Parameters
@@ -174,7 +174,7 @@ def frames_of(lease: Lease) -> NDArray[np.uint32]:
 def compile_kernels() -> None:
     """Compile what an exchange needs, or read it from the disk, before there is a job that would have to wait."""
     lease = Lease(0, 1, 0, 0, 1, min(SIZE_CODES))
-    exchange = Exchange(lease, np.zeros(1, np.int32), 0, frames_of(lease))
+    exchange = TensorExchange(lease, np.zeros(1, np.int32), 0, frames_of(lease))
     exchange.begin(0.0, 1.0)
     exchange.take(frames_of(lease), np.zeros(0, ARRIVED), 0.0, 1.0)
     exchange.overdue(0.0, 1.0)

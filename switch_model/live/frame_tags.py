@@ -61,9 +61,9 @@ def _state(key: bytes, sender: int) -> blake2b:
 
 def _tags(words: NDArray[np.uint32], rows: NDArray[np.integer], states: Iterable[blake2b]) -> NDArray[np.uint32]:
     memory, step = memoryview(words.reshape(-1).view(np.uint8).data), words.strides[0]
-    found = []
+    tags = []
     for row, state in zip(rows.tolist(), states, strict=False):  # `states` may repeat one without end
-        one = state.copy()
-        one.update(memory[row * step : (row + 1) * step - TAG_BYTES])
-        found.append(one.digest())
-    return np.frombuffer(b"".join(found), np.uint32).reshape(len(found), TAG_WORDS)
+        copy = state.copy()
+        copy.update(memory[row * step : (row + 1) * step - TAG_BYTES])
+        tags.append(copy.digest())
+    return np.frombuffer(b"".join(tags), np.uint32).reshape(len(tags), TAG_WORDS)

@@ -54,7 +54,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Job:
+class LiveJob:
     """A job whose workers have joined, or are still joining."""
 
     name: str
@@ -71,7 +71,7 @@ class Job:
         return [rank for rank in range(self.n_workers) if rank not in self.members]
 
 
-def clash(job: Job, n_workers: int, rank: int, wanted: int | None) -> str:
+def clash(job: LiveJob, n_workers: int, rank: int, wanted: int | None) -> str:
     """Return why a worker cannot join a job that others have begun to join."""
     if job.n_workers != n_workers:
         return f"job {job.name!r} has {job.n_workers} workers, not {n_workers}"

@@ -9,16 +9,16 @@ from typing import Any
 from commsim.core.errors import InputError
 
 from .authentication import Secrets, job_key, new_nonce
-from .control_messages import text, whole
+from .control_messages import text, whole_field
 from .data_plane import MAX_WORKERS
 from .exchange import DTYPES
-from .job import Job, Member, Plane, clash
+from .job import LiveJob, Member, Plane, clash
 from .slot_ranges import first_fit, free_ranges
 
 MAX_JOBS = 256  # numbers that fit in a frame
 
 
-class Jobs:
+class LiveJobs:
     """All jobs of a switch.
 
     Parameters
@@ -35,8 +35,8 @@ class Jobs:
         self, plane: Plane, send: Callable[[int, dict[str, Any], bool], None], secrets_of_jobs: Secrets | None = None
     ) -> None:
         self._plane, self._send, self._secrets = plane, send, secrets_of_jobs
-        self._jobs: dict[str, Job] = {}
-        self._of: dict[int, tuple[Job, Member]] = {}
+        self._jobs: dict[str, LiveJob] = {}
+        self._of: dict[int, tuple[LiveJob, Member]] = {}
 
     def handle(self, connection: int, host: str, message: Mapping[str, Any]) -> None:
         """Handle one message of a worker.
@@ -69,11 +69,11 @@ class Jobs:
 
     def status(self) -> dict[str, Any]:
         """Return what `commsim switch status` shows of jobs and slots."""
-        taken = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
+        ranges = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
         return {"jobs": [self._describe(job) for job in self._jobs.values()],
-                "free_slots": [list(free) for free in free_ranges(taken, self._plane.pool_size)]}  # fmt: skip
+                "free_slots": [list(free) for free in free_ranges(ranges, self._plane.pool_size)]}  # fmt: skip
 
-    def _describe(self, job: Job) -> dict[str, Any]:
+    def _describe(self, job: LiveJob) -> dict[str, Any]:
         busy = self._plane.busy(job.number)
         tensors = max((member.tensors for member in job.members.values()), default=0)
         return {"name": job.name, "number": job.number, "workers": job.n_workers, "waiting_for": job.missing,
@@ -84,10 +84,10 @@ class Jobs:
         if connection in self._of:
             raise InputError("this connection has joined a job already")
         name = text(message, "job")
-        n_workers = whole(message, "n_workers", 1, MAX_WORKERS)
-        rank = whole(message, "rank", 0, n_workers - 1)
-        peer = host, whole(message, "udp_port", 1, 65535)
-        wanted = None if message.get("slots") is None else whole(message, "slots", 1, 1 << 14)
+        n_workers = whole_field(message, "n_workers", 1, MAX_WORKERS)
+        rank = whole_field(message, "rank", 0, n_workers - 1)
+        peer = host, whole_field(message, "udp_port", 1, 65535)
+        wanted = None if message.get("slots") is None else whole_field(message, "slots", 1, 1 << 14)
         job = self._jobs.get(name) or self._new_job(name, n_workers, wanted)
         if job.n_workers != n_workers or rank in job.members or wanted not in (None, job.n_slots):
             raise InputError(clash(job, n_workers, rank, wanted))
@@ -99,18 +99,18 @@ class Jobs:
         else:
             self._start(job)
 
-    def _new_job(self, name: str, n_workers: int, wanted: int | None) -> Job:
+    def _new_job(self, name: str, n_workers: int, wanted: int | None) -> LiveJob:
         numbers = {job.number for job in self._jobs.values()}
         if len(numbers) == MAX_JOBS:
             raise InputError(f"the switch has {MAX_JOBS} jobs, and takes no more")
         number = secrets.choice([number for number in range(MAX_JOBS) if number not in numbers])
-        taken = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
+        ranges = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
         try:
-            return Job(name, number, n_workers, *first_fit(taken, self._plane.pool_size, wanted))
+            return LiveJob(name, number, n_workers, *first_fit(ranges, self._plane.pool_size, wanted))
         except InputError as error:
             raise InputError(f"job {name!r}: {error}") from None
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: LiveJob) -> None:
         members = [job.members[rank] for rank in range(job.n_workers)]
         # Job and first packet are drawn, so that who cannot read the traffic cannot write a frame that fits, and late
         # packets of the job that had the slots before fit nowhere.
@@ -125,10 +125,10 @@ class Jobs:
         self._tell(job, {"joined": job.name, "job_number": job.number, "first_slot": job.first_slot,
                          "slots": job.n_slots, "begin": begin, "salt": salt})  # fmt: skip
 
-    def _tensor(self, job: Job, member: Member, message: Mapping[str, Any]) -> None:
+    def _tensor(self, job: LiveJob, member: Member, message: Mapping[str, Any]) -> None:
         """Check that all workers reduce the same tensors in the same order, or packets would not belong together."""
         self._require_started(job)
-        elements, kind = whole(message, "elements", 1, 2**62), text(message, "type")
+        elements, kind = whole_field(message, "elements", 1, 2**62), text(message, "type")
         if kind not in DTYPES:
             raise InputError(f"type is {' or '.join(DTYPES)}, got {kind!r}")
         latest = max(other.tensors for other in job.members.values())
@@ -148,7 +148,7 @@ class Jobs:
             return
         member.tensors += 1
 
-    def _barrier(self, job: Job, member: Member, _: Mapping[str, Any]) -> None:
+    def _barrier(self, job: LiveJob, member: Member, _: Mapping[str, Any]) -> None:
         self._require_started(job)
         member.barriers += 1
         left = [other.rank for other in job.members.values() if other.left and other.barriers < member.barriers]
@@ -157,7 +157,7 @@ class Jobs:
         elif all(other.barriers >= member.barriers for other in job.members.values()):
             self._tell(job, {"barrier": member.barriers})
 
-    def _leave(self, job: Job, member: Member, _: Mapping[str, Any]) -> None:
+    def _leave(self, job: LiveJob, member: Member, _: Mapping[str, Any]) -> None:
         member.left = True
         if job.missing:
             self.lost(member.connection, "left")
@@ -168,34 +168,34 @@ class Jobs:
         elif all(other.left for other in job.members.values()):
             self._forget(job)
 
-    def _fail(self, job: Job, member: Member, message: Mapping[str, Any]) -> None:
+    def _fail(self, job: LiveJob, member: Member, message: Mapping[str, Any]) -> None:
         why = text(message, "why", 1000)
         self._of.pop(member.connection)
         self._end(job, f"rank {member.rank} of job {job.name!r} failed: {why}")
 
-    def _require_started(self, job: Job) -> None:
+    def _require_started(self, job: LiveJob) -> None:
         if job.missing:
             raise InputError(f"job {job.name!r} has not begun: ranks {job.missing} have not joined")
 
-    def _after_someone_left_early(self, job: Job) -> None:
+    def _after_someone_left_early(self, job: LiveJob) -> None:
         if job.members:
             self._tell(job, {"waiting_for": job.missing})
         else:
             self._forget(job)
 
-    def _end(self, job: Job, why: str) -> None:
+    def _end(self, job: LiveJob, why: str) -> None:
         """Tell all workers of a job that it has failed; its name and its slots are free at once."""
         for member in job.members.values():
             if member.connection in self._of:
                 self._send(member.connection, {"failed": why}, True)
         self._forget(job)
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: LiveJob) -> None:
         self._plane.close(job.number)
         self._jobs.pop(job.name, None)
         for member in job.members.values():
             self._of.pop(member.connection, None)
 
-    def _tell(self, job: Job, message: dict[str, Any]) -> None:
+    def _tell(self, job: LiveJob, message: dict[str, Any]) -> None:
         for member in job.members.values():
             self._send(member.connection, message, False)

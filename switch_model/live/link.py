@@ -16,7 +16,7 @@ from commsim.core.errors import BackendError
 
 from .backoff import Backoff
 from .datagrams import open_datagrams, to_addresses
-from .exchange import Exchange, Lease, frames_of
+from .exchange import Lease, TensorExchange, frames_of
 from .frame_fields_kernel import FORGED
 from .frame_kernel import complete_leads
 from .frame_tags import result_state, right_tags, worker_state, write_tags
@@ -24,7 +24,7 @@ from .session import Session
 
 
 @dataclass(slots=True)
-class Traffic:
+class PacketCounts:
     """Packets of a worker so far.
 
     Parameters
@@ -76,7 +76,7 @@ class Link:
         self._poll, self._session_number = select.poll(), session.socket.fileno()
         self._poll.register(sock, select.POLLIN)
         self._poll.register(session.socket, select.POLLIN)
-        self.traffic = Traffic()
+        self.traffic = PacketCounts()
 
     def run(self, values: NDArray[Any], sequence: int) -> int:
         """Replace a tensor by its sum; return how many packets it takes if none is lost.
@@ -88,7 +88,10 @@ class Link:
         BackendError
             If the job has failed, the switch has gone, or nothing comes for too long.
         """
-        exchange, self._near = Exchange(self._lease, values, sequence, self._frames), np.array([sequence], np.int64)
+        exchange, self._near = (
+            TensorExchange(self._lease, values, sequence, self._frames),
+            np.array([sequence], np.int64),
+        )
         self._session.say({"do": "tensor", "elements": len(values), "type": str(values.dtype)})
         self._backoff.begin()
         came = looked = time.monotonic()
@@ -116,7 +119,7 @@ class Link:
         self.traffic.received += len(arrived)
         return arrived
 
-    def _take(self, exchange: Exchange, arrived: NDArray[Any], now: float) -> bool:
+    def _take(self, exchange: TensorExchange, arrived: NDArray[Any], now: float) -> bool:
         before, done = exchange.strange, exchange.n_done
         if self._lease.key:
             self._mark_forged(arrived)
@@ -131,7 +134,7 @@ class Link:
         right = right_tags(self._datagrams.words, arrived["row"][right_length], itertools.repeat(self._results))
         arrived["row"][right_length[~right]] = FORGED
 
-    def _send_again(self, exchange: Exchange, now: float) -> None:
+    def _send_again(self, exchange: TensorExchange, now: float) -> None:
         replies = exchange.overdue(now, self._backoff.longest)
         self.traffic.retransmissions += len(replies)
         self._send(replies)

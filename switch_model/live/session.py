@@ -13,7 +13,7 @@ from typing import Any
 from commsim.core.errors import BackendError, InputError
 
 from .authentication import LineSeal, new_nonce
-from .control_messages import MAX_FROM_SWITCH, LineReader, read_line, whole, write_line
+from .control_messages import MAX_FROM_SWITCH, LineReader, read_line, whole_field, write_line
 
 # Seconds between two attempts to reach a switch that is not up yet.
 PAUSE = 0.1
@@ -146,8 +146,8 @@ class Session:
             messages = [read_line(self._seal.opened(line) if self._seal else line) for line in lines]
         except InputError as error:
             what = "does not have the job's secret" if self._seal else "is no switch of commsim"
-            said = "".join(c for c in data[:200].decode("ascii", "replace") if c.isprintable())
-            untagged = f"; its answer, without a tag: {said}" if self._seal and said.startswith("{") else ""
+            text = "".join(c for c in data[:200].decode("ascii", "replace") if c.isprintable())
+            untagged = f"; its answer, without a tag: {text}" if self._seal and text.startswith("{") else ""
             raise BackendError(f"what answers at {self._where} {what}: {error}{untagged}") from None
         self._first_line = self._first_line or (lines[0] if lines else b"")
         for message in messages:
@@ -201,7 +201,7 @@ def fact(message: Mapping[str, Any], name: str, least: int, most: int) -> int:
     BackendError
         If it is none.
     """
-    return _blamed(lambda: whole(message, name, least, most))
+    return _blamed(lambda: whole_field(message, name, least, most))
 
 
 def _blamed(read: Callable[[], int]) -> int:

@@ -9,22 +9,22 @@ from commsim.core.errors import InputError
 DEFAULT_SLOTS = 128
 
 
-def free_ranges(taken: Iterable[tuple[int, int]], pool_size: int) -> list[tuple[int, int]]:
+def free_ranges(ranges: Iterable[tuple[int, int]], pool_size: int) -> list[tuple[int, int]]:
     """Return what lies between the ranges that are taken, each as (first slot, number of slots)."""
     free, begin = [], 0
-    for first, n in sorted(taken):
+    for first, n in sorted(ranges):
         if first > begin:
             free.append((begin, first - begin))
         begin = first + n
     return free if begin == pool_size else [*free, (begin, pool_size - begin)]
 
 
-def first_fit(taken: Iterable[tuple[int, int]], pool_size: int, wanted: int | None) -> tuple[int, int]:
+def first_fit(ranges: Iterable[tuple[int, int]], pool_size: int, wanted: int | None) -> tuple[int, int]:
     """Choose slots for a job.
 
     Parameters
     ----------
-    taken : iterable of (int, int)
+    ranges : iterable of (int, int)
         First slot and number of slots of each job.
     pool_size : int
         Slots of the switch.
@@ -40,7 +40,7 @@ def first_fit(taken: Iterable[tuple[int, int]], pool_size: int, wanted: int | No
     InputError
         If no free range is large enough; the message says what would fit.
     """
-    free = free_ranges(taken, pool_size)
+    free = free_ranges(ranges, pool_size)
     largest = max((n for _, n in free), default=0)
     n = min(DEFAULT_SLOTS, largest) if wanted is None else wanted
     if n < 1 or n > largest:

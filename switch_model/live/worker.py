@@ -15,7 +15,7 @@ from .authentication import job_key
 from .backoff import Backoff
 from .exchange import DTYPES, Lease, compile_kernels
 from .frames import MAX_SLOTS, PORT, SIZE_CODES
-from .link import Link, Traffic
+from .link import Link, PacketCounts
 from .session import Session, fact
 
 # Seconds for which a worker waits for a switch that is not up yet; never longer than for the other workers.
@@ -88,7 +88,7 @@ class SwitchGroup:
             raise
 
     @property
-    def traffic(self) -> Traffic:
+    def traffic(self) -> PacketCounts:
         """Packets so far."""
         return self._link.traffic
 

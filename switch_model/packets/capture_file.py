@@ -31,7 +31,7 @@ _LONE = 64  # records that are walked one by one after a row of equal ones turne
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class PacketBatch:
     """Some packets of a file.
 
     Parameters
@@ -88,7 +88,7 @@ class CaptureFile:
             known = "1 (Ethernet), 113 or 276 (Linux cooked)"
             raise InputError(f"{self.path}: expected link type {known}, got {self.link}")
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[PacketBatch]:
         """Packets in the order of the file, some MiB at a time.
 
         Raises
@@ -100,7 +100,7 @@ class CaptureFile:
             file.seek(24)
             yield from self._blocks(file)
 
-    def _blocks(self, file: BinaryIO) -> Iterator[Block]:
+    def _blocks(self, file: BinaryIO) -> Iterator[PacketBatch]:
         rest, place = b"", 24
         while data := file.read(BLOCK_BYTES):
             held = rest + data
@@ -132,11 +132,11 @@ class CaptureFile:
             at, last, lone = after, captured, max(lone - 1, 0)
         return np.concatenate([*runs, np.array(starts, np.int64)]), at
 
-    def _block(self, raw: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Block:
+    def _block(self, raw: NDArray[np.uint8], offsets: NDArray[np.int64]) -> PacketBatch:
         kind = w.PCAP_RECORD.newbyteorder(self.order)
         records = gather(raw, offsets, 16).view(kind).reshape(-1)
         column = {name: records[name].astype(np.int64) for name in kind.names or ()}
-        return Block(raw, offsets + 16, column["captured"], column["length"], column["seconds"],
+        return PacketBatch(raw, offsets + 16, column["captured"], column["length"], column["seconds"],
                      column["fraction"] * self.unit_ps, self.link)  # fmt: skip
 
 

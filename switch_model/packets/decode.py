@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from . import packet_event as p
 from . import wire_format as w
-from .capture_file import LINK_HEADERS, Block, gather
+from .capture_file import LINK_HEADERS, PacketBatch, gather
 
 # Not aggregation traffic; decoded; at our ports, but not as it should be; captured too little of its headers.
 FOREIGN, OURS, MALFORMED, CUT = range(4)
@@ -27,7 +27,7 @@ _HEAD = np.dtype({"names": list(_AT), "formats": [f for _, f in _AT.values()],
 _MAX_ELEMENTS = 2048
 
 
-def decode(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
+def decode(block: PacketBatch) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
     """Read the headers of all packets of a block.
 
     Returns

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .capture_file import Block, CaptureFile
+from .capture_file import CaptureFile, PacketBatch
 from .decode import CUT, FOREIGN, MALFORMED, decode
 from .packet_event import PACKET_EVENT
 from .rdma_messages import RDMA_FIELDS, resolve_messages
@@ -79,7 +79,7 @@ def read_pcap(path: str | Path) -> Capture:
                    int(counts[MALFORMED]), int(counts[CUT]), n_stray, file.left_over)  # fmt: skip
 
 
-def _set_times(events: NDArray[Any], block: Block, ours: NDArray[np.bool_], start_s: int) -> NDArray[np.bool_]:
+def _set_times(events: NDArray[Any], block: PacketBatch, ours: NDArray[np.bool_], start_s: int) -> NDArray[np.bool_]:
     """Set the times of events, and return which are within some months of the start."""
     seconds = block.seconds[ours] - start_s
     right = np.abs(seconds) <= _MAX_SECONDS

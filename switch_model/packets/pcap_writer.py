@@ -80,7 +80,7 @@ def encode(events: NDArray[Any], values: NDArray[Any] | None, snaplen: int = WHO
     if not len(events):
         return np.zeros(0, np.uint8)
     rows = _layouts(events)
-    parts = [_cut(build_frames(events[r], None if values is None else values[r]), snaplen) for r in rows]
+    parts = [_frame_bytes(build_frames(events[r], None if values is None else values[r]), snaplen) for r in rows]
     if len(parts) == 1:
         return parts[0].reshape(-1)
     size = np.empty(len(events), np.int64)
@@ -110,7 +110,7 @@ def _layouts(events: NDArray[Any]) -> list[Any]:
     return [slice(None)] if len(kinds) == 1 else [np.flatnonzero(key == kind) for kind in kinds]
 
 
-def _cut(frames: NDArray[np.void], snaplen: int) -> NDArray[np.uint8]:
+def _frame_bytes(frames: NDArray[np.void], snaplen: int) -> NDArray[np.uint8]:
     """Frames as bytes, uint8[n, m], not longer than wanted."""
     raw = frames.view(np.uint8).reshape(len(frames), -1)
     if raw.shape[1] <= snaplen + _RECORD:

@@ -47,7 +47,7 @@ def test_functions_are_typed_and_take_no_options_unnamed(name):
     assert function.__doc__
 
 
-@pytest.mark.parametrize("name", ["scenario.network_builder", "scenario.networkx_graphs", "api"])
+@pytest.mark.parametrize("name", ["prediction.network_builder", "prediction.networkx_graphs", "api"])
 def test_examples_of_docstrings_are_true(name):
     found = doctest.testmod(importlib.import_module(f"commsim.{name}"))
     assert found.failed == 0

@@ -6,7 +6,7 @@ import pytest
 from commsim.auto import choose
 from commsim.auto import evidence as module
 from commsim.auto.case import case_of
-from commsim.auto.known_error import PACKET, Comparison
+from commsim.auto.known_error import PACKET, ErrorSample
 from commsim.core.errors import InputError
 from commsim.prediction.build import prepare
 from topologies.leaf_spine import leaf_spine
@@ -20,7 +20,7 @@ ALGORITHMS = ("ring_all_reduce", "double_tree_all_reduce")
 def compared(*errors, engine="flow", against="testbed", network=SLOW, sizes=(MIB, 4 * MIB)):
     """As many comparisons as errors, at two sizes in turn, of each of two algorithms."""
     return [
-        Comparison(engine, against, case_of(prepare(name, network), sizes[i % 2]), error)
+        ErrorSample(engine, against, case_of(prepare(name, network), sizes[i % 2]), error)
         for name in ALGORITHMS
         for i, error in enumerate(errors)
     ]
@@ -49,8 +49,8 @@ def test_it_says_which_evidence_it_has_and_what_each_engine_costs(known):
     known(REAL, compared(0.3, -0.3, against=PACKET["window"]))
     found = choose(prepare("double_tree_all_reduce", SLOW), 2 * MIB, 0.05)
     text = "\n".join(found.lines)
-    assert [known.against for known in found.chosen.known] == ["testbed", "packet engine"]
-    assert found.chosen.error == pytest.approx(0.04)
+    assert [known.against for known in found.option.known] == ["testbed", "packet engine"]
+    assert found.option.error == pytest.approx(0.04)
     assert "known error 4.0%; tolerance 0.05" in text
     assert "8 comparisons with the testbed: median 2.5%, p90 4.0%, 1 MiB to 4 MiB on 8 ranks of star" in text
     assert "further off in 2 comparisons with the packet engine: median 30.0%, largest 30.0%" in text
@@ -65,14 +65,14 @@ def test_an_error_against_a_model_is_called_that(known):
     known(MODEL)
     found = choose(prepare("ring_all_reduce", star(8)), 2 * MIB, 0.1)
     assert found.engine == "closed-form"
-    assert found.chosen.error == pytest.approx(0.08)
+    assert found.option.error == pytest.approx(0.08)
     assert "known error 8.0% against the packet engine, which is a model, not a measurement" in found.lines[0]
 
 
 def test_where_the_flow_engine_is_too_far_from_the_packet_engine_that_one_is_chosen(known):
     known(MODEL)
     found = choose(prepare("double_tree_all_reduce", star(8)), 2 * MIB, 0.01)
-    assert (found.engine, found.chosen.error, found.chosen.known) == ("packet", 0.0, ())
+    assert (found.engine, found.option.error, found.option.known) == ("packet", 0.0, ())
     text = "\n".join(found.lines)
     assert "it is the packet engine, which the flow engine was compared with" in text
     assert "how far that model is from a real network is not known" in text
@@ -137,15 +137,15 @@ def test_the_shipped_data_has_an_engine_for_collectives_at_any_rate():
     for rate in (1.25e9, 12.5e9, 50e9):
         found = choose(prepare("ring_all_reduce", star(8, rate)), MIB, 0.15)
         assert found.engine == "closed-form"
-        assert found.chosen.same_as_flow
-        assert not found.chosen.known[0].real
+        assert found.option.same_as_flow
+        assert not found.option.known[0].real
     spread = prepare("direct_all_to_all", leaf_spine(4, 4, 8, oversubscription=2.0))
     assert choose(spread, MIB, 0.1).engine == "flow"
 
 
 def test_the_shipped_data_has_real_runs_where_links_are_as_slow_as_they_were():
     slow = prepare("ring_all_reduce", star(4, 25e6, latency=0.0))
-    assert choose(slow, MIB, 0.1).chosen.known[0].against == "testbed"
+    assert choose(slow, MIB, 0.1).option.known[0].against == "testbed"
     with pytest.raises(InputError, match=r"software's costs do not scale"):
         choose(prepare("ring_all_reduce", dataclasses.replace(SLOW, bandwidth=5e8 / 8 * 2)), 2**40, 0.1)
 

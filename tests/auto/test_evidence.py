@@ -3,12 +3,12 @@ import dataclasses
 import pytest
 
 from commsim.auto import evidence as module
-from commsim.auto.case import Case
+from commsim.auto.case import PredictionCase
 from commsim.auto.evidence import evidence, never, say, say_labels
-from commsim.auto.known_error import PACKET, Comparison
+from commsim.auto.known_error import PACKET, ErrorSample
 
 MIB = 2**20
-RING = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, MIB, 12.5e9, 6250)
+RING = PredictionCase("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, MIB, 12.5e9, 6250)
 IDEAL = PACKET["window"]
 
 
@@ -17,7 +17,7 @@ def case(**changes):
 
 
 def packets(error=0.05, against=IDEAL, **changes):
-    return Comparison("flow", against, case(**changes), error)
+    return ErrorSample("flow", against, case(**changes), error)
 
 
 GRID = [
@@ -27,7 +27,7 @@ GRID = [
     for product in (0, 50_000)
 ]
 RUNS = [
-    Comparison("flow", "testbed", case(ranks=4, near=4, size=size, rate=rate, product=0), error)
+    ErrorSample("flow", "testbed", case(ranks=4, near=4, size=size, rate=rate, product=0), error)
     for size, rate, error in ((MIB, 25e6, 0.01), (4 * MIB, 25e6, -0.02), (MIB, 62.5e6, 0.03), (4 * MIB, 62.5e6, 0.09))
 ]
 

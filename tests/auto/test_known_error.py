@@ -8,12 +8,12 @@ import pytest
 
 from benchmarks.accuracy.known_errors import to_tree
 from commsim.auto import known_error as module
-from commsim.auto.case import Case
-from commsim.auto.known_error import AGAINST, PACKET, Comparison, comparisons, from_tree
+from commsim.auto.case import PredictionCase
+from commsim.auto.known_error import AGAINST, PACKET, ErrorSample, comparisons, from_tree
 from commsim.core.errors import InputError
 
-RING = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, 1e6, 12.5e9, 6250)
-SOME = [Comparison("flow", "testbed", RING, -0.04), Comparison("flow", PACKET["dcqcn"], RING, 0.5)]
+RING = PredictionCase("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, 1e6, 12.5e9, 6250)
+SOME = [ErrorSample("flow", "testbed", RING, -0.04), ErrorSample("flow", PACKET["dcqcn"], RING, 0.5)]
 
 
 @pytest.fixture

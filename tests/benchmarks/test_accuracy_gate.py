@@ -72,7 +72,7 @@ def test_a_planted_error_of_ten_percent_fails_and_no_change_passes_twice(tmp_pat
     assert "1 new" in capsys.readouterr().out
     assert command.main(ask) == command.main(ask) == 0
     assert file.read_text() == written
-    measure = "commsim.papers.paper.Row.error"
+    measure = "commsim.papers.paper.PaperRow.error"
     monkeypatch.setattr(measure, property(lambda row: 1.1 * row.ours / row.theirs - 1))
     capsys.readouterr()
     assert command.main(ask) == 1

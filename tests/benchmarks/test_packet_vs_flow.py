@@ -4,7 +4,7 @@ from benchmarks.accuracy.packet_vs_flow import COLUMNS, LINKS, bandwidth_delay, 
 from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.links.fabric import ROCE
 from commsim.packets.transports.spraying import over_path, usual_path
 from commsim.prediction.inputs import load_network
@@ -14,7 +14,7 @@ def planned(collective: str, spec: str, n: int) -> tuple[FlowPlan, float, float]
     """Plan, size for messages of 100 bandwidth-delay products, and the flow engine's time."""
     network = load_network(f"{spec},{LINKS}")
     schedule = COLLECTIVES[collective].build(n)
-    plan = plan_flows(network, [Job(schedule, place(network, n))])
+    plan = plan_flows(network, [FlowJob(schedule, place(network, n))])
     size = 100 * bandwidth_delay(network, plan) * n
     return plan, size, simulate_flows(plan, size, framing=ROCE)[0].time
 

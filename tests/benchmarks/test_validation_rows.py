@@ -15,7 +15,7 @@ from benchmarks.validation.page import markdown
 from benchmarks.validation.real import KEPT, read_real, real_rows, why_absent
 from benchmarks.validation.row import Row, row_from_json
 from benchmarks.validation.summary import looked_up, statistics, summary
-from commsim.auto.case import Case
+from commsim.auto.case import PredictionCase
 from commsim.auto.known_error import comparisons, from_tree
 from commsim.core.errors import InputError
 
@@ -25,7 +25,7 @@ RING = Row(
 )  # fmt: skip
 
 
-CASE = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1.0, 1.0, 4.0, 4.0, 1e6, 25e6, 0.0)
+CASE = PredictionCase("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1.0, 1.0, 4.0, 4.0, 1e6, 25e6, 0.0)
 
 
 def other(**changes: Any) -> Row:

@@ -87,9 +87,9 @@ def test_a_wrong_parameter_is_refused_by_name(text, message):
 
 
 def test_what_the_caller_supplies_the_user_may_not():
-    assert read_arguments(example, {}, given=("n_hosts",)) == {}
+    assert read_arguments(example, {}, names=("n_hosts",)) == {}
     with pytest.raises(InputError, match="no parameter 'n_hosts'"):
-        read_arguments(example, {"n_hosts": "4"}, given=("n_hosts",))
+        read_arguments(example, {"n_hosts": "4"}, names=("n_hosts",))
 
 
 @given(

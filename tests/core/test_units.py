@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.units import (
-    counted,
+    count_text,
     format_bandwidth,
     format_size,
     format_time,
@@ -223,11 +223,11 @@ def test_formats_are_those_that_people_read():
 
 @pytest.mark.parametrize(("n", "text"), [(0, "0 switches"), (1, "1 switch"), (2, "2 switches")])
 def test_a_noun_agrees_with_its_number(n, text):
-    assert counted(n, "switch", "switches") == text
+    assert count_text(n, "switch", "switches") == text
 
 
 def test_a_plural_that_is_not_named_ends_in_s():
-    assert (counted(1, "rank"), counted(8, "rank")) == ("1 rank", "8 ranks")
+    assert (count_text(1, "rank"), count_text(8, "rank")) == ("1 rank", "8 ranks")
 
 
 @pytest.mark.parametrize(

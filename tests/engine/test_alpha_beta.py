@@ -10,7 +10,7 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.prediction.build import prepare
 from commsim.prediction.read import with_costs
 from topologies.leaf_spine import leaf_spine
@@ -27,7 +27,7 @@ MEETING_NOBODY = [name for name in SERIAL if name != "direct_all_to_all"]
 def planned(schedule, link, **star_options):
     network = star(schedule.n_ranks, bandwidth=link.B, latency=link.L / 2, **star_options)
     network = with_costs(network, overhead=link.o, gamma=link.gamma)
-    return plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))])
+    return plan_flows(network, [FlowJob(schedule, place(network, schedule.n_ranks))])
 
 
 @settings(max_examples=30)
@@ -99,7 +99,7 @@ def test_the_double_tree_takes_about_as_long_as_with_shared_links(size):
 def test_it_says_when_contention_would_decide():
     network = leaf_spine(n_leaves=2, n_spines=1, hosts_per_leaf=4, bandwidth=1e9, oversubscription=4.0, latency=0.0)
     placement = place(network, 8, "spread")
-    plan = plan_flows(network, [Job(COLLECTIVES["ring_all_reduce"].build(8), placement)])
+    plan = plan_flows(network, [FlowJob(COLLECTIVES["ring_all_reduce"].build(8), placement)])
     alone, shared = simulate_alpha_beta(plan, 8e6)[0], simulate_flows(plan, 8e6)[0]
     assert alone.counters["link_bound_s"] == pytest.approx(4 * alone.time)
     assert shared.time == pytest.approx(alone.counters["link_bound_s"])

@@ -8,7 +8,7 @@ from commsim.core.placement import place
 from commsim.core.schedule import REDUCE
 from commsim.engine.alpha_beta import connection_costs
 from commsim.engine.closed_form import closed_form, slowest_link
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.prediction.read import with_costs
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -17,7 +17,7 @@ from topologies.star import star
 def test_the_closed_form_takes_the_slowest_path():
     network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=2, bandwidth=2e9, uplink_bandwidth=5e8, latency=1e-6)
     entry = COLLECTIVES["ring_all_reduce"]
-    job = Job(entry.build(4), place(network, 4))
+    job = FlowJob(entry.build(4), place(network, 4))
     link = slowest_link(network, job)
     assert (link.L, link.o, link.gamma) == (4e-6, 0.0, 0.0)
     assert pytest.approx(network.bandwidth.min(), rel=1e-12) == link.B
@@ -32,7 +32,7 @@ def test_the_slowest_link_is_that_of_all_transfers(name, routing):
     network = with_costs(leaf_spine(4, 2, 4, uplink_bandwidth=6.25e9), overhead=1e-6, recv_overhead=2e-6, gamma=1e-10)
     given = {"n_servers": 3} if name == "parallax" else {}
     schedule = COLLECTIVES[name].build(8, **given)
-    job = Job(schedule, place(network, schedule.n_participants, "random", 5))
+    job = FlowJob(schedule, place(network, schedule.n_participants, "random", 5))
     plan = plan_flows(network, [job], routing=routing, seed=2)
     costs = connection_costs(plan)
     costs[:, 4] *= np.bincount(plan.connection_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
@@ -42,15 +42,15 @@ def test_the_slowest_link_is_that_of_all_transfers(name, routing):
 
 def test_one_rank_takes_no_time():
     entry, network = COLLECTIVES["ring_all_reduce"], star(1)
-    assert closed_form(entry, network, Job(entry.build(1), place(network, 1)), 1e6, {}).time == 0.0
+    assert closed_form(entry, network, FlowJob(entry.build(1), place(network, 1)), 1e6, {}).time == 0.0
 
 
 def test_a_collective_without_a_closed_form_says_so():
     entry, network = COLLECTIVES["double_tree_all_reduce"], star(4)
     with pytest.raises(InputError, match="double_tree_all_reduce has no closed form"):
-        closed_form(entry, network, Job(entry.build(4, n_chunks=2), place(network, 4)), 1e6, {})
+        closed_form(entry, network, FlowJob(entry.build(4, n_chunks=2), place(network, 4)), 1e6, {})
     entry = COLLECTIVES["byteps"]
     with pytest.raises(
         InputError, match=r"byteps has no closed form, only bounds \(docs/collectives.md\); use engine flow"
     ):
-        closed_form(entry, network, Job(entry.build(4), place(network, 4)), 1e6, {})
+        closed_form(entry, network, FlowJob(entry.build(4), place(network, 4)), 1e6, {})

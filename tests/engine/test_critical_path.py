@@ -14,7 +14,7 @@ from commsim.core.program import Program
 from commsim.core.result import Trace
 from commsim.engine.critical_path import critical_path
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 
 
 def walked(plan, size):
@@ -26,7 +26,7 @@ def walked(plan, size):
 
 def on_star(schedule, size, link):
     network = star_of(schedule.n_participants, link)
-    return walked(plan_flows(network, [Job(schedule, place(network, schedule.n_participants))]), size)[0]
+    return walked(plan_flows(network, [FlowJob(schedule, place(network, schedule.n_participants))]), size)[0]
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_measured_costs_are_split_into_bandwidth_latency_and_reduction():
     p.reduce(0, src=1, dst=2)
     p.copy(0, src=2, dst=3)
     network = dataclasses.replace(star_of(4, LogGP(B=curves.bandwidth)), curves=curves)
-    path, times = walked(plan_flows(network, [Job(p.build(), place(network, 4))]), 1e6)
+    path, times = walked(plan_flows(network, [FlowJob(p.build(), place(network, 4))]), 1e6)
     assert times.done.max() == pytest.approx(17.0)
     assert path.terms == pytest.approx({"bandwidth": 6.0, "overhead": 0.0, "latency": 9.0, "reduction": 2.0})
 
@@ -86,7 +86,7 @@ def test_the_node_that_added_longest_is_named():
     p.reduce(0, src=1, dst=2)
     network = star_of(3, LogGP(B=1e9))
     network = dataclasses.replace(network, gamma=np.array([0.0, 1e-9, 3e-9, 0.0]))
-    path, _ = walked(plan_flows(network, [Job(p.build(), place(network, 3))]), 1e6)
+    path, _ = walked(plan_flows(network, [FlowJob(p.build(), place(network, 3))]), 1e6)
     assert path.adder == 2
     assert path.reduction == pytest.approx(4e-3)
 

@@ -23,7 +23,7 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement, place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import payload, simulate_flows, simulate_plan
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.flow_times import FlowTimes
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
@@ -59,7 +59,7 @@ def test_a_transfer_needs_only_its_own_two_ends_to_have_started() -> None:
 @given(n_ranks=st.integers(2, 6), seed=st.integers(0, 999))
 def test_a_ring_with_jitter_is_what_the_oracle_says(n_ranks: int, seed: int) -> None:
     network = star_of(n_ranks, LINK)
-    jobs = (Job(ring_all_reduce(n_ranks), place(network, n_ranks)),)
+    jobs = (FlowJob(ring_all_reduce(n_ranks), place(network, n_ranks)),)
     case = Case(network, jobs, (1e6,), tuple(np.random.default_rng(seed).uniform(0, 1e-3, n_ranks)), "ecmp", 0)
     plan = plan_flows(network, jobs)
     ours = table(simulate_plan(plan, payload(plan, case.sizes), starts=case.starts))
@@ -78,7 +78,7 @@ def test_the_links_carry_each_message_once_with_its_headers() -> None:
 def test_an_exchange_is_never_faster_than_its_busiest_link(name: str, routing: str) -> None:
     # 2 leaves of 8 hosts at 1 GB/s with one uplink of 1 GB/s to each of 2 spines: half of each leaf's 8 * 8/16 S cross.
     network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=8, bandwidth=1e9, uplink_bandwidth=1e9, latency=0.0)
-    plan = plan_flows(network, [Job(COLLECTIVES[name].build(16), place(network, 16))], routing=routing)
+    plan = plan_flows(network, [FlowJob(COLLECTIVES[name].build(16), place(network, 16))], routing=routing)
     result = simulate_flows(plan, 1e9)[0]
     assert result.time >= (result.link_bytes / network.bandwidth).max() * (1 - 1e-9)
     assert result.time >= 8 * 8 / 16 * 1e9 / (2 * 1e9) * (1 - 1e-9)
@@ -96,7 +96,7 @@ def test_messages_into_one_port_share_it() -> None:
 def test_a_switch_does_not_double_the_time_of_an_unchunked_ring() -> None:
     cabled_hosts, switched = ring(6, 1e9, 0.0), star_of(6, LogGP(B=1e9))
     times = [
-        simulate_flows(plan_flows(network, [Job(ring_all_reduce(6), place(network, 6))]), 1e9)[0].time
+        simulate_flows(plan_flows(network, [FlowJob(ring_all_reduce(6), place(network, 6))]), 1e9)[0].time
         for network in (cabled_hosts, switched)
     ]
     assert times == pytest.approx([10 / 6, 10 / 6])
@@ -161,7 +161,7 @@ def test_a_disconnected_pair_is_named() -> None:
 def test_a_placement_that_does_not_fit_is_refused(nodes: list[int], reason: str) -> None:
     network: Network = dataclasses.replace(star_of(4, LINK), name="four")
     with pytest.raises(InputError, match=reason):
-        plan_flows(network, [Job(ring_all_reduce(2), Placement(nodes))])
+        plan_flows(network, [FlowJob(ring_all_reduce(2), Placement(nodes))])
 
 
 # The flow engine against the slow oracle, on random networks with random jobs.

@@ -17,7 +17,7 @@ from commsim.core.cost import LogGP
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 
 FACTS = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
 # What wants helpers on switches meets its closed form in test_in_network.py.
@@ -154,7 +154,7 @@ def test_the_double_tree_tends_to_twice_the_vector_as_its_chunks_grow(n_ranks: i
 @given(n_ranks=st.integers(2, 7), n_chunks=st.integers(1, 3), link=links)
 def test_the_double_tree_is_what_the_oracle_says(n_ranks: int, n_chunks: int, link: LogGP) -> None:
     network = star_of(n_ranks, link)
-    job = Job(COLLECTIVES["double_tree_all_reduce"].build(n_ranks, n_chunks), place(network, n_ranks))
+    job = FlowJob(COLLECTIVES["double_tree_all_reduce"].build(n_ranks, n_chunks), place(network, n_ranks))
     case = Case(network, (job,), (1e6,), (0.0,) * n_ranks, "shortest", 0)
     plan = plan_flows(network, case.jobs)
     ours = simulate_plan(plan, payload(plan, case.sizes))

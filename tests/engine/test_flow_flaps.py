@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.faults.failures import fail_links
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import with_costs
@@ -100,7 +100,7 @@ def test_a_cable_that_is_down_nearly_all_the_time_is_one_that_has_failed(name):
 def test_no_byte_is_lost_or_carried_twice_under_any_flaps(data):
     network = load_network(LEAF_SPINE)
     jobs = [
-        Job(p.schedule, p.placement, priority=k)
+        FlowJob(p.schedule, p.placement, priority=k)
         for k, p in enumerate(
             prepare(name, network, placement=Placement([0, 2, 1, 3]))
             for name in ("ring_all_reduce", "binomial_broadcast")

@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine import flow_paths
 from commsim.engine.flow_paths import METHODS, FlowPaths
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.ways import costs
 from commsim.routing import walk
 from topologies.leaf_spine import leaf_spine
@@ -22,7 +22,7 @@ from topologies.star import star
 from topologies.torus import torus
 
 STAR = star(8, 1e9, 1e-6)
-RING = FlowPaths(STAR, Job(ring_all_reduce(8), place(STAR, 8)))
+RING = FlowPaths(STAR, FlowJob(ring_all_reduce(8), place(STAR, 8)))
 
 
 def limit_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
-    paths = FlowPaths(STAR, Job(double_tree_all_reduce(8, 4), place(STAR, 8)))
+    paths = FlowPaths(STAR, FlowJob(double_tree_all_reduce(8, 4), place(STAR, 8)))
     with pytest.raises(
         InputError, match=r"method 'recurrence' does not apply to .* on star.*: it needs every message alone"
     ):
@@ -66,7 +66,7 @@ def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
 def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_transfers(monkeypatch)
     costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which rounds do not know, and trees are no rings
-    paths = FlowPaths(costly, Job(double_tree_all_reduce(8, 16), place(costly, 8)))
+    paths = FlowPaths(costly, FlowJob(double_tree_all_reduce(8, 16), place(costly, 8)))
     with pytest.raises(InputError, match=r"double_tree_all_reduce: \d+ transfers share links here in no regular way"):
         paths.simulate(1e9)
     assert "tables" not in vars(paths)
@@ -86,7 +86,7 @@ def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest
 def test_tables_that_no_memory_holds_are_refused_before_they_are_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A direct all-to-all of 16,000 hosts took 9 GB before its messages were counted."""
     slim = leaf_spine(4, 2, hosts_per_leaf=2000, oversubscription=2.0)
-    paths = FlowPaths(slim, Job(direct_all_to_all(8000), place(slim, 8000)))
+    paths = FlowPaths(slim, FlowJob(direct_all_to_all(8000), place(slim, 8000)))
     monkeypatch.setattr(limits, "available_bytes", lambda: 8e9)
     with pytest.raises(
         InputError, match=r"64000000 transfers of direct_all_to_all would take [\d.]+ GiB of memory, and"
@@ -116,7 +116,7 @@ def test_long_routes_and_searches_for_them_are_estimated(monkeypatch: pytest.Mon
         monkeypatch.setattr(module, "expect", lambda seconds, what, _: said.append((seconds, what)))
     for n in (30, 60):
         line = torus((n, 3))
-        FlowPaths(line, Job(halving_doubling_all_reduce(3 * n), place(line, 3 * n))).simulate(1e6, method="events")
+        FlowPaths(line, FlowJob(halving_doubling_all_reduce(3 * n), place(line, 3 * n))).simulate(1e6, method="events")
     what = ["finding the paths between", "simulating"]
     assert [text.startswith(start) for (_, text), start in zip(said, 2 * what, strict=True)] == [True] * 4
     assert said[2][0] > 3.9 * said[0][0], "each of twice the nodes looks at twice the links"

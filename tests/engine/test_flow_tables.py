@@ -15,7 +15,7 @@ from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine import flow_tables
 from commsim.engine.flow import play, simulate_plan
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.flow_tables import lay_out_flows
 from commsim.engine.flow_times import link_bytes
 from commsim.routing.routing import Routes, find_routes
@@ -38,7 +38,7 @@ def kept_links(network: Network, src: NDArray[np.int64], dst: NDArray[np.int64])
     routes = find_routes(network, src, dst, routing="ecmp")
     nodes = np.stack((src, dst), axis=1).astype(np.int32)
     flow, flow_link, _ = lay_out_flows(
-        network, [Job(ring(), place(network, 16))], routes, nodes, np.zeros(len(src), np.intp)
+        network, [FlowJob(ring(), place(network, 16))], routes, nodes, np.zeros(len(src), np.intp)
     )
     rows = flow[["begin", "end"]][: len(src)].tolist()
     return routes, [set(flow_link.resource[begin:end].tolist()) for begin, end in rows]
@@ -76,7 +76,7 @@ def test_tables_do_not_depend_on_how_many_links_are_looked_at_together(
     random = np.random.default_rng(piece)
     network = rated(random.integers(1, 4, fat_tree(4).n_links) / 3, recv_overhead=1e-6)
     src, dst, job_of = random.integers(0, 16, 60), random.integers(0, 16, 60), random.integers(0, 2, 60)
-    jobs = [Job(ring(), place(network, 16), rate_cap=cap) for cap in (np.inf, 0.5)]
+    jobs = [FlowJob(ring(), place(network, 16), rate_cap=cap) for cap in (np.inf, 0.5)]
     routes, nodes = find_routes(network, src, dst, routing="spray"), np.stack((src, dst), axis=1).astype(np.int32)
     whole = lay_out_flows(network, jobs, routes, nodes, job_of)
     monkeypatch.setattr(flow_tables, "PIECE", piece)
@@ -92,7 +92,7 @@ def test_long_routes_take_little_more_than_their_tables(monkeypatch: pytest.Monk
     network, n = torus((2, 600)), 1200
     src, dst = np.zeros(n - 1, int), np.arange(1, n)
     routes, nodes = find_routes(network, src, dst), np.stack((src, dst), axis=1).astype(np.int32)
-    job = Job(COLLECTIVES["ring_all_reduce"].build(n), place(network, n))
+    job = FlowJob(COLLECTIVES["ring_all_reduce"].build(n), place(network, n))
     monkeypatch.setattr(flow_tables, "PIECE", 2**10)
     tracemalloc.start()
     flow, flow_link, _ = lay_out_flows(network, [job], routes, nodes, np.zeros(n - 1, np.intp))
@@ -104,7 +104,7 @@ def test_long_routes_take_little_more_than_their_tables(monkeypatch: pytest.Monk
 
 
 def test_runs_share_the_flow_links_and_change_none() -> None:
-    plan = plan_flows(torus((2, 8)), [Job(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
+    plan = plan_flows(torus((2, 8)), [FlowJob(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
     before = plan.flow_link.resource.copy()
     runs = [play(plan, 1e6) for _ in range(2)]
     assert all(run.state.resource_of is plan.flow_link.resource for run in runs)
@@ -113,7 +113,7 @@ def test_runs_share_the_flow_links_and_change_none() -> None:
 
 
 def test_bytes_of_links_are_summed_in_pieces_in_the_order_of_routes(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_flows(torus((2, 8)), [Job(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
+    plan = plan_flows(torus((2, 8)), [FlowJob(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
     n_bytes = np.random.default_rng(1).random(len(plan.connection_of))
     times = simulate_plan(plan, n_bytes)
     weights = np.repeat(np.bincount(plan.connection_of, n_bytes), np.diff(plan.routes.first)) * plan.routes.share
@@ -134,7 +134,7 @@ def test_a_flow_link_takes_24_bytes_and_a_link_of_a_route_four() -> None:
     tracemalloc.stop()
     assert held < 4 * len(routes.link) + 100 * network.n_links
     assert len(routes.link) > 100 * n
-    plan = plan_flows(network, [Job(COLLECTIVES["chain_broadcast"].build(n), place(network, n))])
+    plan = plan_flows(network, [FlowJob(COLLECTIVES["chain_broadcast"].build(n), place(network, n))])
     state = play(plan, 1e6).state
     of_links = (state.resource_of, state.share, state.user, state.place)
     assert sum(column.nbytes for column in of_links) == 24 * len(plan.flow_link)

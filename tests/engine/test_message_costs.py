@@ -12,7 +12,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.message_costs import LOCAL, REDUCES, RELAYED, TWO_WAY, measured_costs
 from commsim.prediction.build import prepare
 from commsim.prediction.read import with_costs
@@ -135,7 +135,7 @@ def test_each_job_pays_for_its_own_messages() -> None:
     p.copy(src=0, dst=1, src_chunk=0, dst_chunk=0)
     schedule, m = p.build(), 2.0**16
     network = star(2, Curves((line(),)))
-    plan = plan_flows(network, [Job(schedule, place(network, 2))] * 2)
+    plan = plan_flows(network, [FlowJob(schedule, place(network, 2))] * 2)
     costs = measured_costs(plan, np.array([m, 2 * m]))
     assert costs is not None
     np.testing.assert_allclose(costs.occupancy, OVERHEAD + np.array([m, 2 * m]) / RATE, rtol=1e-9)

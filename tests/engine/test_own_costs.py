@@ -8,7 +8,7 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.prediction.inputs import load_network
 
 PLAIN = load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us")
@@ -23,7 +23,7 @@ def seen(**changes):
 
 def on(ranks, network=None, **job):
     schedule = COLLECTIVES["ring_all_reduce"].build(len(ranks))
-    return Job(schedule, Placement(ranks), network=network, **job)
+    return FlowJob(schedule, Placement(ranks), network=network, **job)
 
 
 def times(*jobs, network=STAR):
@@ -48,7 +48,7 @@ def test_the_part_of_a_link_that_a_job_reaches_is_no_other_jobs(part, alone, sha
     link = seen(latency=none[0], overhead=none[1])
     reached = dataclasses.replace(link, bandwidth=link.bandwidth * part)
     message = COLLECTIVES["binomial_broadcast"].build(2)
-    jobs = [Job(message, Placement([0, k]), network=reached) for k in (1, 2)]
+    jobs = [FlowJob(message, Placement([0, k]), network=reached) for k in (1, 2)]
     seconds = SIZE / STAR.bandwidth[0]
     assert times(jobs[0], network=link) == pytest.approx([alone * seconds], rel=1e-12)
     assert times(*jobs, network=link) == pytest.approx([shared * seconds] * 2, rel=1e-12)
@@ -57,7 +57,7 @@ def test_the_part_of_a_link_that_a_job_reaches_is_no_other_jobs(part, alone, sha
 def test_what_the_others_leave_over_is_taken_up_to_a_jobs_own_part():
     link = seen(latency=np.zeros(STAR.n_links), overhead=np.zeros(STAR.n_nodes))
     message = COLLECTIVES["binomial_broadcast"].build(2)
-    slow = Job(message, Placement([0, 1]), network=dataclasses.replace(link, bandwidth=link.bandwidth * 0.25))
+    slow = FlowJob(message, Placement([0, 1]), network=dataclasses.replace(link, bandwidth=link.bandwidth * 0.25))
     seconds = SIZE / STAR.bandwidth[0]
-    found = times(slow, Job(message, Placement([0, 2])), network=link)
+    found = times(slow, FlowJob(message, Placement([0, 2])), network=link)
     assert found == pytest.approx([4 * seconds, 4 / 3 * seconds], rel=1e-12)  # a quarter, and three quarters

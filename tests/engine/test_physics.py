@@ -13,7 +13,7 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_physics
 
@@ -22,7 +22,7 @@ LINK = LogGP(L=0.5, o=0.25, B=1.0, gamma=0.125)
 
 def simulated(schedule: Schedule, size: float) -> tuple[FlowPlan, FlowTimes]:
     network = star_of(schedule.n_ranks, LINK)
-    plan = plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))])
+    plan = plan_flows(network, [FlowJob(schedule, place(network, schedule.n_ranks))])
     return plan, simulate_plan(plan, payload(plan, size))
 
 

@@ -14,7 +14,7 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import METHODS
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.transports.spraying import over_path
 from commsim.prediction.build import prepare
 from topologies.leaf_spine import leaf_spine
@@ -86,7 +86,7 @@ def test_no_routing_moves_a_pinned_message(routing):
 
 
 def test_two_jobs_keep_their_own_pins():
-    job = Job(side_by_side([1], ()), Placement([0, 2], over([0])))
+    job = FlowJob(side_by_side([1], ()), Placement([0, 2], over([0])))
     other = dataclasses.replace(job, placement=Placement([0, 2], over([1])))
     first, second = simulate_flows(plan_flows(SPINES, [job, other]), 1e6)
     for result, spine in ((first, 0), (second, 1)):
@@ -94,7 +94,10 @@ def test_two_jobs_keep_their_own_pins():
 
 
 def test_weights_of_jobs_and_of_channels_multiply():
-    jobs = [Job(side_by_side([1], [2.0]), Placement([0, 1]), weight=3.0), Job(side_by_side([1], ()), Placement([0, 1]))]
+    jobs = [
+        FlowJob(side_by_side([1], [2.0]), Placement([0, 1]), weight=3.0),
+        FlowJob(side_by_side([1], ()), Placement([0, 1])),
+    ]
     first, second = simulate_flows(plan_flows(star(2), jobs), 1e9, trace=True)
     alone = 1e9 / star(2).bandwidth[0]
     np.testing.assert_allclose(first.time, alone * 7 / 6 + 1e-6)  # 6 parts of 7, and then the rest is the other's

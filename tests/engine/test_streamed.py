@@ -21,7 +21,7 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.streamed import streamed
 from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 from topologies.fat_tree import fat_tree
@@ -35,7 +35,7 @@ FAT = fat_tree(4, 1e9, 1e-6)
 RAILS = rail_optimized(16, hosts_per_group=4, groups_per_pod=2, cores_per_spine=4)
 
 
-def both(network: Network, job: Job, size: float, *, routing: str = "ecmp", seed: int = 0, **options: object
+def both(network: Network, job: FlowJob, size: float, *, routing: str = "ecmp", seed: int = 0, **options: object
          ) -> tuple[Result | None, Result]:  # fmt: skip
     """Streamed, and by the full engine."""
     plan = plan_streamed(network, job, routing=routing, seed=seed)
@@ -95,7 +95,7 @@ def sliced_rings(rng: np.random.Generator, n_ranks: int) -> Schedule:
 def test_slices_of_a_piece_follow_each_other_as_in_the_full_engine(seed: int, n_ranks: int, late: bool) -> None:
     rng = np.random.default_rng(seed)
     schedule, network = sliced_rings(rng, n_ranks), some_network(rng, n_ranks)
-    job = Job(schedule, Placement([*rng.choice(network.endpoints, n_ranks, replace=False)]))
+    job = FlowJob(schedule, Placement([*rng.choice(network.endpoints, n_ranks, replace=False)]))
     starts = rng.uniform(0, 3, n_ranks) if late else 0.0
     ours, full = both(network, job, 40.0 * schedule.n_chunks / n_ranks, seed=seed, starts=starts)
     assert ours is not None
@@ -134,7 +134,7 @@ def test_rings_that_collide_anywhere_take_what_the_full_engine_says(
     schedule = random_rings(rng, n_ranks, 3) if name == "random" else COLLECTIVES[name].build(n_ranks)
     placement = Placement([*rng.choice(network.endpoints, n_ranks, replace=False)])
     cap = float(rng.choice([np.inf, np.inf, 0.3]))
-    job = Job(schedule, placement, float(rng.choice([1, 3])), 0, cap)
+    job = FlowJob(schedule, placement, float(rng.choice([1, 3])), 0, cap)
     ours, full = both(
         network, job, float(rng.uniform(0.5, 3)), routing=routing, seed=seed % 10,
         starts=rng.uniform(0, 1, n_ranks) * late, framing=Framing(0.05, 0.01) if header else None,
@@ -157,14 +157,14 @@ def test_rings_that_collide_anywhere_take_what_the_full_engine_says(
     ids=lambda schedule: str(schedule.name),
 )  # fmt: skip
 def test_collisions_of_a_fat_tree_are_shared_alike(schedule: Schedule, jitter: float) -> None:
-    ours, full = both(FAT, Job(schedule, place(FAT, 16)), 1e8, seed=3, starts=np.linspace(0, jitter, 16))
+    ours, full = both(FAT, FlowJob(schedule, place(FAT, 16)), 1e8, seed=3, starts=np.linspace(0, jitter, 16))
     assert ours is not None
     assert ours.time == full.time
     assert_same(ours, full)
 
 
 def test_rails_with_collisions_agree_to_the_last_bit() -> None:
-    ours, full = both(RAILS, Job(ring_all_reduce(128), place(RAILS, 128)), 1e9)
+    ours, full = both(RAILS, FlowJob(ring_all_reduce(128), place(RAILS, 128)), 1e9)
     assert ours is not None
     assert ours.time == full.time
     assert_same(ours, full)
@@ -179,7 +179,7 @@ def test_a_small_ring_agrees_with_and_without_costs_of_its_ends(costs: float) ->
         recv_overhead=np.full(5, 2 * costs),
         gamma=np.full(5, 1e-3 * costs),
     )
-    ours, full = both(network, Job(ring_all_reduce(4), place(network, 4)), 1e6, starts=np.array([0, 0, 3e-5, 0]))
+    ours, full = both(network, FlowJob(ring_all_reduce(4), place(network, 4)), 1e6, starts=np.array([0, 0, 3e-5, 0]))
     assert ours is not None
     assert ours.time == full.time
 
@@ -187,13 +187,13 @@ def test_a_small_ring_agrees_with_and_without_costs_of_its_ends(costs: float) ->
 def test_thousands_of_messages_at_once_on_a_slow_connection_are_all_waited_for() -> None:
     # 200 tiny messages follow each other on links on which each takes longer than all of them together to send.
     network = star(200, 1e12, 1e-3)
-    ours, full = both(network, Job(ring_all_reduce(200), place(network, 200)), 200.0)
+    ours, full = both(network, FlowJob(ring_all_reduce(200), place(network, 200)), 200.0)
     assert ours is not None
     assert ours.time == full.time
 
 
 def test_what_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(ring_all_reduce(16), place(FAT, 16))
+    job = FlowJob(ring_all_reduce(16), place(FAT, 16))
     monkeypatch.setattr(streamed, "MAX_TRANSFERS", 16 * 30)
     assert plan_streamed(FAT, job) is not None
     monkeypatch.setattr(streamed, "MAX_TRANSFERS", 16 * 30 - 1)
@@ -201,9 +201,9 @@ def test_what_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_no_ring_is_left_to_others() -> None:
-    job = Job(double_tree_all_reduce(16, 4), place(FAT, 16))
+    job = FlowJob(double_tree_all_reduce(16, 4), place(FAT, 16))
     assert plan_streamed(FAT, job) is None
-    ring = Job(ring_all_reduce(4), place(FAT, 4))
+    ring = FlowJob(ring_all_reduce(4), place(FAT, 4))
     assert plan_streamed(FAT, dataclasses.replace(ring, messages=lambda size: np.full(24, size))) is None
     plan = plan_streamed(FAT, ring)
     assert plan is not None
@@ -213,7 +213,7 @@ def test_what_is_no_ring_is_left_to_others() -> None:
 def test_a_phase_that_meets_another_in_its_middle_is_refused_where_it_would_be_too_early() -> None:
     # Each connection of the second phase ends where one of the first starts; what it overwrites there leaves later.
     network = dataclasses.replace(star(6, 1e9, 1e-6), bandwidth=np.geomspace(1e8, 1e9, 12))
-    found = [both(network, Job(random_rings(np.random.default_rng(seed), 6, 3), place(network, 6)), 1e6)
+    found = [both(network, FlowJob(random_rings(np.random.default_rng(seed), 6, 3), place(network, 6)), 1e6)
              for seed in range(20)]  # fmt: skip
     assert 0 < sum(ours is None for ours, _ in found) < 20
     for ours, full in found:
@@ -225,7 +225,7 @@ def test_a_phase_that_meets_another_in_its_middle_is_refused_where_it_would_be_t
     (1.0, -1.0, "start must be 0 or more and finite, got -1"),
 ])  # fmt: skip
 def test_bad_sizes_and_starts_are_refused(size: float, starts: float, message: str) -> None:
-    plan = plan_streamed(FAT, Job(ring_all_reduce(4), place(FAT, 4)))
+    plan = plan_streamed(FAT, FlowJob(ring_all_reduce(4), place(FAT, 4)))
     assert plan is not None
     with pytest.raises(InputError, match=message):
         simulate_streamed(plan, size, starts=starts)

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine import trace_files
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.trace_files import TraceFile
 from topologies.star import star
 
@@ -27,7 +27,7 @@ def test_a_file_has_every_nth_transfer(
     monkeypatch.setattr(trace_files, "PIECE", 100)
     network, path = star(64), tmp_path / "times.npy"
     arguments = {"n_chunks": 2} if "tree" in collective else {}
-    paths = FlowPaths(network, Job(COLLECTIVES[collective].build(64, **arguments), place(network, 64)), None, 0)
+    paths = FlowPaths(network, FlowJob(COLLECTIVES[collective].build(64, **arguments), place(network, 64)), None, 0)
     kept = paths.simulate(1e6, method=method, trace=True).trace
     result = paths.simulate(1e6, method=method, trace=TraceFile(path, every))
     rows = np.load(path)

@@ -8,8 +8,8 @@ import pytest
 from collectives.experts.copies import copies_for
 from commsim.core.errors import InputError
 from commsim.experts.kernels import (
-    Kernel,
-    Work,
+    ExchangeWork,
+    ExpertKernel,
     kernel_for,
     kernel_of_table,
     known_kernels,
@@ -21,11 +21,11 @@ from commsim.prediction.inputs import load_network
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
 
-WORK = Work(tokens=100, local=100, copies=800, remote=700, n_ranks=8, n_machines=1, n_experts=8, n_bytes=1000.0)
+WORK = ExchangeWork(tokens=100, local=100, copies=800, remote=700, n_ranks=8, n_machines=1, n_experts=8, n_bytes=1000.0)
 
 
 def test_a_low_latency_kernel_has_as_many_sms_at_work_as_experts_have_groups():
-    kernel = Kernel(launch=1e-6, group=1e-6, read=2e-6, sms=132)
+    kernel = ExpertKernel(launch=1e-6, group=1e-6, read=2e-6, sms=132)
 
     def time(n_experts):
         return seconds(kernel, dataclasses.replace(WORK, n_experts=n_experts), 0.0, per_expert=True)
@@ -36,7 +36,7 @@ def test_a_low_latency_kernel_has_as_many_sms_at_work_as_experts_have_groups():
 
 
 def test_links_sms_and_the_channel_of_a_pair_work_at_the_same_time_and_the_longest_counts():
-    kernel = Kernel(launch=0.0, copy=1e-6, copy_rate=1e9, pair=0.5e-6, sms=10)
+    kernel = ExpertKernel(launch=0.0, copy=1e-6, copy_rate=1e9, pair=0.5e-6, sms=10)
     of_sms, of_pair = 800 * 2e-6 / 10, 700 / 7 * 0.5e-6
     assert seconds(kernel, WORK, 0.0, per_expert=False) == pytest.approx(of_sms)
     assert seconds(kernel, WORK, 0.0, 80, per_expert=False) == pytest.approx(of_pair)
@@ -48,7 +48,7 @@ def test_links_sms_and_the_channel_of_a_pair_work_at_the_same_time_and_the_longe
 
 def test_a_kernel_slows_nvlinks_and_nics_and_no_link_of_the_fabric():
     network = load_network("dgx-h100@leaf_spine:machines=2,n_spines=2,hosts_per_leaf=8")
-    share = seen_by(Kernel(0.0, nvlink=0.5, network=0.25), network).bandwidth / network.bandwidth
+    share = seen_by(ExpertKernel(0.0, nvlink=0.5, network=0.25), network).bandwidth / network.bandwidth
     names = [f"{network.nodes[a]}:{network.nodes[b]}" for a, b in zip(network.src, network.dst, strict=True)]
     assert {s for s, name in zip(share, names, strict=True) if "m0.gpu3:m0.nvswitch0" in name} == {0.5}
     assert {s for s, name in zip(share, names, strict=True) if "nic" in name} == {0.25}

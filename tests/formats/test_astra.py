@@ -18,7 +18,7 @@ from commsim.formats.astra.phases import schedule_of_ways
 from commsim.formats.astra.products import Dimension, network_of
 from commsim.formats.astra.recognise import dimensions_of
 from commsim.formats.astra.schedule_choice import schedule_of_system, system_of
-from commsim.formats.astra.system_layer import System, read_system, write_system
+from commsim.formats.astra.system_layer import AstraSystem, read_system, write_system
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import load_schedule
 from commsim.prediction.inputs import load_network
@@ -140,7 +140,7 @@ def test_a_network_that_is_wrong_is_refused(tmp_path: Path, old: str, new: str, 
         read_astra_network(path)
 
 
-def system(tmp_path: Path, **said: object) -> System:
+def system(tmp_path: Path, **said: object) -> AstraSystem:
     path = tmp_path / "sys.json"
     path.write_text(json.dumps({key.replace("_", "-"): value for key, value in said.items()}))
     return read_system(path)

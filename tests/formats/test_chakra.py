@@ -21,8 +21,8 @@ from commsim.formats.chakra.codec import (
     RECV,
     SEND,
     TYPES,
-    Metadata,
     Node,
+    TraceMetadata,
     decode_metadata,
     decode_node,
     encode_metadata,
@@ -32,14 +32,14 @@ from commsim.formats.chakra.codec import (
 )
 from commsim.formats.chakra.graphs import graph_of_traces, read_groups, traces_of_graph
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
-from commsim.formats.chakra.trace_file import Trace, read_trace, write_trace
+from commsim.formats.chakra.trace_file import ChakraTrace, read_trace, write_trace
 from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import with_costs
-from commsim.training.task_graph import Graph, Task, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
 text = st.text(st.characters(codec="utf-8"), max_size=8)
 u64 = st.integers(0, 2**64 - 1)
@@ -95,14 +95,14 @@ def test_a_node_with_all_types_has_the_recorded_bytes() -> None:
     one = Node(300, "ar", 7, (1, 200), (2**40,), 5, 6, ("a", "", "c"), ("", "b", ""), mixed)
     assert encode_node(one) == RECORDED
     assert decode_node(RECORDED) == one
-    metadata = Metadata("1.0.0", {"e": ("int64_list", ()), "s": ("string_val", "")})
+    metadata = TraceMetadata("1.0.0", {"e": ("int64_list", ()), "s": ("string_val", "")})
     assert encode_metadata(metadata).hex() == "0a05312e302e3012050a0165520012060a0173ea0100"
 
 
 @given(node)
 def test_nodes_and_metadata_are_read_as_they_were_written(one: Node) -> None:
     assert decode_node(encode_node(one)) == one
-    metadata = Metadata(one.name, one.attributes)
+    metadata = TraceMetadata(one.name, one.attributes)
     assert decode_metadata(encode_metadata(metadata)) == metadata
 
 
@@ -129,7 +129,7 @@ def test_without_protobuf_the_error_says_how_to_install_it(monkeypatch: pytest.M
 def test_a_file_is_messages_after_their_lengths_and_may_be_packed(tmp_path: Path) -> None:
     path = tmp_path / "x.0.et"
     nodes = (Node(0, "ar", COLLECTIVE, attributes={"comm_size": ("int64_val", 2**20)}), Node(300, "f", COMP, data=(0,)))
-    write_trace(Trace(Metadata("1.0.0"), nodes), path)
+    write_trace(ChakraTrace(TraceMetadata("1.0.0"), nodes), path)
     at, data, sizes = 0, memoryview(path.read_bytes()), []
     while at < len(data):
         size, at = read_varint(data, at)
@@ -161,11 +161,14 @@ def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, collec
 
 
 def test_messages_say_what_astra_sim_reads_and_time_is_rounded_up_to_microseconds(tmp_path: Path) -> None:
-    from commsim.formats.programs.operations import CALC, Op, Programs
+    from commsim.formats.programs.operations import CALC, Programs, RankOperation
     from commsim.formats.programs.operations import RECV as TAKE
     from commsim.formats.programs.operations import SEND as GIVE
 
-    ops = ((Op(CALC, 1201), Op(CALC, 0, after=(0,)), Op(GIVE, 64, 1, 5, after=(1,))), (Op(TAKE, 64, 0, 5),))
+    ops = (
+        (RankOperation(CALC, 1201), RankOperation(CALC, 0, after=(0,)), RankOperation(GIVE, 64, 1, 5, after=(1,))),
+        (RankOperation(TAKE, 64, 0, 5),),
+    )
     first, second = traces_of(Programs(ops))
     comp, send = first.nodes
     assert (comp.kind, comp.duration, comp.attributes["duration_ns"]) == (COMP, 2, ("int64_val", 1201))
@@ -177,7 +180,7 @@ def test_messages_say_what_astra_sim_reads_and_time_is_rounded_up_to_microsecond
     assert second.nodes[0].kind == RECV
 
 
-def iteration(n: int) -> Graph:
+def iteration(n: int) -> TaskGraph:
     tasks = []
     for r in range(n):
         tasks += [
@@ -190,7 +193,7 @@ def iteration(n: int) -> Graph:
     tasks.append(Task("sum", network, 0.0, "all_reduce", every, 1e6, 3, ends))
     tasks.append(Task("pass", ("gpu0.network",), 0.0, "send", (0, n - 1), 5e5, after=(2 * n,)))
     tasks.append(Task("step", (f"gpu{n - 1}.compute",), 1e-6, after=(2 * n + 1,)))
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -211,7 +214,7 @@ def test_a_workload_takes_as_long_after_a_round_trip(tmp_path: Path, n: int) -> 
 
 
 def test_a_graph_of_one_worker_is_what_all_ranks_do() -> None:
-    graph = Graph(
+    graph = TaskGraph(
         (
             Task("f", ("gpu.compute",), 1e-6),
             Task("sum", ("gpu.network",), 0.0, "all_gather", (0, 1, 2), 9e3, after=(0,)),
@@ -225,13 +228,13 @@ def test_a_graph_of_one_worker_is_what_all_ranks_do() -> None:
 
 
 def test_what_chakra_cannot_say_is_refused() -> None:
-    apart = Graph((Task("a", ("gpu0.c",), 1e-6), Task("b", ("gpu1.c",), 1e-6, after=(0,))))
+    apart = TaskGraph((Task("a", ("gpu0.c",), 1e-6), Task("b", ("gpu1.c",), 1e-6, after=(0,))))
     with pytest.raises(InputError, match="without a message"):
         traces_of_graph(apart)
     with pytest.raises(InputError, match="number of its rank"):
-        traces_of_graph(Graph((Task("a", ("left.c",)), Task("b", ("right.c",)))))
+        traces_of_graph(TaskGraph((Task("a", ("left.c",)), Task("b", ("right.c",)))))
     with pytest.raises(InputError, match="Chakra has no"):
-        traces_of_graph(Graph((Task("a", ("gpu.n",), 0.0, "send_recv", (0, 1), 1.0),)))
+        traces_of_graph(TaskGraph((Task("a", ("gpu.n",), 0.0, "send_recv", (0, 1), 1.0),)))
 
 
 def collective(size: int, rank: int) -> Node:
@@ -255,11 +258,11 @@ def collective(size: int, rank: int) -> Node:
 )
 def test_traces_that_make_no_sense_are_refused(nodes: list[list[Node]], wanted: str) -> None:
     with pytest.raises(InputError, match=wanted):
-        graph_of_traces([Trace(Metadata(), tuple(mine)) for mine in nodes])
+        graph_of_traces([ChakraTrace(TraceMetadata(), tuple(mine)) for mine in nodes])
 
 
 def test_a_process_group_that_does_not_fit_and_a_collective_as_a_schedule_are_refused() -> None:
-    traces = [Trace(Metadata(), (collective(8, r),)) for r in range(2)]
+    traces = [ChakraTrace(TraceMetadata(), (collective(8, r),)) for r in range(2)]
     with pytest.raises(InputError, match="workload"):
         programs_of_traces(traces)
     with pytest.raises(InputError, match="take part"):
@@ -268,8 +271,8 @@ def test_a_process_group_that_does_not_fit_and_a_collective_as_a_schedule_are_re
 
 def test_files_of_all_ranks_are_found_by_prefix_or_by_one_of_them(tmp_path: Path) -> None:
     for rank in (0, 1, 2):
-        write_trace(Trace(Metadata("1", {"rank": ("int32_val", rank)}), ()), tmp_path / f"a.b.{rank}.et")
-    write_trace(Trace(Metadata("other"), ()), tmp_path / "a.7.et")
+        write_trace(ChakraTrace(TraceMetadata("1", {"rank": ("int32_val", rank)}), ()), tmp_path / f"a.b.{rank}.et")
+    write_trace(ChakraTrace(TraceMetadata("other"), ()), tmp_path / "a.7.et")
     for name in ("a.b", "a.b.1.et"):
         assert [t.metadata.attributes["rank"][1] for t in read_traces(tmp_path / name)] == [0, 1, 2]
     with pytest.raises(InputError, match=r"a\.0\.et is missing"):

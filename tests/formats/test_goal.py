@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text
-from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, graph_of
+from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Programs, RankOperation, graph_of
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.prediction.build import prepare
@@ -54,8 +54,18 @@ def programs(draw: st.DrawFn) -> Programs:
             tag = draw(st.sampled_from((0, 7, 2**31, ANY))) if kind != CALC else 0
             nic = draw(st.integers(0, 255)) if kind != CALC else 0
             after = tuple(sorted(draw(earlier)))
-            ops.append(Op(kind, draw(st.integers(0, 2**62)), peer, tag, draw(st.integers(0, 255)), nic, after,
-                          tuple(sorted(draw(earlier)))))  # fmt: skip
+            ops.append(
+                RankOperation(
+                    kind,
+                    draw(st.integers(0, 2**62)),
+                    peer,
+                    tag,
+                    draw(st.integers(0, 255)),
+                    nic,
+                    after,
+                    tuple(sorted(draw(earlier))),
+                )
+            )
         ranks.append(tuple(ops))
     return Programs(tuple(ranks))
 
@@ -74,7 +84,7 @@ def test_the_example_of_the_format_is_read(tmp_path: Path) -> None:
     path = tmp_path / "two.goal"
     path.write_text(EXAMPLE)
     assert read_goal_text(path) == Programs(
-        ((Op(CALC, 1200), Op(SEND, 4096, 1, 7, after=(0,))), (Op(RECV, 4096, 0, 7),))
+        ((RankOperation(CALC, 1200), RankOperation(SEND, 4096, 1, 7, after=(0,))), (RankOperation(RECV, 4096, 0, 7),))
     )
 
 
@@ -94,7 +104,15 @@ def test_every_line_that_is_written_is_in_the_grammar_of_txt2bin(tmp_path: Path)
 @pytest.mark.jit
 def test_the_binary_layout_is_that_of_the_records_byte_by_byte(tmp_path: Path) -> None:
     path = tmp_path / "two.bin"
-    write_goal_binary(Programs(((Op(CALC, 1200), Op(SEND, 4096, 1, 7, after=(0,))), (Op(RECV, 4096, 0, 7),))), path)
+    write_goal_binary(
+        Programs(
+            (
+                (RankOperation(CALC, 1200), RankOperation(SEND, 4096, 1, 7, after=(0,))),
+                (RankOperation(RECV, 4096, 0, 7),),
+            )
+        ),
+        path,
+    )
     record = struct.Struct("<IBIQIBBIIII")
     assert record.size == 39
     first = 6 + 2 * 16
@@ -133,7 +151,7 @@ def test_predicted_times_after_a_round_trip_are_unchanged(
     wanted = before.predict(4096.0 * schedule.n_chunks).time
     alone = prepare(read.schedule, where, placement=before.placement).predict(read.size)
     assert alone.time == pytest.approx(wanted, rel=1e-12)
-    job = Job(read.schedule, before.placement, messages=lambda _: read.n_bytes)
+    job = FlowJob(read.schedule, before.placement, messages=lambda _: read.n_bytes)
     assert simulate_flows(plan_flows(where, [job]), 1.0)[0].time == pytest.approx(wanted, rel=1e-12)
 
 
@@ -152,19 +170,26 @@ def test_any_schedule_takes_as_long_after_a_round_trip(schedule: Schedule, adds:
 
 @pytest.mark.jit
 def test_messages_of_sizes_without_a_common_measure_keep_them(tmp_path: Path) -> None:
-    ops = Programs(((Op(SEND, 2**40 + 1, 1, 0), Op(SEND, 0, 1, 1)), (Op(RECV, 2**40 + 1, 0, 0), Op(RECV, 0, 0, 1))))
+    ops = Programs(
+        (
+            (RankOperation(SEND, 2**40 + 1, 1, 0), RankOperation(SEND, 0, 1, 1)),
+            (RankOperation(RECV, 2**40 + 1, 0, 0), RankOperation(RECV, 0, 0, 1)),
+        )
+    )
     read = schedule_of(ops)
     assert read.size == 0
     assert sorted(read.n_bytes) == [0, 2**40 + 1]
 
 
 def test_ranks_that_send_before_they_receive_do_not_wait_for_each_other_for_ever() -> None:
-    both = tuple((Op(SEND, 8, 1 - r), Op(RECV, 8, 1 - r, after=(0,))) for r in range(2))
+    both = tuple((RankOperation(SEND, 8, 1 - r), RankOperation(RECV, 8, 1 - r, after=(0,))) for r in range(2))
     assert any("before their receive" in note for note in map(str, schedule_of(Programs(both)).notes))
 
 
 def test_ranks_that_receive_before_they_send_are_refused_as_a_deadlock() -> None:
-    ranks = Programs(tuple((Op(RECV, 8, 1 - r), Op(SEND, 8, 1 - r, after=(0,))) for r in range(2)))
+    ranks = Programs(
+        tuple((RankOperation(RECV, 8, 1 - r), RankOperation(SEND, 8, 1 - r, after=(0,))) for r in range(2))
+    )
     with pytest.raises(InputError, match="deadlock"):
         schedule_of(ranks)
     with pytest.raises(InputError, match="deadlock"):
@@ -184,17 +209,17 @@ def test_computation_becomes_tasks_of_a_workload_and_is_refused_as_a_schedule(tm
 @pytest.mark.parametrize(
     ("ranks", "wanted"),
     [
-        (((Op(SEND, 8, 1),), ()), "does not receive"),
-        (((Op(SEND, 8, 1),), (Op(RECV, 9, 0),)), "takes 9"),
-        (((), (Op(RECV, 9, 0),)), "is never sent"),
-        (((Op(SEND, 8, 0),), ()), "another rank"),
-        (((Op(SEND, 8, 5),), ()), "another rank"),
-        (((Op(SEND, 8, 1),), (Op(RECV, 8, ANY),)), "a receive without a source"),
+        (((RankOperation(SEND, 8, 1),), ()), "does not receive"),
+        (((RankOperation(SEND, 8, 1),), (RankOperation(RECV, 9, 0),)), "takes 9"),
+        (((), (RankOperation(RECV, 9, 0),)), "is never sent"),
+        (((RankOperation(SEND, 8, 0),), ()), "another rank"),
+        (((RankOperation(SEND, 8, 5),), ()), "another rank"),
+        (((RankOperation(SEND, 8, 1),), (RankOperation(RECV, 8, ANY),)), "a receive without a source"),
         (((), ()), "no rank sends"),
     ],
 )
 def test_programs_that_make_no_schedule_are_refused_with_the_reason(
-    ranks: tuple[tuple[Op, ...], ...], wanted: str
+    ranks: tuple[tuple[RankOperation, ...], ...], wanted: str
 ) -> None:
     with pytest.raises(InputError, match=wanted):
         schedule_of(Programs(ranks))
@@ -271,7 +296,9 @@ def test_a_binary_file_that_claims_much_takes_no_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_a_deadlock_says_who_waits_for_whom(n: int) -> None:
     # everyone sends to the next only after having received from the one before
-    ranks = tuple((Op(RECV, 8, (r - 1) % n), Op(SEND, 8, (r + 1) % n, after=(0,))) for r in range(n))
+    ranks = tuple(
+        (RankOperation(RECV, 8, (r - 1) % n), RankOperation(SEND, 8, (r + 1) % n, after=(0,))) for r in range(n)
+    )
     for read in (graph_of, schedule_of):
         with pytest.raises(InputError, match="a deadlock") as caught:
             read(Programs(ranks))

@@ -240,10 +240,10 @@ def test_schedules_that_would_fill_a_disk_are_not_written(tmp_path: Path) -> Non
 
 
 def test_traces_are_written_all_or_none(tmp_path: Path) -> None:
-    from commsim.formats.chakra.codec import Metadata
-    from commsim.formats.chakra.trace_file import Trace
+    from commsim.formats.chakra.codec import TraceMetadata
+    from commsim.formats.chakra.trace_file import ChakraTrace
 
-    trace = Trace(Metadata("1"), ())
+    trace = ChakraTrace(TraceMetadata("1"), ())
     (tmp_path / "x.2.et").mkdir()
     with pytest.raises(InputError, match=r"x\.2\.et: cannot write: Is a directory"):
         write_traces([trace] * 4, tmp_path / "x")

@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.result_file import write_result
 from commsim.core.result import Result
 from commsim.formats.measured import read_measured
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.sweep.sweep_store import Store
 
 ROW = {"collective": "ring_all_reduce", "operation": "all_reduce", "n_ranks": 4, "size_B": 1024.0, "time_s": 1e-5,
@@ -23,7 +23,7 @@ def read(tmp_path, content, name="rows.json", **options):
 
 def test_our_own_rows_keep_operation_algorithm_and_spread(tmp_path):
     row = read(tmp_path, {"schema": 1, "config": {}, "results": [ROW]})[0]
-    assert row == Measured("all_reduce", 1024, 1e-5, 4, "ring_all_reduce", low=9e-6, high=2e-5,
+    assert row == Measurement("all_reduce", 1024, 1e-5, 4, "ring_all_reduce", low=9e-6, high=2e-5,
                            source=str(tmp_path / "rows.json"), line=1)  # fmt: skip
     assert row.busbw == pytest.approx(1024 / 1e-5 * 1.5)  # 2(n - 1)/n of 4 ranks
 

@@ -13,7 +13,7 @@ from commsim.core.result import Result
 from commsim.formats import measurement
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import ranks_of_rates
-from commsim.report.table_of_run import Row, table_of
+from commsim.report.table_of_run import RunRow, table_of
 
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}"
@@ -195,7 +195,7 @@ def test_what_run_prints_is_read_back(tmp_path_factory, name, n_ranks, runs):
     op = COLLECTIVES[name].metadata["operation"]
     results = [Result(name, op, "flow", n_ranks, size, time, time, link_bytes=[0.0]) for size, time in runs]
     schedule = namedtuple("Schedule", "root")(0)
-    table = table_of([Row(result, _Network(), schedule) for result in results], "")
+    table = table_of([RunRow(result, _Network(), schedule) for result in results], "")
     cells = table.rows
     engine = "packet, transport nscc, balancing mixed" if n_ranks % 2 else "flow"
     lines = [f"# {name} on star:n_hosts={n_ranks}, {n_ranks} ranks, engine {engine}", "  ".join(table.columns)]

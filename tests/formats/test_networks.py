@@ -19,7 +19,7 @@ from commsim.formats.htsim import write_htsim
 from commsim.formats.htsim_flows import write_flows
 from commsim.formats.ns3 import read_ns3, write_ns3
 from commsim.formats.simai import read_simai, write_simai
-from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.site import site_of
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import load_schedule
@@ -311,7 +311,7 @@ def test_gpus_of_simai_reach_each_other_by_their_nvswitch_and_the_others_by_thei
 
 def test_ports_of_gpus_are_nics_to_nccl(tmp_path):
     network = read_simai(simai(tmp_path))
-    setting = setting_of(network, place(network, 8), 8, Given())
+    setting = setting_of(network, place(network, 8), 8, NcclOptions())
     ring = setting.channels["ring"]
     assert (ring.n * ring.inter, setting.one_nic_tree) == (4 * 48e9, False)
     assert site_of(network, place(network, 8), setting).nics == 4 * 50e9

@@ -10,15 +10,15 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE, Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
 from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text
 from commsim.formats.msccl.from_schedule import algorithm_of
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl, write_msccl
-from commsim.formats.programs.operations import CALC, RECV, SEND, Op, Programs, graph_of
-from commsim.formats.programs.programs_to_schedule import Messages, schedule_of
+from commsim.formats.programs.operations import CALC, RECV, SEND, Programs, RankOperation, graph_of
+from commsim.formats.programs.programs_to_schedule import ConvertedSchedule, schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.formats.programs.stages import stages_of
 from commsim.prediction.build import prepare
@@ -50,7 +50,7 @@ def chakra(programs: Programs, path: Path) -> Programs:
 
 
 def time_of(schedule: Schedule, n_bytes: object, before: Plan) -> float:
-    job = Job(schedule, before.placement, messages=lambda _: n_bytes)
+    job = FlowJob(schedule, before.placement, messages=lambda _: n_bytes)
     return simulate_flows(plan_flows(before.network, [job]), 1.0)[0].time
 
 
@@ -130,7 +130,7 @@ def test_without_its_marks_a_fence_is_what_each_rank_knows(tmp_path: Path) -> No
     n_bytes = UNIT * schedule.expand()["count"]
     before = prepared("binomial_tree_all_reduce", 3, 0.0)
 
-    def time(read: Messages) -> float:
+    def time(read: ConvertedSchedule) -> float:
         return time_of(read.schedule, read.n_bytes, before)
 
     assert time(schedule_of(plain)) < time(schedule_of(programs)) == pytest.approx(time_of(schedule, n_bytes, before))
@@ -144,9 +144,18 @@ def test_without_its_marks_a_fence_is_what_each_rank_knows(tmp_path: Path) -> No
 
 @pytest.mark.nojit
 def test_the_other_end_of_a_message_holds_a_fence_in_a_workload_too() -> None:
-    graph = graph_of(Programs((
-        (Op(SEND, 8, 1), ), (Op(RECV, 8, 0, after=(2,)), Op(CALC, 700), Op(CALC, 0, after=(1,), stage=1)),
-    )))  # fmt: skip
+    graph = graph_of(
+        Programs(
+            (
+                (RankOperation(SEND, 8, 1),),
+                (
+                    RankOperation(RECV, 8, 0, after=(2,)),
+                    RankOperation(CALC, 700),
+                    RankOperation(CALC, 0, after=(1,), stage=1),
+                ),
+            )
+        )
+    )
     place = {task.name: i for i, task in enumerate(graph.tasks)}
     assert graph.tasks[place["rank0.0"]].after == (place["rank1.2"],)
 
@@ -155,15 +164,23 @@ def test_the_other_end_of_a_message_holds_a_fence_in_a_workload_too() -> None:
 @pytest.mark.parametrize(
     ("ranks", "wanted"),
     [
-        (((Op(SEND, 8, 1, after=(1,)), Op(CALC, 0, stage=1)), (Op(RECV, 8, 0),)), "in stage 1 what rank 1 receives in"),
         (
-            ((Op(CALC, 0, stage=2), Op(CALC, 0, after=(0,), stage=1)), ()),
+            ((RankOperation(SEND, 8, 1, after=(1,)), RankOperation(CALC, 0, stage=1)), (RankOperation(RECV, 8, 0),)),
+            "in stage 1 what rank 1 receives in",
+        ),
+        (
+            ((RankOperation(CALC, 0, stage=2), RankOperation(CALC, 0, after=(0,), stage=1)), ()),
             "a fence begins stage 1, and waits for stage 2",
         ),
-        (((Op(CALC, 0, after=(1,), stage=1), Op(CALC, 5, after=(0,))), ()), "wait for each other"),
+        (
+            ((RankOperation(CALC, 0, after=(1,), stage=1), RankOperation(CALC, 5, after=(0,))), ()),
+            "wait for each other",
+        ),
     ],
 )
-def test_stages_that_contradict_each_other_are_refused(ranks: tuple[tuple[Op, ...], ...], wanted: str) -> None:
+def test_stages_that_contradict_each_other_are_refused(
+    ranks: tuple[tuple[RankOperation, ...], ...], wanted: str
+) -> None:
     with pytest.raises(InputError, match=wanted):
         if len(ranks[1]):
             schedule_of(Programs(ranks))

@@ -23,7 +23,7 @@ from commsim.placement.service.models import Jobs as SentJobs
 from commsim.placement.service.state import job_of_pod, read_known_jobs, strict_json
 from commsim.profiles.profiles import read_calls
 from switch_model.live.control_messages import MAX_FROM_WORKER, LineReader, read_line, write_line
-from switch_model.live.jobs import Jobs
+from switch_model.live.jobs import LiveJobs
 from topologies.star import star
 
 INPUTS = Path(__file__).parents[1] / "answers" / "inputs"
@@ -87,7 +87,7 @@ class Plane:
 
 
 def lines(path):
-    jobs = Jobs(Plane(), lambda *_: None)
+    jobs = LiveJobs(Plane(), lambda *_: None)
     for number, message in enumerate(map(read_line, LineReader(MAX_FROM_WORKER).lines(path.read_bytes()))):
         jobs.handle(number % 2, "127.0.0.1", message)
 

@@ -8,7 +8,7 @@ from lossy_link import LossyLink
 from quantized import dequantize, quantize
 
 from commsim.core.errors import InputError
-from switch_model.live.exchange import Exchange, Lease, exponents_of, frames_of
+from switch_model.live.exchange import Lease, TensorExchange, exponents_of, frames_of
 from switch_model.live.frames import LEAD
 from switch_model.live.sums import error_over_bound
 from switch_model.quantize import block_exponents
@@ -72,7 +72,7 @@ def test_the_sequence_of_slots_may_pass_the_end_of_the_packet_numbers(kind: obje
 
 def test_floats_take_one_window_more_than_integers() -> None:
     n, slots = 64 * 11, ALONE.n_slots
-    packets = {t: Exchange(ALONE, np.ones(n, t), 0, frames_of(ALONE)).n_packets for t in (np.int32, np.float32)}
+    packets = {t: TensorExchange(ALONE, np.ones(n, t), 0, frames_of(ALONE)).n_packets for t in (np.int32, np.float32)}
     assert packets == {np.int32: 11, np.float32: 11 + slots}
     assert packets[np.float32] == packets_needed(n, 64, slots, floats=True)
 
@@ -100,7 +100,7 @@ def test_a_float_sum_is_within_the_bound_of_quantisation_and_the_same_on_every_w
 def test_a_frame_is_what_the_wire_format_says() -> None:
     frames = frames_of(ALONE)
     values = np.arange(64, dtype=np.int32) - 3
-    Exchange(ALONE, values, 6, frames).begin(0.0, 1.0)  # the seventh packet of four slots: slot 2, version 1
+    TensorExchange(ALONE, values, 6, frames).begin(0.0, 1.0)  # the seventh packet of four slots: slot 2, version 1
     got = frames.view(np.uint8)[2, LEAD:].tobytes()
     assert got[:10] == bytes([0x11, 9, 0, 0, 0, 6, 0x80, 5 + 2, 0, 0])
     assert got[10:] == values.astype(">i4").tobytes()

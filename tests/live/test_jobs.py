@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from switch_model.live.authentication import Secrets
-from switch_model.live.jobs import MAX_JOBS, Jobs
+from switch_model.live.jobs import MAX_JOBS, LiveJobs
 
 
 class World:
@@ -18,7 +18,7 @@ class World:
         self.secrets = secrets
         self.pool_size, self.running, self.said = pool_size, dict[int, tuple[int, int]](), dict[int, list[Any]]()
         self.ended: set[int] = set()
-        self.jobs = Jobs(self, self.send, secrets)
+        self.jobs = LiveJobs(self, self.send, secrets)
 
     def open(
         self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int, begin: int = 0,

@@ -11,7 +11,7 @@ from commsim.nccl.search import (
     ALGORITHMS,
     PROTOCOLS,
     Channels,
-    Setting,
+    NcclSetting,
     doubled,
     nvls_channels,
     packed_channels,
@@ -115,7 +115,7 @@ def test_nvls_on_one_node_and_its_tree_on_several():
 
 def test_collnet_needs_to_be_enabled():
     net = {"ring": Channels(8, 40e9, 40e9), "tree": Channels(8, 40e9, 40e9), "collnet": Channels(8, 40e9, 40e9)}
-    off, on = (table(Setting(32, 4, "hopper", "intel", net, collnet)) for collnet in (False, True))
+    off, on = (table(NcclSetting(32, 4, "hopper", "intel", net, collnet)) for collnet in (False, True))
     assert off["collnet_chain/simple"].bandwidth == 0
     assert on["collnet_chain/simple"].latency * 1e6 == pytest.approx(2 * 7 * 2.8 + 30)
     assert on["collnet_direct/simple"].latency * 1e6 == pytest.approx(2 * (3.7 + 7 * 0.4) + 31)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.nccl.search import ALGORITHMS, PROTOCOLS
 from commsim.nccl.tuner_and_graph_files import read_nccl_graphs, read_tuner, rules_of_rows, write_tuner
 from commsim.nccl.tuner_rules import COLLECTIVES, Rule
@@ -41,7 +41,7 @@ def test_a_line_that_is_no_rule_is_refused_by_number(tmp_path, line):
 
 
 def row(size, time, algorithm, operation="all_reduce", protocol=""):
-    return Measured(operation, size, time, 8, algorithm, protocol)
+    return Measurement(operation, size, time, 8, algorithm, protocol)
 
 
 def test_the_fastest_of_our_results_becomes_rules():

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from collectives.nccl.call import NEWEST
-from collectives.nccl.launch import Asked
-from collectives.nccl.rules import cut
+from collectives.nccl.launch import NcclParameters
+from collectives.nccl.rules import cut_call
 from commsim.core.errors import InputError
 from commsim.core.remark import ASSUMED
 from commsim.nccl.choice import Cell, cell_time, cells
-from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.prediction import call_of
 from commsim.prediction.build import prepare
 
@@ -20,7 +20,7 @@ H100 = "dgx-h100"
 @pytest.mark.parametrize("size", [2**10, 2**18, 2**22, 2**28])
 def test_algorithm_and_protocol_are_those_of_the_least_estimate(size):
     ready = prepare("nccl_all_reduce", H100)
-    setting = setting_of(ready.network, ready.placement, 8, Given())
+    setting = setting_of(ready.network, ready.placement, 8, NcclOptions())
     times = {(c.algorithm, c.protocol): cell_time(setting, "all_reduce", c, size) for c in cells(setting, "all_reduce")}
     best = min((time, cell) for cell, time in times.items() if time is not None)[1]
     parameters = ready.at(size).parameters
@@ -39,10 +39,10 @@ def test_the_schedule_is_cut_as_the_closed_form_is(bandwidth, is_slow, size):
     """Rings of 12 GB/s and less have fewer threads, so that a call has a channel from 16 KiB on, not from 32."""
     ready = prepare("nccl_all_reduce:algorithm=ring,protocol=simple", f"dgx-h100@star:machines=2,bandwidth={bandwidth}")
     call = call_of(ready.launch.site, "all_reduce", Cell("ring", "simple", 0.0, 0.0), size)
-    built = Asked("nccl_all_reduce", "all_reduce", 16, **ready.launch.parameters(size)).call()
+    built = NcclParameters("nccl_all_reduce", "all_reduce", 16, **ready.launch.parameters(size)).call()
     assert replace(built, heads=0) == call  # heads are those of NVLink SHARP
-    assert len(cut(built)) == max(1, size // 2 ** (14 if is_slow else 15))
-    assert ready.at(size).schedule.n_transfers == 2 * 15 * sum(part.n_slices for part in cut(call))
+    assert len(cut_call(built)) == max(1, size // 2 ** (14 if is_slow else 15))
+    assert ready.at(size).schedule.n_transfers == 2 * 15 * sum(part.n_slices for part in cut_call(call))
 
 
 @pytest.mark.parametrize(("protocol", "on_wire"), [("ll", 2.0), ("ll128", 128 / 120), ("simple", 1.0)])

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import NIC
 from commsim.nccl import prediction
 from commsim.nccl.gpu_costs import costs
-from commsim.nccl.prediction import Predicted, predict
+from commsim.nccl.prediction import CallTime, predict
 from commsim.nccl.site import site_of
 from commsim.nccl.tuner_and_graph_files import write_tuner
 from commsim.nccl.tuner_rules import Rule, first_rule
@@ -68,8 +68,8 @@ def test_a_choice_that_is_slower_than_another_by_more_than_the_error_is_said_onc
 
     def slower(site, operation, size, algorithm="", protocol="", known=None):
         factor = 3.0 if size == 2**24 else 2.0
-        taken = Predicted(factor * 1e-3, "ring/simple", factor * 0.9e-3, factor * 1.5e-3)
-        return Predicted(1e-3, f"{algorithm}/{protocol}", 0.9e-3, 1.5e-3) if algorithm == "tree" else taken
+        taken = CallTime(factor * 1e-3, "ring/simple", factor * 0.9e-3, factor * 1.5e-3)
+        return CallTime(1e-3, f"{algorithm}/{protocol}", 0.9e-3, 1.5e-3) if algorithm == "tree" else taken
 
     monkeypatch.setattr(prediction, "predict", slower)
     (told,) = prediction.faster_than_chosen(site, "all_reduce", sizes)
@@ -77,7 +77,7 @@ def test_a_choice_that_is_slower_than_another_by_more_than_the_error_is_said_onc
     assert "1000.0 us (at most 1500.0), NCCL's choice ring/simple at 3000.0 us; also at 2 other" in str(told)
     assert told.effect == pytest.approx(2.0)
     within = [size for size in sizes if size != 2**24]
-    monkeypatch.setattr(prediction, "predict", lambda *_, **__: Predicted(1e-3, "ring/simple", 0.9e-3, 1.5e-3))
+    monkeypatch.setattr(prediction, "predict", lambda *_, **__: CallTime(1e-3, "ring/simple", 0.9e-3, 1.5e-3))
     assert prediction.faster_than_chosen(site, "all_reduce", within) == []
     assert prediction.faster_than_chosen(site, "all_to_all", within) == []
     assert len([one for one in said if one.code == "other-faster"]) <= 1

@@ -2,12 +2,12 @@
 
 import pytest
 
-from collectives.nccl.call import Call
+from collectives.nccl.call import NcclCall
 from commsim.nccl.gpu_costs import Plugin, Primitives, costs
 from commsim.nccl.in_switch import loop_of, nvls_time
 from commsim.nccl.prediction import Site, predict, switch_rate
-from commsim.nccl.search import Channels, Setting, nvls_channels, nvls_inter
-from commsim.nccl.steps import Ways, tree_time
+from commsim.nccl.search import Channels, NcclSetting, nvls_channels, nvls_inter
+from commsim.nccl.steps import CallLinks, tree_time
 from commsim.prediction.build import prepare
 
 GB, GIB, KIB = 1e9, 2**30, 1024
@@ -19,23 +19,23 @@ WIRE = Plugin(0, 0, 0, 1.0, post=0.0)
 @pytest.mark.parametrize(("n_nodes", "share"), [(2, 1.0), (3, 1.5), (4, 2.0), (8, 2.0)])
 @pytest.mark.parametrize("algorithm", ["nvls_tree", "tree"])
 def test_large_calls_take_the_bytes_of_the_busiest_nic(algorithm, n_nodes, share):
-    call = Call("all_reduce", 16 * GIB, 8 * n_nodes, n_nodes, algorithm, "simple", 16)
-    ways = Ways(1e15, FREE, WIRE, 8 * 50 * GB, n_nics=8, per_node=8)
+    call = NcclCall("all_reduce", 16 * GIB, 8 * n_nodes, n_nodes, algorithm, "simple", 16)
+    ways = CallLinks(1e15, FREE, WIRE, 8 * 50 * GB, n_nics=8, per_node=8)
     seconds = nvls_time(ways, call, 1e15) if algorithm == "nvls_tree" else tree_time(ways, call)
     assert seconds == pytest.approx(share * 16 * GIB / (8 * 50 * GB), rel=0.01)
 
 
 def test_a_call_of_one_chunk_sends_half_of_its_bytes_up_and_half_down():
     """Two machines of 8: of 16 channels one half has its root here, so that a NIC sends S/16 each way."""
-    call = Call("all_reduce", 16 * 8 * 64 * KIB, 16, 2, "nvls_tree", "simple", 16)
-    ways = Ways(1e15, FREE, WIRE, 8 * 5 * GB, n_nics=8, per_node=8)
+    call = NcclCall("all_reduce", 16 * 8 * 64 * KIB, 16, 2, "nvls_tree", "simple", 16)
+    ways = CallLinks(1e15, FREE, WIRE, 8 * 5 * GB, n_nics=8, per_node=8)
     assert nvls_time(ways, call, 1e15) == pytest.approx(call.size / (8 * 5 * GB), rel=0.01)
 
 
 def site(n_nodes, n_nics=8, gpu="hopper", link=370.8e9):
     ring = Channels(8, 48e9, 48e9 if n_nodes > 1 else 0.0)
     nvls = Channels(8, 40e9, 48e9)
-    setting = Setting(8 * n_nodes, n_nodes, gpu, "intel", {"ring": ring, "tree": ring, "nvls": nvls})
+    setting = NcclSetting(8 * n_nodes, n_nodes, gpu, "intel", {"ring": ring, "tree": ring, "nvls": nvls})
     return Site(setting, link, nics=n_nics * 50e9, network="infiniband" if n_nodes > 1 else "", n_nics=n_nics)
 
 
@@ -44,7 +44,7 @@ def test_the_switch_carries_nccl_s_share_of_the_links():
     assert switch_rate(site(1)) == pytest.approx(0.85 * 370.8e9)
     blackwell = switch_rate(site(1, gpu="blackwell", link=721.8e9))
     assert blackwell / (9 / 8) == pytest.approx(475e9, rel=0.01)
-    p, call = costs().of_gpu("hopper"), Call("all_reduce", 16 * GIB, 8, 1, "nvls", "simple", 16)
+    p, call = costs().of_gpu("hopper"), NcclCall("all_reduce", 16 * GIB, 8, 1, "nvls", "simple", 16)
     loop = loop_of(p, call, 16, 128 * KIB, switch_rate(site(1))).later
     assert 16 * 8 * 128 * KIB / loop == pytest.approx(280e9, rel=0.02)
 

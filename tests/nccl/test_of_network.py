@@ -2,14 +2,14 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
-from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.prediction.inputs import load_network
 
 
 def derive(text, n_ranks=None, **given):
     network = load_network(text)
     n_ranks = n_ranks or len(network.endpoints)
-    return setting_of(network, place(network, n_ranks), n_ranks, Given(**given))
+    return setting_of(network, place(network, n_ranks), n_ranks, NcclOptions(**given))
 
 
 def test_one_machine_is_one_node_with_nvlink_and_nvls():
@@ -117,7 +117,7 @@ def read_matrix(tmp_path, off=(), islands=8):
 
 
 def setting_on(network, gpus):
-    return setting_of(network, Placement(gpus), len(gpus), Given())
+    return setting_of(network, Placement(gpus), len(gpus), NcclOptions())
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from collectives.nccl.call import Call
+from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.nccl.in_switch import direct_time, loop_of, nvls_time
 from commsim.nccl.intervals import intervals
-from commsim.nccl.prediction import Site, chosen, over_releases, predict
-from commsim.nccl.search import Channels, Setting
+from commsim.nccl.prediction import Site, chosen_cell, over_releases, predict
+from commsim.nccl.search import Channels, NcclSetting
 from commsim.nccl.site import efa_of
-from commsim.nccl.steps import SHARE_ALONE, Ways, ring_time, step_times, tree_time
+from commsim.nccl.steps import SHARE_ALONE, CallLinks, ring_time, step_times, tree_time
 
 US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30
 # Costs without any latency: only rates are left.
@@ -26,85 +26,87 @@ WIRE = Plugin(0, 0, 0, 1.0)
 def one_machine(n=8, gpu="hopper", rings=(12, 30e9), nvls=(8, 40e9), link=370.8e9, **more):
     ring = Channels(rings[0], rings[1], 0.0)
     channels = {"ring": ring, "tree": ring} | ({"nvls": Channels(nvls[0], nvls[1], 60e9)} if nvls else {})
-    return Site(Setting(n, 1, gpu, "intel", channels), link, **more)
+    return Site(NcclSetting(n, 1, gpu, "intel", channels), link, **more)
 
 
 @pytest.mark.parametrize("n", [2, 4, 8, 72])
 @pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "reduce_scatter"])
 def test_without_latency_a_ring_takes_its_bytes_over_the_link(n, operation):
-    call = Call(operation, GIB, n, 1, "ring", "simple", 24)
+    call = NcclCall(operation, GIB, n, 1, "ring", "simple", 24)
     passes = 2 if operation == "all_reduce" else 1
-    time = ring_time(Ways(300 * GB, FREE), call)
+    time = ring_time(CallLinks(300 * GB, FREE), call)
     assert time == pytest.approx(passes * (n - 1) / n * GIB / (300 * GB), rel=0.01)
 
 
 @pytest.mark.parametrize(("protocol", "share"), [("ll", 1 / 2), ("ll128", 120 / 128), ("simple", 1.0)])
 def test_flags_take_their_part_of_the_link(protocol, share):
-    call = Call("all_gather", GIB, 8, 1, "ring", protocol, 24)
-    assert ring_time(Ways(300 * GB, FREE), call) == pytest.approx(7 / 8 * GIB / (300 * GB * share), rel=0.01)
+    call = NcclCall("all_gather", GIB, 8, 1, "ring", protocol, 24)
+    assert ring_time(CallLinks(300 * GB, FREE), call) == pytest.approx(7 / 8 * GIB / (300 * GB * share), rel=0.01)
 
 
 @pytest.mark.parametrize(("n_nodes", "times"), [(2, 1), (4, 2), (64, 2)])
 def test_a_nic_carries_a_tree_once_between_two_machines_and_twice_with_more(n_nodes, times):
-    call = Call("all_reduce", 16 * GIB, n_nodes, n_nodes, "tree", "simple", 2)
-    seconds = tree_time(Ways(1e15, FREE, WIRE, 50 * GB), call)
+    call = NcclCall("all_reduce", 16 * GIB, n_nodes, n_nodes, "tree", "simple", 2)
+    seconds = tree_time(CallLinks(1e15, FREE, WIRE, 50 * GB), call)
     assert seconds == pytest.approx(times * 16 * GIB / (50 * GB), rel=0.02)
 
 
 @pytest.mark.parametrize(("n_nodes", "levels", "times"), [(2, 1, 1 / 2), (4, 2, 1), (64, 6, 1)])
 def test_the_first_chunk_of_a_tree_goes_one_way_at_a_time_over_a_nic(n_nodes, levels, times):
     """On two machines half of the channels go each way at once; with more, each NIC sends a chunk of every channel."""
-    call = Call("all_reduce", 2 * 512 * 1024, n_nodes, n_nodes, "tree", "simple", 2)
-    seconds = tree_time(Ways(1e15, FREE, WIRE, 50 * GB), call)
+    call = NcclCall("all_reduce", 2 * 512 * 1024, n_nodes, n_nodes, "tree", "simple", 2)
+    seconds = tree_time(CallLinks(1e15, FREE, WIRE, 50 * GB), call)
     assert seconds == pytest.approx(2 * levels * times * 2 * 512 * 1024 / (50 * GB), rel=0.01)
 
 
 def test_a_network_that_reduces_takes_a_chunk_once_however_many_machines_there_are():
-    two, many = (Call("all_reduce", 16 * GIB, 8 * n, n, "collnet_chain", "simple", 8) for n in (2, 64))
-    ways = Ways(1e15, FREE, WIRE, 50 * GB, per_node=8)
+    two, many = (NcclCall("all_reduce", 16 * GIB, 8 * n, n, "collnet_chain", "simple", 8) for n in (2, 64))
+    ways = CallLinks(1e15, FREE, WIRE, 50 * GB, per_node=8)
     assert tree_time(ways, two) == pytest.approx(16 * GIB / (50 * GB), rel=0.02)
     assert tree_time(ways, many) == pytest.approx(tree_time(ways, two), rel=1e-3)
     hop = Plugin(0, 0, 30 * US, 1.0, post=0.0)
-    small = Call("all_reduce", 1024, 512, 64, "collnet_chain", "simple", 8)
-    assert tree_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
+    small = NcclCall("all_reduce", 1024, 512, 64, "collnet_chain", "simple", 8)
+    assert tree_time(CallLinks(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
 
 
 def test_a_network_that_adds_has_no_children_to_wait_for():
     """The chain of a machine and its NICs work on different chunks: the slower sets the pace, on four machines too."""
-    call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_chain", "simple", 8)
+    call = NcclCall("all_reduce", 16 * GIB, 32, 4, "collnet_chain", "simple", 8)
     link = 2 * 7 / 8 * 50 * GB  # so that both take as long
-    seconds = tree_time(Ways(link, FREE, WIRE, 50 * GB, per_node=8), call)
+    seconds = tree_time(CallLinks(link, FREE, WIRE, 50 * GB, per_node=8), call)
     assert seconds == pytest.approx(16 * GIB / (50 * GB), rel=0.02)
-    tree = Call("all_reduce", 16 * GIB, 32, 4, "tree", "simple", 8)
-    assert tree_time(Ways(link, FREE, WIRE, 100 * GB, per_node=8), tree) == pytest.approx(2**0.5 * seconds, rel=0.02)
+    tree = NcclCall("all_reduce", 16 * GIB, 32, 4, "tree", "simple", 8)
+    assert tree_time(CallLinks(link, FREE, WIRE, 100 * GB, per_node=8), tree) == pytest.approx(
+        2**0.5 * seconds, rel=0.02
+    )
 
 
 def test_lines_of_ll_share_a_machine_s_links_evenly():
     """A channel's own rate and its share of the link do not add up, as they do for the slices of Simple."""
     rings = Primitives(0, 0, 0, 0, 0, 1 * GB, 1 * GB, 1 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
-    ll, simple = (Call("all_gather", 8 * 16 * 1024 * 8, 8, 1, "ring", name, 8) for name in ("ll", "simple"))
+    ll, simple = (NcclCall("all_gather", 8 * 16 * 1024 * 8, 8, 1, "ring", name, 8) for name in ("ll", "simple"))
     n = [used_channels(call)[0] for call in (ll, simple)]
     bound = 7 * 16 * 1024 * 8 / GB
-    assert ring_time(Ways(2 * n[0] * GB, rings), ll) == pytest.approx(8 / 7 * bound / n[0], rel=0.01)
-    assert ring_time(Ways(n[1] * GB, rings), simple) == pytest.approx((2**0.5 + 1 / 7) * bound / n[1], rel=0.01)
+    assert ring_time(CallLinks(2 * n[0] * GB, rings), ll) == pytest.approx(8 / 7 * bound / n[0], rel=0.01)
+    assert ring_time(CallLinks(n[1] * GB, rings), simple) == pytest.approx((2**0.5 + 1 / 7) * bound / n[1], rel=0.01)
 
 
 def test_collnet_direct_is_bounded_by_links_or_nics():
     """A GPU gives parts to the other heads and returns its own: 2 (p - 1) / p of the bytes; a NIC has them once."""
-    call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_direct", "simple", 16)
-    assert direct_time(Ways(200 * GB, FREE, WIRE, 1e15, per_node=8), call) == pytest.approx(
+    call = NcclCall("all_reduce", 16 * GIB, 32, 4, "collnet_direct", "simple", 16)
+    assert direct_time(CallLinks(200 * GB, FREE, WIRE, 1e15, per_node=8), call) == pytest.approx(
         2 * 7 / 8 * 16 * GIB / (200 * GB), rel=0.02
     )
-    assert direct_time(Ways(1e15, FREE, WIRE, 100 * GB, per_node=8), call) == pytest.approx(
+    assert direct_time(CallLinks(1e15, FREE, WIRE, 100 * GB, per_node=8), call) == pytest.approx(
         16 * GIB / (100 * GB), rel=0.02
     )
 
 
 def test_a_chunk_that_the_network_adds_comes_back_later():
     """By what NCCL's own hop of CollNet direct has more than that of a tree."""
-    small = Call("all_reduce", 1024, 32, 4, "collnet_direct", "simple", 1)
+    small = NcclCall("all_reduce", 1024, 32, 4, "collnet_direct", "simple", 1)
     hop = Plugin(0, 0, 14 * US, 1.0, post=0.0)
-    assert direct_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(31 * US, rel=0.01)
+    assert direct_time(CallLinks(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(31 * US, rel=0.01)
 
 
 def test_the_slowest_nic_s_announcements_hold_a_step():
@@ -115,8 +117,10 @@ def test_the_slowest_nic_s_announcements_hold_a_step():
     assert plugin.hop("ll", 5001, 4) == pytest.approx(25 / 12 * 10 * US)
     assert plugin.announced("ll", 5001, 1, 4) == pytest.approx(40 * US)
     assert plugin.announced("ll", 5001, 4, 4) == pytest.approx((4 + 2 * 13 / 12) * 10 * US)
-    ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
-    one, two, four, eight = (tree_time(ways, Call("all_reduce", n * 4096, 8, 2, "tree", "ll", 8)) for n in (1, 2, 4, 8))
+    ways = CallLinks(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
+    one, two, four, eight = (
+        tree_time(ways, NcclCall("all_reduce", n * 4096, 8, 2, "tree", "ll", 8)) for n in (1, 2, 4, 8)
+    )
     assert (one, two, four) == pytest.approx((20 * US, 30 * US, 500 / 12 * US), rel=1e-5)
     assert eight == pytest.approx(four)  # two messages of each NIC under way together
 
@@ -128,9 +132,9 @@ def test_a_half_in_a_network_that_adds_is_bounded_by_links_or_nics(operation):
         ("collnet_direct", direct_time),
         ("nvls", lambda ways, call: nvls_time(ways, call, ways.link)),
     ):
-        call = Call(operation, 16 * GIB, 32, 4, algorithm, "simple", 16)
+        call = NcclCall(operation, 16 * GIB, 32, 4, algorithm, "simple", 16)
         links, nics = (time(ways, call) for ways in (
-            Ways(200 * GB, FREE, WIRE, 1e15, per_node=8), Ways(1e15, FREE, WIRE, 100 * GB, per_node=8)
+            CallLinks(200 * GB, FREE, WIRE, 1e15, per_node=8), CallLinks(1e15, FREE, WIRE, 100 * GB, per_node=8)
         ))  # fmt: skip
         inside = 1 if algorithm == "nvls" else 7 / 8
         assert links == pytest.approx(inside * 16 * GIB / (200 * GB), rel=0.02)
@@ -140,23 +144,23 @@ def test_a_half_in_a_network_that_adds_is_bounded_by_links_or_nics(operation):
 def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
     """Two crossings of 40 us among 16 hops cost a loop twice 40 us a turn, not 40 us on every hop."""
     rings = Primitives(0, 0, 1 * US, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
-    ways = Ways(1e15, rings, Plugin(0, 40 * US, 0, 1.0, post=0.0), 1e15, per_node=8)
+    ways = CallLinks(1e15, rings, Plugin(0, 40 * US, 0, 1.0, post=0.0), 1e15, per_node=8)
     step = 576_000 * 16  # a chunk for each rank
-    one, four = (ring_time(ways, Call("all_reduce", n * step, 16, 2, "ring", "ll128", 1)) for n in (1, 4))
+    one, four = (ring_time(ways, NcclCall("all_reduce", n * step, 16, 2, "ring", "ll128", 1)) for n in (1, 4))
     assert four - one == pytest.approx(3 * (28 * 1 + 2 * 40) * US, rel=0.01)
 
 
 def test_the_copy_of_a_receiver_s_last_slice_overlaps_with_nothing():
     """Two machines whose CPUs copy at 5 GB/s: each of both steps has the bytes' copy beside that of the last slice."""
     staged = Plugin(0, 0, 0, 1.0, post=0.0, copy=5 * GB)
-    call = Call("all_reduce", 64 * 1024, 2, 2, "ring", "simple", 1)
+    call = NcclCall("all_reduce", 64 * 1024, 2, 2, "ring", "simple", 1)
     chunk = 32 * 1024 / (5 * GB)
-    assert ring_time(Ways(1e15, FREE, staged, 1e15), call) == pytest.approx(2 * math.hypot(chunk, chunk), rel=0.01)
+    assert ring_time(CallLinks(1e15, FREE, staged, 1e15), call) == pytest.approx(2 * math.hypot(chunk, chunk), rel=0.01)
 
 
 def test_a_send_one_way_waits_for_no_chunk_of_its_peer():
     ring = Channels(12, 20e9, 0.0)
-    exchange = Site(Setting(2, 1, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9)
+    exchange = Site(NcclSetting(2, 1, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9)
     send, p = dataclasses.replace(exchange, one_way=True), costs().of_gpu("ampere")
     assert predict(send, "send_recv", GIB).seconds == pytest.approx(GIB / 240e9, rel=0.01)
     assert predict(send, "send_recv", 1024).seconds == pytest.approx(p.launch + p.p2p_ll, rel=0.01)
@@ -167,41 +171,41 @@ def test_a_send_one_way_waits_for_no_chunk_of_its_peer():
 def test_the_plugin_of_the_first_efa_leaves_simple_only():
     """aws-ofi-nccl sets NCCL_PROTO=simple where the NIC does not keep 128 bytes in order, as on P4d."""
     ring = Channels(4, 12e9, 12e9)
-    site = Site(Setting(16, 2, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9, nics=50e9, network="efa")
-    assert {chosen(site, "all_reduce", 2**k).protocol for k in range(10, 34)} == {"simple"}
+    site = Site(NcclSetting(16, 2, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9, nics=50e9, network="efa")
+    assert {chosen_cell(site, "all_reduce", 2**k).protocol for k in range(10, 34)} == {"simple"}
 
 
 def test_before_nccl_2_5_a_ring_takes_ll_up_to_64_bytes_a_thread_of_each_channel_and_rank():
     """NCCL_PROTO is newer, so that no plugin forces Simple: 2 channels, 16 ranks, 256 threads; 512 KiB."""
     ring = Channels(1, 12e9, 12e9)
-    setting = Setting(16, 2, "volta", "intel", {"ring": ring, "tree": ring}, version=(2, 8))
+    setting = NcclSetting(16, 2, "volta", "intel", {"ring": ring, "tree": ring}, version=(2, 8))
     old = Site(setting, 120e9, nics=12.5e9, network="efa_staged", version=(2, 4, 8))
-    assert [chosen(old, "all_reduce", size, "ring").protocol for size in (1024, 2**19, 2**19 + 1)] == [
+    assert [chosen_cell(old, "all_reduce", size, "ring").protocol for size in (1024, 2**19, 2**19 + 1)] == [
         "ll",
         "ll",
         "simple",
     ]
     new = dataclasses.replace(old, version=(2, 8))
-    assert chosen(new, "all_reduce", 1024, "ring").protocol == "simple"
+    assert chosen_cell(new, "all_reduce", 1024, "ring").protocol == "simple"
 
 
 @pytest.mark.parametrize("operation", ["broadcast", "reduce"])
 def test_chunks_follow_each_other_down_a_chain(operation):
     """A large array passes every link once, whatever the number of ranks."""
     for n in (2, 8, 16):
-        call = Call(operation, 16 * GIB, n, 1, "ring", "simple", 16)
-        assert ring_time(Ways(300 * GB, FREE), call) == pytest.approx(16 * GIB / (300 * GB), rel=0.02)
+        call = NcclCall(operation, 16 * GIB, n, 1, "ring", "simple", 16)
+        assert ring_time(CallLinks(300 * GB, FREE), call) == pytest.approx(16 * GIB / (300 * GB), rel=0.02)
 
 
 def test_a_small_ring_takes_its_hops():
     costs_of_hops = Primitives(5 * US, 1 * US, 0, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
-    call = Call("all_reduce", 1024, 8, 1, "ring", "ll", 24)
-    assert ring_time(Ways(1e15, costs_of_hops), call) == pytest.approx(5 * US + 14 * US)
+    call = NcclCall("all_reduce", 1024, 8, 1, "ring", "ll", 24)
+    assert ring_time(CallLinks(1e15, costs_of_hops), call) == pytest.approx(5 * US + 14 * US)
     plugin = Plugin(4 * US, 0, 0, 1.0, post=0.0)
-    call = Call("all_reduce", 1024, 16, 2, "ring", "ll", 16)
-    assert ring_time(Ways(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx((5 + 28 * 1 + 2 * 4) * US)
-    call = Call("all_reduce", 1024, 32, 4, "tree", "ll", 16)  # up and down: 7 hops inside, 2 between
-    assert tree_time(Ways(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx(
+    call = NcclCall("all_reduce", 1024, 16, 2, "ring", "ll", 16)
+    assert ring_time(CallLinks(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx((5 + 28 * 1 + 2 * 4) * US)
+    call = NcclCall("all_reduce", 1024, 32, 4, "tree", "ll", 16)  # up and down: 7 hops inside, 2 between
+    assert tree_time(CallLinks(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx(
         (5 + 2 * (7 + 2 * 4)) * US, rel=1e-4
     )
 
@@ -211,7 +215,7 @@ def test_lines_of_ll128_are_passed_on_as_they_come_and_chunks_of_simple_when_the
     p = Primitives(0, 0, 1 * US, 1 * US, 0, 1e15, 10 * GB, 10 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
     size = 100_000
     lines, chunks = (
-        tree_time(Ways(1e15, p), Call("all_reduce", size, 8, 1, "tree", how, 1)) for how in ("ll128", "simple")
+        tree_time(CallLinks(1e15, p), NcclCall("all_reduce", size, 8, 1, "tree", how, 1)) for how in ("ll128", "simple")
     )
     alone = {how: size / (SHARE_ALONE[how] * 10 * GB) for how in ("ll128", "simple")}
     chunk = 36_000 / (SHARE_ALONE["ll128"] * 10 * GB)  # of LL128 the chunk is smaller, and the others follow
@@ -223,8 +227,8 @@ def test_lines_of_ll128_are_passed_on_as_they_come_and_chunks_of_simple_when_the
 def test_the_proxy_of_a_nic_posts_the_messages_of_its_channels_one_after_another():
     """8 channels on 4 NICs: for each chunk 2 channels x 2 neighbours, one message each way."""
     slow, fast = (Plugin(0, 0, 0, 1.0, post=post) for post in (1 * US, 0.0))
-    call = Call("all_reduce", 64 * MIB, 256, 64, "tree", "simple", 8)
-    ways = [Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4) for plugin in (slow, fast)]
+    call = NcclCall("all_reduce", 64 * MIB, 256, 64, "tree", "simple", 8)
+    ways = [CallLinks(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4) for plugin in (slow, fast)]
     chunks = 64 * MIB / 8 / (512 * 1024)
     hops = 2 * 6 * 1 * US  # the second channel waits for the first on each crossing
     assert tree_time(ways[0], call) - tree_time(ways[1], call) == pytest.approx((chunks - 1) * 8 * US + hops, rel=0.01)
@@ -232,7 +236,7 @@ def test_the_proxy_of_a_nic_posts_the_messages_of_its_channels_one_after_another
 
 def test_the_second_slice_of_a_chunk_hides_the_hop():
     p = Primitives(0, 0, 0, 3 * US, 4 * US, 1e15, 1e15, 100 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
-    ways = Ways(1e15, p)
+    ways = CallLinks(1e15, p)
     one = 4 * US + 1e5 / (100 * GB)
     assert step_times(ways, "simple", 1e5, 1, 3 * US) == pytest.approx((one + 3 * US, one))
     half = 4 * US + 5e4 / (100 * GB)
@@ -244,7 +248,8 @@ def test_channels_wait_for_each_other_in_the_first_loop_only():
     # 24 channels, chunks of 2 MiB: a loop of 8 ranks has 24 x 16 MiB; alone, a channel takes 2/3 of the link's time.
     p = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 15 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
     one, four = (
-        ring_time(Ways(240 * GB, p), Call("all_reduce", n * 24 * 16 * MIB, 8, 1, "ring", "simple", 24)) for n in (1, 4)
+        ring_time(CallLinks(240 * GB, p), NcclCall("all_reduce", n * 24 * 16 * MIB, 8, 1, "ring", "simple", 24))
+        for n in (1, 4)
     )
     by_link, alone = 14 * 48 * MIB / (240 * GB), 14 * 2 * MIB / (15 * GB)
     a_primitive_more = 2 * MIB / (15 * GB)
@@ -253,8 +258,8 @@ def test_channels_wait_for_each_other_in_the_first_loop_only():
 
 
 def test_nvlink_sharp_sends_all_bytes_and_the_results_of_its_own_part():
-    call = Call("all_reduce", 16 * GIB, 8, 1, "nvls", "simple", 16)
-    assert nvls_time(Ways(0, FREE), call, 400 * GB) == pytest.approx((1 + 1 / 8) * 16 * GIB / (400 * GB), rel=0.01)
+    call = NcclCall("all_reduce", 16 * GIB, 8, 1, "nvls", "simple", 16)
+    assert nvls_time(CallLinks(0, FREE), call, 400 * GB) == pytest.approx((1 + 1 / 8) * 16 * GIB / (400 * GB), rel=0.01)
 
 
 def test_times_grow_with_the_size_but_for_the_choice_of_an_algorithm():
@@ -284,7 +289,7 @@ def test_rates_of_large_all_reduces_on_8_h100(site, how, busbw):
 
 def test_a_prediction_has_the_interval_of_its_machines_and_size():
     ring = Channels(4, 24e9, 24e9)
-    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    where = NcclSetting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
     sites = {"machine": one_machine(), "infiniband": Site(where, 370.8e9, nics=100e9, network="infiniband")}
     for machines, site in sites.items():
         for size, name in ((1024, "small"), (2**16, "middle"), (64 * MIB, "large")):
@@ -296,7 +301,7 @@ def test_a_prediction_has_the_interval_of_its_machines_and_size():
 
 def test_where_the_release_is_not_known_the_interval_holds_that_of_every_release():
     ring = Channels(8, 24e9, 24e9)
-    where = Setting(32, 4, "ampere", "intel", {"ring": ring, "tree": ring})
+    where = NcclSetting(32, 4, "ampere", "intel", {"ring": ring, "tree": ring})
     site = Site(where, 240e9, nics=200e9, network="infiniband", n_nics=8)
     for size in (64 * 1024, 4 * MIB, GIB):
         low, high = over_releases(site, "all_reduce", size)
@@ -313,16 +318,18 @@ def test_where_the_release_is_not_known_the_interval_holds_that_of_every_release
 
 def test_protocols_that_a_network_does_not_leave_are_not_chosen():
     ring = Channels(4, 24e9, 24e9)
-    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    where = NcclSetting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
     sites = {name: Site(where, 370.8e9, nics=100e9, network=name) for name in ("infiniband", "slingshot")}
-    taken = {name: {chosen(site, "all_reduce", 2**k).protocol for k in range(10, 30)} for name, site in sites.items()}
+    taken = {
+        name: {chosen_cell(site, "all_reduce", 2**k).protocol for k in range(10, 30)} for name, site in sites.items()
+    }
     assert taken["infiniband"] == {"ll", "ll128", "simple"}
     assert taken["slingshot"] == {"ll", "simple"}
 
 
 def test_what_has_no_constants_is_refused_with_what_has():
     ring = Channels(4, 24e9, 24e9)
-    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    where = NcclSetting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
     with pytest.raises(InputError, match=r"known for infiniband, roce, .*, not for 'tofu'"):
         predict(Site(where, 370.8e9, nics=100e9, network="tofu"), "all_reduce", MIB)
     with pytest.raises(InputError, match="ampere, hopper, blackwell, volta, not for pascal"):
@@ -348,7 +355,7 @@ def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
     # on 4, 16 and 64 machines, and at 64 MiB it is the faster one on 4.
     def ratio(n_nodes, size):
         ring = Channels(4, 24e9, 24e9)
-        setting = Setting(4 * n_nodes, n_nodes, "hopper", "intel", {"ring": ring, "tree": ring})
+        setting = NcclSetting(4 * n_nodes, n_nodes, "hopper", "intel", {"ring": ring, "tree": ring})
         site = Site(setting, 370.8e9, nics=100e9, network="infiniband", n_nics=4)
         ring_seconds, tree_seconds = (predict(site, "all_reduce", size, how).seconds for how in ("ring", "tree"))
         return ring_seconds / tree_seconds
@@ -360,32 +367,32 @@ def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
 def test_announced_messages_of_a_nic_follow_each_other():
     """16 channels of 2 x 4 ranks, 4 of them on each of 4 NICs, 14 steps: the slowest NIC holds each step."""
     plugin = Plugin(0, 0, 0, 1.0, eager=5000, announce=12 * US, post=0.0)
-    call = Call("all_reduce", 2**19, 8, 2, "ring", "ll", 16)
-    ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
+    call = NcclCall("all_reduce", 2**19, 8, 2, "ring", "ll", 16)
+    ways = CallLinks(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
     slowest = 4 + 2 * (1 / 2 + 1 / 3 + 1 / 4)  # of four sums of four waits, in mean waits
     assert ring_time(ways, call) == pytest.approx(14 * slowest * 12 * US, rel=1e-3)
-    small = Call("all_reduce", 2**12, 8, 2, "ring", "ll", 16)  # below the limit, no message is announced
+    small = NcclCall("all_reduce", 2**12, 8, 2, "ring", "ll", 16)  # below the limit, no message is announced
     assert ring_time(ways, small) < 1 * US
 
 
 def test_messages_of_channels_that_leave_by_one_rank_are_posted_one_after_another():
-    ways = Ways(1e15, FREE, Plugin(0, 0, 0, 1.0, post=2 * US), 1e15)
-    posts = [ring_time(ways, Call("all_gather", size, 2, 2, "ring", "ll", 4)) for size in (2**13, 2**15)]
+    ways = CallLinks(1e15, FREE, Plugin(0, 0, 0, 1.0, post=2 * US), 1e15)
+    posts = [ring_time(ways, NcclCall("all_gather", size, 2, 2, "ring", "ll", 4)) for size in (2**13, 2**15)]
     assert posts == pytest.approx([0, 3 * 2 * US], abs=1e-9)  # 1 channel, then 4
 
 
 def test_a_ring_of_one_gpu_in_each_machine_waits_for_its_nic_once():
-    call = Call("all_gather", 8 * MIB, 2, 2, "ring", "simple", 2)
-    assert ring_time(Ways(1e15, FREE, Plugin(0, 0, 0, 1.0, post=0.0), 10 * GB), call) == pytest.approx(
+    call = NcclCall("all_gather", 8 * MIB, 2, 2, "ring", "simple", 2)
+    assert ring_time(CallLinks(1e15, FREE, Plugin(0, 0, 0, 1.0, post=0.0), 10 * GB), call) == pytest.approx(
         4 * MIB / (10 * GB), rel=1e-3
     )
 
 
 def test_a_cpu_that_copies_bounds_each_rank():
     plugin = Plugin(0, 0, 0, 1.0, copy=3 * GB)
-    assert Ways(1e15, FREE, plugin, 50 * GB, per_node=1).outside("simple") == 3 * GB
-    assert Ways(1e15, FREE, plugin, 50 * GB, per_node=4).outside("simple") == 12 * GB
-    assert Ways(1e15, FREE, plugin, 10 * GB, per_node=4).outside("simple") == 10 * GB
+    assert CallLinks(1e15, FREE, plugin, 50 * GB, per_node=1).outside("simple") == 3 * GB
+    assert CallLinks(1e15, FREE, plugin, 50 * GB, per_node=4).outside("simple") == 12 * GB
+    assert CallLinks(1e15, FREE, plugin, 10 * GB, per_node=4).outside("simple") == 10 * GB
     assert [efa_of("volta", gpudirect=False), efa_of("ampere", gpudirect=True)] == ["efa_staged", "efa"]
     # These write to the host's memory without the CPU.
     assert [efa_of("hopper", gpudirect=False), efa_of("blackwell", gpudirect=False)] == ["efa2", "efa3"]
@@ -401,7 +408,7 @@ def test_the_third_efa_has_the_second_s_rates_and_shorter_hops():
 @pytest.mark.parametrize(("nic", "rate"), [(0.125 * GB, 0.98 * 0.125 * GB), (12.5 * GB, 0), (50 * GB, 0)])
 def test_over_sockets_a_rank_copies_as_fast_as_its_cpu_does_whatever_the_nic_carries(nic, rate):
     sockets = costs().of_network("sockets")
-    assert Ways(1e15, FREE, sockets, nic, per_node=1).outside("simple") == pytest.approx(rate or sockets.copy)
+    assert CallLinks(1e15, FREE, sockets, nic, per_node=1).outside("simple") == pytest.approx(rate or sockets.copy)
 
 
 # Loops of 10 us and 1 us a head; a chunk of 70 kB takes a channel 0.7 us.
@@ -409,7 +416,7 @@ NVLS = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 10 * US, 1 * US, 100 * GB, 0,
 
 
 def loops_of(chunk, n_ranks, n_nodes=1, algorithm="nvls", link=1e15):
-    return loop_of(NVLS, Call("all_reduce", GIB, n_ranks, n_nodes, algorithm, "simple", 16), 16, chunk, link)
+    return loop_of(NVLS, NcclCall("all_reduce", GIB, n_ranks, n_nodes, algorithm, "simple", 16), 16, chunk, link)
 
 
 def test_a_loop_of_nvlink_sharp_is_as_long_as_its_heads_or_its_own_part_s_way():
@@ -431,13 +438,15 @@ def test_a_tree_between_machines_leaves_fewer_warps_to_the_heads():
 
 @pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
 def test_halves_by_nvlink_sharp_take_their_bytes_over_the_link(operation):
-    call = Call(operation, 16 * GIB, 8, 1, "nvls", "simple", 16)
-    assert nvls_time(Ways(0, FREE), call, 400 * GB) == pytest.approx(16 * GIB / (400 * GB), rel=0.01)
+    call = NcclCall(operation, 16 * GIB, 8, 1, "nvls", "simple", 16)
+    assert nvls_time(CallLinks(0, FREE), call, 400 * GB) == pytest.approx(16 * GIB / (400 * GB), rel=0.01)
 
 
 def test_nvlink_sharp_over_a_network_that_adds_sends_each_byte_once():
     tree, plain = (
-        nvls_time(Ways(1e15, FREE, WIRE, 50 * GB), Call("all_reduce", 16 * GIB, 64, 8, name, "simple", 16), 1e15)
+        nvls_time(
+            CallLinks(1e15, FREE, WIRE, 50 * GB), NcclCall("all_reduce", 16 * GIB, 64, 8, name, "simple", 16), 1e15
+        )
         for name in ("nvls_tree", "nvls")
     )
     assert plain == pytest.approx(16 * GIB / (50 * GB), rel=0.01)
@@ -446,7 +455,7 @@ def test_nvlink_sharp_over_a_network_that_adds_sends_each_byte_once():
 
 def test_one_rank_of_a_machine_sends_by_its_own_nic():
     ring = Channels(4, 24e9, 24e9)
-    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    where = NcclSetting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
     site = Site(where, 370.8e9, nics=100e9, network="infiniband", n_nics=4)
     reached = 2**30 / predict(site, "send_recv", 2**30).seconds
     assert reached == pytest.approx(25e9 * costs().of_network("infiniband").efficiency, rel=0.02)
@@ -465,7 +474,7 @@ def test_trees_take_the_threads_that_rings_do_not_have():
 
 def test_a_tree_s_hop_with_ll128_is_nccl_s_share_of_a_ring_s():
     gpu = costs().of_gpu("hopper")
-    ways = Ways(float("inf"), gpu)
+    ways = CallLinks(float("inf"), gpu)
     assert ways.hop("ll128", "tree") == pytest.approx(gpu.hop_ll128 * 1.25 / 1.9)
     assert ways.hop("ll128", "ring") == gpu.hop_ll128
     assert ways.hop("ll", "tree") == gpu.hop_ll

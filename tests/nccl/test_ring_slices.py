@@ -6,9 +6,9 @@ import itertools
 import numpy as np
 import pytest
 
-from collectives.nccl.call import Call
+from collectives.nccl.call import NcclCall
 from commsim.nccl.gpu_costs import Plugin, Primitives
-from commsim.nccl.steps import Ways, ring_time
+from commsim.nccl.steps import CallLinks, ring_time
 
 US, GB, MIB = 1e-6, 1e9, 2**20
 SLICE, RATE, INSIDE, OUTSIDE = 3 * US, 38 * GB, 3 * US, 14 * US
@@ -72,9 +72,11 @@ def predicted(n_nodes, per_node, n_channels, chunk, nic, *, turns, loops):
     operation = "all_reduce" if turns == 2 else "all_gather"
     primitives = Primitives(0, 0, 0, INSIDE, SLICE, 1e15, 1e15, RATE, 0, 0, 1e15, 0, 0, 0, 1.0)
     plugin = Plugin(0, 0, OUTSIDE, 1.0, post=0.0)
-    ways = Ways(1e15, primitives, plugin, nic * per_node, n_nics=per_node, per_node=per_node)
+    ways = CallLinks(1e15, primitives, plugin, nic * per_node, n_nics=per_node, per_node=per_node)
     n = n_nodes * per_node
-    return ring_time(ways, Call(operation, n * n_channels * chunk * loops, n, n_nodes, "ring", "simple", n_channels))
+    return ring_time(
+        ways, NcclCall(operation, n * n_channels * chunk * loops, n, n_nodes, "ring", "simple", n_channels)
+    )
 
 
 def test_rings_over_machines_take_what_their_slices_take():

@@ -4,12 +4,12 @@ import dataclasses
 
 import pytest
 
-from collectives.nccl.call import Call
+from collectives.nccl.call import NcclCall
 from commsim.nccl.gpu_costs import Plugin, Primitives, costs
 from commsim.nccl.in_switch import direct_time
-from commsim.nccl.prediction import Site, cell_seconds, chosen, direct_heads, on_rails, predict, ways_of
-from commsim.nccl.search import Channels, Setting
-from commsim.nccl.steps import Ways, ring_time, tree_time
+from commsim.nccl.prediction import Site, cell_seconds, chosen_cell, direct_heads, on_rails, predict, ways_of
+from commsim.nccl.search import Channels, NcclSetting
+from commsim.nccl.steps import CallLinks, ring_time, tree_time
 from commsim.prediction.build import prepare
 
 US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30
@@ -21,18 +21,18 @@ WIRE = Plugin(0, 0, 0, 1.0, post=0.0)
 @pytest.mark.parametrize(("n_nics", "share"), [(4, 3 / 4), (1, 1.0)])
 def test_a_rank_s_links_carry_the_channels_that_it_does_not_send_out(n_nics, share):
     """With a NIC for each of 4 GPUs a quarter of the channels leaves by it; with one NIC most GPUs pass all on."""
-    call = Call("all_reduce", 16 * GIB, 16, 4, "ring", "simple", 8)
-    seconds = ring_time(Ways(100 * GB, FREE, WIRE, 1e15, n_nics=n_nics, per_node=4), call)
+    call = NcclCall("all_reduce", 16 * GIB, 16, 4, "ring", "simple", 8)
+    seconds = ring_time(CallLinks(100 * GB, FREE, WIRE, 1e15, n_nics=n_nics, per_node=4), call)
     assert seconds == pytest.approx(share * 2 * 15 / 16 * 16 * GIB / (100 * GB), rel=0.02)
 
 
 def test_in_a_tree_of_two_machines_only_the_first_chunk_waits_for_posts():
     """Four channels leave by a rank: the first chunk waits for three posts up and three down, later ones for none."""
     slow, fast = (Plugin(0, 0, 0, 1.0, post=post) for post in (1 * US, 0.0))
-    ways = [Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4) for plugin in (slow, fast)]
+    ways = [CallLinks(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4) for plugin in (slow, fast)]
 
     def waited(size, n_nodes):
-        call = Call("all_reduce", size, 4 * n_nodes, n_nodes, "tree", "ll128", 16)
+        call = NcclCall("all_reduce", size, 4 * n_nodes, n_nodes, "tree", "ll128", 16)
         return tree_time(ways[0], call) - tree_time(ways[1], call)
 
     assert waited(64 * MIB, 2) == pytest.approx(2 * 3 * US, rel=0.01)
@@ -43,13 +43,13 @@ def test_in_a_tree_of_two_machines_only_the_first_chunk_waits_for_posts():
 def test_the_receiver_of_a_tree_s_first_chunk_copies_it_too():
     """Two machines whose CPUs copy at 5 GB/s: half of the bytes each way, to the host and from it, up and down."""
     staged = Plugin(0, 0, 0, 1.0, post=0.0, copy=5 * GB)
-    call = Call("all_reduce", 64 * 1024, 2, 2, "tree", "simple", 1)
-    assert tree_time(Ways(1e15, FREE, staged, 1e15), call) == pytest.approx(2 * 2 * 32 * 1024 / (5 * GB), rel=0.01)
+    call = NcclCall("all_reduce", 64 * 1024, 2, 2, "tree", "simple", 1)
+    assert tree_time(CallLinks(1e15, FREE, staged, 1e15), call) == pytest.approx(2 * 2 * 32 * 1024 / (5 * GB), rel=0.01)
 
 
 def rack(rings):
     ring = Channels(rings, 45.1e9, 45.1e9)
-    setting = Setting(144, 2, "blackwell", "other", {"ring": ring, "tree": ring})
+    setting = NcclSetting(144, 2, "blackwell", "other", {"ring": ring, "tree": ring})
     return Site(setting, 721.8e9, nics=72 * 50e9, network="infiniband", n_nics=72)
 
 
@@ -68,13 +68,13 @@ def test_rings_and_trees_leave_by_the_nics_of_the_channels_that_the_search_found
 def test_with_collnet_direct_a_gpu_near_each_nic_heads_a_part():
     """4 heads among 8 GPUs: a head gives 3 parts of 4 to others and returns its own to 7, so 10 chunks for 4."""
     ring = Channels(4, 24e9, 24e9)
-    setting = Setting(32, 4, "ampere", "amd", {"ring": ring, "tree": ring, "collnet": ring}, collnet=True)
+    setting = NcclSetting(32, 4, "ampere", "amd", {"ring": ring, "tree": ring, "collnet": ring}, collnet=True)
     site = Site(setting, 240e9, nics=4 * 25e9, network="infiniband", n_nics=4)
     assert [direct_heads(site, name) for name in ("all_reduce", "all_gather")] == [4, 8]
-    call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_direct", "simple", 16, heads=4)
-    seconds = direct_time(Ways(200 * GB, FREE, WIRE, 1e15, per_node=8), call)
+    call = NcclCall("all_reduce", 16 * GIB, 32, 4, "collnet_direct", "simple", 16, heads=4)
+    seconds = direct_time(CallLinks(200 * GB, FREE, WIRE, 1e15, per_node=8), call)
     assert seconds == pytest.approx(10 / 4 * 16 * GIB / (200 * GB), rel=0.02)
-    cell = chosen(site, "all_reduce", 2**24, "collnet_direct")
+    cell = chosen_cell(site, "all_reduce", 2**24, "collnet_direct")
     eight = dataclasses.replace(site, n_nics=8)
     ways = ways_of(site, costs())
     assert cell_seconds(site, ways, "all_reduce", cell, 2**24) > cell_seconds(eight, ways, "all_reduce", cell, 2**24)

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from collectives.nccl.call import NEWEST, Call
-from collectives.nccl.rules import cut
+from collectives.nccl.call import NEWEST, NcclCall
+from collectives.nccl.rules import cut_call
 from commsim.prediction.build import prepare
 
 # What the rounding of a call's pieces to a sixteenth of the largest leaves of a time.
@@ -23,8 +23,8 @@ def test_a_larger_call_never_takes_less(topology, n_ranks, n_nodes, algorithm, p
     of_channels: dict[int, list[float]] = {}
     for size in range(1024, 200_000, 4099):
         channels = here.launch.parameters(size)["channels"]
-        call = Call("all_reduce", size, n_ranks, n_nodes, algorithm, protocol, channels, NEWEST, heads=8)
-        of_channels.setdefault(len(cut(call)), []).append(here.predict(size).time)
+        call = NcclCall("all_reduce", size, n_ranks, n_nodes, algorithm, protocol, channels, NEWEST, heads=8)
+        of_channels.setdefault(len(cut_call(call)), []).append(here.predict(size).time)
     assert sum(map(len, of_channels.values())) > len(of_channels)  # some sizes share their channels
     for times in of_channels.values():
         assert all(after >= before * (1 - ROUNDING) for before, after in pairwise(times))

@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 
-from collectives.nccl.launch import Asked
+from collectives.nccl.launch import NcclParameters
 from collectives.nccl.rules import chunk_bytes
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.nccl.choice import Cell
-from commsim.nccl.cli.nccl_choices import Config
-from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.cli.nccl_choices import NcclConfig
+from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.prediction import call_of
 from commsim.nccl.told import WORDS, read_words
 from commsim.prediction.build import prepare
@@ -21,8 +21,8 @@ TWO = "dgx-h100@star:machines=2"
 
 def test_every_word_is_a_flag_of_the_verb_and_a_field_of_what_is_given():
     for word, (field, _) in WORDS.items():
-        assert word in Config.__annotations__
-        assert field in Given.__dataclass_fields__
+        assert word in NcclConfig.__annotations__
+        assert field in NcclOptions.__dataclass_fields__
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_every_word_is_a_flag_of_the_verb_and_a_field_of_what_is_given():
 )  # fmt: skip
 def test_a_word_of_the_collective_is_what_nccl_s_model_is_given(word, text):
     ready = prepare(f"nccl_all_reduce:{word}={text}", TWO)
-    said = Given(**read_words({word: text}, str))
+    said = NcclOptions(**read_words({word: text}, str))
     network = load_network(TWO)
     expected = setting_of(network, place(network, 16), 16, said)
     assert ready.launch.setting == expected
@@ -70,7 +70,7 @@ def test_a_ring_s_chunk_is_half_of_the_buffer_and_one_of_ll_is_not():
         call = call_of(ready.launch.site, "all_reduce", Cell("ring", "simple", 0.0, 0.0), 2**33)
         assert chunk_bytes(call, 2**33 // call.n_channels) == size * 2**20 // 2
         parameters = ready.launch.parameters(2**28)
-        built = Asked("nccl_all_reduce", "all_reduce", 16, **parameters).call()
+        built = NcclParameters("nccl_all_reduce", "all_reduce", 16, **parameters).call()
         assert dataclasses.replace(built, heads=0) == dataclasses.replace(call, size=2**28)
     few = prepare("nccl_all_reduce:protocol=ll,buffer=1MiB", TWO).predict(2**16).time
     assert few == prepare("nccl_all_reduce:protocol=ll", TWO).predict(2**16).time

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from commsim.placement.schedulers.fabric_tree import Blocks, Switch, Tree
+from commsim.placement.schedulers.fabric_tree import Blocks, Switch, SwitchTree
 
 PREFIXES = st.sampled_from(["n", "node", "gpu-a.", "r1-", "x07y", "0"])
 
@@ -42,7 +42,7 @@ def trees(draw, balanced=False):
         if level >= 3 and len(tier) > 1:
             switches.append(Switch("top", switches=tuple(tier)))
             break
-    return Tree(tuple(switches))
+    return SwitchTree(tuple(switches))
 
 
 @st.composite

@@ -9,7 +9,7 @@ from commsim.core.network import Network, kinds, node_names
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 
 Random = np.random.Generator
 
@@ -19,7 +19,7 @@ class Case:
     """All inputs of one simulation."""
 
     network: Network
-    jobs: tuple[Job, ...]
+    jobs: tuple[FlowJob, ...]
     sizes: tuple[float, ...]
     starts: tuple[float, ...]
     routing: str
@@ -78,7 +78,7 @@ def random_schedule(rng: Random, n_ranks: int, n_helpers: int, n_hops: int, *, f
     return p.build()
 
 
-def random_job(rng: Random, network: Network, n_hops: int, plain: bool) -> Job:
+def random_job(rng: Random, network: Network, n_hops: int, plain: bool) -> FlowJob:
     """Place a random schedule; `plain` jobs have unit weight, no priority and no cap."""
     n_hosts = len(network.hosts)
     n_ranks = int(rng.integers(2, n_hosts + 1))
@@ -86,9 +86,9 @@ def random_job(rng: Random, network: Network, n_hops: int, plain: bool) -> Job:
     nodes = [*rng.choice(network.hosts, n_ranks, replace=False), *rng.integers(0, network.n_nodes, n_helpers)]
     schedule, placement = random_schedule(rng, n_ranks, n_helpers, n_hops), Placement(nodes)
     if plain:
-        return Job(schedule, placement)
+        return FlowJob(schedule, placement)
     cap = float(rng.uniform(0.1, 2)) if rng.random() < 0.3 else float("inf")
-    return Job(schedule, placement, float(rng.choice([0.25, 1, 1, 3])), int(rng.integers(2)), cap)
+    return FlowJob(schedule, placement, float(rng.choice([0.25, 1, 1, 3])), int(rng.integers(2)), cap)
 
 
 @st.composite

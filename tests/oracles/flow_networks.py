@@ -14,7 +14,7 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows, simulate_plan
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.flow_times import FlowTimes
 from topologies.star import star
 
@@ -28,7 +28,7 @@ def on_star(schedule: Schedule, size: float, link: LogGP, **kwargs: Any) -> Resu
     """Run a schedule alone on its star."""
     network = star_of(schedule.n_participants, link)
     return simulate_flows(
-        plan_flows(network, [Job(schedule, place(network, schedule.n_participants))]), size, **kwargs
+        plan_flows(network, [FlowJob(schedule, place(network, schedule.n_participants))]), size, **kwargs
     )[0]
 
 
@@ -41,15 +41,15 @@ def cabled(cables: Mapping[str, float], latency: float = 0.0) -> Network:
     return Network("cabled", names, kind, src, dst, 2 * list(cables.values()), latency)
 
 
-def message(network: Network, pair: str, **sharing: Any) -> Job:
+def message(network: Network, pair: str, **sharing: Any) -> FlowJob:
     """One message of one chunk, from ``"h0>h1"``, as a job of its own."""
     p = Program(2, 1)
     p.copy(0, src=0, dst=1)
-    return Job(p.build(), Placement([network.nodes.index(name) for name in pair.split(">")]), **sharing)
+    return FlowJob(p.build(), Placement([network.nodes.index(name) for name in pair.split(">")]), **sharing)
 
 
 def finish_times(
-    network: Network, jobs: Sequence[Job], n_bytes: Sequence[float], starts: Sequence[float] = (), **kwargs: Any
+    network: Network, jobs: Sequence[FlowJob], n_bytes: Sequence[float], starts: Sequence[float] = (), **kwargs: Any
 ) -> NDArray[np.float64]:
     """When each of some single messages has left its sender."""
     both_ends = np.repeat(starts or [0.0] * len(jobs), 2)

@@ -7,7 +7,7 @@ import numpy as np
 
 from switch_model.live.data_plane import DataPlane
 from switch_model.live.datagrams import ARRIVED, address_key
-from switch_model.live.exchange import Exchange, Lease, frames_of
+from switch_model.live.exchange import Lease, TensorExchange, frames_of
 from switch_model.live.frame_tags import worker_state, write_tags
 from switch_model.live.frames import frame_bytes, new_rows
 
@@ -34,7 +34,7 @@ class LossyLink:
     def all_reduce(self, tensors: list[np.ndarray]) -> list[np.ndarray]:
         """Let the workers exchange a tensor each; frames of the tensor before may still be under way."""
         values = [tensor.copy() for tensor in tensors]
-        exchanges = [Exchange(lease, value, self.sequence, frames)
+        exchanges = [TensorExchange(lease, value, self.sequence, frames)
                      for lease, value, frames in zip(self.leases, values, self.frames, strict=True)]  # fmt: skip
         for rank, exchange in enumerate(exchanges):
             self._send(rank, exchange.begin(self.now, 1.0))
@@ -60,7 +60,7 @@ class LossyLink:
         replies = self.plane.handle(words, arrived)
         self.down += [(int(to), words[row].copy()) for row, to in replies]
 
-    def _deliver_down(self, exchanges: list[Exchange]) -> None:
+    def _deliver_down(self, exchanges: list[TensorExchange]) -> None:
         taken, self.down = self._some(self.down)
         for rank, exchange in enumerate(exchanges):
             words, arrived = self._batch([one for one in taken if one[0] == rank], self.keys)

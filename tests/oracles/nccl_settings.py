@@ -1,7 +1,7 @@
 """Communicators on regular machines, and NCCL's table for them by name."""
 
 from commsim.nccl.choice import cells
-from commsim.nccl.search import Channels, Setting
+from commsim.nccl.search import Channels, NcclSetting
 
 
 def setting(n_ranks=128, n_nodes=16, gpu="hopper", cpu="intel", n=8, intra=40e9, nvls=None, **more):
@@ -9,7 +9,7 @@ def setting(n_ranks=128, n_nodes=16, gpu="hopper", cpu="intel", n=8, intra=40e9,
         n, intra, intra if n_nodes > 1 else 0.0, **{k: more.pop(k) for k in list(more) if k in Channels.__slots__}
     )
     channels = {"ring": one, "tree": one} | ({"nvls": nvls} if nvls else {})
-    return Setting(n_ranks, n_nodes, gpu, cpu, channels, **more)
+    return NcclSetting(n_ranks, n_nodes, gpu, cpu, channels, **more)
 
 
 def table(where, operation="all_reduce"):

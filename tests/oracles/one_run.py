@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from commsim.core.schedule import Schedule
 from commsim.real.execute import Execution
-from commsim.real.transport import Transport
+from commsim.real.transport import RankTransport
 
 
-def run_once(transport: Transport, schedule: Schedule, values: NDArray[Any]) -> NDArray[Any]:
+def run_once(transport: RankTransport, schedule: Schedule, values: NDArray[Any]) -> NDArray[Any]:
     """Execute a schedule on this rank's input and return its output buffer.
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Way to the other ranks, which call this too.
     schedule : Schedule
         What to execute.

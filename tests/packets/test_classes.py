@@ -13,7 +13,7 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.links.fabric import Fabric
 from topologies.star import star
 
@@ -24,7 +24,7 @@ TO_A_SWITCH, FROM_A_HOST = [(0, 3), (1, 3), (2, 3)], [(0, 1), (0, 2), (0, 3)]
 
 def jobs(ends, priorities):
     schedule = COLLECTIVES["binomial_broadcast"].build(2)
-    return [Job(schedule, Placement(pair), priority=p) for pair, p in zip(ends, priorities, strict=True)]
+    return [FlowJob(schedule, Placement(pair), priority=p) for pair, p in zip(ends, priorities, strict=True)]
 
 
 def times(network, ends, priorities, sizes, **options):

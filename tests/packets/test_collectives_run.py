@@ -11,13 +11,13 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.schedule import REDUCE
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.links.fabric import Fabric
 from commsim.packets.messages import simulate_packets
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
 from commsim.traffic.host_messages import run_messages
-from commsim.traffic.patterns import Messages
+from commsim.traffic.patterns import HostMessages
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
@@ -29,7 +29,7 @@ PAIRS = [pair for pair in itertools.product(TRANSPORTS, BALANCINGS) if pair[0] !
 
 def planned(name, n=16, network=NETWORK, **more):
     schedule = COLLECTIVES[name].build(n)
-    return plan_flows(network, [Job(schedule, Placement(network.hosts[:n]), **more)])
+    return plan_flows(network, [FlowJob(schedule, Placement(network.hosts[:n]), **more)])
 
 
 def played(schedule, trace, inputs):
@@ -67,7 +67,7 @@ def test_a_window_that_shrinks_below_what_is_acknowledged_at_a_time_waits_for_no
     network = leaf_spine(n // hosts_per_leaf, n_spines, hosts_per_leaf, bandwidth=RATE, latency=500e-9)
     src, dst = np.divmod(np.arange(n * n, dtype=np.int32), np.int32(n))
     src, dst = src[src != dst], dst[src != dst]
-    messages = Messages(src, dst, np.full(len(src), 4 * 4096), np.zeros(len(src)))  # first all to one host
+    messages = HostMessages(src, dst, np.full(len(src), 4 * 4096), np.zeros(len(src)))  # first all to one host
     counters = run_messages(network, messages, Spraying("nscc")).results[0].counters
     assert counters["trimmed"] > 50
     assert counters["timeouts"] == 0
@@ -130,7 +130,7 @@ def test_a_window_without_queues_takes_what_it_takes_over_one_path():
 
 def test_jobs_share_links_and_each_has_its_bytes():
     ring = COLLECTIVES["ring_all_reduce"].build(8)
-    jobs = [Job(ring, Placement(NETWORK.hosts[first::2])) for first in (0, 1)]
+    jobs = [FlowJob(ring, Placement(NETWORK.hosts[first::2])) for first in (0, 1)]
     both = simulate_packets(plan_flows(NETWORK, jobs), [1e6, 2e6], Spraying())
     alone = [
         simulate_packets(plan_flows(NETWORK, [job]), size, Spraying())[0]

@@ -9,7 +9,7 @@ from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
 from commsim.core.placement import Placement
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.messages import run_packets
 from commsim.packets.transports.spraying import Spraying
 from commsim.routing.flaps import read_flaps
@@ -111,7 +111,7 @@ def test_another_timeout_changes_when_what_was_lost_is_sent_again():
 
 
 def test_jobs_of_which_some_keep_to_a_path_are_refused():
-    jobs = [Job(ring_all_reduce(3), Placement(NETWORK.hosts[k::3])) for k in (0, 1)]
+    jobs = [FlowJob(ring_all_reduce(3), Placement(NETWORK.hosts[k::3])) for k in (0, 1)]
     flaps = read_flaps(["link:leaf0:spine0@1us+1us"], NETWORK, detection=0.0)
     with pytest.raises(InputError, match="all jobs keep to a path, or all spray"):
         run_packets(plan_flows(NETWORK, jobs), 1e5, flaps=flaps, by_job=[Spraying(), None])

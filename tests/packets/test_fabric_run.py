@@ -12,7 +12,7 @@ from commsim.packets.links.ways import ways_of
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
 from commsim.traffic.host_messages import run_messages
-from commsim.traffic.patterns import Messages, all_to_all, incast, outcast, permutation
+from commsim.traffic.patterns import HostMessages, all_to_all, incast, outcast, permutation
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -23,7 +23,9 @@ RATE, HOP, MTU, HEADER = 50e9, 1e-6, 4160, 64
 
 def messages(*rows):
     src, dst, size, start = zip(*rows, strict=True)
-    return Messages(np.array(src, np.int32), np.array(dst, np.int32), np.array(size, np.int64), np.array(start, float))
+    return HostMessages(
+        np.array(src, np.int32), np.array(dst, np.int32), np.array(size, np.int64), np.array(start, float)
+    )
 
 
 def small(**more):
@@ -76,7 +78,7 @@ def test_the_kernels_agree_with_plain_python_to_the_picosecond(network):
     sent = all_to_all(len(network.hosts), 1)
     keep = generator.random(len(sent.src)) < 0.5
     n = int(keep.sum())
-    sent = Messages(sent.src[keep], sent.dst[keep], generator.integers(1, 60_000, n), generator.random(n) * 2e-5)
+    sent = HostMessages(sent.src[keep], sent.dst[keep], generator.integers(1, 60_000, n), generator.random(n) * 2e-5)
     spraying = Spraying("window", "ecmp", 1024, queue=1e9, window=1e9, ecn=(0, 0))
     run = run_messages(network, sent, spraying)
     ways = ways_of(network)
@@ -100,7 +102,7 @@ def test_every_packet_arrives_once_whatever_is_trimmed_or_lost(transport, balanc
     n = int(generator.integers(1, 25))
     src, dst = generator.integers(0, 16, n), generator.integers(1, 16, n)
     dst = (src + dst) % 16
-    sent = Messages(
+    sent = HostMessages(
         src.astype(np.int32), dst.astype(np.int32), generator.integers(1, 300_000, n), generator.random(n) * 1e-5
     )
     spraying = Spraying(transport, balancing, 16, queue=room * MTU, trims=trims, seed=int(seed % 1000))

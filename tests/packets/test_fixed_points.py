@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.packets.transports.spraying import Spraying
 from commsim.traffic.host_messages import run_messages
-from commsim.traffic.patterns import Messages, incast
+from commsim.traffic.patterns import HostMessages, incast
 from topologies.star import star
 
 MTU = 4160
@@ -21,7 +21,7 @@ class Watched:
     def __init__(self, transport, senders, size, rate, hop=1e-6, starts=0.0, sample=1e-5, **more):
         network = star(senders + 1, bandwidth=rate, latency=hop)
         sent = incast(senders + 1, size // senders, senders=senders)
-        sent = Messages(sent.src, sent.dst, sent.nbytes, np.arange(senders) * starts)
+        sent = HostMessages(sent.src, sent.dst, sent.nbytes, np.arange(senders) * starts)
         self.run = run_messages(network, sent, Spraying(transport, "ecmp", 1, sample=sample, **{"queue": 1e8, **more}))
         self.rtt, self.rate = self.run.rules["rtt"], rate
         up = [int(np.flatnonzero(network.src == network.hosts[h])[0]) for h in sent.src]
@@ -72,7 +72,7 @@ def test_hpcc_fills_every_bottleneck_of_a_long_path_to_its_load(n_switches, each
     rate, senders = 12.5e9, 2 * each
     at = each * [0, n_switches - 1, *(k for i in range(n_switches - 1) for k in (i, i + 1))]
     network, (src, dst) = line(n_switches, at, rate, 3e-6), np.arange(len(at), dtype=np.int32).reshape(-1, 2).T
-    sent = Messages(src, dst, np.full(len(src), 40_000_000), np.zeros(len(src)))
+    sent = HostMessages(src, dst, np.full(len(src), 40_000_000), np.zeros(len(src)))
     run = run_messages(network, sent, Spraying("hpcc:flows=16", "ecmp", 1, payload=1000, queue=1e8, sample=2e-5))
     taken = run.samples(network)
     middle, end = (taken.times[1:] + taken.times[:-1]) / 2, run.finished.min()
@@ -207,7 +207,7 @@ def test_samples_are_the_links_own_counts():
     assert (np.diff(taken.times) > 0).all()
     assert (np.diff(taken.sent, axis=0) >= 0).all()
     assert (taken.sent[-1] <= run.results[0].link_bytes).all()
-    assert (taken.queued.max(0)[run.laid.ways.links] <= peak).all()
+    assert (taken.queued.max(0)[run.layout.ways.links] <= peak).all()
     assert taken.queued.max() > 0
     for name, counter in (("sent again", "n_resent"), ("trimmed", "n_trimmed"), ("marked", "n_marked")):
         assert (np.diff(taken.counts[name]) >= 0).all()

@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets import kinds
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.links.fabric import Fabric
@@ -25,7 +25,7 @@ def plan(network: Network, pairs: list[tuple[str, str]]) -> FlowPlan:
     p = Program(len(names), len(pairs))
     for chunk, (a, b) in enumerate(pairs):
         p.copy(chunk, src=names.index(a), dst=names.index(b), channel=chunk)
-    return plan_flows(network, [Job(p.build(), Placement([network.nodes.index(name) for name in names]))])
+    return plan_flows(network, [FlowJob(p.build(), Placement([network.nodes.index(name) for name in names]))])
 
 
 def link_between(network: Network, a: str, b: str) -> int:

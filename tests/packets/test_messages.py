@@ -19,7 +19,7 @@ from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.links.fabric import ROCE, Fabric, usual_queues
 from commsim.packets.packet_state import PS
 from commsim.packets.run_state import COMPLETE, SENT, STARTED
@@ -32,7 +32,7 @@ TRANSPORTS = [Window(), Dctcp(), Dcqcn()]
 
 
 def planned(collective: str, network: Network, n_ranks: int, **options: Any) -> FlowPlan:
-    return plan_flows(network, [Job(COLLECTIVES[collective].build(n_ranks), place(network, n_ranks))], **options)
+    return plan_flows(network, [FlowJob(COLLECTIVES[collective].build(n_ranks), place(network, n_ranks))], **options)
 
 
 def chain(speeds: list[float], latency: float) -> Network:
@@ -59,7 +59,7 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
     p = Program(2, 1)
     p.copy(0, src=0, dst=1)
     schedule = dataclasses.replace(p.build(), operation="barrier") if n_bytes == 0 else p.build()
-    plan = plan_flows(network, [Job(schedule, Placement([0, len(speeds)]))])
+    plan = plan_flows(network, [FlowJob(schedule, Placement([0, len(speeds)]))])
     run = play(plan, n_bytes, transport=Window(1e9))
     n_packets = max(1, -(-n_bytes // 4096))
     sizes = [4178] * (n_packets - 1) + [n_bytes - (n_packets - 1) * 4096 + 82]
@@ -174,7 +174,7 @@ def test_flows_that_start_together_do_not_depend_on_the_order_in_which_they_were
         p.copy(order, src=src, dst=dst, channel=order)
         p.copy(order, src=dst, dst=(dst + 1) % 4, channel=order)
         network = star(4, RATE, 1e-6)
-        run = play(plan_flows(network, [Job(p.build(), place(network, 4))]), 6e5, transport=transport)
+        run = play(plan_flows(network, [FlowJob(p.build(), place(network, 4))]), 6e5, transport=transport)
         done = run.tables.fabric.times[COMPLETE]
         return [int(done[order.index(k)]) for k in range(6)]
 
@@ -187,7 +187,7 @@ def test_what_stays_on_a_node_takes_no_time_and_late_ranks_are_waited_for() -> N
     p = Program(2, 1, n_helpers=1)
     p.copy(0, src=0, dst=2)
     p.copy(0, src=2, dst=1)
-    plan = plan_flows(network, [Job(p.build(), Placement([0, 1, 0]))])
+    plan = plan_flows(network, [FlowJob(p.build(), Placement([0, 1, 0]))])
     run = play(plan, 1000, starts=[0.0, 9e-6, 5e-6])
     assert run.tables.fabric.times[COMPLETE][0] == 5 * 10**6
     assert run.tables.fabric.times[STARTED].tolist() == [5 * 10**6, 9 * 10**6]
@@ -205,7 +205,7 @@ def test_dctcp_keeps_the_queue_at_its_threshold_and_the_link_busy() -> None:
     network, step = star(5, RATE, 1e-6), 37 * 4178
     p = Program(5, 4)
     p.copy(np.arange(4), src=np.arange(1, 5), dst=0)
-    plan = plan_flows(network, [Job(p.build(), place(network, 5))])
+    plan = plan_flows(network, [FlowJob(p.build(), place(network, 5))])
     run = play(plan, 4 * 2e7, transport=Dctcp(), fabric=Fabric(ecn_min=step, ecn_max=step), sample_every=1e-6)
     assert run.results[0].time == pytest.approx(4 * 2e7 / 4096 * 4178 / RATE, rel=0.02)
     late = run.series["queued"][len(run.series) // 2 : -200]
@@ -217,7 +217,7 @@ def test_dcqcn_slows_down_for_marks_and_shares_fairly() -> None:
     network = star(5, RATE, 1e-6)
     p = Program(5, 4)
     p.copy(np.arange(4), src=np.arange(1, 5), dst=0)
-    plan = plan_flows(network, [Job(p.build(), place(network, 5))])
+    plan = plan_flows(network, [FlowJob(p.build(), place(network, 5))])
     run = play(plan, 4 * 2e8, transport=Dcqcn())
     alone = 4 * 2e8 / 4096 * 4178 / RATE
     assert alone < run.results[0].time < 1.4 * alone
@@ -289,7 +289,7 @@ def test_messages_within_a_host_end_once_each_also_when_one_waits_for_the_one_be
     p.copy(0, src=0, dst=2)
     p.copy(0, src=2, dst=1)
     placement = Placement([0, 1, 0])
-    run = play(plan_flows(star(2, RATE, 1e-6), [Job(p.build(), placement)]), 1e4, transport=Window())
+    run = play(plan_flows(star(2, RATE, 1e-6), [FlowJob(p.build(), placement)]), 1e4, transport=Window())
     assert (run.times.done >= 0).all()
     assert run.results[0].time == run.times.done[-1] > run.times.done[0] == run.times.done[1] == 0
 

@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.links.fabric import Fabric
 
 
@@ -26,7 +26,7 @@ def go_round(n: int, hops: int, n_bytes: float, **more):
     p = Program(n, n)
     for i in range(n):
         p.copy(i, src=i, dst=(i + hops) % n)
-    plan = plan_flows(circle(n), [Job(p.build(), Placement(list(range(n))))])
+    plan = plan_flows(circle(n), [FlowJob(p.build(), Placement(list(range(n))))])
     return play(plan, n_bytes, **more)
 
 

@@ -10,7 +10,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import GPU, HOST, NIC, Network
 from commsim.core.placement import Placement, place
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job
 from commsim.packets.messages import run_beside, run_packets, simulate_aggregation
 from commsim.packets.transports.spraying import Spraying, over_path
@@ -18,7 +18,7 @@ from commsim.packets.transports.transports import TRANSPORTS
 from commsim.prediction.inputs import load_network
 from commsim.routing.flaps import Flap, Flaps
 from commsim.traffic.host_messages import plan_messages, run_messages
-from commsim.traffic.patterns import Messages, all_to_all, incast, permutation
+from commsim.traffic.patterns import HostMessages, all_to_all, incast, permutation
 from commsim.traffic.slowdown import alone, busiest_host, busiest_port
 from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine
@@ -55,7 +55,7 @@ def with_hosts(plain, bandwidth, latency):
 
 def played(network, name, how, size=1_000_003, **options):
     schedule = COLLECTIVES[name].build(len(network.endpoints))
-    plan = plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))])
+    plan = plan_flows(network, [FlowJob(schedule, place(network, schedule.n_ranks))])
     return plan, run_packets(plan, size, how, **options)
 
 
@@ -160,8 +160,8 @@ def test_a_pattern_between_gpus_is_one_between_hosts_with_their_latency(pattern)
     np.testing.assert_array_equal(ours.received, theirs.received)
     np.testing.assert_array_equal(ours.finished, theirs.finished)
     assert ours.counters == theirs.counters
-    np.testing.assert_array_equal(*(alone(run.laid, sent, PACKETS) for run in (ours, theirs)))
-    bounds = [busiest_port(run.laid.plan, run.laid.network, sent, PACKETS) for run in (ours, theirs)]
+    np.testing.assert_array_equal(*(alone(run.layout, sent, PACKETS) for run in (ours, theirs)))
+    bounds = [busiest_port(run.layout.plan, run.layout.network, sent, PACKETS) for run in (ours, theirs)]
     assert bounds[0] == bounds[1] < ours.received.max()
 
 
@@ -185,8 +185,8 @@ def test_a_window_of_all_to_all_gets_to_each_of_the_ranks_seats_once(name, how):
     assert (data <= came).all()
     assert (came < 1.2 * data).all()  # with what is sent again, and answers
     # a message that waits begins when the one that it waits for is complete
-    assert (run.received >= alone(run.laid, sent, PACKETS) * (1 - 1e-9)).all()
-    assert busiest_port(run.laid.plan, run.laid.network, sent, PACKETS) <= run.times.done.max()
+    assert (run.received >= alone(run.layout, sent, PACKETS) * (1 - 1e-9)).all()
+    assert busiest_port(run.layout.plan, run.layout.network, sent, PACKETS) <= run.times.done.max()
 
 
 def test_the_busiest_port_is_the_one_that_the_routes_of_most_bytes_choose():
@@ -213,12 +213,12 @@ def test_a_machine_has_the_rate_of_all_its_ports():
 
 def test_a_message_inside_a_machine_takes_no_port():
     network = load_network(DGX)
-    sent = Messages(np.array([0]), np.array([3]), np.array([1_000_000]), np.zeros(1))
+    sent = HostMessages(np.array([0]), np.array([3]), np.array([1_000_000]), np.zeros(1))
     run = run_messages(network, sent, Spraying("nscc"))
     fabric = np.array([node.startswith(("leaf", "spine")) for node in network.nodes])
     assert run.results[0].link_bytes[fabric[network.src] | fabric[network.dst]].sum() == 0
-    assert 1 <= run.received[0] / alone(run.laid, sent, PACKETS)[0] < 1.02
-    assert busiest_port(run.laid.plan, run.laid.network, sent, PACKETS) < run.received[0]
+    assert 1 <= run.received[0] / alone(run.layout, sent, PACKETS)[0] < 1.02
+    assert busiest_port(run.layout.plan, run.layout.network, sent, PACKETS) < run.received[0]
 
 
 def beside(network, system, how, start):
@@ -226,7 +226,7 @@ def beside(network, system, how, start):
     seats = network.endpoints[[0, 3, 8, 9]]
     job = aggregation_job(system, network, seats.tolist(), 100_000)
     schedule = COLLECTIVES["ring_all_reduce"].build(4)
-    plan = plan_flows(network, [Job(schedule, Placement(seats))])
+    plan = plan_flows(network, [FlowJob(schedule, Placement(seats))])
     return job, plan, run_beside(plan, 1e6, [job], how, starts=start)
 
 
@@ -265,7 +265,7 @@ def test_messages_that_keep_to_paths_beside_sprayed_ones_have_their_latency_once
     network = with_gpus(PLAIN, 4 * RATE, 200e-9)
     schedule = COLLECTIVES["ring_all_reduce"].build(4)
     nodes = network.endpoints[[0, 3, 8, 9]]
-    jobs = [Job(schedule, Placement(nodes), number=7), Job(schedule, Placement(nodes), number=8)]
+    jobs = [FlowJob(schedule, Placement(nodes), number=7), FlowJob(schedule, Placement(nodes), number=8)]
     plan = plan_flows(network, jobs)
     window = over_path("window")
     by_job = [window, Spraying("nscc")]

@@ -7,7 +7,7 @@ from one_path import Dcqcn, Dctcp, Window, play
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.links.fabric import Fabric, usual_queues
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -15,12 +15,12 @@ from topologies.star import star
 RATE, WIRE = 1.25e9, 4178 / 4096
 
 
-def one_way(network: Network, ends: list[tuple[int, int]], **shares: list[float]) -> list[Job]:
+def one_way(network: Network, ends: list[tuple[int, int]], **shares: list[float]) -> list[FlowJob]:
     """A message for each pair of hosts; each keyword has a value for each."""
     schedule = COLLECTIVES["binomial_broadcast"].build(2)
     each = [dict(zip(shares, values, strict=True)) for values in zip(*shares.values(), strict=True)]
     return [
-        Job(schedule, Placement([network.hosts[a], network.hosts[b]]), **more)
+        FlowJob(schedule, Placement([network.hosts[a], network.hosts[b]]), **more)
         for (a, b), more in zip(ends, each, strict=True)
     ]
 

@@ -12,7 +12,7 @@ from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.links.fabric import Fabric
 from commsim.packets.run_state import COMPLETE
 from topologies.star import star
@@ -22,7 +22,7 @@ RATE = 12.5e9
 
 def planned(collective, n_ranks, **costs):
     network = dataclasses.replace(star(n_ranks, RATE, 1e-6), **costs)
-    return plan_flows(network, [Job(COLLECTIVES[collective].build(n_ranks), place(network, n_ranks))])
+    return plan_flows(network, [FlowJob(COLLECTIVES[collective].build(n_ranks), place(network, n_ranks))])
 
 
 def to_one(n_senders, op, **costs):
@@ -31,7 +31,7 @@ def to_one(n_senders, op, **costs):
     p = Program(n_senders + 1, n_senders)
     for src in range(1, n_senders + 1):
         getattr(p, op)(src - 1, src=src, dst=0)
-    return plan_flows(network, [Job(p.build(), place(network, n_senders + 1))])
+    return plan_flows(network, [FlowJob(p.build(), place(network, n_senders + 1))])
 
 
 @pytest.mark.nojit

@@ -8,7 +8,7 @@ from one_path import Dctcp, Window, play
 
 from collectives import COLLECTIVES
 from commsim.core.placement import place
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets import messages
 from commsim.packets.finished_run import times_of
 from commsim.packets.links import link_tables
@@ -19,7 +19,7 @@ from topologies.star import star
 
 def ring(**links: float) -> FlowPlan:
     network = dataclasses.replace(star(4, 12.5e9, 1e-6), **links)
-    return plan_flows(network, [Job(COLLECTIVES["ring_all_reduce"].build(4), place(network, 4))])
+    return plan_flows(network, [FlowJob(COLLECTIVES["ring_all_reduce"].build(4), place(network, 4))])
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])

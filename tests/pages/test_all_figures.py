@@ -7,7 +7,7 @@ import pytest
 
 from commsim.pages.all_figures import OF_ROWS, OF_RUNS, RUN_FIGURES, make_figures
 from commsim.pages.figure import Figure, NothingToDraw
-from commsim.pages.figure_tables import Table, number_column, table_of_rows, word_column
+from commsim.pages.figure_tables import FigureTable, number_column, table_of_rows, word_column
 from commsim.pages.figures_of_rows import pairs
 from commsim.pages.simulated_run import simulate_run
 from commsim.pages.study import Study, make_study
@@ -69,7 +69,7 @@ def test_rates_and_times_of_one_size_are_drawn_against_the_ranks():
 
 def test_measurements_are_paired_with_predictions_of_the_same():
     study = study_of()
-    measured = Table.of([
+    measured = FigureTable.of([
         word_column("operation", ["all_reduce", "all_reduce", "broadcast"]),
         word_column("collective", ["ring_all_reduce", None, None]),
         number_column("n_ranks", [4, np.nan, 4]),
@@ -88,7 +88,7 @@ def test_measurements_are_paired_with_predictions_of_the_same():
 def test_the_share_within_the_band_is_counted():
     study = study_of(("ring_all_reduce",), (4,), (1024, 2048))
     time = study.rows["time_s"].values
-    measured = Table.of([
+    measured = FigureTable.of([
         word_column("operation", ["all_reduce"] * 2),
         number_column("size_B", [1024, 2048]),
         number_column("time_s", time * [1.05, 1.5]),

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.pages.figure import Figure, drawn, medians, summarised
-from commsim.pages.figure_tables import Table, number_column, word_column
+from commsim.pages.figure import Figure, drawn_table, medians, summarised
+from commsim.pages.figure_tables import FigureTable, number_column, word_column
 
 ROWS = st.lists(
     st.tuples(st.sampled_from(["a", "b", None]), st.integers(1, 3), st.one_of(st.just(np.nan), st.floats(0, 9))),
@@ -15,7 +15,7 @@ ROWS = st.lists(
 
 
 def table_of(rows):
-    return Table.of([
+    return FigureTable.of([
         word_column("w", [r[0] for r in rows]),
         number_column("x", [r[1] for r in rows]),
         number_column("v", [r[2] for r in rows]),
@@ -45,7 +45,7 @@ def test_a_choice_is_the_algorithm_with_the_least_median(rows):
     best = {}
     for x, word, value in zip(each["x"].values.tolist(), each["w"].text(), each["v"].values.tolist(), strict=True):
         best.setdefault(x, []).append((value, word))
-    out = drawn(figure)
+    out = drawn_table(figure)
     assert out["x"].values.tolist() == sorted(best)
     for x, word, value, lead in zip(
         out["x"].values.tolist(), out["w"].text(), out["v"].values, out["times_best_of_second"].values, strict=True
@@ -60,7 +60,7 @@ def test_a_choice_is_the_algorithm_with_the_least_median(rows):
 
 @given(ROWS)
 def test_shares_rise_to_one_for_each_series(rows):
-    out = drawn(Figure("cdf", "cdf", "", "", table_of(rows), {"x": "v", "by": "w"}))
+    out = drawn_table(Figure("cdf", "cdf", "", "", table_of(rows), {"x": "v", "by": "w"}))
     for word in set(out["w"].text()):
         mine = np.array([w == word for w in out["w"].text()])
         n = mine.sum()
@@ -69,8 +69,10 @@ def test_shares_rise_to_one_for_each_series(rows):
 
 
 def test_curves_have_the_spread_of_the_columns_that_say_it():
-    table = Table.of([number_column(n, v) for n, v in {"x": [1, 1], "y": [2, 4], "lo": [1, 3], "hi": [5, 9]}.items()])
-    out = drawn(Figure("f", "curves", "", "", table, {"x": "x", "y": "y", "low": "lo", "high": "hi"}))
+    table = FigureTable.of(
+        [number_column(n, v) for n, v in {"x": [1, 1], "y": [2, 4], "lo": [1, 3], "hi": [5, 9]}.items()]
+    )
+    out = drawn_table(Figure("f", "curves", "", "", table, {"x": "x", "y": "y", "low": "lo", "high": "hi"}))
     assert [out[n].values.tolist() for n in ("y", "least_y", "greatest_y")] == [[3], [1], [9]]
 
 

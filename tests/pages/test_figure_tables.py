@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.pages.figure_tables import Column, Table, csv_text, in_order, number_column, unit_of, word_column
+from commsim.pages.figure_tables import Column, FigureTable, csv_text, in_order, number_column, unit_of, word_column
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 NUMBERS = st.floats(allow_nan=True, allow_infinity=False, width=64)
@@ -28,7 +28,7 @@ def test_quantities_stand_in_the_order_of_their_sizes():
 
 @given(st.lists(st.tuples(NUMBERS, st.one_of(st.none(), WORDS)), max_size=20))
 def test_a_csv_file_reads_back_as_the_same_values(rows):
-    table = Table.of([number_column("time_s", [r[0] for r in rows]), word_column("name", [r[1] for r in rows])])
+    table = FigureTable.of([number_column("time_s", [r[0] for r in rows]), word_column("name", [r[1] for r in rows])])
     head, *body = csv.reader(io.StringIO(csv_text(table), newline=""))
     assert head == ["time_s [s]", "name"]
     for (number, word), (a, b) in zip(rows, body, strict=True):
@@ -38,10 +38,10 @@ def test_a_csv_file_reads_back_as_the_same_values(rows):
 
 def test_columns_of_different_lengths_are_no_table():
     with pytest.raises(ValueError, match="equal lengths"):
-        Table.of([number_column("a", [1.0]), number_column("b", [1.0, 2.0])])
+        FigureTable.of([number_column("a", [1.0]), number_column("b", [1.0, 2.0])])
 
 
 def test_rows_are_taken_and_columns_replaced():
-    table = Table.of([number_column("a", [1.0, 2.0]), Column("w", np.array([0, -1]), "", ("x",))])
+    table = FigureTable.of([number_column("a", [1.0, 2.0]), Column("w", np.array([0, -1]), "", ("x",))])
     assert table.take(np.array([False, True]))["w"].text() == [""]
     assert table.beside(number_column("a", [3.0, 4.0]))["a"].values.tolist() == [3.0, 4.0]

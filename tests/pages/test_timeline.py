@@ -3,7 +3,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.pages.simulated_run import simulate_run
-from commsim.pages.timeline import PICOSECOND, chosen, on_links, receives, sends
+from commsim.pages.timeline import PICOSECOND, choose_transfers, on_links, receives, sends
 from commsim.prediction.build import prepare
 from commsim.prediction.scenario import Wish
 
@@ -18,7 +18,7 @@ def played(collective="pairwise_all_to_all", **options):
 @pytest.mark.parametrize("of", [sends, receives, on_links])
 def test_slices_on_a_lane_never_overlap(collective, of):
     run = played(collective)
-    slices = of(run, chosen(run))
+    slices = of(run, choose_transfers(run))
     key = slices.track * 1000 + slices.lane
     same = key[1:] == key[:-1]
     assert (slices.start[1:][same] >= slices.end[:-1][same]).all()
@@ -28,10 +28,10 @@ def test_slices_on_a_lane_never_overlap(collective, of):
 def test_durations_are_the_engines():
     run = played()
     for of, begin, end in ((sends, run.trace.start, run.trace.sent), (on_links, run.trace.start, run.trace.sent)):
-        slices = of(run, chosen(run))
+        slices = of(run, choose_transfers(run))
         took = (slices.end - slices.start) * PICOSECOND
         np.testing.assert_allclose(took, (end - begin)[slices.transfer], atol=1.01 * PICOSECOND)
-    slices = receives(run, chosen(run))
+    slices = receives(run, choose_transfers(run))
     assert np.abs(slices.end * PICOSECOND - run.trace.done[slices.transfer]).max() <= PICOSECOND
 
 
@@ -39,7 +39,7 @@ def test_durations_are_the_engines():
 def test_times_are_rounded_to_the_nearest_picosecond(of):
     slow = NETWORK.replace("100Gbps", "97Gbps")  # so that hardly a time is a whole picosecond
     run = simulate_run("ring", prepare("ring_all_reduce", slow), 12_345)
-    slices = of(run, chosen(run))
+    slices = of(run, choose_transfers(run))
     begin = run.trace.start + (
         run.prepared.plan.routes.latency[run.prepared.plan.connection_of] if of is receives else 0.0
     )
@@ -52,12 +52,12 @@ def test_times_are_rounded_to_the_nearest_picosecond(of):
 def test_times_beyond_picoseconds_in_64_bits_are_refused():
     run = simulate_run("ring", prepare("ring_all_reduce", NETWORK.replace("100Gbps", "1e-9Gbps")), 2**40)
     with pytest.raises(InputError, match="a timeline is at most 9000000 s long"):
-        sends(run, chosen(run))
+        sends(run, choose_transfers(run))
 
 
 def test_every_message_is_on_every_link_of_its_path():
     run = played()
-    slices = on_links(run, chosen(run))
+    slices = on_links(run, choose_transfers(run))
     wanted = [
         (t, link) for t, links, _ in run.on_links(np.arange(len(run.n_bytes))) for t, link in zip(t, links, strict=True)
     ]
@@ -67,7 +67,7 @@ def test_every_message_is_on_every_link_of_its_path():
 def test_a_window_holds_what_touches_it():
     run = played()
     low, high = run.result.time * 0.4, run.result.time * 0.6
-    inside = set(chosen(run, (low, high)).tolist())
+    inside = set(choose_transfers(run, (low, high)).tolist())
     for i in range(len(run.n_bytes)):
         assert (i in inside) == (run.trace.start[i] <= high and run.trace.done[i] >= low)
 
@@ -75,7 +75,7 @@ def test_a_window_holds_what_touches_it():
 @pytest.mark.parametrize("limit", [1, 3, 7, 29, 30, 100])
 def test_a_limit_is_kept_and_the_critical_path_comes_first(limit):
     run = played()
-    some = chosen(run, limit=limit)
+    some = choose_transfers(run, limit=limit)
     assert len(some) == min(limit, len(run.n_bytes))
     critical = set(run.critical.transfers)
     assert len(critical & set(some.tolist())) == min(limit, len(critical))
@@ -85,6 +85,6 @@ def test_a_limit_is_kept_and_the_critical_path_comes_first(limit):
 def test_a_window_that_ends_before_it_begins_and_no_messages_are_refused():
     run = played()
     with pytest.raises(InputError, match="--to must be later"):
-        chosen(run, (2.0, 1.0))
+        choose_transfers(run, (2.0, 1.0))
     with pytest.raises(InputError, match="--limit must be at least 1"):
-        chosen(run, limit=0)
+        choose_transfers(run, limit=0)

@@ -6,7 +6,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.papers.measures import MEASURES
-from commsim.papers.paper import Order, Row, errors_of, load_paper, order_of, paper_names
+from commsim.papers.paper import PairOrder, PaperRow, errors_of, load_paper, order_of, paper_names
 from commsim.papers.training import marks_avoided
 
 PAPER = """
@@ -91,7 +91,7 @@ def test_an_exchange_gains_what_the_backward_pass_does_not_hide():
 def test_overlap_of_ddp_is_within_three_percent_and_in_order():
     found = rows("ddp")
     assert all(abs(row.error) < 0.03 for row in found)
-    assert order_of(found) == Order(6, 0, ())
+    assert order_of(found) == PairOrder(6, 0, ())
 
 
 @pytest.mark.parametrize(("snapshot", "n"), [(1, 2), (2, 2)])
@@ -130,14 +130,14 @@ def test_pairs_of_rows_that_are_the_other_way_round_are_found(own):
     order = order_of(found)
     assert (order.n_pairs, order.n_equal) == (3, 0)
     assert [(a.case, b.case) for a, b in order.other_way] == [("n=4", "n=8")]
-    assert order_of(rows(own(PAPER))) == Order(3, 0, ())
+    assert order_of(rows(own(PAPER))) == PairOrder(3, 0, ())
 
 
 def test_pairs_that_are_equal_in_ours_are_not_in_the_published_order(own):
     """They were counted as such: a model that says the same of all had everything in order."""
     found = rows(own(PAPER))
     flat = [dataclasses.replace(row, ours=row.ours if row.case == "n=2" else 60.0) for row in found]
-    assert order_of(flat) == Order(2, 1, ())
+    assert order_of(flat) == PairOrder(2, 1, ())
 
 
 def test_a_time_is_shown_in_the_unit_of_its_figure_or_refused(own):
@@ -245,7 +245,7 @@ def test_what_there_is_not_is_refused():
 
 
 def row_of(paper, error, simulated=True, setup="known", fitted=False):
-    return Row(paper, "figure 1", "", 1.0, 1.0 + error, "s", "a text", setup, fitted, False, "", simulated, {})
+    return PaperRow(paper, "figure 1", "", 1.0, 1.0 + error, "s", "a text", setup, fitted, False, "", simulated, {})
 
 
 def test_a_paper_has_one_vote_and_only_where_an_engine_decides():

@@ -1,10 +1,10 @@
 import dataclasses
 
-from commsim.pages.plots.chart import Bars, Lines
-from commsim.papers.paper import Row
+from commsim.pages.plots.chart import Bars, LineChart
+from commsim.papers.paper import PaperRow
 from commsim.papers.picture import draw_rows
 
-ROW = Row("own", "figure 1", "n=2", 10.0, 8.0, "Gb/s", "a text", "known", False, False, "", True, {"n": 2})
+ROW = PaperRow("own", "figure 1", "n=2", 10.0, 8.0, "Gb/s", "a text", "known", False, False, "", True, {"n": 2})
 
 
 def swept(n, theirs, ours, **more):
@@ -13,7 +13,7 @@ def swept(n, theirs, ours, **more):
 
 def test_a_sweep_over_numbers_is_a_curve_with_the_published_numbers_as_marks_of_its_colour():
     (panel,) = draw_rows("own", [swept(2, 10.0, 8.0), swept(4, 20.0, 18.0), swept(8, 30.0, 31.0)]).panels
-    assert isinstance(panel, Lines)
+    assert isinstance(panel, LineChart)
     published, ours = panel.series
     assert published.points == ((2, 10), (4, 20), (8, 30))
     assert ours.points == ((2, 8), (4, 18), (8, 31))

@@ -7,10 +7,10 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.placement.affected import affected, after_faults
 from commsim.placement.cluster import Cluster, on_network
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs
 from commsim.prediction.faults import with_faults
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(2, 2, 4, bandwidth=50 * GBPS)
@@ -18,7 +18,7 @@ CLUSTER = Cluster(NETWORK, (NETWORK.kind == 0).astype(int))
 
 
 def job(name: str, *placement: str) -> PeriodicJob:
-    return PeriodicJob(name, len(placement), 0.1, (Phase(0.02, 0.08, 50 * GBPS),), placement, start=0.0)
+    return PeriodicJob(name, len(placement), 0.1, (JobPhase(0.02, 0.08, 50 * GBPS),), placement, start=0.0)
 
 
 FAR, NEAR = job("far", "h0", "h4"), job("near", "h1", "h2")
@@ -29,7 +29,7 @@ def without(*faults: str, scale: tuple[str, ...] = ()) -> Cluster:
 
 
 def test_the_job_over_a_slower_link_is_named_with_its_slowdown() -> None:
-    (said,) = affected(CLUSTER, without(scale=("link:leaf0:spine*=0.5",)), (FAR, NEAR), Settings())
+    (said,) = affected(CLUSTER, without(scale=("link:leaf0:spine*=0.5",)), (FAR, NEAR), ScoreSettings())
     assert "far (1.0000x before, 1.8000x after)" in said.text
     assert "near" not in said.text
     assert said.effect == pytest.approx(0.8, rel=1e-3)
@@ -37,8 +37,8 @@ def test_the_job_over_a_slower_link_is_named_with_its_slowdown() -> None:
 
 def test_nothing_is_said_where_no_placed_job_sends_over_what_failed() -> None:
     waiting = dataclasses.replace(FAR, placement=None)
-    assert affected(CLUSTER, without("link:leaf0:spine0"), (NEAR, waiting), Settings()) == []
-    assert affected(CLUSTER, without("link:leaf0:spine0"), (waiting,), Settings()) == []
+    assert affected(CLUSTER, without("link:leaf0:spine0"), (NEAR, waiting), ScoreSettings()) == []
+    assert affected(CLUSTER, without("link:leaf0:spine0"), (waiting,), ScoreSettings()) == []
 
 
 def test_a_job_that_is_cut_off_is_named_with_its_hosts() -> None:
@@ -46,13 +46,13 @@ def test_a_job_that_is_cut_off_is_named_with_its_hosts() -> None:
     with pytest.raises(
         InputError, match="without its placement it is moved; h0 cannot be reached: --fail host:h0 moves"
     ):
-        affected(CLUSTER, without("switch:leaf0"), (FAR, NEAR), Settings())
+        affected(CLUSTER, without("switch:leaf0"), (FAR, NEAR), ScoreSettings())
 
 
 def test_a_job_on_a_host_that_failed_is_placed_again_and_its_other_ranks_stay() -> None:
     """Nothing could say that a host fails; without its link, the job was only cut off."""
     wide = job("wide", "h0", "h1", "h2", "h3")
-    cluster, (moved, other), said = after_faults(CLUSTER, (wide, job("b", "h5")), ["host:h1"], (), Settings())
+    cluster, (moved, other), said = after_faults(CLUSTER, (wide, job("b", "h5")), ["host:h1"], (), ScoreSettings())
     assert (other.placement, other.start) == (("h5",), 0.0)
     assert (moved.placement, moved.start) == (None, None)
     assert "job wide is moved off hosts that failed, h1; its other ranks stay" in [one.text for one in said]
@@ -65,5 +65,5 @@ def test_a_job_on_a_host_that_failed_is_placed_again_and_its_other_ranks_stay() 
 def test_of_two_hosts_the_one_that_failed_is_the_one_cut_off() -> None:
     two = leaf_spine(1, 1, 2)
     cluster = Cluster(two, (two.kind == 0).astype(int))
-    after, (moved,), _ = after_faults(cluster, [job("a", "h0")], ["host:h0"], (), Settings())
+    after, (moved,), _ = after_faults(cluster, [job("a", "h0")], ["host:h0"], (), ScoreSettings())
     assert place_jobs(after, [moved]).candidates[0].placement["a"] == ("h1",)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.circles import MAX_ANGLES, mean_rates, unify
-from commsim.training.sharing.periodic import PeriodicJob, Phase, demand
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob, demand
 
 
 def job(period_ms: float, *phases: tuple[float, float, float], name: str = "job") -> PeriodicJob:
-    return PeriodicJob(name, 1, period_ms / 1e3, tuple(Phase(o / 1e3, d / 1e3, r) for o, d, r in phases))
+    return PeriodicJob(name, 1, period_ms / 1e3, tuple(JobPhase(o / 1e3, d / 1e3, r) for o, d, r in phases))
 
 
 FORTY, SIXTY = job(40, (30, 10, 50.0)), job(60, (50, 10, 50.0))

@@ -16,13 +16,13 @@ from commsim.placement.crux import (
     contention,
     correction,
     crux_job,
-    cut,
+    cut_weight,
     priorities,
     times_on_link,
     utilisation,
 )
 from commsim.placement.crux_plan import choose_paths, plan_crux
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
@@ -112,11 +112,11 @@ def test_a_job_that_needs_no_network_computes_all_the_time_and_the_link_is_not_i
 
 
 def test_a_placed_job_is_described_by_its_most_loaded_link():
-    one = PeriodicJob("a", 4, 10.0, (Phase(0.0, 4.0, 8.0),))
+    one = PeriodicJob("a", 4, 10.0, (JobPhase(0.0, 4.0, 8.0),))
     known = crux_job(one, [8.0, 4.0, 1.0], [1.0, 1.0, 0.0])
     assert (known.compute_time, known.network_time, known.work) == (6.0, 8.0, 24.0)
     assert known.intensity == 3.0
-    beside = PeriodicJob("a", 4, 10.0, (Phase(0.0, 4.0, 8.0, 3.0),))
+    beside = PeriodicJob("a", 4, 10.0, (JobPhase(0.0, 4.0, 8.0, 3.0),))
     known = crux_job(beside, [8.0, 4.0, 1.0], [1.0, 1.0, 0.0])
     assert (known.compute_time, known.overlap, known.work) == (9.0, 3.0, 36.0)
 
@@ -129,9 +129,9 @@ def test_the_compression_of_example_3_is_the_best():
     for seed in range(5):
         levels = compress(weights, 2, seed=seed)
         assert levels.tolist() == [0, 1, 0, 1]
-        assert cut(weights, levels) == 6.0
-    assert cut(weights, [0, 1, 1, 1]) == 4.0  # {1} before {2, 3, 4}, as Sincronia's order would be cut
-    assert cut(weights, [0, 0, 1, 1]) == 0.0  # {1, 2} before {3, 4}, as Varys's would be
+        assert cut_weight(weights, levels) == 6.0
+    assert cut_weight(weights, [0, 1, 1, 1]) == 4.0  # {1} before {2, 3, 4}, as Sincronia's order would be cut
+    assert cut_weight(weights, [0, 0, 1, 1]) == 0.0  # {1, 2} before {3, 4}, as Varys's would be
 
 
 graphs = st.integers(1, 5).flatmap(
@@ -150,7 +150,7 @@ def exhaustive(weights, n_levels):
     best = 0.0
     for levels in itertools.product(range(n_levels), repeat=n):
         if all(levels[i] <= levels[j] for i, j in edges):
-            best = max(best, cut(weights, levels))
+            best = max(best, cut_weight(weights, levels))
     return best
 
 
@@ -165,10 +165,10 @@ def test_dynamic_programming_over_all_orders_is_exhaustive_search(graph, n_level
         for order in itertools.permutations(range(n))
         if all(order.index(i) < order.index(j) for i, j in np.argwhere(weights > 0))
     ]
-    best = max(cut(weights, best_runs(weights, order, n_levels)) for order in orders)
+    best = max(cut_weight(weights, best_runs(weights, order, n_levels)) for order in orders)
     assert best == exhaustive(weights, n_levels)
     levels = compress(weights, n_levels, seed=seed)
-    assert cut(weights, levels) <= best
+    assert cut_weight(weights, levels) <= best
     assert levels.max() < n_levels
     assert all(levels[i] <= levels[j] for i, j in np.argwhere(weights > 0))
 
@@ -180,7 +180,7 @@ def test_ten_orders_come_close_to_the_best():
         weights = contention(random.uniform(1, 9, 6), random.uniform(1, 9, 6), random.random((6, 4)) < 0.4)
         best = exhaustive(weights, 3)
         if best:
-            ratios.append(cut(weights, compress(weights, 3)) / best)
+            ratios.append(cut_weight(weights, compress(weights, 3)) / best)
     assert np.mean(ratios) > 0.95
 
 
@@ -196,7 +196,7 @@ def test_paths_avoid_those_who_chose_before():
 
 
 def placed(name, nodes, up):
-    return PeriodicJob(name, len(nodes), 0.2, (Phase(0.0, up, 6.25e9),), nodes)
+    return PeriodicJob(name, len(nodes), 0.2, (JobPhase(0.0, up, 6.25e9),), nodes)
 
 
 def test_a_plan_sends_jobs_on_different_ways_and_puts_those_that_meet_on_different_levels():
@@ -224,7 +224,7 @@ def test_a_plan_sends_jobs_on_different_ways_and_puts_those_that_meet_on_differe
         (lambda: compress(np.zeros((2, 2)), 0), "levels and orders must be at least 1, got 0 and 10"),
         (lambda: compress(np.ones((2, 2)), 2), "the edges go round in a circle"),
         (lambda: choose_paths(leaf_spine(2, 2, 1), [], [], [], n_ports=0), "at least 1 port"),
-        (lambda: crux_job(PeriodicJob("a", 1, 1.0, (Phase(0.0, 1.0, 1.0),)), [1.0], [0.0]), "a: neither computes"),
+        (lambda: crux_job(PeriodicJob("a", 1, 1.0, (JobPhase(0.0, 1.0, 1.0),)), [1.0], [0.0]), "a: neither computes"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):

@@ -7,9 +7,9 @@ import pytest
 from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 ONE_SPINE = leaf_spine(4, 1, 2, bandwidth=50 * GBPS)
@@ -18,7 +18,7 @@ TWO_SPINES = Cluster(leaf_spine(2, 2, 2, bandwidth=50 * GBPS), [1] * 4 + [0] * 4
 
 
 def job(name: str, *placement: str, busy: float = 0.05) -> PeriodicJob:
-    return PeriodicJob(name, len(placement), 0.1, (Phase(0.1 - busy, busy, 50 * GBPS),), placement)
+    return PeriodicJob(name, len(placement), 0.1, (JobPhase(0.1 - busy, busy, 50 * GBPS),), placement)
 
 
 TWO = (job("a", "h0", "h2"), job("b", "h1", "h3"))
@@ -26,7 +26,7 @@ FULL_RACKS = (job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1))
 HALF = (job("a", "h0", "h2", busy=0.06), job("b", "h1", "h3", busy=0.07))
 RACKS = Cluster(leaf_spine(4, 2, 8, bandwidth=100 * GBPS, oversubscription=4), [1] * 32 + [0] * 6)
 TENS = tuple(
-    PeriodicJob(name, 10, 0.2, (Phase(0.2 - busy, busy, 80 * GBPS),)) for name, busy in (("a", 0.11), ("b", 0.1))
+    PeriodicJob(name, 10, 0.2, (JobPhase(0.2 - busy, busy, 80 * GBPS),)) for name, busy in (("a", 0.11), ("b", 0.1))
 )
 
 
@@ -48,11 +48,13 @@ def test_the_worst_slowdown_is_that_of_the_jobs_started_so_with_each_seed() -> N
     jobs = [dataclasses.replace(one, start=None) for one in HALF]
     (found,) = rank_placements(TWO_SPINES, {"far": jobs}).candidates
     started = [dataclasses.replace(one, start=found.shifts[one.name]) for one in jobs]
-    each = [evaluate(TWO_SPINES, started, settings=Settings(seed=seed)).slowdown for seed in Settings().hash_seeds]
+    each = [
+        evaluate(TWO_SPINES, started, settings=ScoreSettings(seed=seed)).slowdown for seed in ScoreSettings().hash_seeds
+    ]
     assert (found.slowdown_best, found.slowdown_worst) == pytest.approx((min(each), max(each)))
     assert found.slowdown == pytest.approx(sorted(each)[3])
-    assert evaluate(TWO_SPINES, started, settings=Settings(seed=found.hash_seed or 0)).slowdown == found.slowdown
-    (one,) = rank_placements(TWO_SPINES, {"far": jobs}, settings=Settings(hashes=1)).candidates
+    assert evaluate(TWO_SPINES, started, settings=ScoreSettings(seed=found.hash_seed or 0)).slowdown == found.slowdown
+    (one,) = rank_placements(TWO_SPINES, {"far": jobs}, settings=ScoreSettings(hashes=1)).candidates
     assert (one.slowdown_worst, one.hash_seed) == (None, None)
     assert min(each) < max(each)
     unhashed = dataclasses.replace(TWO_SPINES, network=dataclasses.replace(TWO_SPINES.network, routing="spray"))
@@ -60,7 +62,7 @@ def test_the_worst_slowdown_is_that_of_the_jobs_started_so_with_each_seed() -> N
 
 
 def test_of_equal_placements_the_one_with_fewer_links_between_switches_comes_first() -> None:
-    alone = dataclasses.replace(TWO[0], phases=(Phase(0.05, 0.05, GBPS),))
+    alone = dataclasses.replace(TWO[0], phases=(JobPhase(0.05, 0.05, GBPS),))
     placed = {
         name: (dataclasses.replace(alone, placement=at),)
         for name, at in (("far", ("h0", "h2")), ("near", ("h0", "h1")))
@@ -69,7 +71,7 @@ def test_of_equal_placements_the_one_with_fewer_links_between_switches_comes_fir
 
 
 def test_links_that_no_start_time_can_overload_are_not_counted_as_contended() -> None:
-    light = [dataclasses.replace(one, phases=(Phase(0.05, 0.05, 20 * GBPS),)) for one in TWO]
+    light = [dataclasses.replace(one, phases=(JobPhase(0.05, 0.05, 20 * GBPS),)) for one in TWO]
     found = evaluate(CLUSTER, light)
     assert (len(found.links), found.n_contended) == (4, 0)
     assert evaluate(CLUSTER, TWO).n_contended == 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.moves import rank_moves
 from commsim.placement.place import place_jobs
 
@@ -42,7 +42,7 @@ def test_where_the_first_placements_are_all_slow_more_of_the_best_strategy_are_t
 
 
 def test_where_these_are_slow_too_still_more_are_advised() -> None:
-    found = place_jobs(CLUSTER, [*RUNNING, job("new")], n=2, settings=Settings(seed=1))
+    found = place_jobs(CLUSTER, [*RUNNING, job("new")], n=2, settings=ScoreSettings(seed=1))
     assert found.candidates[0].slowdown > 1.05
     advice = "8 placements were tried, and the best is slower than the jobs alone: --candidates 32 tries more"
     assert found.remarks[-1].text == advice

@@ -10,7 +10,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import rank_placements
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
@@ -19,7 +19,7 @@ CLUSTER = Cluster(ONE_SPINE, (ONE_SPINE.kind == 0).astype(int))
 
 
 def job(name: str, period: float, busy: float, *placement: str, rate: float = 50.0) -> PeriodicJob:
-    return PeriodicJob(name, len(placement), period, (Phase(period - busy, busy, rate * GBPS),), placement)
+    return PeriodicJob(name, len(placement), period, (JobPhase(period - busy, busy, rate * GBPS),), placement)
 
 
 def test_jobs_that_lose_the_same_part_keep_their_positions() -> None:
@@ -53,7 +53,7 @@ def crowded(seed: int) -> tuple[Cluster, list[PeriodicJob]]:
         at, names = names[: (n := int(rng.integers(2, 5)))], names[n:]
         period = float(rng.choice([0.1, 0.12, 0.15, 0.2, 0.24, 0.3]))
         spans = np.sort(rng.uniform(0, period, 2 * int(rng.integers(1, 4)))).reshape(-1, 2).tolist()
-        phases = tuple(Phase(a, b - a, float(rng.uniform(10, 60)) * GBPS) for a, b in spans if b > a)
+        phases = tuple(JobPhase(a, b - a, float(rng.uniform(10, 60)) * GBPS) for a, b in spans if b > a)
         if len(at) == n:
             jobs.append(PeriodicJob(f"j{i}", n, period, phases, tuple(at)))
     return Cluster(network, (network.kind == 0).astype(int)), jobs

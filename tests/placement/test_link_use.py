@@ -14,7 +14,7 @@ from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_use, link_uses, ring_edges
 from commsim.prediction.build import prepare
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
@@ -117,6 +117,6 @@ def test_a_job_of_eight_nics_loses_what_its_rings_do_on_thin_uplinks(oversubscri
         f"dgx-h100@leaf_spine:n_leaves=2,n_spines=2,machines=4,oversubscription={oversubscription}", "spray"
     )
     placement = tuple(f"m{m}.gpu{g}" for m in (0, 2) for g in range(8))
-    job = PeriodicJob("one", 16, 0.2, (Phase(0.1, 0.1, 40e9),), placement)
+    job = PeriodicJob("one", 16, 0.2, (JobPhase(0.1, 0.1, 40e9),), placement)
     run = simulate_jobs(cluster.network, [job], [of_rings(cluster, placement)], iterations=4)
     assert evaluate(cluster, [job]).predicted["one"] == pytest.approx(run.iteration_times[0].mean(), rel=1e-3)

@@ -8,16 +8,16 @@ import pytest
 from commsim.placement import evaluation
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 TWO_SPINES = Cluster(leaf_spine(2, 2, 2, bandwidth=50 * GBPS), [1] * 4 + [0] * 4)
 
 
 def job(name: str, busy: float, *placement: str) -> PeriodicJob:
-    return PeriodicJob(name, len(placement), 0.1, (Phase(0.0, busy, 50 * GBPS),), placement)
+    return PeriodicJob(name, len(placement), 0.1, (JobPhase(0.0, busy, 50 * GBPS),), placement)
 
 
 PAIR = (job("a", 0.043, "h0", "h2"), job("b", 0.057, "h1", "h3"))
@@ -25,13 +25,15 @@ PAIR = (job("a", 0.043, "h0", "h2"), job("b", 0.057, "h1", "h3"))
 
 def worst_of(cluster: Cluster, jobs: list[PeriodicJob], shifts: dict[str, float]) -> float:
     started = [dataclasses.replace(one, start=shifts[one.name] % one.period) for one in jobs]
-    return max(evaluate(cluster, started, settings=Settings(seed=seed)).slowdown for seed in Settings().hash_seeds)
+    return max(
+        evaluate(cluster, started, settings=ScoreSettings(seed=seed)).slowdown for seed in ScoreSettings().hash_seeds
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_jobs_that_meet_with_another_hash_only_are_kept_apart(seed: int) -> None:
     """With a seed that sent them over different spines both started at 0, and lost 1.43 times with other seeds."""
-    (found,) = rank_placements(TWO_SPINES, {"far": PAIR}, settings=Settings(seed=seed)).candidates
+    (found,) = rank_placements(TWO_SPINES, {"far": PAIR}, settings=ScoreSettings(seed=seed)).candidates
     assert found.slowdown == found.slowdown_worst == 1.0
     assert found.shifts == pytest.approx({"a": 0.0, "b": 0.043})
 
@@ -40,7 +42,7 @@ def drawn(seed: int) -> tuple[Cluster, list[PeriodicJob]]:
     rng, jobs = np.random.default_rng(seed), []
     network = leaf_spine(2, 2, 4, bandwidth=50 * GBPS)
     for i in range(3):
-        phases = (Phase(0.0, float(rng.uniform(0.02, 0.045)), float(rng.uniform(20, 50)) * GBPS),)
+        phases = (JobPhase(0.0, float(rng.uniform(0.02, 0.045)), float(rng.uniform(20, 50)) * GBPS),)
         jobs.append(PeriodicJob(f"j{i}", 2, 0.1, phases, (f"h{i}", f"h{4 + i}")))
     return Cluster(network, (network.kind == 0).astype(int)), jobs
 
@@ -60,7 +62,7 @@ def test_start_times_are_never_worse_with_the_worst_hash_than_those_for_one() ->
 def test_the_literal_rule_keeps_the_shifts_of_the_paper_and_jobs_that_run_theirs() -> None:
     running = (dataclasses.replace(PAIR[0], start=0.03), PAIR[1])
     for seed in range(5):
-        one = Settings(seed=seed)
+        one = ScoreSettings(seed=seed)
         literal = rank_placements(TWO_SPINES, {"far": PAIR}, loops="literal", settings=one)
         (found,) = (*literal.candidates, *literal.discarded)
         assert found.shifts == evaluate(TWO_SPINES, PAIR, loops="literal", settings=one).shifts
@@ -74,4 +76,4 @@ def test_paths_are_walked_once_for_each_seed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(evaluation, "link_uses", lambda *args: calls.append(args[2]) or walked(*args))
     jobs = [dataclasses.replace(one, placement=None) for one in PAIR]
     assert any("hash" in note for note in map(str, place_jobs(TWO_SPINES, jobs, generators=("spread",)).remarks))
-    assert calls == list(Settings().hash_seeds)
+    assert calls == list(ScoreSettings().hash_seeds)

@@ -7,9 +7,9 @@ import pytest
 
 from commsim.placement import phase_edges
 from commsim.placement.circles import unify
-from commsim.placement.phase_edges import anywhere, cut, meet
+from commsim.placement.phase_edges import anywhere, cut_circle, meet
 from commsim.placement.score import score_at, score_link, search
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 LINK = 50 * GBPS
 FINE = 20e-6  # seconds; edges of the jobs below are on this grid, so that its best turn is the best of all
@@ -20,7 +20,7 @@ def drawn_job(rng: np.random.Generator) -> PeriodicJob:
     period = int(rng.choice([4000, 6000, 8000, 12000])) // 20
     edges = np.sort(rng.choice(period, 2 * int(rng.integers(1, 4)), replace=False))
     spans = edges.reshape(-1, 2).tolist()
-    phases = [Phase(a * FINE, (b - a) * FINE, float(rng.choice([20, 30, 45, 60])) * GBPS) for a, b in spans]
+    phases = [JobPhase(a * FINE, (b - a) * FINE, float(rng.choice([20, 30, 45, 60])) * GBPS) for a, b in spans]
     return PeriodicJob("j", 1, period * FINE, tuple(phases))
 
 
@@ -82,8 +82,8 @@ def test_scores_are_exact_wherever_jobs_start() -> None:
 
 
 def test_a_burst_begins_where_another_one_ends() -> None:
-    a = PeriodicJob("a", 1, 0.1, (Phase(0.0, 0.0473, 50 * GBPS),))
-    b = PeriodicJob("b", 1, 0.1, (Phase(0.0, 0.0527, 50 * GBPS),))
+    a = PeriodicJob("a", 1, 0.1, (JobPhase(0.0, 0.0473, 50 * GBPS),))
+    b = PeriodicJob("b", 1, 0.1, (JobPhase(0.0, 0.0527, 50 * GBPS),))
     found = score_link([a, b], LINK)
     assert found.score == 1.0
     assert found.shifts == pytest.approx([0.0, 0.0473])
@@ -104,7 +104,7 @@ def test_more_jobs_are_never_worse_than_by_whole_angles() -> None:
 def test_jobs_that_are_held_stay_and_several_links_count_by_their_weight() -> None:
     """Two jobs with fixed starts, and one that meets each of them on a link of its own."""
     jobs = [
-        PeriodicJob(name, 1, 0.1, (Phase(at, 0.0473, 50 * GBPS),))
+        PeriodicJob(name, 1, 0.1, (JobPhase(at, 0.0473, 50 * GBPS),))
         for name, at in (("a", 0.0), ("b", 0.03), ("c", 0.01))
     ]
     circle = unify(jobs)
@@ -120,13 +120,16 @@ def test_jobs_that_are_held_stay_and_several_links_count_by_their_weight() -> No
 def test_a_circle_with_too_many_edges_is_looked_at_in_equal_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [drawn_job(np.random.default_rng(k)) for k in (1, 2)]
     circle, shifts = unify(jobs), np.array([0.0, 1.23e-3])
-    exact = cut(circle, shifts)
+    exact = cut_circle(circle, shifts)
     monkeypatch.setattr(phase_edges, "MAX_PIECES", len(exact.length) - 2)
-    rough = cut(circle, shifts)
+    rough = cut_circle(circle, shifts)
     assert rough.length.tolist() == pytest.approx([1 / phase_edges.MAX_PIECES] * phase_edges.MAX_PIECES)
-    assert (rough.demand == cut(circle, shifts).demand).all()
-    many = [PeriodicJob("j", 1, 0.1, tuple(Phase(k / 640, 1e-3, GBPS) for k in range(64))) for _ in range(9)]
-    assert len(cut(unify([*many, drawn_job(np.random.default_rng(0))]), np.zeros(10)).length) == phase_edges.MAX_PIECES
+    assert (rough.demand == cut_circle(circle, shifts).demand).all()
+    many = [PeriodicJob("j", 1, 0.1, tuple(JobPhase(k / 640, 1e-3, GBPS) for k in range(64))) for _ in range(9)]
+    assert (
+        len(cut_circle(unify([*many, drawn_job(np.random.default_rng(0))]), np.zeros(10)).length)
+        == phase_edges.MAX_PIECES
+    )
 
 
 @pytest.mark.parametrize("n_jobs", [3, 12])
@@ -145,7 +148,7 @@ def test_the_states_of_jobs_that_start_anywhere_are_weighed_by_their_time(n_jobs
 
 def test_where_too_many_edges_could_meet_start_times_stay_whole_angles(monkeypatch: pytest.MonkeyPatch) -> None:
     """20 jobs of 64 phases took 12 s of a service's time."""
-    jobs = [PeriodicJob("j", 1, 0.1, (Phase(0.0, busy, 50 * GBPS),)) for busy in (0.0473, 0.0527)]
+    jobs = [PeriodicJob("j", 1, 0.1, (JobPhase(0.0, busy, 50 * GBPS),)) for busy in (0.0473, 0.0527)]
     circle, part, start = unify(jobs), np.full((1, 2), 1 / LINK), np.zeros(2)
     held = np.array([True, False])
     assert meet(circle, part, np.ones(1), start, held) == pytest.approx([0.0, 0.0473])

@@ -11,14 +11,14 @@ from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.core.remark import Remark
 from commsim.placement import evaluation
-from commsim.placement.candidate import Candidate, simulated
+from commsim.placement.candidate import PlacementCandidate, simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate, evaluate_all
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import Ranking, place_jobs, rank_placements
 from commsim.placement.ranking_remarks import agreement, disagreements, rank_correlation
 from commsim.placement.score import score_link
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(4, 1, 2, bandwidth=50 * GBPS)
@@ -26,7 +26,7 @@ CLUSTER = Cluster(NETWORK, np.where(NETWORK.kind == 0, 1, 0))
 
 
 def job(name: str, *placement: str, period: float = 0.1, busy: float = 0.05, rate: float = 50.0) -> PeriodicJob:
-    return PeriodicJob(name, len(placement), period, (Phase(period - busy, busy, rate * GBPS),), placement)
+    return PeriodicJob(name, len(placement), period, (JobPhase(period - busy, busy, rate * GBPS),), placement)
 
 
 def homeless(one: PeriodicJob) -> PeriodicJob:
@@ -46,7 +46,7 @@ def test_a_step_that_one_circle_cannot_have_is_refused_before_any_search(monkeyp
     monkeypatch.setattr("commsim.placement.link_classes.best_shifts", search)
     slow = (job("c", "h4", "h6", period=2.0, busy=1.5), job("d", "h5", "h7", period=2.0, busy=1.5))
     with pytest.raises(InputError, match="a circle of 2 s has 2000000 steps of 1e-06 s"):
-        evaluate(CLUSTER, (*TWO, *slow), settings=Settings(step=1e-6))
+        evaluate(CLUSTER, (*TWO, *slow), settings=ScoreSettings(step=1e-6))
 
 
 def test_two_equal_jobs_share_four_links_and_start_half_an_iteration_apart() -> None:
@@ -120,12 +120,12 @@ def test_estimate_and_simulation_agree_where_nothing_drifts() -> None:
 
 def test_a_phase_of_a_lower_rate_is_late_for_as_long_as_it_sends() -> None:
     """A phase at 25 of a job's 50 Gbit/s counted as half of the time in which it sends."""
-    phases = (Phase(0.0, 0.04, 25 * GBPS), Phase(0.05, 0.01, 50 * GBPS))
+    phases = (JobPhase(0.0, 0.04, 25 * GBPS), JobPhase(0.05, 0.01, 50 * GBPS))
     slow = [
         PeriodicJob(name, 2, 0.1, phases, placement, start=0.0) for name, placement in
         (("a", ("h0", "h2")), ("b", ("h1", "h3")), ("c", ("h0", "h3")))
     ]  # fmt: skip
-    found = evaluate(CLUSTER, slow, settings=Settings(angles=100))
+    found = evaluate(CLUSTER, slow, settings=ScoreSettings(angles=100))
     run = simulated(CLUSTER, slow, found)
     assert found.predicted == pytest.approx(dict(run.predicted))
     assert found.predicted["a"] == pytest.approx(0.1 + 0.5 * 0.04 + 2 * 0.01)
@@ -170,7 +170,7 @@ def test_candidates_come_best_first_and_every_number_is_finite() -> None:
 
 def test_it_can_rank_by_the_worst_link() -> None:
     jobs = [homeless(job(f"j{i}", "h0", "h1", "h2", busy=0.04 + i / 100)) for i in range(2)]
-    ranking = place_jobs(CLUSTER, jobs, generators=("random",), rank_by="min", settings=Settings(seed=3))
+    ranking = place_jobs(CLUSTER, jobs, generators=("random",), rank_by="min", settings=ScoreSettings(seed=3))
     scores = [candidate.score_min for candidate in ranking.candidates]
     assert scores == sorted(scores, reverse=True)
 
@@ -185,7 +185,7 @@ def test_of_equal_scores_the_one_with_fewer_contended_links_comes_first() -> Non
         assert contended[0] == 0 < contended[-1]
 
 
-def candidate(score: float, time: float) -> Candidate:
+def candidate(score: float, time: float) -> PlacementCandidate:
     base = evaluate(CLUSTER, TWO)
     links = tuple(dataclasses.replace(row, score=score) for row in base.links)
     return dataclasses.replace(base, links=links, predicted={"a": time, "b": time}, prediction="simulation")
@@ -215,7 +215,7 @@ def test_sharing_more_links_makes_no_placement_better() -> None:
 
 def test_an_estimate_is_no_less_than_what_a_job_loses_alone_in_its_place() -> None:
     """Slack of all phases together hid what one of them loses: 1.0000x was printed for 1.89x."""
-    phases = (Phase(0.0, 0.02, 100 * GBPS, 0.05), Phase(0.07, 0.03, 100 * GBPS))
+    phases = (JobPhase(0.0, 0.02, 100 * GBPS, 0.05), JobPhase(0.07, 0.03, 100 * GBPS))
     alone = PeriodicJob("a", 2, 0.1, phases, ("h0", "h2"))
     (found,) = rank_placements(CLUSTER, {"far": (alone,)}).candidates
     assert found.predicted["a"] == found.alone["a"] == pytest.approx(0.13)
@@ -224,7 +224,7 @@ def test_an_estimate_is_no_less_than_what_a_job_loses_alone_in_its_place() -> No
     two = [
         PeriodicJob(name, 2, 0.1, phases, at, 0.0) for name, at in (("a", ("h0", "h2")), ("b", ("h1", "h3")))
     ]  # fmt: skip
-    ranking = rank_placements(CLUSTER, {"far": two}, settings=Settings(angles=100))
+    ranking = rank_placements(CLUSTER, {"far": two}, settings=ScoreSettings(angles=100))
     assert ranking.candidates[0].alone == pytest.approx({"a": 0.1, "b": 0.1})
     assert ranking.candidates[0].predicted == pytest.approx({"a": 0.13, "b": 0.13})
     assert simulated(CLUSTER, two, ranking.candidates[0]).predicted == pytest.approx({"a": 0.13, "b": 0.13})
@@ -233,9 +233,9 @@ def test_an_estimate_is_no_less_than_what_a_job_loses_alone_in_its_place() -> No
 
 def test_an_estimate_is_no_less_than_the_bytes_of_a_link_need() -> None:
     """Bursts that are shorter than an angle looked as if they fitted beside each other."""
-    bursts = tuple(Phase(0.01 * k, 0.001, 300 * GBPS, 0.009) for k in range(100))
+    bursts = tuple(JobPhase(0.01 * k, 0.001, 300 * GBPS, 0.009) for k in range(100))
     two = [PeriodicJob(name, 2, 1.0, bursts, at) for name, at in (("a", ("h0", "h2")), ("b", ("h1", "h3")))]
-    light = PeriodicJob("c", 2, 1.0, (Phase(0.0, 0.01, 50 * GBPS),), ("h0", "h2"))
+    light = PeriodicJob("c", 2, 1.0, (JobPhase(0.0, 0.01, 50 * GBPS),), ("h0", "h2"))
     found = evaluate(CLUSTER, (*two, light))
     assert found.predicted["a"] == found.predicted["b"] == pytest.approx(1.21, rel=1e-3)
     assert found.predicted["c"] == pytest.approx(1.02)  # a third of the link is enough for it
@@ -244,7 +244,7 @@ def test_an_estimate_is_no_less_than_the_bytes_of_a_link_need() -> None:
 FULL_RACKS = (job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1))
 
 
-FAST = dataclasses.replace(TWO[0], phases=(Phase(0.05, 0.05, 90 * GBPS),))
+FAST = dataclasses.replace(TWO[0], phases=(JobPhase(0.05, 0.05, 90 * GBPS),))
 
 
 def test_a_link_that_one_job_overloads_alone_has_the_score_that_score_link_gives_it() -> None:
@@ -287,7 +287,7 @@ def test_scores_that_depend_on_the_hash_of_paths_are_said_to() -> None:
     """One seed gave 1.0 and another 0.8 for the same placement, without a word; now a range is."""
     ranking = rank_placements(TWO_SPINES, {"far": HALF}, rank_by="mean")
     started = [dataclasses.replace(one, start=ranking.candidates[0].shifts[one.name]) for one in HALF]
-    evaluated = [evaluate(TWO_SPINES, started, settings=Settings(seed=seed)) for seed in range(5)]
+    evaluated = [evaluate(TWO_SPINES, started, settings=ScoreSettings(seed=seed)) for seed in range(5)]
     scores = [one.score_mean for one in evaluated]
     assert min(scores) < max(scores)
     said = ranking.remarks[-1].text
@@ -317,7 +317,7 @@ def test_nothing_is_said_of_the_hash_where_paths_or_scores_do_not_depend_on_it()
 def test_a_job_that_runs_keeps_its_start_and_the_others_are_placed_around_it() -> None:
     """A scheduler could not say that a job already runs: it was shifted like the others."""
     a, b = TWO
-    found = evaluate(CLUSTER, (a, dataclasses.replace(b, start=0.03)), settings=Settings(angles=100))
+    found = evaluate(CLUSTER, (a, dataclasses.replace(b, start=0.03)), settings=ScoreSettings(angles=100))
     assert found.shifts == pytest.approx({"a": 0.08, "b": 0.03})
     assert found.score_mean == 1.0
     assert simulated(CLUSTER, TWO, found).predicted == pytest.approx({"a": 0.1, "b": 0.1})
@@ -330,10 +330,10 @@ def test_a_job_that_runs_keeps_its_start_and_the_others_are_placed_around_it() -
 def test_a_job_between_two_that_run_gets_the_best_start_for_both_links(starts) -> None:
     a, b, c = job("a", "h0", "h2"), job("b", "h3", "h4", busy=0.03), job("c", "h5", "h1")
     a, c = (dataclasses.replace(one, start=at) for one, at in zip((a, c), starts, strict=True))
-    found = evaluate(CLUSTER, (a, b, c), settings=Settings(angles=100))
+    found = evaluate(CLUSTER, (a, b, c), settings=ScoreSettings(angles=100))
     assert (found.shifts["a"], found.shifts["c"]) == starts
     fixed = (dataclasses.replace(b, start=k / 100 * 0.1) for k in range(100))
-    best = max(evaluate(CLUSTER, (a, one, c), settings=Settings(angles=100)).score_mean for one in fixed)
+    best = max(evaluate(CLUSTER, (a, one, c), settings=ScoreSettings(angles=100)).score_mean for one in fixed)
     assert found.score_mean == pytest.approx(best)
 
 
@@ -346,7 +346,7 @@ def test_a_placement_that_was_given_is_not_named_after_a_strategy() -> None:
 
 
 def test_a_phase_that_goes_on_in_the_next_iteration_is_named() -> None:
-    wrapping = dataclasses.replace(TWO[0], phases=(Phase(0.08, 0.05, GBPS),))
+    wrapping = dataclasses.replace(TWO[0], phases=(JobPhase(0.08, 0.05, GBPS),))
     assert rank_placements(CLUSTER, {"far": (wrapping,)}).remarks == (
         Remark("phase-goes-on", "a phase that ends after its iteration goes on in the next: a by 30 ms"),
     )
@@ -354,7 +354,7 @@ def test_a_phase_that_goes_on_in_the_next_iteration_is_named() -> None:
 
 def test_phases_shorter_than_an_angle_are_put_beside_each_other() -> None:
     """Bursts of 5 ms collided within angles of 14 ms, and the score was 1.0; a shorter --step was needed."""
-    bursts = tuple(Phase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
+    bursts = tuple(JobPhase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
     a, b = (dataclasses.replace(one, period=1.0, phases=bursts) for one in TWO)
     together = evaluate(CLUSTER, [dataclasses.replace(one, start=0.0) for one in (a, b)])
     assert together.score_min == pytest.approx(1 - 0.25 * 30 / 50)
@@ -365,7 +365,7 @@ def test_phases_shorter_than_an_angle_are_put_beside_each_other() -> None:
 
 
 def test_of_more_than_two_jobs_phases_shorter_than_an_angle_are_named_with_a_step() -> None:
-    bursts = tuple(Phase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
+    bursts = tuple(JobPhase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
     three = [dataclasses.replace(one, period=1.0, phases=bursts) for one in (*TWO, job("c", "h0", "h3"))]
     (said,) = (note for note in rank_placements(CLUSTER, {"far": three}).remarks if note.code == "phase-short")
     assert said.text.endswith("the shortest phase of a (5 ms), b (5 ms), c (5 ms): --step 5ms")

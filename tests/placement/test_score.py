@@ -12,13 +12,13 @@ from least_excess import least_excess
 from commsim.core.errors import InputError
 from commsim.placement.circles import unify
 from commsim.placement.score import different_rotations, score_at, score_link, search, search_together
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 LINK = 50 * GBPS
 
 
 def job(name: str, period_ms: float, *phases: tuple[float, float, float]) -> PeriodicJob:
-    parts = tuple(Phase(offset / 1e3, length / 1e3, rate * GBPS) for offset, length, rate in phases)
+    parts = tuple(JobPhase(offset / 1e3, length / 1e3, rate * GBPS) for offset, length, rate in phases)
     return PeriodicJob(name, 1, period_ms / 1e3, parts)
 
 

@@ -66,7 +66,7 @@ def test_every_preset_says_where_it_is_from_and_what_it_was_fitted_to():
     for one in known_software().values():
         assert one.source
         assert one.fitted
-        assert one.source in str(one.told)
+        assert one.source in str(one.remark)
         assert 0 < one.efficiency <= 1 < one.rate
 
 
@@ -84,7 +84,7 @@ def test_hosts_of_omnireduce_add_at_the_rate_of_their_threads_and_switches_as_fa
     switches = np.setdiff1d(np.arange(len(network.kind)), network.endpoints)
     assert np.array_equal(slowed.gamma[switches], network.gamma[switches])
     assert not software("nccl-gdr").own_costs
-    assert "1.99 ms per call and 0.133 ns to add a byte, both of omnireduce only" in str(preset.told)
+    assert "1.99 ms per call and 0.133 ns to add a byte, both of omnireduce only" in str(preset.remark)
 
 
 def predicted(collective, name, **options):

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_tree
-from commsim.profiles.calls import Call
+from commsim.profiles.calls import RecordedCall
 from commsim.profiles.one_iteration import last_iteration, periodic_job, repeat_length, task_tables
 from commsim.training.sharing.periodic import parse_jobs
 from commsim.training.task_graph import read_graph
@@ -34,7 +34,7 @@ def test_repeats_are_found_behind_a_warm_up(warm_up, pattern, times):
 
 
 def call(start, duration=2e-3, size=4e6, n_ranks=4, operation="all_reduce"):
-    return Call(operation, size, n_ranks, start, duration)
+    return RecordedCall(operation, size, n_ranks, start, duration)
 
 
 CALLS = [c for i in range(4) for c in (call(i * 0.1 + 0.02), call(i * 0.1 + 0.05, size=8e6, duration=4e-3))]

@@ -15,7 +15,7 @@ from commsim.real import calibrate as calibration
 from commsim.real.busy import QUIET, quiet_ones
 from commsim.real.calibrate import Calibration, rising
 from commsim.real.kept_passes import KeptPasses
-from commsim.real.steps import Step, exchange, schedule_of, start_sets, time_step, train, usual_steps
+from commsim.real.steps import TimedStep, exchange, schedule_of, start_sets, time_step, train, usual_steps
 
 # A machine that is a formula: what each step takes, in seconds, by what it does.
 START, PER_BYTE = 5e-6, 1e-10
@@ -23,7 +23,7 @@ FACTOR = {("copy", False): 1.0, ("copy", True): 1.6, ("reduce", False): 2.0, ("r
 RELAYED, GAP, LOCAL = 1.4, 0.6, 0.3
 
 
-def formula(step: Step) -> float:
+def formula(step: TimedStep) -> float:
     if not step.ops:
         return START
     if step.ops == ("local",):
@@ -127,7 +127,7 @@ def test_times_that_spread_widely_are_marked(monkeypatch) -> None:
 
 def test_one_step_that_was_disturbed_in_every_pass_is_named(monkeypatch) -> None:
     """It spreads by nothing, and all larger messages would inherit its time."""
-    step = Step(("copy",), True, 65536)
+    step = TimedStep(("copy",), True, 65536)
     disturbed = calibrated(monkeypatch, slow={step: 100.0}).network().curves
     found = re.fullmatch(r"messages of 65536 bytes took (\S+) times as long as those of (\d+)", disturbed.mark)
     assert found
@@ -154,7 +154,7 @@ def test_rising_values_are_the_nearest_that_do_not_descend() -> None:
 @pytest.mark.parametrize("n_ranks", [2, 3, 4, 5])
 def test_two_ways_every_rank_sends_and_receives_once_a_hop(n_ranks: int) -> None:
     for schedule in (
-        schedule_of(Step(("reduce", "copy"), True, 1024), n_ranks),
+        schedule_of(TimedStep(("reduce", "copy"), True, 1024), n_ranks),
         exchange(n_ranks, over_sent=True),
         train(n_ranks, 2, all_pairs=True),
     ):
@@ -167,7 +167,7 @@ def test_two_ways_every_rank_sends_and_receives_once_a_hop(n_ranks: int) -> None
 
 @pytest.mark.parametrize("n_ranks", [2, 3, 4, 5])
 def test_one_way_no_rank_sends_and_receives_at_once(n_ranks: int) -> None:
-    first, then = schedule_of(Step(("reduce", "copy"), False, 1024), n_ranks).expand().reshape(2, -1)
+    first, then = schedule_of(TimedStep(("reduce", "copy"), False, 1024), n_ranks).expand().reshape(2, -1)
     assert not set(first["src"]) & set(first["dst"])
     assert list(first["src"]) == list(then["dst"])
 
@@ -188,14 +188,14 @@ def test_cases_of_the_steps_are_those_of_their_names(monkeypatch) -> None:
 
 @pytest.mark.parametrize("ops", [("copy",), ("reduce", "reduce"), ("local",), ("reduce", "copy")])
 def test_steps_move_what_they_say(ops) -> None:
-    schedule = schedule_of(Step(ops, True, 16, length=3), 2)
+    schedule = schedule_of(TimedStep(ops, True, 16, length=3), 2)
     inputs = np.random.default_rng(0).standard_normal((2, 2 * schedule.n_chunks)).astype(np.float32)
     got = World(2).run(lambda t: run_once(t, schedule, inputs[t.rank]))
     np.testing.assert_array_equal(np.stack(got), run_reference(schedule, inputs))
 
 
 def test_all_ranks_get_the_same_times() -> None:
-    step = Step(("reduce", "copy"), True, 4096)
+    step = TimedStep(("reduce", "copy"), True, 4096)
     first, second = World(2).run(lambda t: time_step(t, step, warmup=1, repeats=2))
     assert first == second > 0
 

@@ -18,7 +18,7 @@ from commsim.real import busy, validate
 from commsim.real.exact_numbers import expected, fill
 from commsim.real.measure import measure_schedule, timed, usable_elements
 from commsim.real.steps import SHORT_TIMES
-from commsim.real.validate import Row, alike, errors_of, measure_rows, merge, summary_of
+from commsim.real.validate import ValidationRow, alike, errors_of, measure_rows, merge, summary_of
 
 
 def test_warm_up_is_not_timed_and_every_iteration_starts_from_a_reset() -> None:
@@ -69,10 +69,10 @@ def result(size: float, *samples: float, wrong: float = 0) -> Result:
 
 def test_only_large_rows_on_cores_of_their_own_count() -> None:
     rows = [
-        Row(result(65536, 1.0), None, result(65536, 1.1), False),
-        Row(result(65536, 1.0), None, result(65536, 0.7), False),
-        Row(result(1 << 20, 1.0), None, None, False),
-        Row(result(32768, 1.0), None, result(32768, 9.0), False),
+        ValidationRow(result(65536, 1.0), None, result(65536, 1.1), False),
+        ValidationRow(result(65536, 1.0), None, result(65536, 0.7), False),
+        ValidationRow(result(1 << 20, 1.0), None, None, False),
+        ValidationRow(result(32768, 1.0), None, result(32768, 9.0), False),
     ]
     assert errors_of(rows, large=True) == pytest.approx([0.1, 0.3])
     assert errors_of(rows, large=False) == pytest.approx([8.0])
@@ -81,9 +81,9 @@ def test_only_large_rows_on_cores_of_their_own_count() -> None:
 
 
 def test_rows_of_the_same_steps_are_the_noise_that_no_prediction_gets_below() -> None:
-    same = [Row(result(65536, time), None, result(65536, 1.0), False) for time in (1.0, 1.1, 0.8)]
-    other = Row(result(65536, 3.0), None, result(65536, 2.0), False)
-    small = [Row(result(64, time), None, result(64, 1.0), False) for time in (1.0, 5.0)]
+    same = [ValidationRow(result(65536, time), None, result(65536, 1.0), False) for time in (1.0, 1.1, 0.8)]
+    other = ValidationRow(result(65536, 3.0), None, result(65536, 2.0), False)
+    small = [ValidationRow(result(64, time), None, result(64, 1.0), False) for time in (1.0, 5.0)]
     noise = alike([*same, other, *small])
     assert noise == pytest.approx([1 - 0.95, 1 - 0.9 / 1.1, 1.05 / 0.8 - 1])
     assert any(line.startswith("noise: 3 of") for line in summary_of(same))
@@ -92,7 +92,7 @@ def test_rows_of_the_same_steps_are_the_noise_that_no_prediction_gets_below() ->
 
 def test_a_row_says_whether_its_median_lies_in_the_interval_of_the_prediction() -> None:
     for interval, wanted in ((None, None), ((0.5, 1.5), True), ((1.1, 1.5), False)):
-        row = Row(result(8, 1.0), None, dataclasses.replace(result(8, 1.2), interval=interval), False)
+        row = ValidationRow(result(8, 1.0), None, dataclasses.replace(result(8, 1.2), interval=interval), False)
         assert row.is_inside is wanted
         assert row.json()["low_s"] == (interval[0] if interval else None)
 
@@ -131,7 +131,7 @@ def test_rows_so_far_are_kept_by_rank_0_after_each_pass_but_the_last() -> None:
     kept: list[tuple[int, int, list[int], Result | None]] = []
     schedule = COLLECTIVES["ring_all_gather"].build(2)
 
-    def keep(number: int, rows: list[Row]) -> None:
+    def keep(number: int, rows: list[ValidationRow]) -> None:
         kept.append((number, len(rows), [len(row.ours.samples) for row in rows], rows[0].predicted))
 
     World(2).run(

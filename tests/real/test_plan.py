@@ -2,11 +2,11 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.core.program import Program
-from commsim.real.plan import LOCAL, RECEIVE, SEND, Step, plan_rank
+from commsim.real.plan import LOCAL, RECEIVE, SEND, TransferStep, plan_rank
 from commsim.real.step_order import order_of
 
 
-def played(steps: list[Step], look_ahead: int, any_order: bool, last_first: bool) -> list[int]:
+def played(steps: list[TransferStep], look_ahead: int, any_order: bool, last_first: bool) -> list[int]:
     """Count down to the end; of the messages that are under way the oldest or the youngest completes first."""
     order, n = order_of(steps, look_ahead, any_order), len(steps)
     waits, events, under_way = order.waits.copy(), [], []

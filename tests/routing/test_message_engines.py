@@ -14,7 +14,7 @@ from commsim.core.program import Program
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.packets.messages import simulate_packets
 from commsim.routing.message_engines import crowded_engines, engine_nodes
 from commsim.routing.routing import find_routes
@@ -25,7 +25,7 @@ O, B, L = 1e-6, 12.5e9, 500e-9  # noqa: E741
 
 
 def job_on(network, schedule):
-    return Job(schedule, Placement(network.endpoints[: schedule.n_ranks]))
+    return FlowJob(schedule, Placement(network.endpoints[: schedule.n_ranks]))
 
 
 def mesh(n, **costs):
@@ -121,14 +121,14 @@ def test_gpus_that_share_a_nic_share_its_engine(simulate):
     network = two_gpus_on_nics(1)
     p = Program(4, n_chunks=1)
     p.copy(0, src=[0, 1], dst=[2, 3])
-    time = simulate(plan_flows(network, [Job(p.build(), Placement(network.endpoints))]), 8.0)[0].time
+    time = simulate(plan_flows(network, [FlowJob(p.build(), Placement(network.endpoints))]), 8.0)[0].time
     assert time == pytest.approx(2 * O, rel=5e-2)
 
 
 @pytest.mark.parametrize("simulate", [simulate_flows, simulate_alpha_beta, simulate_packets])
 def test_jobs_on_one_host_share_its_engine(simulate):
     network = mesh(4)
-    plan = plan_flows(network, [Job(to_others(2), Placement([0, 1])), Job(to_others(2), Placement([0, 2]))])
+    plan = plan_flows(network, [FlowJob(to_others(2), Placement([0, 1])), FlowJob(to_others(2), Placement([0, 2]))])
     assert max(r.time for r in simulate(plan, 16.0)) == pytest.approx(2 * O + L, rel=2e-2)
 
 

@@ -9,10 +9,10 @@ from benchmarks.accuracy.omnireduce_published import COPY_RATE, staged_time
 from commsim.core.errors import InputError
 from commsim.sparse import omnireduce_protocol as protocol
 from commsim.sparse.generate import drawn_occupancy
-from commsim.sparse.omnireduce_protocol import Case, direct_time, protocol_time
+from commsim.sparse.omnireduce_protocol import OmniReduceInput, direct_time, protocol_time
 
-DENSE = Case(8 * 64 * 20 * 32, 32, 1.0)  # 20 rounds of 64 slots for each of 8 threads
-SPARSE = Case(8 * 64 * 50 * 32, 32, 0.02)
+DENSE = OmniReduceInput(8 * 64 * 20 * 32, 32, 1.0)  # 20 rounds of 64 slots for each of 8 threads
+SPARSE = OmniReduceInput(8 * 64 * 50 * 32, 32, 0.02)
 
 
 def longest_column(case):
@@ -52,7 +52,7 @@ def test_an_aggregator_adds_what_it_receives_and_sends_it_for_nothing():
 
 def test_with_gpu_direct_dense_time_is_that_of_the_aggregators_threads():
     """Each handles a message from and to every worker for each of its blocks, and adds the elements that came."""
-    case = Case(26_214_400, 256, 1.0)
+    case = OmniReduceInput(26_214_400, 256, 1.0)
     blocks = 26_214_400 // 256 // protocol.THREADS // protocol.AGGREGATORS
     per_block = 8 * (protocol.MESSAGE + protocol.ELEMENT / 2 * 256)
     assert direct_time(case) == pytest.approx(protocol.FIXED + blocks * per_block, rel=0.02)

@@ -5,10 +5,10 @@ from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.sparse import long_occupancy, segments
 from commsim.sparse.generate import PATTERNS, drawn_occupancy, zipf_keys
-from commsim.sparse.long_occupancy import LongOccupancy, held, regrouped
+from commsim.sparse.long_occupancy import LongOccupancy, regrouped, with_words
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.segments import drawn, drawn_parts
+from commsim.sparse.segments import draw_segments, drawn_parts
 
 N = 50_000
 
@@ -24,20 +24,20 @@ def short(monkeypatch):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_what_is_quickly_drawn_is_drawn_as_a_whole(pattern):
-    got = drawn(4, N, density=0.2, block=3, pattern=pattern, seed=2, exponent=0.5)
+    got = draw_segments(4, N, density=0.2, block=3, pattern=pattern, seed=2, exponent=0.5)
     assert got == drawn_occupancy(4, N, density=0.2, block=3, pattern=pattern, seed=2, exponent=0.5)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("density", [1e-9, 0.0003, 0.03, 0.2499])
 def test_every_rank_gets_its_share_of_a_long_tensor(short, pattern, density):
-    got = drawn(4, N, density=density, block=3, pattern=pattern)
+    got = draw_segments(4, N, density=density, block=3, pattern=pattern)
     assert isinstance(got, LongOccupancy)
-    all_words = held(got)
+    all_words = with_words(got)
     count = round(density * got.n_blocks)
     assert got.counts.tolist() == all_words.counts.tolist() == [count] * 4
     assert got.n_union == all_words.n_union
-    np.testing.assert_array_equal(held(got).words, all_words.words)  # drawn again it is the same
+    np.testing.assert_array_equal(with_words(got).words, all_words.words)  # drawn again it is the same
     if count:
         whole = densification(drawn_occupancy(4, N, density=density, block=3, pattern=pattern))
         assert densification(got) == pytest.approx(whole, rel=0.1)
@@ -49,7 +49,7 @@ def test_every_rank_gets_its_share_of_a_long_tensor(short, pattern, density):
 
 
 def test_popular_blocks_are_those_of_the_smallest_keys_of_all_segments(short):
-    got = held(drawn(2, N, density=0.1, pattern="zipf", seed=7, exponent=1.1))
+    got = with_words(draw_segments(2, N, density=0.1, pattern="zipf", seed=7, exponent=1.1))
     for rank in range(2):
         starts = range(0, N, 1024)
         keys = [
@@ -60,9 +60,9 @@ def test_popular_blocks_are_those_of_the_smallest_keys_of_all_segments(short):
 
 
 def test_blocks_of_another_size_begin_inside_a_segment(short):
-    got = drawn(2, N, density=0.01)
-    assert held(regrouped(got, 3)) == regrouped_in_whole(held(got), 3)
-    assert union_density(regrouped(got, 256)) == union_density(regrouped_in_whole(held(got), 256))
+    got = draw_segments(2, N, density=0.01)
+    assert with_words(regrouped(got, 3)) == regrouped_in_whole(with_words(got), 3)
+    assert union_density(regrouped(got, 256)) == union_density(regrouped_in_whole(with_words(got), 256))
 
 
 def regrouped_in_whole(occupancy, block):
@@ -71,18 +71,18 @@ def regrouped_in_whole(occupancy, block):
 
 
 def test_ranks_and_seeds_of_a_long_tensor_differ(short):
-    words = held(drawn(3, N, density=0.1)).words
+    words = with_words(draw_segments(3, N, density=0.1)).words
     assert len({row.tobytes() for row in words}) == 3
-    assert not np.array_equal(held(drawn(3, N, density=0.1, seed=1)).words, words)
-    np.testing.assert_array_equal(held(drawn(2, N, density=0.1)).words, words[:2])
+    assert not np.array_equal(with_words(draw_segments(3, N, density=0.1, seed=1)).words, words)
+    np.testing.assert_array_equal(with_words(draw_segments(2, N, density=0.1)).words, words[:2])
 
 
 def test_a_long_draw_of_hours_is_refused(short, monkeypatch):
     monkeypatch.setattr(EXPECTED, "seconds", 0.0)
-    drawn(4, N, density=0.1)
+    draw_segments(4, N, density=0.1)
     assert EXPECTED.what == "drawing 0.1 of 5e+04 blocks for each of 4 ranks"
     with pytest.raises(InputError, match="would take about"):
-        drawn(64, 2**30, density=0.5, pattern="zipf")
+        draw_segments(64, 2**30, density=0.5, pattern="zipf")
 
 
 def test_tensors_of_an_array_have_densities_of_their_own():
@@ -106,4 +106,4 @@ def test_tensors_of_an_array_that_is_not_held_are_those_of_one_that_is(monkeypat
     monkeypatch.setattr(long_occupancy, "PIECE", 320)
     found = drawn_parts(3, parts, block=3)
     assert isinstance(found, LongOccupancy)
-    assert held(found) == whole
+    assert with_words(found) == whole

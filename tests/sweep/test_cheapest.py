@@ -12,7 +12,7 @@ from commsim.sweep.cheapest import Offer, rank_offers, read_bills
 from commsim.sweep.cli.cheapest import _about_spare, _parts_of_offers
 from commsim.sweep.config import read_config
 from commsim.sweep.points import points
-from commsim.sweep.price import Goal, Line, Prices, read_goal, read_prices, total
+from commsim.sweep.price import Goal, PriceItem, Prices, read_goal, read_prices, total
 from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
 
@@ -182,8 +182,8 @@ def test_a_case_without_a_topology_is_named_by_its_number(tmp_path):
 def test_the_part_of_the_cost_for_used_hosts_is_told_and_what_would_be_cheapest_by_it():
     """Topologies with spare hosts were charged whole, and the ranking followed that alone."""
     prices = Prices("f", "EUR", {})
-    fits = Offer("star:n_hosts=4", (Line("nic", "", 4, 40.0),), 1.0, "", "", True)
-    large = Offer("star:n_hosts=8", (Line("nic", "", 8, 25.0),), 1.0, "", "", True, spare=4)
+    fits = Offer("star:n_hosts=4", (PriceItem("nic", "", 4, 40.0),), 1.0, "", "", True)
+    large = Offer("star:n_hosts=8", (PriceItem("nic", "", 8, 25.0),), 1.0, "", "", True, spare=4)
     said = _about_spare([fits, large], prices)
     assert "star:n_hosts=8: 4 hosts too many, 100 EUR of 200 EUR for those used" in said[0]
     assert "star:n_hosts=8 would be the cheapest" in said[1]
@@ -193,7 +193,7 @@ def test_the_part_of_the_cost_for_used_hosts_is_told_and_what_would_be_cheapest_
 
 def test_a_bill_of_many_lines_does_not_hide_the_answer_on_a_terminal(capsys, monkeypatch):
     """Five remarks above a table were one line, and the answer was among them."""
-    best = Offer("star:n_hosts=4", tuple(Line(f"item{i}", "", 1, 1.0) for i in range(5)), 1.0, "", "", True)
+    best = Offer("star:n_hosts=4", tuple(PriceItem(f"item{i}", "", 1, 1.0) for i in range(5)), 1.0, "", "", True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     show(Answer(_parts_of_offers([best], Prices("f", "EUR", {}), Goal("time", 2.0))), {})
     out = capsys.readouterr().out

@@ -11,7 +11,7 @@ import pytest
 from under_mpiexec import under_mpiexec
 
 from commsim.core.files.whole_files import write_tree
-from commsim.sweep.executors import Pool, Serial, open_pool, processors
+from commsim.sweep.executors import Serial, WorkerPool, open_pool, processors
 from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
 
@@ -106,7 +106,7 @@ def test_an_interruption_while_a_worker_starts_comes_when_it_is_known(number):
     before, executor = signal.signal(number, interrupted), Starting()
     try:
         with pytest.raises(KeyboardInterrupt):
-            Pool("slow", None, 1, executor).submit(int)
+            WorkerPool("slow", None, 1, executor).submit(int)
         assert executor.known
         assert signal.getsignal(number) is interrupted
     finally:

@@ -1,5 +1,5 @@
 from commsim.core.limits import duration
-from commsim.sweep.progress import Lines, line
+from commsim.sweep.progress import ProgressLines, line
 from commsim.sweep.run import Progress
 
 
@@ -11,7 +11,7 @@ def test_a_line_says_what_is_known():
 
 def test_a_line_is_printed_now_and_then_and_at_the_end(capsys):
     now = [0.0]
-    say = Lines(lambda: now[0])
+    say = ProgressLines(lambda: now[0])
     now[0] = 50.0  # workers start
     for done in range(41, 101):
         say(Progress(100, 40, done))

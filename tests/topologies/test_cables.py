@@ -3,13 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from topologies.cables import Asked, Cables, Tier, lay
+from topologies.cables import CableOptions, Cables, Tier, lay
 
 TIER = Tier("net", "leaf", "spine")
 
 
 def cables(ports, *, is_full=False, **asked):
-    return lay(TIER, ports * 1e9, 1e9, Asked(**asked), is_full=is_full)
+    return lay(TIER, ports * 1e9, 1e9, CableOptions(**asked), is_full=is_full)
 
 
 @given(ports=st.integers(1, 64), n_above=st.integers(1, 16), total=st.integers(1, 64))

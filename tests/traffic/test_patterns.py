@@ -5,7 +5,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.traffic.patterns import PATTERNS, Messages, all_to_all, messages_of
+from commsim.traffic.patterns import PATTERNS, HostMessages, all_to_all, messages_of
 
 STAR = "star:n_hosts=6"
 PEERS = {"incast": "senders", "outcast": "receivers"}
@@ -54,7 +54,7 @@ def test_a_window_of_one_on_a_star_is_a_round_of_messages_after_the_other():
 
 
 def test_messages_of_ones_own_go_between_the_hosts_of_the_network():
-    sent = Messages(np.array([0, 5]), np.array([5, 0]), np.array([1000, 10**6]), np.array([0.0, 1e-6]))
+    sent = HostMessages(np.array([0, 5]), np.array([5, 0]), np.array([1000, 10**6]), np.array([0.0, 1e-6]))
     found = cs.solve(cs.scenario_of(None, STAR, traffic=sent, engine="packet", overhead="0us"), [0.0])
     assert found.results[0].n_ranks == 2
     assert found.details.messages.nbytes.tolist() == [1000, 10**6]

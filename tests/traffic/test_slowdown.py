@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from commsim.core.cost import Framing
 from commsim.packets.transports.spraying import Spraying
 from commsim.traffic.host_messages import plan_messages, run_messages
-from commsim.traffic.patterns import Messages, incast, permutation
+from commsim.traffic.patterns import HostMessages, incast, permutation
 from commsim.traffic.slowdown import alone, busiest_port, cumulative
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
@@ -24,7 +24,7 @@ PACKETS = Framing(4096, 64)
 
 def slowdowns(network, sent, spraying):
     run = run_messages(network, sent, spraying)
-    return run.received / alone(run.laid, sent, PACKETS)
+    return run.received / alone(run.layout, sent, PACKETS)
 
 
 def bound(network, sent, framing):
@@ -32,7 +32,7 @@ def bound(network, sent, framing):
 
 
 def one(src, dst, size):
-    return Messages(np.array([src]), np.array([dst]), np.array([size]), np.zeros(1))
+    return HostMessages(np.array([src]), np.array([dst]), np.array([size]), np.zeros(1))
 
 
 @pytest.mark.parametrize("to", [1, 2, 15])  # the same switch, the same pod, another one
@@ -42,7 +42,7 @@ def test_a_message_of_one_packet_is_stored_and_forwarded_at_each_link(to):
     spraying = Spraying("nscc", "mixed")
     expected = hops * (1e-6 + (1000 + spraying.header) / RATE)
     run = run_messages(network, one(0, to, 1000), spraying)
-    assert alone(run.laid, one(0, to, 1000), PACKETS)[0] == pytest.approx(expected)
+    assert alone(run.layout, one(0, to, 1000), PACKETS)[0] == pytest.approx(expected)
     assert run.received[0] == pytest.approx(expected)
 
 
@@ -78,7 +78,7 @@ def test_the_busiest_host_is_the_one_that_needs_longest_at_its_own_rate():
     rate[names.index("h2:switch0")], rate[names.index("switch0:h3")] = RATE / 2, RATE / 8
     network = dataclasses.replace(network, bandwidth=rate)
     bare = Framing(4096, 0)
-    sent = Messages(np.array([0, 2, 1]), np.array([1, 1, 0]), np.array([4096, 3 * 4096, 4096]), np.zeros(3))
+    sent = HostMessages(np.array([0, 2, 1]), np.array([1, 1, 0]), np.array([4096, 3 * 4096, 4096]), np.zeros(3))
     assert bound(network, sent, bare) == pytest.approx(6 * 4096 / RATE)  # host 2 sends 3 at half the rate
     assert bound(network, one(0, 3, 4096), bare) == pytest.approx(8 * 4096 / RATE)
     assert bound(network, one(3, 0, 4096), bare) == pytest.approx(4096 / RATE)

@@ -8,7 +8,7 @@ from commsim.core.network import HOST
 from commsim.packets.transports.spraying import Spraying
 from commsim.pages.all_figures import make_figures
 from commsim.pages.fabric.figures_of_messages import times_figure, times_table
-from commsim.pages.figure import drawn
+from commsim.pages.figure import drawn_table
 from commsim.prediction.inputs import load_network
 from commsim.traffic.host_messages import run_messages
 from commsim.traffic.patterns import PATTERNS
@@ -23,7 +23,7 @@ def played(pattern, sample=1e-6):
     messages = PATTERNS[pattern](8, 300_000, seed=1, **({"senders": 7} if pattern == "incast" else {}))
     spraying = Spraying("nscc", "mixed", 16, sample=sample)
     run = run_messages(NETWORK, messages, spraying)
-    return run, run.received / alone(run.laid, messages, Framing(4096, 64))
+    return run, run.received / alone(run.layout, messages, Framing(4096, 64))
 
 
 def test_the_table_has_the_mean_and_shares_of_completion_times():
@@ -40,7 +40,7 @@ def test_the_table_has_the_mean_and_shares_of_completion_times():
 
 def test_both_distributions_have_every_message():
     run, _ = played("permutation")
-    shown = drawn(times_figure(run.received, run.finished))
+    shown = drawn_table(times_figure(run.received, run.finished))
     assert shown["share"].values[-1] == 1
     assert sorted(shown["completion_time_s"].values) == sorted([*run.received, *run.finished])
 
@@ -70,7 +70,7 @@ def test_samples_end_with_what_links_sent():
     assert (taken.sent[-1] <= run.results[0].link_bytes).all()
     assert taken.sent[-1].sum() > 0.9 * run.results[0].link_bytes.sum()
     peak = run.tables.fabric.link["peak"]
-    assert (taken.queued.max(axis=0)[run.laid.ways.links] <= peak + 4160).all()
+    assert (taken.queued.max(axis=0)[run.layout.ways.links] <= peak + 4160).all()
 
 
 def test_a_run_that_was_not_looked_at_says_what_is_left_out():

@@ -6,10 +6,10 @@ from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
 from commsim.training.policies import TRAINING_POLICIES
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 
 TRACE = BackwardTrace(np.array([4e6, 40e6, 8e6]), np.array([1.0, 2.0, 3.0]), np.ones(3))
-SETTING = Setting(TRACE, 4, closed_form_costs(1e-3, 20e6))
+SETTING = TrainingSetting(TRACE, 4, closed_form_costs(1e-3, 20e6))
 
 
 @pytest.mark.parametrize("policy", list(TRAINING_POLICIES))
@@ -36,7 +36,7 @@ UPDATED = BackwardTrace(TRACE.n_bytes, TRACE.ready, TRACE.forward, update=np.arr
 def test_every_policy_runs_the_optimiser_after_the_exchange_and_before_the_parameters_are_used(policy):
     """Workers update all parameters, or, where these are split, their own part of them."""
     shares = {"zero1": 4, "zero2": 4, "zero3": 4, "fsdp": 4}
-    training = train(policy, Setting(UPDATED, 4, SETTING.time_of))
+    training = train(policy, TrainingSetting(UPDATED, 4, SETTING.time_of))
     assert training.alone == pytest.approx(6 + 3 / shares.get(policy, 1))
     timeline, plain = training.timeline, train(policy, SETTING)
     assert plain.iteration_time < training.iteration_time <= plain.iteration_time + 3 / shares.get(policy, 1) + 1e-9
@@ -50,20 +50,20 @@ def test_every_policy_runs_the_optimiser_after_the_exchange_and_before_the_param
 def test_a_barrier_waits_for_all_and_then_updates_all():
     """Without overlap nothing is hidden: backward pass, exchange, optimiser and forward pass, one after the other."""
     exchange = sum(SETTING.time_of(SETTING.exchange("x", "all_reduce", n, ())) for n in TRACE.n_bytes)
-    training = train("wfbp:overlap=false", Setting(UPDATED, 4, SETTING.time_of))
+    training = train("wfbp:overlap=false", TrainingSetting(UPDATED, 4, SETTING.time_of))
     assert training.iteration_time == pytest.approx(3 + exchange + 3 + 3)
 
 
 @pytest.mark.parametrize("policy", list(TRAINING_POLICIES))
 def test_one_worker_has_nothing_to_exchange(policy):
-    training = train(policy, Setting(TRACE, 1, SETTING.time_of))
+    training = train(policy, TrainingSetting(TRACE, 1, SETTING.time_of))
     waits = 0.0 if policy != "horovod" else 1e-3  # of a cycle
     assert training.exposed_communication == pytest.approx(waits, abs=1e-3)
 
 
 def test_all_wait_for_the_straggler():
     training = train("ddp", SETTING, slowdowns=[1.0, 1.5])
-    alone = train("ddp", Setting(TRACE.slowed(1.5), 4, SETTING.time_of))
+    alone = train("ddp", TrainingSetting(TRACE.slowed(1.5), 4, SETTING.time_of))
     assert training.iteration_time == alone.iteration_time
     assert training.alone == pytest.approx(6)
     assert training.scaling == pytest.approx(6 / alone.iteration_time)
@@ -71,14 +71,16 @@ def test_all_wait_for_the_straggler():
 
 def test_jitter_is_drawn_for_every_worker_and_iteration_and_costs_more_with_more_workers():
     several = [
-        train("ddp", Setting(TRACE, n, closed_form_costs(0.0, 1e9)), jitter=0.1, iterations=200, seed=3).times
+        train("ddp", TrainingSetting(TRACE, n, closed_form_costs(0.0, 1e9)), jitter=0.1, iterations=200, seed=3).times
         for n in (2, 64)
     ]
     assert len(set(several[0].tolist())) == 200
     # the expected largest of 2 and of 64 normal variables is 0.56 and 2.36 standard deviations above the mean
     assert several[0].mean() / 6 == pytest.approx(1 + 0.056, abs=0.03)
     assert several[1].mean() / 6 == pytest.approx(np.exp(0.236), abs=0.03)
-    again = train("ddp", Setting(TRACE, 2, closed_form_costs(0.0, 1e9)), jitter=0.1, iterations=200, seed=3).times
+    again = train(
+        "ddp", TrainingSetting(TRACE, 2, closed_form_costs(0.0, 1e9)), jitter=0.1, iterations=200, seed=3
+    ).times
     assert np.array_equal(again, several[0])
 
 

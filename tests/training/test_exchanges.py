@@ -9,7 +9,7 @@ from commsim.prediction.inputs import load_network
 from commsim.prediction.read import with_default_overhead
 from commsim.training.cost_of import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
-from commsim.training.task_graph import Graph, Task, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
 NETWORK = "star:n_hosts=8,bandwidth=10Gbps"
 ALL = tuple(range(8))
@@ -22,7 +22,7 @@ def exchange(name, operation, size, group=ALL, after=(), duration=0.0):
 def run(*tasks, network=NETWORK):
     costs = network_costs(network)
     links = ExchangesOnLinks(costs)
-    return simulate_graph(Graph(tasks), costs, links), links
+    return simulate_graph(TaskGraph(tasks), costs, links), links
 
 
 def test_exchanges_that_overlap_are_the_jobs_of_a_file_with_their_starts():

@@ -19,7 +19,7 @@ def test_every_accelerator_has_a_source_and_a_machine_that_exists():
 def test_a_precision_that_nobody_measured_has_the_share_of_the_nearest_wider_one():
     b200 = gpu("b200")
     assert b200.efficiency("fp4") == b200.efficiency("fp8") != b200.efficiency("bf16")
-    assert "measured with fp8" in b200.told("fp4")
+    assert "measured with fp8" in b200.source_line("fp4")
 
 
 def test_an_unknown_accelerator_or_precision_is_one_line():

@@ -8,12 +8,12 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.engine.flow_plan import Job, number_of, plan_flows
+from commsim.engine.flow_plan import FlowJob, number_of, plan_flows
 from commsim.packets.messages import run_packets
 from commsim.packets.transports.spraying import Spraying, over_path
 from commsim.training.cost_of import network_costs
 from commsim.training.graph_in_packets import play_graph
-from commsim.training.task_graph import Graph, Task
+from commsim.training.task_graph import Task, TaskGraph
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(2, 2, 4, bandwidth=12.5e9, latency=1e-6)
@@ -22,7 +22,7 @@ FEW, ALL = (0, 1, 4, 5), tuple(range(8))
 
 
 def played(*tasks, how=HOWS[0], **more):
-    return play_graph(Graph(tasks), network_costs(NETWORK, **({"overhead": 0.0} | more)), how)
+    return play_graph(TaskGraph(tasks), network_costs(NETWORK, **({"overhead": 0.0} | more)), how)
 
 
 @pytest.mark.parametrize("how", HOWS, ids=lambda how: f"{how.transport} {how.balancing}")
@@ -35,7 +35,7 @@ def test_exchanges_that_overlap_are_those_of_jobs_that_start_when_their_tasks_do
     )
     names = {"all_reduce": "ring_all_reduce", "all_gather": "ring_all_gather"}
     jobs = [
-        Job(
+        FlowJob(
             COLLECTIVES[name].build(len(group)), Placement(NETWORK.hosts[list(group)]),
             number=number_of(f"{operation} {group}"),
         )

@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.training.published_models import model_trace, published_models, told
+from commsim.training.published_models import model_trace, published_models, source_text
 
 
 @pytest.mark.parametrize("name", sorted(published_models()))
@@ -12,7 +12,7 @@ def test_a_model_has_its_bytes_its_density_and_the_time_that_is_given(name):
     assert (trace.name(len(trace.n_bytes) - 1) == "embedding") == ("embedding" in row)
     densities = {row[part][1] for part in ("dense", "embedding") if part in row}
     assert set(trace.density.tolist()) == densities
-    assert ("recalled" in told(name)) == row["recalled"]
+    assert ("recalled" in source_text(name)) == row["recalled"]
 
 
 def test_an_lstm_is_the_parameters_of_its_table():

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
-from commsim.training.setting import Bucket, Setting, bucketed_graph, fill_buckets
+from commsim.training.setting import Bucket, TrainingSetting, bucketed_graph, fill_buckets
 from commsim.training.task_graph import simulate_graph
 
 
 def setting(trace, n_workers=2, bandwidth=1.0, **more):
-    return Setting(trace, n_workers, closed_form_costs(0.0, bandwidth), **more)
+    return TrainingSetting(trace, n_workers, closed_form_costs(0.0, bandwidth), **more)
 
 
 @pytest.mark.slow
@@ -93,4 +93,4 @@ def test_compressed_bytes_travel_and_whole_ones_are_added():
 )
 def test_a_wrong_setting_is_refused(fields, message):
     with pytest.raises(InputError, match=message):
-        Setting(**{"trace": TRACE, "n_workers": 2, "time_of": closed_form_costs(), **fields})
+        TrainingSetting(**{"trace": TRACE, "n_workers": 2, "time_of": closed_form_costs(), **fields})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.training.task_graph import Graph, Task, read_graph, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, read_graph, simulate_graph
 
 
 def nothing(task):
@@ -23,7 +23,7 @@ def graphs(draw):
     """Random graphs with few resources, equal times and priorities, so that there are many ties."""
     chance = random.Random(draw(st.integers(0, 2**32)))
     resources = [f"r{i}" for i in range(draw(st.integers(1, 4)))]
-    return Graph(
+    return TaskGraph(
         tuple(
             Task(
                 f"t{i}",
@@ -83,7 +83,7 @@ def test_resources_are_serial_and_nothing_is_shorter_than_its_longest_chain(grap
 
 
 def test_of_tasks_that_could_start_the_smallest_priority_and_index_goes_first():
-    graph = Graph(
+    graph = TaskGraph(
         (
             Task("late", ("gpu0.compute",), 1.0, priority=5),
             Task("urgent", ("gpu0.compute",), 2.0, priority=1),
@@ -94,7 +94,7 @@ def test_of_tasks_that_could_start_the_smallest_priority_and_index_goes_first():
 
 
 def test_a_task_of_two_resources_waits_for_both_and_holds_neither_meanwhile():
-    graph = Graph(
+    graph = TaskGraph(
         (
             Task("a", ("x",), 2.0),
             Task("both", ("x", "y"), 1.0),
@@ -105,7 +105,7 @@ def test_a_task_of_two_resources_waits_for_both_and_holds_neither_meanwhile():
 
 
 def test_communication_costs_what_the_function_says_and_its_duration():
-    graph = Graph(
+    graph = TaskGraph(
         (
             Task("backward", ("gpu0.compute",), 1.0),
             Task("all-reduce", ("gpu0.network",), 0.5, "all_reduce", (0, 1), 2.0, after=(0,)),
@@ -127,7 +127,7 @@ def test_communication_costs_what_the_function_says_and_its_duration():
 
 def test_communication_is_hidden_only_by_the_computation_of_the_same_worker():
     send = {"operation": "send", "group": (0, 1)}
-    graph = Graph(
+    graph = TaskGraph(
         (
             Task("long", ("gpu0.compute",), 10.0),
             Task("short", ("gpu1.compute",), 1.0),
@@ -138,13 +138,13 @@ def test_communication_is_hidden_only_by_the_computation_of_the_same_worker():
         )
     )
     assert simulate_graph(graph, by_size).exposed_communication == 2.0
-    alone = Graph((Task("shared", ("spine",), size=9.0, **send),))
+    alone = TaskGraph((Task("shared", ("spine",), size=9.0, **send),))
     assert simulate_graph(alone, by_size).exposed_communication == 9.0
 
 
 def test_a_long_graph_of_one_resource_is_played_in_order():
     tasks = tuple(Task(f"t{i}", ("link",), 1.0, priority=-i) for i in range(3000))
-    assert simulate_graph(Graph(tasks), nothing).start.tolist() == list(np.arange(3000.0)[::-1])
+    assert simulate_graph(TaskGraph(tasks), nothing).start.tolist() == list(np.arange(3000.0)[::-1])
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,13 @@ def test_a_wrong_task_is_refused(fields, message):
 
 def test_a_graph_without_tasks_or_with_one_that_waits_for_a_later_one_is_refused():
     with pytest.raises(InputError, match="at least one task"):
-        Graph(())
+        TaskGraph(())
     with pytest.raises(InputError, match=r"task 1, 'b': is after earlier tasks 0\.\.0, got \(1,\)"):
-        Graph((Task("a", ()), Task("b", (), after=(1,))))
+        TaskGraph((Task("a", ()), Task("b", (), after=(1,))))
 
 
 def test_a_cost_that_is_no_time_is_refused():
-    graph = Graph((Task("t", ("x",), operation="send", group=(0, 1)),))
+    graph = TaskGraph((Task("t", ("x",), operation="send", group=(0, 1)),))
     with pytest.raises(InputError, match="costs must be 0 or more and finite, got nan"):
         simulate_graph(graph, lambda _: float("nan"))
 
@@ -200,7 +200,7 @@ def written(folder, text):
 
 
 def test_a_description_is_a_graph(tmp_path):
-    assert read_graph(written(tmp_path, GOOD)) == Graph(
+    assert read_graph(written(tmp_path, GOOD)) == TaskGraph(
         (
             Task("backward", ("gpu0.compute",), 0.012),
             Task("gradients", ("gpu0.network",), 0.0, "all_reduce", (0, 1), 4e6, 2, (0,)),

@@ -4,10 +4,10 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.training.sharing.periodic import read_jobs
-from commsim.training.task_graph import Graph, Task, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 from commsim.training.timeline import chrome_trace, job_row, link_phases
 
-GRAPH = Graph(
+GRAPH = TaskGraph(
     (
         Task("backward", ("gpu0.compute",), 2.0),
         Task("first", ("gpu0.network",), 0.0, "all_reduce", (0, 1, 2, 3), 8.0, after=(0,)),
@@ -44,7 +44,7 @@ def test_what_is_computed_beside_a_phase_overlaps_it():
         Task("bucket 1", ("gpu.network",), 0.0, "all_reduce", (0, 1), 8.0, after=(1, 2)),
         Task("forward", ("gpu.compute",), 5.0, after=(3,)),
     )
-    timeline = simulate_graph(Graph(tasks), lambda _: 3.0)
+    timeline = simulate_graph(TaskGraph(tasks), lambda _: 3.0)
     assert [(p.offset, p.duration, p.overlap) for p in link_phases(timeline)] == [(2, 3, 4), (6, 3, 0)]
     row = job_row("a", 2, timeline.iteration_time, link_phases(timeline))
     assert [phase.get("overlap_ms") for phase in row["phases"]] == [4000, None]

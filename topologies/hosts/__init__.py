@@ -57,13 +57,13 @@ def _register(build: Callable[P, Network], up_to_n_gpus: tuple[str, ...] = ()) -
     @functools.wraps(build)
     def named(*args: P.args, **kwargs: P.kwargs) -> Network:
         bound = signature.bind(*args, **kwargs)
-        given = set(bound.arguments)
+        names = set(bound.arguments)
         bound.apply_defaults()
         check_arguments(build, bound.arguments)
         for key, value in bound.arguments.items():
             if key.startswith("n_") and not 0 <= value <= MAX_DEVICES:
                 raise InputError(f"{build.__name__} needs {key} of 0..{MAX_DEVICES}, got {key}={value}")
-        for key in set(up_to_n_gpus) - given:
+        for key in set(up_to_n_gpus) - names:
             bound.arguments[key] = min(bound.arguments[key], bound.arguments["n_gpus"])
         return dataclasses.replace(build(*bound.args, **bound.kwargs), name=write_spec(build, bound.arguments))
 

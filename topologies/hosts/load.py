@@ -78,7 +78,9 @@ def load_machine(text: str) -> Network:
         gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
         raw, told = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
         raw, used = _split_counts(raw, name)
-        machine = fewer_devices(_read(name, raw | gpu), **used) if used else _read(name, raw | gpu)
+        machine = (
+            fewer_devices(_read_machine_file(name, raw | gpu), **used) if used else _read_machine_file(name, raw | gpu)
+        )
         facts = read_hardware(machine.hardware) | read_hardware(told)
         return dataclasses.replace(machine, name=text, hardware=write_hardware(facts))
     if name in PRESETS:
@@ -98,24 +100,24 @@ def load_machine(text: str) -> Network:
 def _split_counts(raw: Mapping[str, str], name: str) -> tuple[dict[str, str], dict[str, int]]:
     """Split how many GPUs and NICs of a whole machine are used from the other arguments."""
     used = {
-        key: read_arguments(fewer_devices, {key: raw[key]}, given=("machine",), name=name)[key]
+        key: read_arguments(fewer_devices, {key: raw[key]}, names=("machine",), name=name)[key]
         for key in COUNTS
         if key in raw
     }
     return {key: value for key, value in raw.items() if key not in COUNTS}, used
 
 
-def _asks_for_fewer(arguments: Mapping[str, str], given: Mapping[str, str]) -> bool:
+def _asks_for_fewer(arguments: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
     """Whether fewer GPUs of a preset's machine are used, or NICs that its PCIe tree cannot be dealt.
 
     With another PCIe tree it is another machine.
     """
-    n_gpus, n_nics = (given.get(key, "") for key in COUNTS)
+    n_gpus, n_nics = (parameters.get(key, "") for key in COUNTS)
     n_slots = int(arguments.get("n_pcie_switches", "0")) or int(arguments.get("n_cpus", "0"))
     is_fewer = n_gpus.isdecimal() and int(n_gpus) < int(arguments.get("n_gpus", "0"))
     if not is_fewer and n_nics.isdecimal() and 0 < int(n_nics) < int(arguments.get("n_nics", "0")):
         is_fewer = bool(n_slots % int(n_nics) and int(n_nics) % n_slots)
-    return is_fewer and not {"n_pcie_switches", "n_cpus"} & given.keys()
+    return is_fewer and not {"n_pcie_switches", "n_cpus"} & parameters.keys()
 
 
 def on_fabric(fabric: Network, machine: Network) -> Network:
@@ -146,19 +148,19 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     InputError
         If the preset is unknown, or an argument is unknown or wrong.
     """
-    preset, given = PRESETS[name], dict(raw or {})
-    rates, host = given.pop("rates", "effective"), given.pop("host", preset.host) if preset.host else None
+    preset, parameters = PRESETS[name], dict(raw or {})
+    rates, host = parameters.pop("rates", "effective"), parameters.pop("host", preset.host) if preset.host else None
     if rates not in ("effective", "spec"):
         raise InputError(f"preset {name}: rates must be effective or spec, got {rates!r}")
     registry: Registry[Network] = HOST_TYPES if preset.builder in HOST_TYPES else TOPOLOGIES
     build = registry[preset.builder].build
     hardware = ""
     if preset.builder in HOST_TYPES:
-        given, hardware = _split_hardware({**preset.hardware, **given})
+        parameters, hardware = _split_hardware({**preset.hardware, **parameters})
     used: dict[str, int] = {}
-    if _asks_for_fewer(preset.arguments, given) and preset.builder in HOST_TYPES:
-        given, used = _split_counts(given, name)
-    values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **given}
+    if _asks_for_fewer(preset.arguments, parameters) and preset.builder in HOST_TYPES:
+        parameters, used = _split_counts(parameters, name)
+    values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **parameters}
     network = build(**read_arguments(build, values, name=name))
     if used:
         network = fewer_devices(dataclasses.replace(network, name=name), **used)
@@ -171,7 +173,7 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     )
 
 
-def _read(path: str, raw: dict[str, str]) -> Network:
+def _read_machine_file(path: str, raw: dict[str, str]) -> Network:
     read: Callable[..., Network] = house().machines[Path(path).suffix]
     more = ", ".join(key for key in FACTS if key not in ("gpu", "guessed"))
-    return read(**read_arguments(read, raw, given=("path",), name=path, more=more), path=path)
+    return read(**read_arguments(read, raw, names=("path",), name=path, more=more), path=path)

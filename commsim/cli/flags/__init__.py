@@ -79,16 +79,16 @@ class Flags:
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
         """Add all flags to a parser."""
-        titles = {name: one.__dict__.get("TITLE", "") for one in cls.__mro__[::-1] for name in _own_fields(one)}
-        rare = {name: engine for one in cls.__mro__[::-1] for name, engine in one.__dict__.get("RARE", {}).items()}
+        titles = {name: base.__dict__.get("TITLE", "") for base in cls.__mro__[::-1] for name in _own_fields(base)}
+        rare = {name: engine for base in cls.__mro__[::-1] for name, engine in base.__dict__.get("RARE", {}).items()}
         groups: dict[str, Any] = {"": parser}
-        taken = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
+        flags = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
         for title in sorted(dict.fromkeys(titles.values()), key=_order):
             groups.setdefault(title, title and parser.add_argument_group(title))
         for field in dataclasses.fields(cls):
             title = titles[field.name]
             names, options = _declaration(field)
-            if names[0].startswith("-") and not taken.intersection(USUAL_NAMES.get(field.name, ())):
+            if names[0].startswith("-") and not flags.intersection(USUAL_NAMES.get(field.name, ())):
                 names = (*USUAL_NAMES.get(field.name, ()), *names)
             groups[title].add_argument(*names, **options).rare_without = rare.get(field.name)
         parser.set_defaults(**cls.DEFAULTS)
@@ -116,8 +116,8 @@ class Flags:
         hashes = values.get("hashes")
         if isinstance(hashes, int) and hashes < 1:
             raise InputError(f"--hashes must be at least 1, got {hashes}")
-        given = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None}
-        return cls(**{k: _code_of(v, code) if ".py" in str(v) else v for k, v in given.items()})
+        options = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None}
+        return cls(**{k: _code_of(v, code) if ".py" in str(v) else v for k, v in options.items()})
 
     def flags(self, *without: str) -> dict[str, Any]:
         """Return flags and values as the JSON of results has them, without where the answer goes and those named."""
@@ -154,7 +154,7 @@ class Verb(NamedTuple):
 def _code_of(value: Any, code: Sequence[str] | None) -> Any:
     """Return the value of a flag; text that names code becomes text that may be executed."""
     if isinstance(value, tuple):
-        return tuple(_code_of(one, code) for one in value)
+        return tuple(_code_of(item, code) for item in value)
     if not isinstance(value, str):
         return value
     from commsim.core.files.own_files import allowed
@@ -168,8 +168,8 @@ def _order(title: str) -> int:
     return LAST_TITLES.index(title) if title in LAST_TITLES else -1
 
 
-def _own_fields(one: type) -> list[str]:
-    return list(inspect.get_annotations(one))
+def _own_fields(cls: type) -> list[str]:
+    return list(inspect.get_annotations(cls))
 
 
 def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[str, Any]]:

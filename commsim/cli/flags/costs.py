@@ -11,7 +11,7 @@ from commsim.core.units import parse_nccl_size, parse_nccl_sizes
 from . import Flags, flag
 
 TOPOLOGY = "NAME:key=value,...|FILE"
-# Flags of :class:`Costs`, by the names that :func:`commsim.prediction.read.network_of` gives them.
+# Flags of :class:`CostFlags`, by the names that :func:`commsim.prediction.read.network_of` gives them.
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 
 
@@ -25,7 +25,7 @@ class Placing(Flags):
     )
 
 
-class Costs(Flags):
+class CostFlags(Flags):
     """What a message and a reduction cost."""
 
     TITLE: ClassVar[str] = "costs of messages"
@@ -69,9 +69,9 @@ class Sizes(Flags):
         if self.size is None:
             sizes = parse_nccl_sizes(self.minbytes, self.maxbytes, self.stepfactor, self.stepbytes)
         else:
-            if given := self.given("minbytes", "maxbytes", "stepfactor", "stepbytes"):
-                raise InputError(f"--size and {given[0]} both say which sizes; give one of them")
-            sizes = sorted({parse_nccl_size(one, "--size") for one in self.size.split(",")})
+            if flags := self.given("minbytes", "maxbytes", "stepfactor", "stepbytes"):
+                raise InputError(f"--size and {flags[0]} both say which sizes; give one of them")
+            sizes = sorted({parse_nccl_size(text, "--size") for text in self.size.split(",")})
         for name, value, least in (("-n", self.iters, 1), ("-w", self.warmup_iters, 0)):
             if value is not None and value < least:
                 raise InputError(f"{name} must be at least {least}, got {value}")

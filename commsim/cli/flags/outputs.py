@@ -25,7 +25,7 @@ def check_outputs(config: Flags) -> None:
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     others = [value if isinstance(value, tuple) else (value,) for name, value in values.items() if name not in WRITTEN]
     read = [one for one in itertools.chain.from_iterable(others) if isinstance(one, str)]
-    check_written([one for name in WRITTEN if isinstance(one := values.get(name), str)], read)
+    check_written([output for name in WRITTEN if isinstance(output := values.get(name), str)], read)
 
 
 def check_written(written: Iterable[str | None], read: Iterable[str | None]) -> None:
@@ -42,8 +42,8 @@ def check_written(written: Iterable[str | None], read: Iterable[str | None]) -> 
             raise InputError(f"{name}: is read, and would be written over")
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same(path: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except (OSError, ValueError):  # one of them is not there
         return False

@@ -139,8 +139,8 @@ class Parser(argparse.ArgumentParser):
 
     def _short_usage(self) -> str:
         """Return the usage with the flags that are required only."""
-        required = [f"{one.option_strings[-1]} {one.metavar}" for one in self._flags() if one.required]
-        words = [_positional(one) for one in self._get_positional_actions()]
+        required = [f"{flag.option_strings[-1]} {flag.metavar}" for flag in self._flags() if flag.required]
+        words = [_positional(action) for action in self._get_positional_actions()]
         usage = " ".join([self.prog, *required, "[FLAG ...]", *words])
         width = max(40, shutil.get_terminal_size().columns - len("usage: "))
         return textwrap.fill(usage, width, break_on_hyphens=False, subsequent_indent=" " * len("usage: "))

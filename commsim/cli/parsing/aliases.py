@@ -18,7 +18,7 @@ RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
 HIDDEN = {"convert": "`commsim topo|schedule|workload import|export`; `formats` of each lists them"}
 
 
-class Renamed(NamedTuple):
+class CurrentWords(NamedTuple):
     """A command line in today's words.
 
     Parameters
@@ -33,7 +33,7 @@ class Renamed(NamedTuple):
     note: str = ""
 
 
-def in_new_words(argv: Sequence[str]) -> Renamed:
+def in_new_words(argv: Sequence[str]) -> CurrentWords:
     """Replace old names by those of today."""
     words = list(argv)
     for old in sorted(RENAMED, key=len, reverse=True):
@@ -48,9 +48,9 @@ def in_new_words(argv: Sequence[str]) -> Renamed:
     if words[:1] == ["report"] and len(words) > 2 and not any(word.startswith("-") for word in words[1:3]):
         return _renamed(["diff", *words[1:]], "report A B", "diff A B")
     if words and words[0] in HIDDEN:
-        return Renamed(words, f"{words[0]} is now {HIDDEN[words[0]]}; the next version has no {words[0]}")
-    return Renamed(words)
+        return CurrentWords(words, f"{words[0]} is now {HIDDEN[words[0]]}; the next version has no {words[0]}")
+    return CurrentWords(words)
 
 
-def _renamed(words: list[str], old: str, new: str) -> Renamed:
-    return Renamed(words, f"`commsim {old}` is now `commsim {new}`; the next version knows only this")
+def _renamed(words: list[str], old: str, new: str) -> CurrentWords:
+    return CurrentWords(words, f"`commsim {old}` is now `commsim {new}`; the next version knows only this")

@@ -15,7 +15,7 @@ from commsim.report.answer import Answer, Part, remarks
 from commsim.report.terminal import progress
 
 from .answered import Answered, answered_by, resolved_network
-from .config import Config, without_effect
+from .config import RunConfig, without_effect
 from .kinds import OF_ONE_COLLECTIVE, RENDERED, Kind, Refused
 
 if TYPE_CHECKING:
@@ -47,21 +47,21 @@ OF_COLLECTIVES: tuple[Refused, ...] = (
 )
 # Questions that extensions answer, by their names there; the first that is asked is answered. What a kind of work does
 # not honour, its plan refuses.
-QUESTIONS: Mapping[str, Callable[[Config], bool]] = {
+QUESTIONS: Mapping[str, Callable[[RunConfig], bool]] = {
     "jobs": lambda config: config.jobs is not None,
     "ranking": lambda config: config.compares,
     "algorithms": lambda config: config.is_ranking,
 }
 
 
-def run(config: Config) -> Answer:
+def run(config: RunConfig) -> Answer:
     """Predict what the flags ask for."""
     sizes = config.sizes()
     asked = next((name for name, is_asked in QUESTIONS.items() if is_asked(config)), "")
     kind = house().questions[asked] if asked else COLLECTIVES
     for refused in kind.refused:
-        for given in config.given(*refused.flags) if refused.when is None or refused.when(config) else ():
-            raise InputError(refused.why.format(given))
+        for flag in config.given(*refused.flags) if refused.when is None or refused.when(config) else ():
+            raise InputError(refused.why.format(flag))
     renderings = {name: house().renderings[name] for name in RENDERED if getattr(config, name)}
     for name, one in renderings.items():
         one.check(getattr(config, name))  # a file that cannot be written is refused before anything is computed
@@ -73,7 +73,7 @@ def run(config: Config) -> Answer:
     return Answer(parts, answered.rows, config.flags("report") | answered.chosen, more)
 
 
-def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
+def _collectives(config: RunConfig, sizes: Sequence[int]) -> Answered:
     from commsim.prediction.inputs import load_network
     from commsim.prediction.solve import solve
 
@@ -81,11 +81,11 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     scenarios = [config.scenario(spec, network) for spec in config.collective or (None,)]
     solutions: list[Solution] = []
     left_out: dict[str, NoClosedFormError] = {}
-    for one in scenarios:
+    for scenario in scenarios:
         try:
-            solutions.append(solve(one, sizes, over=functools.partial(progress, what=one.name)))
+            solutions.append(solve(scenario, sizes, over=functools.partial(progress, what=scenario.name)))
         except NoClosedFormError as error:  # the others may have one
-            left_out[one.name] = error
+            left_out[scenario.name] = error
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [Remark("skipped", f"skipped: {name}: {error}", needed=True) for name, error in left_out.items()]
@@ -96,7 +96,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
         ranked = rank(config, solutions) if rank else []
     answered = answered_by(config, solutions, remarks(skipped), brief=bool(ranked) and len(sizes) == 1)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked, *remarks(unlike)])
-    names = tuple(one.scenario.name for one in solutions)
+    names = tuple(solution.scenario.name for solution in solutions)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 
@@ -104,22 +104,24 @@ def _unlike(solutions: Sequence[Solution]) -> list[Remark]:
     """Describe that collectives that are compared have different numbers of ranks, since servers need some of them."""
     from collectives import COLLECTIVES
 
-    schedules = [schedule for one in solutions for schedule in one.plan.schedules[:1]]
+    schedules = [schedule for solution in solutions for schedule in solution.plan.schedules[:1]]
     n_ranks = [schedule.n_ranks for schedule in schedules]
     if len(set(n_ranks)) < 2:
         return []
-    fewer = dict.fromkeys(one.name for one in schedules if one.n_helpers and one.n_ranks < max(n_ranks))
+    fewer = dict.fromkeys(
+        schedule.name for schedule in schedules if schedule.n_helpers and schedule.n_ranks < max(n_ranks)
+    )
     beside = [
         f"{name}:colocated=true"
         for name in fewer
         if name in COLLECTIVES and "colocated" in COLLECTIVES[name].parameters
     ]
     numbers = ", ".join(map(str, dict.fromkeys(n_ranks)))
-    told = f"compared with different numbers of ranks, {numbers}: --ranks {min(n_ranks)} gives all the same"
+    text = f"compared with different numbers of ranks, {numbers}: --ranks {min(n_ranks)} gives all the same"
     more = f"{' and '.join(beside)} puts the helpers beside ranks" if beside else ""
-    return [Remark("ranks-differ", told, max(n_ranks) / min(n_ranks) - 1, needed=True, details=more)]
+    return [Remark("ranks-differ", text, max(n_ranks) / min(n_ranks) - 1, needed=True, details=more)]
 
 
 COLLECTIVES = Kind(_collectives, OF_COLLECTIVES)
 
-COMMANDS = {"run": Verb(Config, run)}
+COMMANDS = {"run": Verb(RunConfig, run)}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.extensions import house
 from commsim.report.answer import Lines, Part
-from commsim.report.table_of_run import Row, json_row, parts_of, rows_of, titles_beside
+from commsim.report.table_of_run import RunRow, json_row, parts_of, rows_of, titles_beside
 
-from .config import Config
+from .config import RunConfig
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,17 +64,17 @@ class Rendering(NamedTuple):
     """
 
     check: Callable[[Any], None]
-    render: Callable[[Config, Answered], list[Part]]
+    render: Callable[[RunConfig, Answered], list[Part]]
 
 
 def answered_by(
-    config: Config, solutions: Sequence[Solution], said: Sequence[Part] = (), *, brief: bool = False
+    config: RunConfig, solutions: Sequence[Solution], said: Sequence[Part] = (), *, brief: bool = False
 ) -> Answered:
     """Return the table of each solution, below what is said of all.
 
     Parameters
     ----------
-    config : Config
+    config : RunConfig
         Flags.
     solutions : sequence of Solution
         Solutions of single collectives, or of one that groups run.
@@ -83,7 +83,7 @@ def answered_by(
     brief : bool
         Whether only ``-v`` shows the table of each.
     """
-    parts, rows = [*said], list[Row]()
+    parts, rows = [*said], list[RunRow]()
     common, titles = titles_beside(solutions) if len(solutions) > 1 else ("", [""])
     parts += [Lines((f"# {common}",))] if common else []
     for solution, title in zip(solutions, titles, strict=True):
@@ -95,7 +95,9 @@ def answered_by(
     return answered_of(config, parts, rows, first.network, solutions=solutions, more=more)
 
 
-def answered_of(config: Config, parts: Sequence[Part], rows: Sequence[Row], network: Network, **more: Any) -> Answered:
+def answered_of(
+    config: RunConfig, parts: Sequence[Part], rows: Sequence[RunRow], network: Network, **more: Any
+) -> Answered:
     """Return what was predicted, of rows."""
     results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
     return Answered(parts, [json_row(row) for row in rows], results, network, chosen=chosen, **more)

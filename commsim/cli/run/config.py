@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from commsim.cli.flags import Flags, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import TOPOLOGY, Costs, Placing, Sizes
+from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
 from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
@@ -31,7 +31,7 @@ OTHER = {"ranks": "n_ranks", "iters": "iterations"}
 OF_RUN = ("flap", "detection", "rto", "compressor", "operation")
 
 
-class PlayConfig(Packets, Hashes, Faults, Costs, Sizes, Placing):
+class PlayConfig(Packets, Hashes, Faults, CostFlags, Sizes, Placing):
     """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
 
     TITLE: ClassVar[str] = "network and collective"
@@ -74,11 +74,11 @@ class PlayConfig(Packets, Hashes, Faults, Costs, Sizes, Placing):
         """
         from commsim.prediction.read import scenario_of
 
-        given = {name: getattr(self, name) for name in SAME}
-        given |= {name: getattr(self, flag) for flag, name in OTHER.items()}
-        given |= {name: getattr(self, name) for name in OF_RUN if hasattr(self, name)}
+        options = {name: getattr(self, name) for name in SAME}
+        options |= {name: getattr(self, flag) for flag, name in OTHER.items()}
+        options |= {name: getattr(self, name) for name in OF_RUN if hasattr(self, name)}
         packets = packet_values(self) if self.given(*PACKET_FLAGS) else {}
-        return scenario_of(spec, network or self.topology, packets=packets, **(given | more))
+        return scenario_of(spec, network or self.topology, packets=packets, **(options | more))
 
 
 class Questions(Flags):
@@ -106,7 +106,7 @@ class Questions(Flags):
     bound: bool = switched(help="print the ratio of each time to the lower bound")
 
 
-class Outputs(WithJson):
+class RunOutputs(WithJson):
     """Where the answer goes, and how much of it."""
 
     TITLE: ClassVar[str] = "output"
@@ -119,7 +119,7 @@ class Outputs(WithJson):
     )
 
 
-class Config(Outputs, Questions, FaultsInTime, PlayConfig):
+class RunConfig(RunOutputs, Questions, FaultsInTime, PlayConfig):
     """All flags of ``commsim run``."""
 
     MEANT: ClassVar[Mapping[str, str]] = {
@@ -153,7 +153,7 @@ class Config(Outputs, Questions, FaultsInTime, PlayConfig):
         return PlayConfig.scenario(self, spec, network, **more)
 
 
-class Prediction(Hashes, Costs, Placing):
+class Prediction(Hashes, CostFlags, Placing):
     """Flags of verbs that set something beside one prediction."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
@@ -200,14 +200,14 @@ def without_effect(config: PlayConfig) -> list[Remark]:
     if not flags:
         return []
     if not config.start_jitter:
-        told = f"{' and '.join(flags)}: no effect, a simulation without jitter gives the same time every time"
-        return [Remark("option-unused", told)]
+        text = f"{' and '.join(flags)}: no effect, a simulation without jitter gives the same time every time"
+        return [Remark("option-unused", text)]
     return [Remark("option-unused", "-w: no effect, a simulation needs no warm-up")] if "-w" in flags else []
 
 
-def config_of(values: Mapping[str, Any], source: str) -> Config:
+def config_of(values: Mapping[str, Any], source: str) -> RunConfig:
     """Read flags of ``commsim run`` as a file of results has them; see :func:`read_flags`."""
-    return read_flags(Config, values, source, "run")
+    return read_flags(RunConfig, values, source, "run")
 
 
 def read_flags(kind: type[Read], values: Mapping[str, Any], source: str, verb: str) -> Read:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .answered import Answered
-from .config import Config
+from .config import RunConfig
 
 # Flags whose files and lines extensions make of an answer.
 RENDERED = ("bound", "draw", "osu", "report")
@@ -29,7 +29,7 @@ class Refused(NamedTuple):
 
     flags: tuple[str, ...]
     why: str
-    when: Callable[[Config], bool] | None = None
+    when: Callable[[RunConfig], bool] | None = None
 
 
 class Kind(NamedTuple):
@@ -43,5 +43,5 @@ class Kind(NamedTuple):
         Flags that have no meaning for it.
     """
 
-    answer: Callable[[Config, Sequence[int]], Answered]
+    answer: Callable[[RunConfig, Sequence[int]], Answered]
     refused: tuple[Refused, ...]

@@ -77,7 +77,7 @@ def check(schedule: Schedule, seed: int = 0) -> CheckReport:
     exact = signals or schedule.n_ranks <= EXACT_RANKS
     content: Content = Fingerprints(schedule.n_ranks, seed)
     if exact:
-        content = Heard(schedule.n_ranks) if signals else Counts(schedule.n_ranks)
+        content = Heard(schedule.n_ranks) if signals else ContributionCounts(schedule.n_ranks)
     label, held = initial_state(schedule, content)
     for hop in hops(schedule):
         _execute_hop(schedule, hop, label, held, content)
@@ -234,7 +234,7 @@ class Content(Protocol):
         """Add `what` at `where`, which may name an address several times."""
 
 
-class Counts:
+class ContributionCounts:
     """Exact: one counter per rank."""
 
     def __init__(self, n_ranks: int) -> None:

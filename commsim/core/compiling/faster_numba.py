@@ -20,23 +20,23 @@ _signatures: dict[Any, tuple[Any, Any]] = {}
 
 def list_vars_within(self: ir.Inst, value: Any) -> list[ir.Var]:  # noqa: ARG001 - a method
     """List the variables of an instruction in order; Numba's makes a list for each value, and asks four kinds."""
-    found: list[ir.Var] = []
-    _collect(value, found)
-    return found
+    variables: list[ir.Var] = []
+    _collect(value, variables)
+    return variables
 
 
-def _collect(value: Any, found: list[ir.Var]) -> None:
+def _collect(value: Any, variables: list[ir.Var]) -> None:
     kind = type(value)
     what = _what.get(kind)
     if what is None:
         what = _what[kind] = _kind(value)
     if what == _VARIABLE:
-        found.append(value)
+        variables.append(value)
     elif what == _INSTRUCTION:
-        found += value.list_vars()
+        variables += value.list_vars()
     elif what:
         for one in value.values() if what == _DICT else value:
-            _collect(one, found)
+            _collect(one, variables)
 
 
 def _kind(value: Any) -> int:
@@ -46,20 +46,20 @@ def _kind(value: Any) -> int:
 
 def abi_size(self: Any, kind: Any) -> int:
     """Return the size of a type of LLVM in bytes; Numba's has LLVM read a module for each question."""
-    return _asked(_usual_size, self, kind)
+    return _size_of(_usual_size, self, kind)
 
 
 def abi_alignment(self: Any, kind: Any) -> int:
     """Return the alignment of a type of LLVM in bytes, as :func:`abi_size` does."""
-    return _asked(_usual_alignment, self, kind)
+    return _size_of(_usual_alignment, self, kind)
 
 
-def _asked(usual: Any, context: Any, kind: Any) -> int:
+def _size_of(usual: Any, context: Any, kind: Any) -> int:
     key = usual, context.target_data, str(kind)
-    found = _sizes.get(key)
-    if found is None:
-        found = _sizes[key] = usual(context, kind)
-    return found
+    size = _sizes.get(key)
+    if size is None:
+        size = _sizes[key] = usual(context, kind)
+    return size
 
 
 def call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:

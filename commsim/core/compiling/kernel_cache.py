@@ -83,14 +83,14 @@ class KernelCache:
             if stored != signature:
                 raise ValueError("it is of another signature")
             with signals_held():  # LLVM calls Python, where an exception would be swallowed
-                found = self._rebuild(target_context, reduced)
+                overload = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
             return self._compiling(key, "once after installation")
         except Exception as error:  # whatever an entry of others holds: compiling anew is always right
             return self._compiling(key, f"{path} cannot be used ({line_of(error)})")
         with contextlib.suppress(OSError):
             os.utime(path)  # the last use, by which old entries are found
-        return found
+        return overload
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Write machine code, and delete old entries; a notice if it cannot be kept."""

@@ -109,12 +109,12 @@ class LowerCalled(NativeLowering):
         state.flags.no_cfunc_wrapper = True
         super().run_pass(state)
         for variable in state.library._final_module.global_variables:
-            if variable.name.startswith(ENVIRONMENT) and (found := lookup_environment(variable.name)) is not None:
-                state.library.codegen.set_env(variable.name, found)
+            if variable.name.startswith(ENVIRONMENT) and (environment := lookup_environment(variable.name)) is not None:
+                state.library.codegen.set_env(variable.name, environment)
         return True
 
 
-class Flags(compiler.Flags):
+class HashedFlags(compiler.Flags):
     """Numba's flags, hashed and compared once: Numba does both for each overload that it tries at each call.
 
     They are those of a compilation that has begun, which nothing changes. Numba writes the name of the class into
@@ -123,9 +123,9 @@ class Flags(compiler.Flags):
 
     kept: tuple[tuple[str, Any], ...] = ()
 
-    def copy(self) -> Flags:
+    def copy(self) -> HashedFlags:
         """Return flags that are kept as they are."""
-        copied = Flags(self)
+        copied = HashedFlags(self)
         copied.kept = tuple(copied.values().items())
         return copied
 
@@ -141,7 +141,7 @@ class Compiler(CompilerBase):
     """What both compilers share."""
 
     def _compile_core(self) -> Any:
-        self.state.flags = Flags(self.state.flags)
+        self.state.flags = HashedFlags(self.state.flags)
         with _overloads_linked():
             return super()._compile_core()
 

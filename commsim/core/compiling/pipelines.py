@@ -62,7 +62,7 @@ PLAIN = Pipelines({}, {}, KernelCache, lambda kinds: kinds)
 def pipelines() -> Pipelines:
     """Return our compilers if two small kernels come out right, else Numba's, with a line on standard error."""
     try:
-        found = _ours()
+        found = _own_pipelines()
         _check(found)
     except Exception as error:  # a private class may be missing, take other arguments or do something else
         if (faster := sys.modules.get(FASTER)) is not None:  # it may be what is wrong
@@ -74,7 +74,7 @@ def pipelines() -> Pipelines:
     return found
 
 
-def _ours() -> Pipelines:
+def _own_pipelines() -> Pipelines:
     ours = importlib.import_module(OURS)
     importlib.import_module(FASTER).install()
     called, linked = {"pipeline_class": ours.CalledCompiler}, {"pipeline_class": ours.LinkedCompiler}

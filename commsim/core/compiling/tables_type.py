@@ -36,21 +36,21 @@ class TablesType(types.Type):
 
     Parameters
     ----------
-    made : type
+    cls : type
         Class of the tuple.
     kinds : tuple of Type
         Types of its fields.
     """
 
-    def __init__(self, made: type, kinds: tuple[Any, ...]) -> None:
-        self.made, self.kinds = made, kinds
-        self.fields: tuple[str, ...] = made._fields  # type: ignore[attr-defined]
-        super().__init__(f"{made.__module__}.{made.__qualname__}({', '.join(map(str, kinds))})")
+    def __init__(self, cls: type, kinds: tuple[Any, ...]) -> None:
+        self.cls, self.kinds = cls, kinds
+        self.fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
+        super().__init__(f"{cls.__module__}.{cls.__qualname__}({', '.join(map(str, kinds))})")
 
     @property
     def mangling_args(self) -> tuple[str, tuple[Any, ...]]:
         """What stands for the type in names of functions: short, since each call has it."""
-        return f"{self.made.__name__}_{hashlib.blake2b(self.name.encode(), digest_size=8).hexdigest()}", ()
+        return f"{self.cls.__name__}_{hashlib.blake2b(self.name.encode(), digest_size=8).hexdigest()}", ()
 
 
 @register_model(TablesType)
@@ -97,10 +97,10 @@ class LowerWithCopies(Lower):
 
     def extract_function_arguments(self) -> Any:
         """Return the arguments, with copies of tuples."""
-        given = super().extract_function_arguments()
+        arguments = super().extract_function_arguments()
         kinds = self.fndesc.argtypes
         self.fnargs = [copied(self.context, self.builder, kind, value) if isinstance(kind, TablesType) else value
-                       for kind, value in zip(kinds, given, strict=True)]  # fmt: skip
+                       for kind, value in zip(kinds, arguments, strict=True)]  # fmt: skip
         return self.fnargs
 
 
@@ -135,8 +135,8 @@ def _unbox(kind: TablesType, given: Any, c: Any) -> NativeValue:
             cleanups.append(native.cleanup)
 
     def clean() -> None:
-        for one in reversed(cleanups):
-            one()
+        for cleanup in reversed(cleanups):
+            cleanup()
 
     return NativeValue(address, cleanup=clean if cleanups else None, is_error=c.builder.load(failed))
 
@@ -144,9 +144,9 @@ def _unbox(kind: TablesType, given: Any, c: Any) -> NativeValue:
 @typeof_impl.register(tuple)
 def _typeof(value: tuple[Any, ...], context: Any) -> Any:
     """Return the type of a tuple: ours for arguments that are named tuples of our packages."""
-    made = type(value)
-    ours = hasattr(made, "_fields") and made.__module__.partition(".")[0] in PACKAGES
+    cls = type(value)
+    ours = hasattr(cls, "_fields") and cls.__module__.partition(".")[0] in PACKAGES
     if not ours or context.purpose != Purpose.argument:
         return _USUAL(value, context)
-    kinds = tuple(typeof_impl(one, context) for one in value)
-    return None if None in kinds else TablesType(made, kinds)
+    kinds = tuple(typeof_impl(item, context) for item in value)
+    return None if None in kinds else TablesType(cls, kinds)

@@ -68,8 +68,8 @@ def host_nodes(network: Network, name: str) -> list[int]:
         Same as in :func:`fail_hosts`.
     """
     is_part = (network.machine >= 0) | (network.kind != SWITCH)
-    if found := [i for i, host in enumerate(host_names(network)) if host == name and is_part[i]]:
-        return found
+    if indices := [i for i, host in enumerate(host_names(network)) if host == name and is_part[i]]:
+        return indices
     try:
         node = find_node(network, name)
     except InputError:

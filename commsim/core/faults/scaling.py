@@ -10,7 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import fabric_cables, links_like, partners
-from commsim.core.units import counted
+from commsim.core.units import count_text
 
 from .failures import draw
 
@@ -63,5 +63,5 @@ def cables_at_part(slower: Mapping[float, int]) -> str:
     slower : mapping of float to int
         Cables by the part of their rate.
     """
-    said = " and ".join(f"{counted(n, 'cable')} at {part:g}" for part, n in slower.items())
-    return f"{said} of {'its' if sum(slower.values()) == 1 else 'their'} rate, both ways"
+    text = " and ".join(f"{count_text(n, 'cable')} at {part:g}" for part, n in slower.items())
+    return f"{text} of {'its' if sum(slower.values()) == 1 else 'their'} rate, both ways"

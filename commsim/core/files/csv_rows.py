@@ -22,7 +22,7 @@ MAX_ROWS = 8_000_000
 MISSING = ("", "None", "null", "NaN", "nan", "NULL")
 
 
-class Row:
+class CsvRow:
     """One line of the table; every fault names file, line and column."""
 
     def __init__(self, where: str, values: Mapping[str, str]) -> None:
@@ -89,7 +89,7 @@ def seconds(text: str) -> float:
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | None = None) -> Iterator[Row]:
+def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | None = None) -> Iterator[CsvRow]:
     """Go through a CSV file.
 
     Parameters
@@ -114,7 +114,7 @@ def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | N
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
 
 
-def _rows(path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequence[str] | None) -> Iterator[Row]:
+def _rows(path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequence[str] | None) -> Iterator[CsvRow]:
     table = csv.reader(stream, strict=True)
     columns: list[str] | None = None
     try:
@@ -132,7 +132,7 @@ def _rows(path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequ
                 raise InputError(f"{path}: more than {MAX_ROWS} lines")
             if len(cells) != len(columns):
                 raise InputError(f"{where}: {len(columns)} cells are required, got {len(cells)}")
-            yield Row(where, dict(zip(columns, cells, strict=True)))
+            yield CsvRow(where, dict(zip(columns, cells, strict=True)))
     except csv.Error as error:
         raise InputError(f"{path}, line {table.line_num}: {error}") from None
     if columns is None:

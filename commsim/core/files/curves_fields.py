@@ -12,7 +12,7 @@ from commsim.core.curves import STEPS, Curve, Curves
 from commsim.core.errors import InputError
 from commsim.core.units import parse_size, parse_time, write_size, write_time
 
-from .fields import Fields
+from .fields import TableFields
 
 DATA = ("fresh", "relayed")
 _TIMES = ("seconds", "occupancy", "low", "high")
@@ -27,12 +27,12 @@ def curves_tree(curves: Curves) -> dict[str, Any]:
     }
 
 
-def read_curves(table: Fields) -> Curves:
+def read_curves(table: TableFields) -> Curves:
     """Read the table ``curves`` of a network file.
 
     Parameters
     ----------
-    table : Fields
+    table : TableFields
         Table with ``machine``, perhaps a ``mark``, and a list of ``steps``.
 
     Raises
@@ -62,7 +62,7 @@ def _step_tree(curve: Curve) -> dict[str, Any]:
     return case | {"size": [write_size(float(size)) for size in curve.size]} | columns
 
 
-def _read_step(fields: Fields) -> Curve:
+def _read_step(fields: TableFields) -> Curve:
     step = fields.one_of("step", STEPS)
     ways, data = fields.whole("ways", 1, 2, 1), fields.one_of("data", DATA, DATA[0])
     working_set = fields.quantity("working_set", parse_size, 0.0)
@@ -78,7 +78,7 @@ def _read_step(fields: Fields) -> Curve:
         fields.fail(None, f": {error}")
 
 
-def _column(fields: Fields, key: str, parse: Callable[[str, str], float]) -> NDArray[np.float64]:
+def _column(fields: TableFields, key: str, parse: Callable[[str, str], float]) -> NDArray[np.float64]:
     values = fields.items(key, str, "text with a unit")
     out = np.empty(len(values))
     for i, text in enumerate(values):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from commsim.core.errors import InputError, cut
+from commsim.core.errors import InputError, shorten
 from commsim.core.files.opening import read_regular
 
 Keys = tuple[str | int, ...]
@@ -115,7 +115,7 @@ class _Walk:
         return names
 
 
-class Fields:
+class TableFields:
     """One table of a file; remembers which fields were asked for, so that the others can be refused.
 
     Parameters
@@ -145,7 +145,7 @@ class Fields:
         if key not in self._tree:
             other = key.removesuffix("s") if key.endswith("s") else f"{key}s"
             self.fail(key, f"is missing: {wanted}" + (f"; {other} is no field" if other in self._tree else ""))
-        self.fail(key, f"must be {wanted}, got {cut(repr(self._tree[key]))}")
+        self.fail(key, f"must be {wanted}, got {shorten(repr(self._tree[key]))}")
 
     def fail(self, key: str | int | None, message: str) -> NoReturn:
         """Raise an error that names the file, the line and the field."""
@@ -244,7 +244,7 @@ class Fields:
             self.refuse(key, f"a list of {what}")
         for i, member in enumerate(value):
             if not isinstance(member, kind) or isinstance(member, bool):
-                self.member(key, i, f"must be {what}, got {cut(repr(member))}")
+                self.member(key, i, f"must be {what}, got {shorten(repr(member))}")
         return value
 
     def wholes(self, key: str) -> list[int]:
@@ -252,7 +252,7 @@ class Fields:
         values = self.items(key, int, "a whole number") if key in self else self._get(key, [])
         for i, value in enumerate(values):
             if not -(2**31) <= value < 2**31:
-                self.member(key, i, f"must be a whole number of 32 bits, got {cut(repr(value))}")
+                self.member(key, i, f"must be a whole number of 32 bits, got {shorten(repr(value))}")
         return list(values)
 
     def numbers(self, key: str) -> list[float]:
@@ -262,7 +262,7 @@ class Fields:
             self.refuse(key, "a list of numbers")
         for i, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < sys.float_info.max:
-                self.member(key, i, f"must be a finite number, got {cut(repr(value))}")
+                self.member(key, i, f"must be a finite number, got {shorten(repr(value))}")
         return [float(value) for value in values]
 
     def member(self, key: str, i: int, message: str) -> NoReturn:
@@ -277,17 +277,21 @@ class Fields:
         message : str
             What is wrong with it.
         """
-        Fields({}, self._path, (*self._keys, key)).fail(i, message)
+        TableFields({}, self._path, (*self._keys, key)).fail(i, message)
 
-    def tables(self, key: str) -> list[Fields]:
+    def tables(self, key: str) -> list[TableFields]:
         """Return a field that is a list of tables."""
         members: list[dict[str, Any]] = self.items(key, dict, "a table")
-        return [Fields(member, self._path, (*self._keys, key, i)) for i, member in enumerate(members)]
+        return [TableFields(member, self._path, (*self._keys, key, i)) for i, member in enumerate(members)]
 
-    def table(self, key: str) -> Fields:
+    def table(self, key: str) -> TableFields:
         """Return a field that is a table; an empty one when it is missing."""
         value = self._get(key, {})
-        return Fields(value, self._path, (*self._keys, key)) if isinstance(value, dict) else self.refuse(key, "a table")
+        return (
+            TableFields(value, self._path, (*self._keys, key))
+            if isinstance(value, dict)
+            else self.refuse(key, "a table")
+        )
 
     def raw(self, key: str) -> object:
         """Return a field as it is, None when it is missing."""

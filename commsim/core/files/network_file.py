@@ -33,7 +33,7 @@ from commsim.core.units import (
 from commsim.extensions import house
 
 from .curves_fields import curves_tree, read_curves
-from .fields import Fields
+from .fields import TableFields
 from .network_arrays import LINK_ARRAYS, read_arrays, write_arrays
 from .whole_files import read_tree, write_json, write_tree
 
@@ -112,7 +112,7 @@ def read_own(tree: Mapping[str, Any], path: str | Path) -> Network:
     InputError
         If a field is missing, unknown or wrong.
     """
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     top.schema()
     name, routing = top.text("name", Path(path).stem), top.one_of("routing", ROUTINGS, "ecmp")
     about = _read_hardware(top) | ({"curves": read_curves(top.table("curves"))} if "curves" in top else {})
@@ -136,7 +136,7 @@ def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
     InputError
         If a field is missing, unknown or wrong; names the line where there is one.
     """
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     directed = top.truth("directed", True)
     top.truth("multigraph", False)
     graph = top.table("graph")
@@ -152,7 +152,7 @@ def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
     return _build(name, routing, about, nodes, rows + back)
 
 
-def _read_hardware(fields: Fields) -> dict[str, Any]:
+def _read_hardware(fields: TableFields) -> dict[str, Any]:
     for key, read in (("hardware", read_hardware), ("protocol", read_protocol)):
         try:
             read(fields.text(key, ""))
@@ -184,12 +184,12 @@ def _build(
     )
     links: dict[str, Any] = dict(zip(names, columns, strict=True))
     for key in _TIMES:  # left out by all nodes, it is not known
-        given = per_node.get(key, ())
-        per_node[key] = [value or 0.0 for value in given] if any(value is not None for value in given) else None
+        values = per_node.get(key, ())
+        per_node[key] = [value or 0.0 for value in values] if any(value is not None for value in values) else None
     return Network(name, tuple(nodes), routing=routing, **about, **links, **per_node)
 
 
-def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
+def _read_nodes(top: TableFields, key: str) -> dict[str, dict[str, Any]]:
     """Read the nodes, by the name under `key`."""
     nodes: dict[str, dict[str, Any]] = {}
     n_dims = 0
@@ -221,7 +221,7 @@ def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
     return nodes
 
 
-def _read_link(fields: Fields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any, ...]:
+def _read_link(fields: TableFields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any, ...]:
     for key in ("from", "to"):
         if fields.text(key) not in nodes:
             fields.refuse(key, "the name of a node")
@@ -238,7 +238,7 @@ def _read_link(fields: Fields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any
     return (*ends, bandwidth, latency, buffer, loss, metric, both_ways)
 
 
-def _read_edge(fields: Fields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any, ...]:
+def _read_edge(fields: TableFields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any, ...]:
     for key in ("source", "target"):
         if _identity(fields, key) not in nodes:
             fields.refuse(key, "the id of a node")
@@ -261,14 +261,14 @@ def _read_edge(fields: Fields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any
     return (*ends, rate / 8, latency, buffer, loss, metric)
 
 
-def _loss_and_metric(fields: Fields) -> tuple[float, int]:
+def _loss_and_metric(fields: TableFields) -> tuple[float, int]:
     loss = fields.number("loss", 0.0)
     if not 0 <= loss < 1:
         fields.refuse("loss", "a probability of at least 0 and below 1")
     return loss, fields.whole("metric", 1, MAX_METRIC, default=1)
 
 
-def _identity(fields: Fields, key: str) -> str:
+def _identity(fields: TableFields, key: str) -> str:
     """Name of a node of networkx, which also takes whole numbers."""
     value = fields.raw(key)
     if isinstance(value, bool) or not isinstance(value, (str, int)):
@@ -318,9 +318,9 @@ def _node(network: Network, i: int, name: str) -> dict[str, Any]:
     node |= {"machine": int(network.machine[i])} if network.machine[i] >= 0 else {}
     node |= {"coordinates": network.coordinates[i].tolist()} if network.coordinates.shape[1] else {}
     node |= {"message_engines": int(network.message_engines[i])} if network.message_engines[i] != 1 else {}
-    said = {key: float(getattr(network, key)[i]) for key in _TIMES}
+    fields = {key: float(getattr(network, key)[i]) for key in _TIMES}
     is_free = network.overhead_given and not (network.overhead.any() or network.recv_overhead.any())
-    return node | {key: write_time(o) for key, o in said.items() if o or (is_free and key == "overhead")}
+    return node | {key: write_time(o) for key, o in fields.items() if o or (is_free and key == "overhead")}
 
 
 def _reduction(gamma: float) -> dict[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.files.opening import check_regular
 
-from .fields import Fields
+from .fields import TableFields
 from .whole_files import first_line, parse_json, replacing
 
 MAX_ARRAY_BYTES = 16 * 2**30
@@ -72,13 +72,13 @@ class Archive:
     ----------
     path : path
         The file, for messages.
-    header : Fields
+    header : TableFields
         The JSON header, its schema and kind already checked.
     arrays : mapping of str to array
         The other members.
     """
 
-    def __init__(self, path: str | Path, header: Fields, arrays: dict[str, Array]) -> None:
+    def __init__(self, path: str | Path, header: TableFields, arrays: dict[str, Array]) -> None:
         self.path, self.header, self._arrays = path, header, arrays
 
     def __contains__(self, name: str) -> bool:
@@ -152,7 +152,7 @@ def read_archive(path: str | Path, kind: str, limit: int | None = None) -> Archi
         raise InputError(f"{path}: header is not JSON ({error})") from None
     if not isinstance(tree, dict):
         raise InputError(f"{path}: header must be a table, got {type(tree).__name__}")
-    fields = Fields(tree, path)
+    fields = TableFields(tree, path)
     fields.schema()
     fields.one_of("kind", (kind,))
     return Archive(path, fields, arrays)

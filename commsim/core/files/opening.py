@@ -45,7 +45,7 @@ def opening(path: str | Path) -> Iterator[BufferedReader]:
         raise InputError(f"{path}: {error.strerror or error}") from None
 
 
-def path_of(given: object, what: str) -> Path:
+def path_of(value: object, what: str) -> Path:
     """Return the path of a file that a caller names.
 
     Raises
@@ -53,9 +53,9 @@ def path_of(given: object, what: str) -> Path:
     InputError
         If it is no text and no path; `what` names the file.
     """
-    if not isinstance(given, (str, os.PathLike)):
-        raise wrong_kind(what, "the path of a file", given)
-    return Path(os.fspath(given))
+    if not isinstance(value, (str, os.PathLike)):
+        raise wrong_kind(what, "the path of a file", value)
+    return Path(os.fspath(value))
 
 
 def check_regular(path: str | Path) -> None:
@@ -99,10 +99,10 @@ def read_regular(path: str | Path, limit: int, whole: bool = True) -> bytes:
     with opening(path) as file:
         data = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)  # what is asked for is allocated first
     if len(data) > limit and whole:
-        raise InputError(f"{path}: larger than {shown(limit)}")
+        raise InputError(f"{path}: larger than {bytes_text(limit)}")
     return data[:limit]
 
 
-def shown(limit: int) -> str:
+def bytes_text(limit: int) -> str:
     """Format a number of bytes as people write it."""
     return f"{limit >> 20} MiB" if limit >= 2**20 else f"{limit} bytes"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from commsim.core.errors import InputError, cut, printable
+from commsim.core.errors import InputError, printable, shorten
 from commsim.core.files.opening import read_regular
 from commsim.core.registry import Entry, Registry, T
 from commsim.core.spec import OWN_FILE, OwnFile, is_own_file, split_spec
@@ -44,8 +44,8 @@ def only_code(texts: Iterable[object]) -> str:
 
     Without it the flags of a command are what its user wrote, and may name any code.
     """
-    named = dict.fromkeys(str(path) for text in texts if isinstance(text, OwnFile) for path in files_in(text))
-    return f"{ONLY_CODE}{os.pathsep.join(named)}"
+    paths = dict.fromkeys(str(path) for text in texts if isinstance(text, OwnFile) for path in files_in(text))
+    return f"{ONLY_CODE}{os.pathsep.join(paths)}"
 
 
 def read_only_code(word: str) -> list[str]:
@@ -55,8 +55,8 @@ def read_only_code(word: str) -> list[str]:
 
 def allowed(text: str, code: Code) -> str:
     """Return a text of data as one that may be executed, if each file that it names is one of `code`."""
-    named = {path.resolve() for path in files_in(text)}
-    return OwnFile(text) if named and named <= {Path(path).resolve() for path in code} else text
+    paths = {path.resolve() for path in files_in(text)}
+    return OwnFile(text) if paths and paths <= {Path(path).resolve() for path in code} else text
 
 
 def resolve(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
@@ -95,7 +95,7 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
         raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
     if not isinstance(text, OwnFile):
         raise InputError(
-            f"{printable(cut(match[1]))}: data does not execute code: name the file with a flag, or in Python with "
+            f"{printable(shorten(match[1]))}: data does not execute code: name the file with a flag, or in Python with "
             "cs.OwnFile(...)"
         )
     path, (name, rest) = Path(match[1]), _split(match[2] or "")
@@ -134,7 +134,7 @@ def allowed_command(command: str, code: Code) -> OwnFile:
     words = words_of(command)
     run = words[1:] if words[0] in INTERPRETERS else words
     if not run or Path(run[0]).resolve() not in {Path(path).resolve() for path in code}:
-        raise InputError(f"{cut(repr(command))} must be `python FILE.py`, which {ALLOWED_BY}")
+        raise InputError(f"{shorten(repr(command))} must be `python FILE.py`, which {ALLOWED_BY}")
     return OwnFile(command)
 
 
@@ -170,11 +170,11 @@ def blamed(path: Path) -> Iterator[None]:
         if isinstance(error, InputError) and str(error).startswith(str(path)):
             raise  # inside of another one
         line = error.lineno if isinstance(error, SyntaxError) else _line(error, path)
-        said = (str(error) or "no message").splitlines()[0]
+        text = (str(error) or "no message").splitlines()[0]
         if isinstance(error, SyntaxError):
-            said = error.msg
+            text = error.msg
         kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        raise InputError(f"{path}{f', line {line}' if line else ''}: {kind}{said}") from None
+        raise InputError(f"{path}{f', line {line}' if line else ''}: {kind}{text}") from None
 
 
 def _split(rest: str) -> tuple[str | None, str]:

@@ -18,7 +18,7 @@ from commsim.core.network_queries import find_link, find_node, link_names
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 
-from .fields import Fields
+from .fields import TableFields
 from .npz import Archive, read_archive, write_archive
 from .whole_files import read_tree, write_tree
 
@@ -44,7 +44,7 @@ def read_placement(path: str | Path, network: Network) -> Placement:
             bad = next(node for node in nodes if not 0 <= node < network.n_nodes)
             raise InputError(f"{path}: nodes must be 0..{network.n_nodes - 1} of {network.name}, got {bad}")
         return _placement(path, nodes.tolist(), routes)
-    top = Fields(read_tree(path), path)
+    top = TableFields(read_tree(path), path)
     top.schema(required=False)
     names = top.items("placement", str, "the name of a node")
     routes = _read_routes(top, network) if "routes" in top else None
@@ -173,7 +173,7 @@ def _take_routes(archive: Archive, n_links: int | None = None) -> PinnedRoutes |
         raise InputError(f"{archive.path}: {error}") from None
 
 
-def _read_routes(top: Fields, network: Network) -> PinnedRoutes:
+def _read_routes(top: TableFields, network: Network) -> PinnedRoutes:
     routes = []
     for fields in top.tables("routes"):
         ends = (fields.whole("src"), fields.whole("dst"), fields.whole("channel") if "channel" in fields else 0)

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.opening import path_of
 from commsim.core.result import Result, Trace
 
-from .fields import Fields
+from .fields import TableFields
 from .npz import Archive, read_archive, write_archive
 from .whole_files import read_tree, write_json
 
@@ -39,7 +39,7 @@ def read_result(path: str | Path) -> Result:
         trace = _take_trace(archive) if "start" in archive else None
         archive.finish()
     else:
-        top = Fields(read_tree(path), path)
+        top = TableFields(read_tree(path), path)
         top.schema()
         top.one_of("kind", ("result",))
         values = _read_scalars(top)
@@ -73,7 +73,7 @@ def write_result(result: Result, path: str | Path) -> None:
     write_json(path, tree)
 
 
-def _read_scalars(top: Fields) -> dict[str, Any]:
+def _read_scalars(top: TableFields) -> dict[str, Any]:
     values: dict[str, Any] = {name: top.text(name) for name in _TEXTS}
     values |= {name: top.number(name) for name in _NUMBERS}
     counters = top.table("counters")
@@ -93,7 +93,7 @@ def _take_trace(archive: Archive) -> Trace:
         raise InputError(f"{archive.path}: {error}") from None
 
 
-def _read_trace_beside(top: Fields, path: Path) -> Trace:
+def _read_trace_beside(top: TableFields, path: Path) -> Trace:
     name = top.text("trace")
     if Path(name).name != name or not name.endswith(".npz"):
         top.refuse("trace", "the name of an .npz file in the same folder")

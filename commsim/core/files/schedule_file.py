@@ -13,7 +13,7 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import TRANSFER, Block, Schedule, Transfers
 
-from .fields import Fields
+from .fields import TableFields
 from .npz import read_archive, write_archive
 from .placement_file import named_placement, take_named_placement
 
@@ -132,7 +132,7 @@ def write_schedule(
     write_archive(path, "schedule", header | counts, arrays)
 
 
-def _read_shape(fields: Fields) -> tuple[int, dict[str, Any]]:
+def _read_shape(fields: TableFields) -> tuple[int, dict[str, Any]]:
     size = fields.whole("n_transfers")
     shape: dict[str, Any] = {key: fields.whole(key) for key in ("n_hops", "n_fences", "first")}
     shape["times"] = fields.whole("times", 1, MAX_REPETITIONS)

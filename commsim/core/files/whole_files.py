@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from commsim.core.errors import InputError
-from commsim.core.files.opening import read_regular, shown
+from commsim.core.files.opening import bytes_text, read_regular
 
 # Of files that hold a network, a placement, a schedule or a result of ours.
 SUFFIXES = (".toml", ".json", ".npz")
@@ -277,5 +277,5 @@ def _unpacked(data: bytes, path: Path, limit: int) -> bytes:
     except (OSError, zlib.error) as error:
         raise InputError(f"{path}: not a readable gzip file ({error})") from None
     if len(unpacked) > limit:
-        raise InputError(f"{path}: unpacks to more than {shown(limit)}")
+        raise InputError(f"{path}: unpacks to more than {bytes_text(limit)}")
     return unpacked

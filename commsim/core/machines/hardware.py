@@ -122,9 +122,9 @@ def guesses_of(hardware: str, *, has_fabric: bool = False) -> str:
     """
     facts = read_hardware(hardware)
     guessed = facts.get("guessed", "").split("+")
-    said = [f"{facts.get('gpu')} GPUs (gpu=)"] * ("gpu" in guessed)
-    said += ["NICs as fast as their PCIe links (nic=)"] * ("nic" in guessed and has_fabric)
-    return f"guessed: {', '.join(said)}" if said else ""
+    lines = [f"{facts.get('gpu')} GPUs (gpu=)"] * ("gpu" in guessed)
+    lines += ["NICs as fast as their PCIe links (nic=)"] * ("nic" in guessed and has_fabric)
+    return f"guessed: {', '.join(lines)}" if lines else ""
 
 
 def generation_of(compute_capability: int) -> str:

@@ -171,8 +171,8 @@ class Parts:
             machine=0, metric=metric,
         )  # fmt: skip
         masks: dict[str, Any] = {"forwards": plain.forwards.copy(), "aggregates": plain.aggregates.copy()}
-        for mask, given in zip(masks.values(), (self._forwards, self._aggregates), strict=True):
-            for node, value in given.items():
+        for mask, n in zip(masks.values(), (self._forwards, self._aggregates), strict=True):
+            for node, value in n.items():
                 mask[place[node]] = value
         return dataclasses.replace(plain, **masks)
 

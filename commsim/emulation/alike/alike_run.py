@@ -12,8 +12,8 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 
 from .compute import Spent
-from .queued_work import Exchange, Span
-from .stage_timeline import Timeline
+from .queued_work import QueuedCollective, Span
+from .stage_timeline import StageTimeline
 
 __all__ = ["AlikeRun", "RankReport"]
 
@@ -47,7 +47,7 @@ class AlikeRun:
         Name of the program.
     network : Network
         Network.
-    timeline : Timeline
+    timeline : StageTimeline
         Streams of all GPUs that stood for others.
     reports : tuple of RankReport
         One for each stage.
@@ -59,7 +59,7 @@ class AlikeRun:
 
     name: str
     network: Network
-    timeline: Timeline
+    timeline: StageTimeline
     reports: tuple[RankReport, ...]
     n_simulated: int
     remarks: tuple[Remark, ...]
@@ -72,17 +72,17 @@ class AlikeRun:
     @property
     def steps(self) -> tuple[float, ...]:
         """Ends of the steps, when the last stage has ended each, s."""
-        return tuple(max(ends) for ends in zip(*(one.steps for one in self.reports), strict=False))
+        return tuple(max(ends) for ends in zip(*(report.steps for report in self.reports), strict=False))
 
     @property
     def spent(self) -> Spent:
         """Time of operators, of all stages together."""
         total = Spent()
-        for one in self.reports:
-            total.by_bound.update(one.spent.by_bound)
-            total.by_operator.update(one.spent.by_operator)
-            total.calls.update(one.spent.calls)
-            total.operations += one.spent.operations
+        for report in self.reports:
+            total.by_bound.update(report.spent.by_bound)
+            total.by_operator.update(report.spent.by_operator)
+            total.calls.update(report.spent.calls)
+            total.operations += report.spent.operations
         return total
 
     @property
@@ -99,10 +99,12 @@ class AlikeRun:
         return self.window[1] - self.window[0]
 
     @property
-    def exchanges(self) -> list[Exchange]:
+    def exchanges(self) -> list[QueuedCollective]:
         """Collectives and messages that ended in the last step, in the order in which they were called."""
         begin, end = self.window
-        return [one for one in self.timeline.exchanges if one.end is not None and begin < one.end <= end]
+        return [
+            exchange for exchange in self.timeline.exchanges if exchange.end is not None and begin < exchange.end <= end
+        ]
 
     @property
     def spans(self) -> Sequence[Span]:
@@ -112,6 +114,6 @@ class AlikeRun:
     def link_bytes(self) -> NDArray[np.float64]:
         """Bytes on each link in the last step."""
         total = np.zeros(self.network.n_links)
-        for one in self.exchanges:
-            total += one.costs.link_bytes
+        for exchange in self.exchanges:
+            total += exchange.costs.link_bytes
         return total

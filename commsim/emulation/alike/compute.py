@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.profiles.kineto_operators import KernelTimes, read_kernel_times
 from commsim.training.gpus import Gpu, gpu
 
-from .operator_cost import Cost, is_free, roofline
+from .operator_cost import OperatorCost, is_free, roofline
 
 WHAT = "none, measured[:factor], roofline:GPU[:factor] or a Kineto trace, such as roofline:h100"
 
@@ -41,28 +41,28 @@ class Compute:
     times: KernelTimes | None = None
     text: str = ""
 
-    def cost(self, func: Any, args: Any, kwargs: Mapping[str, Any], out: Any) -> Cost:
+    def cost(self, func: Any, args: Any, kwargs: Mapping[str, Any], out: Any) -> OperatorCost:
         """Return the time of one call of an operator."""
         name = func.overloadpacket.__name__
         if self.kind == "none" or is_free(func, name):
-            return Cost(0.0, "none")
+            return OperatorCost(0.0, "none")
         if self.times is not None:
             known = self.times.of(name, args)
             if known is not None:
-                return Cost(known * self.factor, "file")
+                return OperatorCost(known * self.factor, "file")
         if self.gpu is None:
-            return Cost(0.0, "unknown")
-        found = roofline(self.gpu, func, args, kwargs, out)
-        return Cost(found.seconds * self.factor, found.bound, found.operations, found.moved)
+            return OperatorCost(0.0, "unknown")
+        cost = roofline(self.gpu, func, args, kwargs, out)
+        return OperatorCost(cost.seconds * self.factor, cost.bound, cost.operations, cost.moved)
 
-    def told(self) -> list[str]:
+    def source_lines(self) -> list[str]:
         """One line for each source of times."""
-        said = [] if self.gpu is None else [self.gpu.told_usual()]
+        lines = [] if self.gpu is None else [self.gpu.told_usual()]
         if self.times is not None:
-            said.append(self.times.told())
+            lines.append(self.times.source_line())
         if self.factor != 1:
-            said.append(f"times of computation are multiplied with {self.factor:g}, as asked")
-        return said
+            lines.append(f"times of computation are multiplied with {self.factor:g}, as asked")
+        return lines
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Spent:
     calls: Counter[str] = field(default_factory=Counter)
     operations: float = 0.0
 
-    def add(self, name: str, cost: Cost) -> None:
+    def add(self, name: str, cost: OperatorCost) -> None:
         """Count one call."""
         if cost.bound == "none":
             return

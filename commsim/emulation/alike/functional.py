@@ -44,14 +44,14 @@ class FunctionalCollectives:
         out = func(*args, **kwargs)
         group = distributed_c10d._resolve_process_group(_group_name(func, args, kwargs))
         ranks = tuple(distributed_c10d.get_process_group_ranks(group))
-        made = tree_leaves(out)
-        sent = [one for one in tree_leaves(args[0]) if hasattr(one, "shape")]
-        larger = made if plain == "all_gather_into_tensor" else sent
+        leaves = tree_leaves(out)
+        sent = [leaf for leaf in tree_leaves(args[0]) if hasattr(leaf, "shape")]
+        larger = leaves if plain == "all_gather_into_tensor" else sent
         size = float(sum(one.numel() * one.element_size() for one in larger))
-        self._host.collective(OPERATIONS[plain], size, ranks, made)
+        self._host.collective(OPERATIONS[plain], size, ranks, leaves)
         return out
 
 
 def _group_name(func: Any, args: Any, kwargs: Any) -> str:
-    names = [one.name for one in func._schema.arguments]
+    names = [argument.name for argument in func._schema.arguments]
     return str((dict(zip(names, args, strict=False)) | dict(kwargs))["group_name"])

@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .host import Host
-from .operator_cost import Cost
+from .operator_cost import OperatorCost
 
 
 def fused_rms_norm(host: Host, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +43,6 @@ def _count(host: Host, name: str, x: Any, times: int) -> None:
     gpu = host.compute.gpu
     if gpu is None:
         return
-    cost = Cost(moved / (gpu.memory * gpu.usual("memory")) * host.compute.factor, "memory", 0.0, moved)
+    cost = OperatorCost(moved / (gpu.memory * gpu.usual("memory")) * host.compute.factor, "memory", 0.0, moved)
     host.spent.add(name, cost)
     host.gpu.compute(cost.seconds, "computation")

@@ -83,9 +83,9 @@ class AlikeGroup(NamedGroup):
 
     def _start(self, operation: str, whole: Any, writes: Any) -> AlikeWork:
         whole, made = tree_leaves(whole), tree_leaves(writes)
-        size = float(sum(one.numel() * one.element_size() for one in whole))
+        size = float(sum(tensor.numel() * tensor.element_size() for tensor in whole))
         end = self._host.collective(
-            operation, size, self._members(), [one for one in made if isinstance(one, torch.Tensor)]
+            operation, size, self._members(), [tensor for tensor in made if isinstance(tensor, torch.Tensor)]
         )
         return AlikeWork(self._host, end, made)
 
@@ -117,26 +117,26 @@ class AlikeGroup(NamedGroup):
     def _sum(self, tensors: Any, opts: Any) -> None:
         """Sum real values of ranks that are alike."""
         if getattr(opts, "reduceOp", distributed.ReduceOp.SUM) == distributed.ReduceOp.SUM:
-            for one in filter(_is_real, tensors):
-                one.mul_(self._n)
+            for tensor in filter(_is_real, tensors):
+                tensor.mul_(self._n)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> AlikeWork:  # noqa: ARG002
         """All-gather into lists of tensors."""
-        for made, one in zip(outputs, inputs, strict=True):
-            self._fill(made, one)
+        for outputs_of_rank, one in zip(outputs, inputs, strict=True):
+            self._fill(outputs_of_rank, one)
         return self._start("all_gather", outputs, outputs)
 
-    def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> AlikeWork:  # noqa: ARG002
+    def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> AlikeWork:  # noqa: ARG002
         """All-gather into one tensor."""
-        if _is_real(output) and _is_real(given):
-            output.view(self._n, -1).copy_(given.reshape(1, -1).expand(self._n, -1))
+        if _is_real(output) and _is_real(tensor):
+            output.view(self._n, -1).copy_(tensor.reshape(1, -1).expand(self._n, -1))
         return self._start("all_gather", [output], [output])
 
-    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> AlikeWork:  # noqa: ARG002
+    def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> AlikeWork:  # noqa: ARG002
         """Reduce-scatter of one tensor."""
-        if _is_real(output) and _is_real(given):
-            output.copy_(given.reshape(-1)[: output.numel()].view_as(output) * self._n)
-        return self._start("reduce_scatter", [given], [output])
+        if _is_real(output) and _is_real(tensor):
+            output.copy_(tensor.reshape(-1)[: output.numel()].view_as(output) * self._n)
+        return self._start("reduce_scatter", [tensor], [output])
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> AlikeWork:  # noqa: ARG002
         """Reduce-scatter of lists of tensors."""
@@ -150,11 +150,11 @@ class AlikeGroup(NamedGroup):
         """Several reduce-scatters as one."""
         return self._start("reduce_scatter", inputs, outputs)
 
-    def all_to_all_single(self, output: Any, given: Any, *sizes: Any) -> AlikeWork:  # noqa: ARG002
+    def all_to_all_single(self, output: Any, tensor: Any, *sizes: Any) -> AlikeWork:  # noqa: ARG002
         """All-to-all of one tensor; parts of other sizes count with their sum."""
-        if _is_real(output) and _is_real(given) and output.shape == given.shape:
-            output.copy_(given)
-        return self._start("all_to_all", [given], [output])
+        if _is_real(output) and _is_real(tensor) and output.shape == tensor.shape:
+            output.copy_(tensor)
+        return self._start("all_to_all", [tensor], [output])
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> AlikeWork:  # noqa: ARG002
         """All-to-all of lists of tensors."""

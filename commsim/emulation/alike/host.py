@@ -48,7 +48,7 @@ class Host:
     gpu: VirtualGpu | StageGpu
     stages: Stages
     spent: Spent = field(default_factory=Spent)
-    told: dict[str, str] = field(default_factory=dict)
+    remark_texts: dict[str, str] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     steps: list[Moment] = field(default_factory=list)
     _streams: dict[Group, Any] = field(default_factory=dict)
@@ -102,8 +102,12 @@ class Host:
             label = "all ranks" if len(ranks) == self.n_ranks else f"group of {len(ranks)}"
             self._streams[ranks] = self.gpu.stream(f"{label} {len(self._streams)}")
         end = self.gpu.collective(self._streams[ranks], operation, size, self._alike(ranks), self.site())
-        if len(self.stages.of(ranks)) > 1 and any(one.numel() and not isinstance(one, FakeTensor) for one in writes):
-            self.told.setdefault("across", f"{self.site()}: values of a collective of several stages are the caller's")
+        if len(self.stages.of(ranks)) > 1 and any(
+            write.numel() and not isinstance(write, FakeTensor) for write in writes
+        ):
+            self.remark_texts.setdefault(
+                "across", f"{self.site()}: values of a collective of several stages are the caller's"
+            )
         self._write(writes, end)
         return end
 
@@ -127,7 +131,7 @@ class Host:
             self.gpu.synchronize(end)
             payload = self.gpu.payloads.pop(end, None)
             if payload is None:
-                self.told.setdefault("value", f"{self.site()}: what was received has no values")
+                self.remark_texts.setdefault("value", f"{self.site()}: what was received has no values")
             else:
                 values = torch.frombuffer(bytearray(payload), dtype=torch.uint8).view(tensor.dtype)
                 tensor.copy_(values.view(tensor.shape))
@@ -149,9 +153,9 @@ class Host:
     def await_pending(self, tensors: list[Any]) -> None:
         """Let the current stream wait for the collectives that write what an operator touches."""
         for tensor in tensors if self._pending else ():
-            found = self._pending.pop(tensor.untyped_storage()._cdata, None)
-            if found is not None:
-                self.gpu.wait(found[1])
+            work = self._pending.pop(tensor.untyped_storage()._cdata, None)
+            if work is not None:
+                self.gpu.wait(work[1])
 
     def await_end(self, end: Moment, tensors: list[Any]) -> None:
         """Let the current stream wait for one collective, which its program asked for."""
@@ -169,23 +173,23 @@ class Host:
         if len(ranks) == self.n_ranks or ranks not in self.groups:
             return (ranks,)
         at = len(self.groups) - 1 - self.groups[::-1].index(ranks)
-        found, taken = [ranks], set(ranks)
+        groups, taken = [ranks], set(ranks)
         for others in (self.groups[at + 1 :], self.groups[:at][::-1]):
             for group in others:
                 unlike = len(group) != len(ranks) or self.stages.of(group) != self.stages.of(ranks)
                 if unlike or taken.intersection(group):
                     break
-                found.append(group)
+                groups.append(group)
                 taken.update(group)
-        return tuple(sorted(found))
+        return tuple(sorted(groups))
 
     def remarks(self) -> list[str]:
         """Return what was assumed, left out or not known."""
-        said = list(self.told.values())
+        lines = list(self.remark_texts.values())
         if self._unknown:
             names = ", ".join(f"{name} ({n} calls)" for name, n in self._unknown.most_common(5))
-            said.append(f"operators without a time, taken as 0: {names}")
-        return said
+            lines.append(f"operators without a time, taken as 0: {names}")
+        return lines
 
 
 def _bytes_of(tensor: Any) -> float:

@@ -26,7 +26,7 @@ from commsim.core.remark import Remark
 from commsim.core.result import OverHashes, Result
 from commsim.core.schedule import SCRATCH
 from commsim.engine.flow import play
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.flow_times import link_bytes
 
 Group = tuple[int, ...]
@@ -35,7 +35,7 @@ MESSAGES = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exchanged:
+class ExchangeCosts:
     """What one collective, on all groups that are alike, costs without others.
 
     Parameters
@@ -95,17 +95,17 @@ class NetworkTimes:
     ) -> None:
         self.network, self._nodes, self._named, self._seed = network, placement.nodes, algorithms, seed
         self._routing, self._framing, self._hashes = routing, framing, hashes
-        self._known: dict[tuple[str, float, tuple[tuple[int, ...], ...]], Exchanged] = {}
+        self._known: dict[tuple[str, float, tuple[tuple[int, ...], ...]], ExchangeCosts] = {}
         self._plans: dict[tuple[str, tuple[Group, ...]], tuple[Any, Any]] = {}
-        self._paces: dict[frozenset[tuple[Exchanged, int]], dict[Exchanged, float]] = {}
-        self.told: list[Remark] = []
+        self._paces: dict[frozenset[tuple[ExchangeCosts, int]], dict[ExchangeCosts, float]] = {}
+        self.notes: list[Remark] = []
 
     @property
     def n_simulated(self) -> int:
         """Collectives that were simulated."""
         return len(self._known)
 
-    def of(self, operation: str, size: float, groups: tuple[Group, ...]) -> Exchanged:
+    def of(self, operation: str, size: float, groups: tuple[Group, ...]) -> ExchangeCosts:
         """Return the costs of a collective that all these groups run at the same time.
 
         Parameters
@@ -127,7 +127,7 @@ class NetworkTimes:
             self._known[key] = self._simulated(operation, size, groups)
         return self._known[key]
 
-    def message(self, size: float, pairs: tuple[tuple[int, int], ...]) -> Exchanged:
+    def message(self, size: float, pairs: tuple[tuple[int, int], ...]) -> ExchangeCosts:
         """Return the costs of messages between pairs of ranks that begin at the same time.
 
         Parameters
@@ -142,7 +142,7 @@ class NetworkTimes:
             program = Program(len(self._nodes), 1, n_scratch=1)
             src, dst = np.array(pairs).T
             program.copy(src=src, dst=dst, src_chunk=0, dst_chunk=0, dst_buffer=SCRATCH)
-            job = Job(program.build(), Placement(self._nodes), number=MESSAGES)
+            job = FlowJob(program.build(), Placement(self._nodes), number=MESSAGES)
             plan = plan_flows(self.network, [job], routing=self._routing, seed=self._seed)
             on_wire = np.full(len(pairs), self._framing.on_wire(np.array([size]))[0] if self._framing else size)
             times = play(plan, on_wire).times
@@ -150,27 +150,27 @@ class NetworkTimes:
             self._known[key] = self._exchanged(sent, link_bytes(plan, times), "message", done - sent)
         return self._known[key]
 
-    def paces(self, active: Sequence[Exchanged]) -> list[float]:
+    def paces(self, active: Sequence[ExchangeCosts]) -> list[float]:
         """Paces of collectives that overlap, in collectives per second: max-min fair by the share of their links."""
         if len(active) < 2:
             return [1 / one.time if one.time else np.inf for one in active]
         counts = Counter(active)
         key = frozenset(counts.items())
         if key not in self._paces:
-            shares = max_min([one.use for one in counts], list(counts.values()))
+            shares = max_min([count.use for count in counts], list(counts.values()))
             self._paces[key] = {
-                one: share / one.time if one.time else np.inf for share, one in zip(shares, counts, strict=True)
+                count: share / count.time if count.time else np.inf for share, count in zip(shares, counts, strict=True)
             }
         return [self._paces[key][one] for one in active]
 
-    def _simulated(self, operation: str, size: float, groups: tuple[Group, ...]) -> Exchanged:
+    def _simulated(self, operation: str, size: float, groups: tuple[Group, ...]) -> ExchangeCosts:
         from commsim.prediction.plans.dense import Plan
         from commsim.prediction.read import scenario_of
         from commsim.prediction.solve import plan_of, solve
 
         if len(groups[0]) == 1:
             nothing = np.zeros(self.network.n_links)
-            return Exchanged(0.0, nothing, nothing, "none")
+            return ExchangeCosts(0.0, nothing, nothing, "none")
         if (operation, groups) not in self._plans:
             name = self._collective(operation)
             shared: dict[str, Any] = {"operation": operation, "seed": self._seed, "routing": self._routing}
@@ -190,17 +190,17 @@ class NetworkTimes:
         if isinstance(plan, Plan):  # what is laid out for a size takes memory, and results are kept
             plan = dataclasses.replace(plan, _at={})
         results = solve(scenario, [0.0 if operation == "barrier" else max(size, 1.0)], plan=plan).results
-        time = max(one.time for one in results)
+        time = max(result.time for result in results)
         # one simulation of several groups has the bytes of each
-        sent = np.sum([one.link_bytes for one in results], axis=0)
+        sent = np.sum([result.link_bytes for result in results], axis=0)
         # groups of NCCL's own plans may share a link for less time than all of their bytes need on it
         time = max(time, float((sent / self.network.bandwidth).max()))
         return dataclasses.replace(self._exchanged(time, sent, results[0].collective), hashes=_slowest_group(results))
 
-    def _exchanged(self, time: float, sent: NDArray[np.float64], collective: str, delay: float = 0.0) -> Exchanged:
+    def _exchanged(self, time: float, sent: NDArray[np.float64], collective: str, delay: float = 0.0) -> ExchangeCosts:
         capacity = self.network.bandwidth * time
         use = np.divide(sent, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-        return Exchanged(time, sent, use, collective, delay)
+        return ExchangeCosts(time, sent, use, collective, delay)
 
     def _collective(self, operation: str) -> str:
         from commsim.prediction.collective_names import USUAL, usual_collective
@@ -211,9 +211,9 @@ class NetworkTimes:
             raise InputError(
                 f"no algorithm for {operation}; known: {', '.join(sorted(USUAL))}; name one with --algorithm"
             )
-        name, told = usual_collective(self.network, operation)
-        if told and told not in self.told:
-            self.told.append(told)
+        name, name_text = usual_collective(self.network, operation)
+        if name_text and name_text not in self.notes:
+            self.notes.append(name_text)
         return name
 
 
@@ -243,11 +243,11 @@ def max_min(uses: Sequence[NDArray[np.float64]], counts: Sequence[int] | None = 
     free = np.ones(len(table), bool)
     left = np.ones(table.shape[1])
     while free.any():
-        taken = wanted[free] @ table[free]
-        room = np.divide(left, taken, out=np.full_like(left, np.inf), where=taken > 1e-12)
+        shares = wanted[free] @ table[free]
+        room = np.divide(left, shares, out=np.full_like(left, np.inf), where=shares > 1e-12)
         step = min(float(room.min(initial=np.inf)), float(1 - pace[free].max()))
         pace[free] += step
-        left -= step * taken
+        left -= step * shares
         full = left <= 1e-9
         stopped = free & ((pace >= 1 - 1e-12) | (table[:, full] > 1e-12).any(axis=1))
         if not stopped.any():

@@ -28,7 +28,7 @@ NO_WORK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class OperatorCost:
     """What one call of an operator takes.
 
     Parameters
@@ -47,7 +47,7 @@ class Cost:
     moved: float = 0.0
 
 
-def roofline(gpu: Gpu, func: Any, args: Any, kwargs: Mapping[str, Any], out: Any) -> Cost:
+def roofline(gpu: Gpu, func: Any, args: Any, kwargs: Mapping[str, Any], out: Any) -> OperatorCost:
     """Return the time of an operator on a GPU.
 
     Parameters
@@ -61,13 +61,13 @@ def roofline(gpu: Gpu, func: Any, args: Any, kwargs: Mapping[str, Any], out: Any
     """
     name = func.overloadpacket.__name__
     if is_free(func, name):
-        return Cost(0.0, "none")
+        return OperatorCost(0.0, "none")
     operations = _operations(func, name, args, kwargs, out)
     moved = _moved(func, name, args, kwargs, out)
     by_memory = moved / (gpu.memory * gpu.usual("memory"))
     by_operations = operations / _rate(gpu, name, args) if operations else 0.0
     bound = "operations" if by_operations > by_memory else "memory"
-    return Cost(max(by_operations, by_memory), bound, operations, moved)
+    return OperatorCost(max(by_operations, by_memory), bound, operations, moved)
 
 
 def is_free(func: Any, name: str) -> bool:
@@ -81,13 +81,13 @@ def is_free(func: Any, name: str) -> bool:
 def _tensors(values: Iterable[Any]) -> list[Any]:
     import torch
 
-    found: list[Any] = []
+    tensors: list[Any] = []
     for value in values:
         if isinstance(value, torch.Tensor):
-            found.append(value)
+            tensors.append(value)
         elif isinstance(value, (list, tuple)):
-            found += _tensors(value)
-    return found
+            tensors += _tensors(value)
+    return tensors
 
 
 def _bytes(tensor: Any) -> float:
@@ -99,7 +99,7 @@ def _bytes(tensor: Any) -> float:
 
 
 def _moved(func: Any, name: str, args: Any, kwargs: Mapping[str, Any], out: Any) -> float:
-    given = {one.name: one for one in func._schema.arguments}
+    given = {argument.name: argument for argument in func._schema.arguments}
     named = dict(zip(given, args, strict=False)) | dict(kwargs)
     read, written = 0.0, 0.0
     for key, value in named.items():
@@ -117,7 +117,7 @@ def _operations(func: Any, name: str, args: Any, kwargs: Mapping[str, Any], out:
     from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
     if name.startswith(ATTENTION):
-        tensors = [one for one in args if hasattr(one, "shape")]
+        tensors = [arg for arg in args if hasattr(arg, "shape")]
         whole = (
             sdpa_backward_flop_count(*(t.shape for t in tensors[:4]))
             if name.endswith("_backward")
@@ -129,7 +129,7 @@ def _operations(func: Any, name: str, args: Any, kwargs: Mapping[str, Any], out:
 
 
 def _is_causal(func: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
-    names = [one.name for one in func._schema.arguments]
+    names = [argument.name for argument in func._schema.arguments]
     return bool((dict(zip(names, args, strict=False)) | dict(kwargs)).get("is_causal"))
 
 

@@ -7,9 +7,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .network_times import Exchanged
+from .network_times import ExchangeCosts
 
-__all__ = ["Exchange", "Kernel", "Message", "Moment", "Span", "Stream", "Until", "Wait"]
+__all__ = ["Moment", "QueuedCollective", "QueuedKernel", "QueuedMessage", "Span", "StreamWait", "Until", "WorkQueue"]
 
 
 class Span(NamedTuple):
@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Kernel:
+class QueuedKernel:
     """A computation: seconds that it needs alone, and its name."""
 
     left: float
@@ -35,17 +35,17 @@ class Moment:
     """A point of a stream: its time once it has been reached, and the exchange that it follows, if any."""
 
     time: float | None = None
-    exchange: Exchange | None = None
+    exchange: QueuedCollective | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
+class QueuedCollective:
     """A collective: what it costs alone, the part that is left, and where the program called it.
 
     It runs when it is the first work on the streams of all `n_gpus` that take part.
     """
 
-    costs: Exchanged
+    costs: ExchangeCosts
     operation: str
     size: float
     n_ranks: int
@@ -63,7 +63,7 @@ class Exchange:
 
 
 @dataclass(slots=True, eq=False)
-class Message(Exchange):
+class QueuedMessage(QueuedCollective):
     """A message from one GPU to another: it stands on a stream of the sender, and on one of the receiver.
 
     Parameters
@@ -94,13 +94,13 @@ class Until:
 
 
 @dataclass(slots=True, eq=False)
-class Wait:
+class StreamWait:
     """A stream waits for a moment."""
 
     moment: Moment
 
 
-class Stream:
+class WorkQueue:
     """A queue of work of one GPU, in order."""
 
     _numbers = itertools.count()

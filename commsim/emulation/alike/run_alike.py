@@ -115,9 +115,9 @@ def run_alike(
                 lambda own: StageJob(script, ranks, n_local, compute, Stages(stages, size, own)), Path(folder)
             )
             timeline = runs.timeline
-    said = dict.fromkeys(said for one in reports for said in one.remarks)
-    of_times = as_remarks(compute.told(), "compute")
-    remarks = (*scenario.remarks, *_assumed(ranks, stages), *of_times, *times.told, *said)
+    notes = dict.fromkeys(remark for report in reports for remark in report.remarks)
+    of_times = as_remarks(compute.source_lines(), "compute")
+    remarks = (*scenario.remarks, *_assumed(ranks, stages), *of_times, *times.notes, *notes)
     return AlikeRun(script.path.stem, times.network, timeline, tuple(reports), times.n_simulated, remarks)
 
 

@@ -92,11 +92,11 @@ def _execute(script: Script, rank: int) -> None:
             raise ProgramError(f"{path}: rank {rank} exits with {leave.code}") from None
     except Exception as error:
         inner = error.__cause__ or error.__context__
-        told = error if isinstance(error, CommsimError) else inner  # libraries wrap what their callbacks raise
-        if isinstance(told, ProgramError):
-            raise told from None
-        if isinstance(told, CommsimError):
-            raise ProgramError(f"rank {rank}: {told}") from None
+        error_shown = error if isinstance(error, CommsimError) else inner  # libraries wrap what their callbacks raise
+        if isinstance(error_shown, ProgramError):
+            raise error_shown from None
+        if isinstance(error_shown, CommsimError):
+            raise ProgramError(f"rank {rank}: {error_shown}") from None
         raise ProgramError(f"rank {rank}: {raised_at(error, error.__traceback__)}") from error
     finally:
         sys.argv = kept

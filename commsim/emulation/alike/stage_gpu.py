@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from .network_times import Group
 from .queued_work import Moment
 
-__all__ = ["Answer", "StageGpu", "Stages"]
+__all__ = ["ClockReply", "StageGpu", "Stages"]
 
 
-class Answer(NamedTuple):
+class ClockReply(NamedTuple):
     """What the clock says when a host may go on.
 
     Parameters
@@ -92,10 +92,10 @@ class StageGpu:
 
     def stream(self, name: str = "") -> StageStream:
         """Make a stream."""
-        made = StageStream(self._n_streams, name)
+        stream = StageStream(self._n_streams, name)
         self._n_streams += 1
         self._said.append(["stream", name])
-        return made
+        return stream
 
     def compute(self, seconds: float, name: str) -> None:
         """Put a computation on the current stream; one after the other are said as one."""

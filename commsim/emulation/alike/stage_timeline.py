@@ -12,13 +12,13 @@ from collections.abc import Callable
 from commsim.emulation.failures import ProgramError
 
 from .network_times import NetworkTimes
-from .queued_work import Exchange, Kernel, Message, Moment, Span, Stream, Until, Wait
+from .queued_work import Moment, QueuedCollective, QueuedKernel, QueuedMessage, Span, StreamWait, Until, WorkQueue
 
 NEARLY = 1e-15
-__all__ = ["Timeline"]
+__all__ = ["StageTimeline"]
 
 
-class Timeline:
+class StageTimeline:
     """Clock and streams of some GPUs, each of which may stand for many that are alike.
 
     Parameters
@@ -36,45 +36,45 @@ class Timeline:
         What each stream did.
     computing : list of float, s
         Time in which at least one computation ran, of each GPU.
-    exchanges : list of Exchange
+    exchanges : list of QueuedCollective
         All exchanges in the order in which they were asked for.
     """
 
     def __init__(self, network: NetworkTimes, n_gpus: int = 1) -> None:
         self.network = network
         self.clock = 0.0
-        self.streams: list[Stream] = []
+        self.streams: list[WorkQueue] = []
         self.spans: list[Span] = []
         self.computing = [0.0] * n_gpus
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[QueuedCollective] = []
         self._started: dict[int, float] = {}
-        self._messages: list[Message] = []  # under way, in the order in which they began
+        self._messages: list[QueuedMessage] = []  # under way, in the order in which they began
 
-    def stream(self, name: str = "", gpu: int = 0) -> Stream:
+    def stream(self, name: str = "", gpu: int = 0) -> WorkQueue:
         """Make a stream of a GPU."""
-        made = Stream(name, gpu)
-        self.streams.append(made)
-        return made
+        stream = WorkQueue(name, gpu)
+        self.streams.append(stream)
+        return stream
 
-    def compute(self, stream: Stream, seconds: float, name: str) -> None:
+    def compute(self, stream: WorkQueue, seconds: float, name: str) -> None:
         """Put a computation on a stream; one after the other are kept as one."""
         queue = stream.queue
         if seconds <= 0:
             return
-        if queue and isinstance(queue[-1], Kernel) and id(queue[-1]) not in self._started:
+        if queue and isinstance(queue[-1], QueuedKernel) and id(queue[-1]) not in self._started:
             queue[-1].left += seconds
         else:
-            queue.append(Kernel(seconds, name))
+            queue.append(QueuedKernel(seconds, name))
 
-    def record(self, stream: Stream, moment: Moment) -> Moment:
+    def record(self, stream: WorkQueue, moment: Moment) -> Moment:
         """Let a moment be the point that a stream has when all that is on it now is done."""
         stream.queue.append(moment)
         return moment
 
-    def wait(self, moment: Moment, stream: Stream) -> None:
+    def wait(self, moment: Moment, stream: WorkQueue) -> None:
         """Let what a stream does from now on wait for a moment."""
         if moment.time is None:
-            stream.queue.append(Wait(moment))
+            stream.queue.append(StreamWait(moment))
 
     def advance(self, done: Callable[[], bool]) -> None:
         """Let time pass until something is done.
@@ -95,9 +95,9 @@ class Timeline:
 
     def is_idle(self, gpu: int = 0) -> bool:
         """Whether nothing is left on the streams of a GPU."""
-        return not any(one.queue for one in self.streams if one.gpu == gpu)
+        return not any(stream.queue for stream in self.streams if stream.gpu == gpu)
 
-    def _ready(self) -> tuple[list[tuple[Stream, Kernel]], list[Exchange]]:
+    def _ready(self) -> tuple[list[tuple[WorkQueue, QueuedKernel]], list[QueuedCollective]]:
         """Pass all moments that are reached; return what runs now."""
         moved = True
         while moved:
@@ -108,33 +108,33 @@ class Timeline:
                     head = queue[0]
                     if isinstance(head, Moment):
                         head.time = self.clock
-                    elif isinstance(head, Message) and head.end is not None:  # received after it has arrived
+                    elif isinstance(head, QueuedMessage) and head.end is not None:  # received after it has arrived
                         queue[0] = Until(head.end + head.delay)
                         continue
                     elif not (
-                        (isinstance(head, Wait) and head.moment.time is not None)
+                        (isinstance(head, StreamWait) and head.moment.time is not None)
                         or (isinstance(head, Until) and head.time <= self.clock)
                     ):
                         break
                     queue.popleft()
                     moved = True
-        heads = [(one, one.queue[0]) for one in self.streams if one.queue]
-        kernels = [(one, head) for one, head in heads if isinstance(head, Kernel)]
+        heads = [(stream, stream.queue[0]) for stream in self.streams if stream.queue]
+        kernels = [(stream, head) for stream, head in heads if isinstance(head, QueuedKernel)]
         for _, kernel in kernels:
             self._started.setdefault(id(kernel), self.clock)
-        return kernels, self._running([(one, head) for one, head in heads if isinstance(head, Exchange)])
+        return kernels, self._running([(stream, head) for stream, head in heads if isinstance(head, QueuedCollective)])
 
-    def _running(self, heads: list[tuple[Stream, Exchange]]) -> list[Exchange]:
+    def _running(self, heads: list[tuple[WorkQueue, QueuedCollective]]) -> list[QueuedCollective]:
         """Return the exchanges that all who take part have reached; of messages between two GPUs, the first."""
-        n_there: dict[Exchange, int] = {}
+        n_there: dict[QueuedCollective, int] = {}
         sends = set()
         for stream, exchange in heads:
             n_there[exchange] = n_there.get(exchange, 0) + 1
-            if isinstance(exchange, Message) and exchange.ends[0] == stream.gpu:
+            if isinstance(exchange, QueuedMessage) and exchange.ends[0] == stream.gpu:
                 sends.add(exchange)
         begun = []
         for exchange, n in n_there.items():
-            if isinstance(exchange, Message):
+            if isinstance(exchange, QueuedMessage):
                 if exchange.start is None and exchange in sends and (n == exchange.n_gpus or exchange.is_eager):
                     exchange.start = self.clock
                     self._messages.append(exchange)
@@ -148,7 +148,9 @@ class Timeline:
                 begun.append(message)
         return begun
 
-    def _run(self, kernels: list[tuple[Stream, Kernel]], exchanges: list[Exchange], until: list[float]) -> None:
+    def _run(
+        self, kernels: list[tuple[WorkQueue, QueuedKernel]], exchanges: list[QueuedCollective], until: list[float]
+    ) -> None:
         """Let time pass until the first of what runs ends."""
         paces = self.network.paces([exchange.costs for exchange in exchanges])
         n_on = [0] * len(self.computing)
@@ -175,19 +177,19 @@ class Timeline:
         if over:
             self._end(over)
 
-    def _end(self, over: set[Exchange]) -> None:
+    def _end(self, over: set[QueuedCollective]) -> None:
         """Take exchanges that have ended from the streams; a receiver waits until its message has arrived."""
-        self._messages = [one for one in self._messages if one not in over]
+        self._messages = [message for message in self._messages if message not in over]
         for stream in self.streams:
             head = stream.queue[0] if stream.queue else None
-            if isinstance(head, Exchange) and head in over:
-                if isinstance(head, Message) and head.ends[0] != stream.gpu:
+            if isinstance(head, QueuedCollective) and head in over:
+                if isinstance(head, QueuedMessage) and head.ends[0] != stream.gpu:
                     stream.queue[0] = Until(self.clock + head.delay)
                 else:
                     stream.queue.popleft()
                 self.spans.append(Span(stream.name, head.operation, head.start or 0.0, self.clock, stream.gpu))
 
-    def _count(self, exchanges: list[Exchange], n_on: list[int], step: float) -> None:
+    def _count(self, exchanges: list[QueuedCollective], n_on: list[int], step: float) -> None:
         """Count computation, and what no computation hides, of the exchange that began first."""
         for gpu, n in enumerate(n_on):
             if n:
@@ -197,12 +199,12 @@ class Timeline:
             first.exposed += step * n_on.count(0) / len(n_on)
 
     def _stuck(self) -> str:
-        waiting = [one for one in self.streams if one.queue and isinstance(one.queue[0], Exchange)]
+        waiting = [stream for stream in self.streams if stream.queue and isinstance(stream.queue[0], QueuedCollective)]
         if not waiting:
-            names = ", ".join(one.name for one in self.streams if one.queue)
+            names = ", ".join(stream.name for stream in self.streams if stream.queue)
             return f"streams wait for events that were never recorded: {names or 'none'}"
-        said = [f"stage {one.gpu}: {one.queue[0].operation} ({one.queue[0].site})" for one in waiting[:8]]
-        return f"deadlock: nothing is under way, and all stages wait; {'; '.join(said)}"
+        lines = [f"stage {stream.gpu}: {stream.queue[0].operation} ({stream.queue[0].site})" for stream in waiting[:8]]
+        return f"deadlock: nothing is under way, and all stages wait; {'; '.join(lines)}"
 
 
 def _is_until(work: object) -> bool:

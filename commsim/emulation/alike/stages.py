@@ -19,10 +19,10 @@ from commsim.core.errors import InputError
 from commsim.emulation.failures import ProgramError
 
 from .network_times import Group, NetworkTimes
-from .queued_work import Exchange, Message, Moment, Stream, Wait
-from .stage_gpu import Answer, Stages
+from .queued_work import Moment, QueuedCollective, QueuedMessage, StreamWait, WorkQueue
+from .stage_gpu import ClockReply, Stages
 from .stage_process import run_stage
-from .stage_timeline import Timeline
+from .stage_timeline import StageTimeline
 
 LOOK_S = 0.2
 START = f"from {run_stage.__module__} import {run_stage.__name__}; {run_stage.__name__}()"
@@ -37,13 +37,13 @@ class _Stage:
     number: int
     process: subprocess.Popen[bytes]
     connection: Connection[Any, Any] | None = None
-    streams: list[Stream] = field(default_factory=list)
+    streams: list[WorkQueue] = field(default_factory=list)
     moments: dict[int, Moment] = field(default_factory=dict)
     n_moments: int = 0
-    received: dict[int, Message] = field(default_factory=dict)
-    asked: list[list[Any]] = field(default_factory=list)
+    received: dict[int, QueuedMessage] = field(default_factory=dict)
+    requests: list[list[Any]] = field(default_factory=list)
     awaits: Callable[[], bool] | None = None
-    free: list[Stream] = field(default_factory=list)
+    free: list[WorkQueue] = field(default_factory=list)
     report: Any = None
 
 
@@ -61,12 +61,12 @@ class StageRuns:
     """
 
     def __init__(self, network: NetworkTimes, stages: Stages, eager: float) -> None:
-        self.timeline = Timeline(network, stages.n)
+        self.timeline = StageTimeline(network, stages.n)
         self._network, self._of, self._eager = network, stages, eager
         self._stages: list[_Stage] = []
         self._met: dict[tuple[int, tuple[Group, ...]], int] = {}
-        self._meetings: dict[tuple[tuple[Group, ...], int], Exchange] = {}
-        self._open: dict[tuple[int, int, Any], deque[tuple[str, Message]]] = {}
+        self._meetings: dict[tuple[tuple[Group, ...], int], QueuedCollective] = {}
+        self._open: dict[tuple[int, int, Any], deque[tuple[str, QueuedMessage]]] = {}
 
     def run(self, job: Callable[[int], Any], folder: Path) -> list[Any]:
         """Run a process for each stage until all have ended; return what each reports.
@@ -129,12 +129,12 @@ class StageRuns:
                     number = by_connection[ready]  # type: ignore[index]
                     stage = self._stages[number]
                     try:
-                        stage.asked = _connection(stage).recv()
+                        stage.requests = _connection(stage).recv()
                     except (EOFError, ConnectionResetError):
                         raise ProgramError(_died(stage, number * self._of.size)) from None
                     running.discard(number)
             for stage in self._stages:
-                asked, stage.asked = stage.asked, []
+                asked, stage.requests = stage.requests, []
                 for what, *given in asked:
                     self._take(stage, what, given)
                 if stage.report is not None:
@@ -142,7 +142,9 @@ class StageRuns:
             answered = [stage for stage in self._stages if stage.number not in ended and stage.awaits is None]
             waiting = [stage for stage in self._stages if stage.awaits is not None]
             if not answered and waiting:
-                self.timeline.advance(lambda: any(one.awaits is not None and one.awaits() for one in self._stages))
+                self.timeline.advance(
+                    lambda: any(stage.awaits is not None and stage.awaits() for stage in self._stages)
+                )
                 for stage in waiting:
                     if stage.awaits is not None and stage.awaits():
                         stage.awaits = None
@@ -151,14 +153,14 @@ class StageRuns:
             running.update(stage.number for stage in answered)
 
     def _answer(self, stage: _Stage) -> None:
-        reached = [(number, one.time) for number, one in stage.moments.items() if one.time is not None]
+        reached = [(number, moment.time) for number, moment in stage.moments.items() if moment.time is not None]
         payloads = {}
         for number, _ in reached:
             del stage.moments[number]
             message = stage.received.pop(number, None)
             if message is not None and message.payload is not None:
                 payloads[number] = message.payload
-        _connection(stage).send(Answer(self.timeline.clock, reached, payloads))
+        _connection(stage).send(ClockReply(self.timeline.clock, reached, payloads))
 
     def _take(self, stage: _Stage, what: str, given: Sequence[Any]) -> None:
         """Do what a stage says."""
@@ -191,18 +193,20 @@ class StageRuns:
         else:
             stage.report = given[0]
 
-    def _moment(self, stage: _Stage, number: int, exchange: Exchange | None = None) -> Moment:
-        made = stage.moments[number] = Moment(exchange=exchange)
-        return made
+    def _moment(self, stage: _Stage, number: int, exchange: QueuedCollective | None = None) -> Moment:
+        moment = stage.moments[number] = Moment(exchange=exchange)
+        return moment
 
-    def _meet(self, stage: _Stage, operation: str, size: float, groups: tuple[Group, ...], site: str) -> Exchange:
+    def _meet(
+        self, stage: _Stage, operation: str, size: float, groups: tuple[Group, ...], site: str
+    ) -> QueuedCollective:
         """Return the collective that a stage calls: of several stages the n-th of each is one."""
         n_gpus = len(self._of.of(groups[0]))
         number = self._met[stage.number, groups] = self._met.get((stage.number, groups), 0) + 1
         known = self._meetings.get((groups, number))
         if known is None:
             costs = self._network.of(operation, size, groups)
-            known = Exchange(costs, operation, size, len(groups[0]), site, n_gpus=n_gpus)
+            known = QueuedCollective(costs, operation, size, len(groups[0]), site, n_gpus=n_gpus)
             self.timeline.exchanges.append(known)
             if n_gpus > 1:
                 self._meetings[groups, number] = known
@@ -230,7 +234,7 @@ class StageRuns:
         else:
             pairs = tuple((ends[0] * self._of.size + k, ends[1] * self._of.size + k) for k in range(self._of.size))
             costs = self._network.message(size, pairs)
-            message = Message(costs, "send", size, 2, site, n_gpus=2, ends=ends, is_eager=size <= self._eager)
+            message = QueuedMessage(costs, "send", size, 2, site, n_gpus=2, ends=ends, is_eager=size <= self._eager)
             waiting.append((what, message))
             self.timeline.exchanges.append(message)
         if what == "send":
@@ -243,7 +247,7 @@ class StageRuns:
             stage.free.append(stream)
         start = stage.moments.get(begun)
         if start is not None:
-            stream.queue.append(Wait(start))
+            stream.queue.append(StreamWait(start))
         stream.queue.append(message)
         self.timeline.record(stream, self._moment(stage, number, message))
 

@@ -20,7 +20,7 @@ from .fused import fused_rms_norm
 from .group import make_group
 from .host import Host
 from .queued_work import Moment
-from .tensors import GPU, here
+from .tensors import GPU, stand_in_device
 
 # What makes groups at the moment: torch keeps the first backend of a name for ever.
 _current: list[Callable[..., Any]] = []
@@ -172,7 +172,10 @@ def stand_ins(host: Host, n_local: int, clock: str = "virtual") -> Iterator[None
         replace(distributed, init_process_group=_init(host))
         replace(distributed_c10d, init_process_group=distributed.init_process_group)
         replace(device_mesh, init_process_group=distributed.init_process_group)
-        replace(distributed_c10d, _new_process_group_helper=_seen(host, distributed_c10d._new_process_group_helper))
+        replace(
+            distributed_c10d,
+            _new_process_group_helper=_keeping_groups(host, distributed_c10d._new_process_group_helper),
+        )
         replace(device_mesh, init_device_mesh=_mesh(device_mesh.init_device_mesh))
         replace(distributed, init_device_mesh=device_mesh.init_device_mesh)
         if clock == "virtual":
@@ -193,9 +196,9 @@ def _applied(module: Any, function: Callable[[Any], Any], recurse: bool = True) 
         for key, value in one._parameters.items():
             if value is not None:
                 with torch.no_grad():
-                    made = function(value)
+                    result = function(value)
                 same = known.setdefault(
-                    id(value), value if made is value else torch.nn.Parameter(made, value.requires_grad)
+                    id(value), value if result is value else torch.nn.Parameter(result, value.requires_grad)
                 )
                 one._parameters[key] = same
         for key, value in one._buffers.items():
@@ -223,7 +226,7 @@ def _init(host: Host) -> Callable[..., None]:
     return init_process_group
 
 
-def _seen(host: Host, original: Callable[..., Any]) -> Callable[..., Any]:
+def _keeping_groups(host: Host, original: Callable[..., Any]) -> Callable[..., Any]:
     """Keep the ranks of each group that the program makes, of other ranks too."""
 
     def new_process_group(size: int, rank: int, ranks: Any, *rest: Any, **given: Any) -> Any:
@@ -236,21 +239,21 @@ def _seen(host: Host, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _mesh(original: Callable[..., Any]) -> Callable[..., Any]:
     def init_device_mesh(device_type: str, *shape: Any, **names: Any) -> Any:
-        return original(here(device_type), *shape, **names)
+        return original(stand_in_device(device_type), *shape, **names)
 
     return init_device_mesh
 
 
 def _autocast(original: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, device_type: str, *given: Any, **more: Any) -> None:
-        original(self, here(device_type), *given, **more)
+        original(self, stand_in_device(device_type), *given, **more)
 
     return init
 
 
 def _not_compiled(host: Host) -> Callable[..., Any]:
     def compile_nothing(model: Any = None, **_: Any) -> Any:
-        host.told.setdefault(
+        host.remark_texts.setdefault(
             "compile", f"{host.site()}: torch.compile is not applied; operators are those of eager mode"
         )
         return model if model is not None else lambda function: function

@@ -50,10 +50,12 @@ class WithoutData(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
         kwargs = kwargs or {}
         if any(issubclass(one, torch.Tensor) and one not in _PLAIN for one in types):
             return NotImplemented  # tensors that consist of others, such as DTensor, call us again with those
-        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if func is torch.ops.aten._local_scalar_dense.default and isinstance(given[0], FakeTensor):
             return self._value(given[0])
-        if not any(isinstance(one, FakeTensor) for one in given) and self._keeps_values(func, args, kwargs, given):
+        if not any(isinstance(tensor, FakeTensor) for tensor in given) and self._keeps_values(
+            func, args, kwargs, given
+        ):
             return func(*args, **kwargs)
         self._host.await_pending(given)
         if self._functional.takes(func):
@@ -71,10 +73,14 @@ class WithoutData(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
                 out = func(*args, **kwargs)
             except Exception:  # the shape depends on the data, or there is no rule for it: all that it reads is real
                 return True
-        made = [one for one in tree_leaves(out) if isinstance(one, torch.Tensor)]
-        if given and all(one.is_complex() or one.is_floating_point() for one in made) and all(map(_is_small, given)):
-            return all(one.numel() <= max(map(torch.Tensor.numel, given)) for one in made)
-        return all(map(_is_small, made))
+        tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        if (
+            given
+            and all(tensor.is_complex() or tensor.is_floating_point() for tensor in tensors)
+            and all(map(_is_small, given))
+        ):
+            return all(tensor.numel() <= max(map(torch.Tensor.numel, given)) for tensor in tensors)
+        return all(map(_is_small, tensors))
 
     def _value(self, tensor: Any) -> Any:
         """Wait for a value that nobody knows: time passes, and the number is none."""
@@ -85,7 +91,7 @@ class WithoutData(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
                 f"{site}: the program decides by the value of a tensor, and tensors of --compute "
                 f"{self._host.compute.text} have no data; leave this decision out, or emulate few ranks with data"
             )
-        self._host.told.setdefault("value", f"{site}: tensors have no data; values read from them are nan")
+        self._host.remark_texts.setdefault("value", f"{site}: tensors have no data; values read from them are nan")
         return UNKNOWN
 
 
@@ -108,11 +114,11 @@ class OnOneDevice(TorchFunctionMode):  # type: ignore[misc,unused-ignore]
         if func in _CHUNKS and isinstance(args[0], FakeTensor):
             return alike_chunks(func, *args, **kwargs)
         if "device" in kwargs:
-            kwargs = {**kwargs, "device": here(kwargs["device"])}
+            kwargs = {**kwargs, "device": stand_in_device(kwargs["device"])}
         if kwargs.get("pin_memory"):
             kwargs = {**kwargs, "pin_memory": False}
-        if any(isinstance(one, (str, torch.device)) for one in args):
-            args = tuple(map(here, args))
+        if any(isinstance(arg, (str, torch.device)) for arg in args):
+            args = tuple(map(stand_in_device, args))
         return func(*args, **kwargs)
 
 
@@ -127,7 +133,7 @@ def alike_chunks(func: Any, tensor: Any, chunks: int, dim: int = 0) -> tuple[Any
     return (*(first,) * (n - 1), last)
 
 
-def here(device: Any) -> Any:
+def stand_in_device(device: Any) -> Any:
     """Return the device that stands for another one; what is no device stays."""
     if isinstance(device, torch.device) and device.type == GPU:
         return torch.device("cpu")

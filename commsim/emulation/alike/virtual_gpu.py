@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .network_times import Group, NetworkTimes
-from .queued_work import Exchange, Moment, Span, Stream
-from .stage_timeline import Timeline
+from .queued_work import Moment, QueuedCollective, Span, WorkQueue
+from .stage_timeline import StageTimeline
 
 __all__ = ["VirtualGpu"]
 
@@ -19,7 +19,7 @@ class VirtualGpu:
     """
 
     def __init__(self, network: NetworkTimes) -> None:
-        self.network, self.timeline = network, Timeline(network)
+        self.network, self.timeline = network, StageTimeline(network)
         self.default = self.timeline.stream("default")
         self.current = self.default
 
@@ -34,7 +34,7 @@ class VirtualGpu:
         return self.timeline.computing[0]
 
     @property
-    def exchanges(self) -> list[Exchange]:
+    def exchanges(self) -> list[QueuedCollective]:
         """All exchanges in the order of their calls."""
         return self.timeline.exchanges
 
@@ -43,7 +43,7 @@ class VirtualGpu:
         """What each stream did."""
         return self.timeline.spans
 
-    def stream(self, name: str = "") -> Stream:
+    def stream(self, name: str = "") -> WorkQueue:
         """Make a stream."""
         return self.timeline.stream(name)
 
@@ -51,24 +51,24 @@ class VirtualGpu:
         """Put a computation on the current stream."""
         self.timeline.compute(self.current, seconds, name)
 
-    def record(self, stream: Stream | None = None, exchange: Exchange | None = None) -> Moment:
+    def record(self, stream: WorkQueue | None = None, exchange: QueuedCollective | None = None) -> Moment:
         """Mark the point that a stream has when all that is on it now is done."""
         return self.timeline.record(stream or self.current, Moment(exchange=exchange))
 
-    def wait(self, moment: Moment, stream: Stream | None = None) -> None:
+    def wait(self, moment: Moment, stream: WorkQueue | None = None) -> None:
         """Let what a stream does from now on wait for a moment."""
         self.timeline.wait(moment, stream or self.current)
 
-    def is_idle(self, stream: Stream) -> bool:
+    def is_idle(self, stream: WorkQueue) -> bool:
         """Whether a stream is empty."""
         return not stream.queue
 
-    def collective(self, on: Stream, operation: str, size: float, groups: tuple[Group, ...], site: str) -> Moment:
+    def collective(self, on: WorkQueue, operation: str, size: float, groups: tuple[Group, ...], site: str) -> Moment:
         """Put a collective of groups that are alike on the stream of the caller's; return its end."""
         costs = self.network.of(operation, size, groups)
-        return self.exchange(on, Exchange(costs, operation, size, len(groups[0]), site))
+        return self.exchange(on, QueuedCollective(costs, operation, size, len(groups[0]), site))
 
-    def exchange(self, on: Stream, exchange: Exchange) -> Moment:
+    def exchange(self, on: WorkQueue, exchange: QueuedCollective) -> Moment:
         """Put an exchange on the stream of its group, after what the current stream has now; return its end."""
         self.wait(self.record(), on)
         on.queue.append(exchange)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated
-from commsim.cli.flags.costs import TOPOLOGY, Costs
+from commsim.cli.flags.costs import TOPOLOGY, CostFlags
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
@@ -36,7 +36,7 @@ OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv
 SAME = (*OF_NETWORK, "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as", "clock")
 
 
-class Config(WithJson, Hashes, Faults, Costs):
+class EmulateConfig(WithJson, Hashes, Faults, CostFlags):
     """All flags of ``commsim emulate``."""
 
     TITLE: ClassVar[str] = ""
@@ -94,7 +94,7 @@ class Config(WithJson, Hashes, Faults, Costs):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: EmulateConfig) -> Answer:
     """Run the program, and report what it called."""
     EXPECTED.is_shown = sys.stdout.isatty()  # then the program's own lines show progress, and none is among them
     if EXPECTED.is_shown:  # where to load all this took long, there is one already
@@ -114,23 +114,23 @@ def run(config: Config) -> Answer:
         raise InputError(
             f"--hashes {config.hashes}: ranks with data run once, with one hash of routes; --seed N is another one"
         )
-    given: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
+    options: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
     records = config.report is not None or config.timeline is not None
-    found = emulate(program, config.topology, config.ranks, records=records, **given)
-    parts, title = _parts(found), " ".join(program)
+    emulation = emulate(program, config.topology, config.ranks, records=records, **options)
+    parts, title = _parts(emulation), " ".join(program)
     if config.timeline is not None:
-        parts += comments([f"{config.timeline}: {write_calls(found, config.timeline)} events"])
+        parts += comments([f"{config.timeline}: {write_calls(emulation, config.timeline)} events"])
     if config.report is not None:
         from commsim import __version__
         from commsim.pages.study import made_by
 
         of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})
-        parts += comments(write_report(study_of_program(title, found, of), config.report))
+        parts += comments(write_report(study_of_program(title, emulation, of), config.report))
     flags = {**config.flags("program"), "program": list(program)}
-    return Answer(parts, [row.columns() for row in found.rows], flags, _more(found))
+    return Answer(parts, [row.columns() for row in emulation.rows], flags, _more(emulation))
 
 
-def _check_files(config: Config) -> None:
+def _check_files(config: EmulateConfig) -> None:
     """Refuse files that cannot be written, before the program runs."""
     if config.report is not None:
         from commsim.pages.page.write import check_page
@@ -148,7 +148,7 @@ def _check_files(config: Config) -> None:
         check_writable(Path(config.timeline))
 
 
-def _alike(config: Config, program: tuple[str, ...]) -> Answer:
+def _alike(config: EmulateConfig, program: tuple[str, ...]) -> Answer:
     """Run one rank for all, without data."""
     from commsim.emulation.alike.compute import compute_of
     from commsim.emulation.alike.run_alike import run_alike
@@ -158,51 +158,51 @@ def _alike(config: Config, program: tuple[str, ...]) -> Answer:
     if config.library is not None:
         raise InputError("--library chooses for ranks with data; of ranks that are alike, --algorithm names algorithms")
     compute = compute_of(config.compute)
-    named = dict(text.partition("=")[::2] for text in config.algorithm)
+    algorithms = dict(text.partition("=")[::2] for text in config.algorithm)
     options: dict[str, Any] = {
         name: getattr(config, name) for name in (*OF_NETWORK, "hashes") if getattr(config, name) is not None
     }
     if config.stages != 1 and compute.kind == "measured":
         raise InputError("--stages N runs a process for many ranks: it needs --compute roofline:GPU, none, or a trace")
     eager = parse_size(config.eager, "eager")
-    how = named, config.stages, eager, config.clock
-    found = run_alike(program, config.topology, config.ranks, compute, *how, **options)
-    return answer_of(found, {**config.flags("program"), "program": list(program)}, config.timeline, config.phases)
+    how = algorithms, config.stages, eager, config.clock
+    alike_run = run_alike(program, config.topology, config.ranks, compute, *how, **options)
+    return answer_of(alike_run, {**config.flags("program"), "program": list(program)}, config.timeline, config.phases)
 
 
-def _parts(found: Emulation) -> list[Part]:
-    loads = found.link_bytes / found.network.bandwidth
+def _parts(emulation: Emulation) -> list[Part]:
+    loads = emulation.link_bytes / emulation.network.bandwidth
     busiest = int(loads.argmax())
-    link = f"{found.network.link_name(busiest)}, {format_size(float(found.link_bytes[busiest]))}"
-    whole, exposed = found.step
+    link = f"{emulation.network.link_name(busiest)}, {format_size(float(emulation.link_bytes[busiest]))}"
+    whole, exposed = emulation.step
     part = f"{exposed / whole if whole else 0:.1%}, mean of the ranks"
-    n_steps = len(found.steps)
+    n_steps = len(emulation.steps)
     steps = {"exposed": f"{format_time(exposed)} of the {'step' if n_steps else 'time'}, {part}"}
     if n_steps:
         steps = {"step": f"{format_time(whole)}, the last one"} | steps
     facts = {
-        "time": format_time(found.time) + (f", {n_steps} steps" if n_steps else ""),
+        "time": format_time(emulation.time) + (f", {n_steps} steps" if n_steps else ""),
         **steps,
-        "computing": f"{format_time(float(found.computed.max()))} at most on any rank",
+        "computing": f"{format_time(float(emulation.computed.max()))} at most on any rank",
         "busiest link": f"{link}, {format_time(float(loads[busiest]))} at its rate" if loads.any() else "none was used",
     }
     rows = [
         [row.operation, row.site or "-", row.algorithm or "-", str(row.n_ranks), format_size(row.n_bytes),
          str(row.n_calls), f"{row.seconds / row.n_calls * 1e6:.4g}",
          f"{row.exposed_seconds / row.n_calls * 1e6:.4g}"]
-        for row in found.rows
+        for row in emulation.rows
     ]  # fmt: skip
     title = "calls of all ranks by site: mean time of one, and for how long its rank waited"
-    return [*remarks(found.remarks), Facts(facts), Table(COLUMNS, rows, title, least=("ranks", "algorithm"))]
+    return [*remarks(emulation.remarks), Facts(facts), Table(COLUMNS, rows, title, least=("ranks", "algorithm"))]
 
 
-def _more(found: Emulation) -> dict[str, object]:
+def _more(emulation: Emulation) -> dict[str, object]:
     return {
-        "time_s": found.time, "computed_s": found.computed.tolist(), "end_s": found.ends.tolist(),
-        "link_bytes_B": {found.network.link_name(k): float(n) for k, n in enumerate(found.link_bytes) if n},
-        "simulations": found.n_simulated, "exposed_s": found.step[1],
-        **({"step_s": found.step[0]} if len(found.steps) else {}),
+        "time_s": emulation.time, "computed_s": emulation.computed.tolist(), "end_s": emulation.ends.tolist(),
+        "link_bytes_B": {emulation.network.link_name(k): float(n) for k, n in enumerate(emulation.link_bytes) if n},
+        "simulations": emulation.n_simulated, "exposed_s": emulation.step[1],
+        **({"step_s": emulation.step[0]} if len(emulation.steps) else {}),
     }  # fmt: skip
 
 
-COMMANDS = {"emulate": Verb(Config, run)}
+COMMANDS = {"emulate": Verb(EmulateConfig, run)}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from commsim.emulation.rank_calls import Collective, Operation
+from commsim.emulation.rank_calls import Collective, PendingCall
 from commsim.emulation.settings import SETTINGS
 
-from .communicator import Messages
+from .communicator import MessageCalls
 from .constants import MPIError
-from .datatypes import Memory, counts_in_bytes, is_in_place, memory_of
+from .datatypes import CallBuffer, counts_in_bytes, is_in_place, memory_of
 from .reductions import OPERATORS, Op
 from .requests import Request, Status
 
@@ -20,7 +20,7 @@ SUM = OPERATORS["SUM"]
 __all__ = ["BufferCollectives"]
 
 
-class BufferCollectives(Messages):
+class BufferCollectives(MessageCalls):
     """A communicator as far as collectives on memory go."""
 
     def _collective(
@@ -51,7 +51,7 @@ class BufferCollectives(Messages):
         data = memory.whole.copy() if is_root and SETTINGS.moves_data else None
         return self._collective("broadcast", memory.n_bytes, data, None if is_root else _into(memory), root=root)
 
-    def _given(self, sendbuf: Any, recvbuf: Any, n_blocks: int = 1) -> tuple[Memory, Memory]:
+    def _given(self, sendbuf: Any, recvbuf: Any, n_blocks: int = 1) -> tuple[CallBuffer, CallBuffer]:
         """Return memory of a call whose input and output have the same blocks."""
         recv = memory_of(recvbuf, n_blocks, of_one=n_blocks > 1)
         return (recv if is_in_place(sendbuf) else memory_of(sendbuf, n_blocks, of_one=n_blocks > 1)), recv
@@ -239,7 +239,7 @@ class BufferCollectives(Messages):
         """Reduce memory of all ranks before this one."""
         self._scanned(sendbuf, recvbuf, op, with_own=False)
 
-    def _over_tree(self, send: Memory, op: Op, root: int) -> Any:
+    def _over_tree(self, send: CallBuffer, op: Op, root: int) -> Any:
         """Reduce over a binomial tree in the order of ranks; return it at the root."""
         rank, size, held = self.rank, self.size, send.whole.copy()
         mask = 1
@@ -287,25 +287,25 @@ class BufferCollectives(Messages):
         found = Request.waitall([*requests, Request(sent)])
         return np.frombuffer(found[0], data.dtype) if requests and found[0] is not None else data
 
-    def _combined(self, op: Op, left: Any, right: Any, like: Memory) -> Any:
+    def _combined(self, op: Op, left: Any, right: Any, like: CallBuffer) -> Any:
         into = right.copy()
         op.apply(into, left, like.datatype)
         return into
 
 
-def _nothing(operation: Operation, status: Status) -> None:
+def _nothing(operation: PendingCall, status: Status) -> None:
     """Leave what a collective brought: it is where it belongs."""
 
 
-def _data(operation: Operation, status: Status) -> Any:  # noqa: ARG001
+def _data(operation: PendingCall, status: Status) -> Any:  # noqa: ARG001
     return operation.result.data
 
 
-def _into(memory: Memory) -> Callable[[Any], None]:
+def _into(memory: CallBuffer) -> Callable[[Any], None]:
     return lambda result: memory.put(0, result)
 
 
-def _into_blocks(memory: Memory) -> Callable[[Any], None]:
+def _into_blocks(memory: CallBuffer) -> Callable[[Any], None]:
     def put(result: Any) -> None:
         for number, block in enumerate(result):
             memory.put(number, block)
@@ -313,7 +313,7 @@ def _into_blocks(memory: Memory) -> Callable[[Any], None]:
     return put
 
 
-def _into_block(memory: Memory, number: int) -> Callable[[Operation, Status], None]:
+def _into_block(memory: CallBuffer, number: int) -> Callable[[PendingCall, Status], None]:
     return lambda operation, status: memory.put(number, operation.result.data)  # noqa: ARG005
 
 
@@ -321,11 +321,11 @@ def _bytes(values: Any) -> bytes | None:
     return values.tobytes() if SETTINGS.moves_data else None
 
 
-def _copied(memory: Memory) -> Any:
+def _copied(memory: CallBuffer) -> Any:
     return memory.whole.copy() if SETTINGS.moves_data else None
 
 
-def _blocks(memory: Memory) -> list[Any] | None:
+def _blocks(memory: CallBuffer) -> list[Any] | None:
     """Return copies of all blocks."""
     return [memory.block(k).copy() for k in range(len(memory.counts))] if SETTINGS.moves_data else None
 

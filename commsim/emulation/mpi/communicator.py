@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 from commsim.emulation.current import current_rank
-from commsim.emulation.rank_calls import ANY, Collective, Operation, Receive, Send
+from commsim.emulation.rank_calls import ANY, Collective, PendingCall, Receive, Send
 from commsim.emulation.settings import SETTINGS
 
 from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, MPIError
@@ -19,7 +19,7 @@ from .datatypes import memory_of
 from .requests import Prequest, Request, Status
 
 _HERE = str(Path(__file__).parent)
-__all__ = ["Messages", "site_of_caller"]
+__all__ = ["MessageCalls", "site_of_caller"]
 
 
 def site_of_caller() -> str:
@@ -40,7 +40,7 @@ def _site(code: CodeType, line: int) -> str:
     return f"{code.co_filename.rpartition('/')[2]}:{line}"
 
 
-class Messages:
+class MessageCalls:
     """A communicator as far as messages go.
 
     Parameters
@@ -66,9 +66,9 @@ class Messages:
 
     rank, size = property(Get_rank), property(Get_size)
 
-    def _post(self, call: Collective | Send | Receive) -> Operation:
+    def _post(self, call: Collective | Send | Receive) -> PendingCall:
         call.site = site_of_caller()
-        operation: Operation = current_rank().post(call)
+        operation: PendingCall = current_rank().post(call)
         return operation
 
     def _world(self, rank: int, what: str) -> int:
@@ -78,21 +78,21 @@ class Messages:
 
     def _send(
         self, to: int, tag: int, data: Any, n_bytes: int, *, waits: bool = False, kind: str = ""
-    ) -> Operation | None:
+    ) -> PendingCall | None:
         """Begin a message; None to no rank."""
         if to == PROC_NULL:
             return None
         call = Send(self._world(to, "dest"), int(tag), (self.key, kind), float(n_bytes), data, waits)
         return self._post(call)
 
-    def _receive(self, source: int, tag: int, *, keep: bool = False, kind: str = "") -> Operation | None:
+    def _receive(self, source: int, tag: int, *, keep: bool = False, kind: str = "") -> PendingCall | None:
         """Begin a receive; None from no rank."""
         if source == PROC_NULL:
             return None
         world = ANY if source == ANY_SOURCE else self._world(source, "source")
         return self._post(Receive(world, ANY if tag == ANY_TAG else int(tag), (self.key, kind), keep))
 
-    def _filled(self, operation: Operation, status: Status) -> None:
+    def _filled(self, operation: PendingCall, status: Status) -> None:
         """Say of a message who sent it and how long it is."""
         sent: Send = operation.result
         status.source, status.tag = self._place[operation.source], sent.tag
@@ -106,7 +106,7 @@ class Messages:
     def _begin_receive(self, spec: Any, source: int, tag: int) -> Request:
         memory = memory_of(spec)
 
-        def finish(operation: Operation, status: Status) -> None:
+        def finish(operation: PendingCall, status: Status) -> None:
             self._filled(operation, status)
             if status.n_bytes > memory.n_bytes:
                 raise MPIError(14, f"message truncated: {status.n_bytes} bytes for a buffer of {memory.n_bytes}")
@@ -114,7 +114,7 @@ class Messages:
 
         return self._received(self._receive(source, tag), finish)
 
-    def _received(self, operation: Operation | None, finish: Callable[[Operation, Status], Any]) -> Request:
+    def _received(self, operation: PendingCall | None, finish: Callable[[PendingCall, Status], Any]) -> Request:
         request = Request(operation, finish)
         if operation is None:
             request._status.set_nothing()
@@ -223,7 +223,7 @@ class Messages:
     def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:  # noqa: ARG002
         """Begin to receive an object."""
 
-        def finish(operation: Operation, status: Status) -> Any:
+        def finish(operation: PendingCall, status: Status) -> Any:
             self._filled(operation, status)
             return unpacked(operation.result.data)
 

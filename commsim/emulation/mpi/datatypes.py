@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .constants import IN_PLACE, MPIError
 
-__all__ = ["DATATYPES", "Datatype", "Memory", "memory_of"]
+__all__ = ["DATATYPES", "CallBuffer", "Datatype", "memory_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ _BY_CODE: dict[str, Datatype] = {one.dtype.char: one for one in reversed(DATATYP
 
 
 @dataclass(slots=True)
-class Memory:
+class CallBuffer:
     """Memory that a call sends or receives.
 
     Parameters
@@ -131,7 +131,7 @@ class Memory:
         block[: len(arrived)] = arrived
 
 
-def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: bool = False) -> Memory:
+def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: bool = False) -> CallBuffer:
     """Read what a call was given: a buffer, or a list of it with counts, displacements and datatype.
 
     Parameters
@@ -184,7 +184,7 @@ def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: boo
     if even is not None and displacements is None:  # what most calls have, of many ranks
         if even * n_blocks > n:
             raise _too_short(n, datatype, even * n_blocks)
-        return Memory(values, *_equal_blocks(even, n_blocks), datatype, even * n_blocks)
+        return CallBuffer(values, *_equal_blocks(even, n_blocks), datatype, even * n_blocks)
     if even is not None:
         listed = (even,) * n_blocks
     if displacements is None:
@@ -198,7 +198,7 @@ def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: boo
     end = max((place + count for place, count in zip(places, listed, strict=True)), default=0)
     if end > n:
         raise _too_short(n, datatype, end)
-    return Memory(values, listed, places, datatype, sum(listed))
+    return CallBuffer(values, listed, places, datatype, sum(listed))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -216,15 +216,15 @@ def is_in_place(spec: Any) -> bool:
     return spec is IN_PLACE
 
 
-def _datatype(given: Any) -> Datatype:
-    if isinstance(given, Datatype):
-        return given
-    name = given.removeprefix("MPI_") if isinstance(given, str) else ""
+def _datatype(value: Any) -> Datatype:
+    if isinstance(value, Datatype):
+        return value
+    name = value.removeprefix("MPI_") if isinstance(value, str) else ""
     if name in DATATYPES:
         return DATATYPES[name]
-    if isinstance(given, str) and given in _BY_CODE:
-        return _BY_CODE[given]
-    return _of_dtype(np.dtype(given))
+    if isinstance(value, str) and value in _BY_CODE:
+        return _BY_CODE[value]
+    return _of_dtype(np.dtype(value))
 
 
 def _of_dtype(dtype: np.dtype[Any]) -> Datatype:
@@ -252,6 +252,6 @@ def _values(buffer: Any) -> tuple[NDArray[Any], Datatype]:
     return np.frombuffer(view, np.uint8).view(known.dtype) if view.nbytes else np.empty(0, known.dtype), known
 
 
-def counts_in_bytes(memory: Memory) -> tuple[int, ...]:
+def counts_in_bytes(memory: CallBuffer) -> tuple[int, ...]:
     """Return the bytes of each block."""
     return tuple(count * memory.datatype.size for count in memory.counts)

@@ -44,7 +44,7 @@ class Group:
     def Excl(self, ranks: Sequence[int]) -> Group:  # noqa: N802
         """Return the other ranks."""
         out = {self.members[rank] for rank in ranks}
-        return Group([one for one in self.members if one not in out])
+        return Group([member for member in self.members if member not in out])
 
     def Translate_ranks(self, ranks: Sequence[int] | None = None, group: Group | None = None) -> list[int]:  # noqa: N802
         """Return the numbers of ranks in another group."""
@@ -53,19 +53,19 @@ class Group:
         return [there.index(self.members[k]) if self.members[k] in there else UNDEFINED for k in given]
 
     @classmethod
-    def Union(cls, one: Group, other: Group) -> Group:  # noqa: N802
+    def Union(cls, group: Group, other: Group) -> Group:  # noqa: N802
         """Return the ranks of either."""
-        return cls([*one.members, *(member for member in other.members if member not in one.members)])
+        return cls([*group.members, *(member for member in other.members if member not in group.members)])
 
     @classmethod
-    def Intersection(cls, one: Group, other: Group) -> Group:  # noqa: N802
+    def Intersection(cls, group: Group, other: Group) -> Group:  # noqa: N802
         """Return the ranks of both."""
-        return cls([member for member in one.members if member in other.members])
+        return cls([member for member in group.members if member in other.members])
 
     @classmethod
-    def Difference(cls, one: Group, other: Group) -> Group:  # noqa: N802
+    def Difference(cls, group: Group, other: Group) -> Group:  # noqa: N802
         """Return the ranks of the first only."""
-        return cls([member for member in one.members if member not in other.members])
+        return cls([member for member in group.members if member not in other.members])
 
     def Free(self) -> None:  # noqa: N802
         """Do nothing: memory is Python's."""
@@ -131,17 +131,17 @@ class Comm(ObjectCollectives):
         raise SystemExit(f"MPI_Abort({errorcode})")
 
     @classmethod
-    def Compare(cls, one: Comm, other: Comm) -> int:  # noqa: N802
+    def Compare(cls, comm: Comm, other: Comm) -> int:  # noqa: N802
         """Compare two communicators."""
-        if one == other:
+        if comm == other:
             return IDENT
-        if one.members == other.members:
+        if comm.members == other.members:
             return CONGRUENT
-        return SIMILAR if set(one.members) == set(other.members) else UNEQUAL
+        return SIMILAR if set(comm.members) == set(other.members) else UNEQUAL
 
     def _next_key(self, what: object) -> tuple[Any, ...]:
         """Return the key of a communicator that all ranks make of this one, the same in all."""
-        kept = current_rank().kept
+        kept = current_rank().cache
         kept[self.key] = kept.get(self.key, 0) + 1
         return (self.key, kept[self.key], what)
 
@@ -180,9 +180,9 @@ class Intracomm(Comm):
 
     def Create_group(self, group: Group, tag: int = 0) -> Comm:  # noqa: N802
         """Return the communicator of a group; only its ranks call it."""
-        made = Intracomm(group.members, (self.key, "group", tag, group.members))
-        made.Barrier()
-        return made
+        comm = Intracomm(group.members, (self.key, "group", tag, group.members))
+        comm.Barrier()
+        return comm
 
     def Create_cart(self, dims: Sequence[int], periods: Any = None, reorder: bool = False) -> Comm:  # noqa: ARG002, N802
         """Return a communicator on a grid, the last dimension fastest."""

@@ -38,7 +38,7 @@ class WorldComm(Intracomm):
         return self._known()[0]
 
     @members.setter
-    def members(self, given: tuple[int, ...]) -> None:
+    def members(self, members: tuple[int, ...]) -> None:
         """Leave them as they are."""
 
     @property

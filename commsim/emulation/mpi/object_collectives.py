@@ -33,8 +33,8 @@ class ObjectCollectives(BufferCollectives):
         is_root = self.rank == root
         data = packed(obj) if is_root else None
         length = self._done("broadcast", LENGTH, None if data is None else len(data), root=root)
-        found = self._done("broadcast", length, data, root=root)
-        return obj if is_root else unpacked(found)
+        result = self._done("broadcast", length, data, root=root)
+        return obj if is_root else unpacked(result)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Gather objects of all to all."""
@@ -51,8 +51,8 @@ class ObjectCollectives(BufferCollectives):
             Request(self._send(root, 0, data, len(data), kind="gather")).wait()
             return None
         begun = [self._receive(k, 0, kind="gather") for k in range(self.size) if k != root]
-        Request.waitall([Request(one) for one in begun])
-        found = [one.result.data for one in begun if one is not None]
+        Request.waitall([Request(call) for call in begun])
+        found = [call.result.data for call in begun if call is not None]
         found.insert(root, data)
         return [unpacked(one) for one in found]
 
@@ -65,10 +65,10 @@ class ObjectCollectives(BufferCollectives):
             begun = self._receive(root, 0, kind="scatter")
             Request(begun).wait()
             return unpacked(begun.result.data) if begun is not None else None
-        given = list(sendobj or ())
-        if len(given) != size:
-            raise ValueError(f"scatter: {size} objects are needed, got {len(given)}")
-        parts = [packed(one) for one in given]
+        objects = list(sendobj or ())
+        if len(objects) != size:
+            raise ValueError(f"scatter: {size} objects are needed, got {len(objects)}")
+        parts = [packed(one) for one in objects]
         self._done("scatter", LENGTH * size, [len(part) for part in parts], root=root)
         Request.waitall([
             Request(self._send(k, 0, part, len(part), kind="scatter")) for k, part in enumerate(parts) if k != root
@@ -77,10 +77,10 @@ class ObjectCollectives(BufferCollectives):
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """Send an object from each to each."""
-        given = list(sendobj)
-        if len(given) != self.size:
-            raise ValueError(f"alltoall: {self.size} objects are needed, got {len(given)}")
-        parts = [packed(one) for one in given]
+        objects = list(sendobj)
+        if len(objects) != self.size:
+            raise ValueError(f"alltoall: {self.size} objects are needed, got {len(objects)}")
+        parts = [packed(one) for one in objects]
         counts = tuple(map(len, parts))
         self._done("all_to_all", LENGTH * self.size, list(counts))
         found = self._done("all_to_all_v", sum(counts), parts, counts=counts)

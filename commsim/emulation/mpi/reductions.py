@@ -87,7 +87,7 @@ def smallest(target: Any, part: Any) -> None:
     np.minimum(target, part, out=target)
 
 
-def both(target: Any, part: Any) -> None:
+def logical_and(target: Any, part: Any) -> None:
     """Logical and in place."""
     target[:] = np.logical_and(target, part)
 
@@ -136,7 +136,7 @@ OPERATORS = {
         Op("PROD", operator.mul, multiply),
         Op("MAX", lambda left, right: right if right > left else left, largest),
         Op("MIN", lambda left, right: right if right < left else left, smallest),
-        Op("LAND", lambda left, right: bool(left) and bool(right), both),
+        Op("LAND", lambda left, right: bool(left) and bool(right), logical_and),
         Op("LOR", lambda left, right: bool(left) or bool(right), either),
         Op("LXOR", lambda left, right: bool(left) != bool(right), one_only),
         Op("BAND", operator.and_, bits_and),

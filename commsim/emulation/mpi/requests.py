@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from commsim.emulation.current import current_rank
-from commsim.emulation.rank_calls import Operation, Receive
+from commsim.emulation.rank_calls import PendingCall, Receive
 
 from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, SUCCESS, UNDEFINED
 from .datatypes import DATATYPES, Datatype
 
 # Function of a complete operation and a status, that puts what has come where it belongs, and returns the object.
-Finish = Callable[[Operation, "Status"], Any]
+Finish = Callable[[PendingCall, "Status"], Any]
 __all__ = ["REQUEST_NULL", "Prequest", "Request", "Status"]
 
 
@@ -70,13 +70,13 @@ class Request:
 
     Parameters
     ----------
-    operation : Operation, optional
+    operation : PendingCall, optional
         What was begun; None for a request that is over, or of no rank.
     finish : callable, optional
         What is done when it is complete.
     """
 
-    def __init__(self, operation: Operation | None = None, finish: Finish | None = None) -> None:
+    def __init__(self, operation: PendingCall | None = None, finish: Finish | None = None) -> None:
         self._operation, self._finish = operation, finish
         self._status = Status()
         self._result: Any = None
@@ -149,10 +149,10 @@ class Request:
     @classmethod
     def waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[Any]:
         """Wait for all, and return the objects that have come."""
-        operations = [one._operation for one in requests if one._operation is not None]
+        operations = [request._operation for request in requests if request._operation is not None]
         if operations:
             current_rank().wait(operations)
-        return [one._end(_status(statuses, k)) for k, one in enumerate(requests)]
+        return [request._end(_status(statuses, k)) for k, request in enumerate(requests)]
 
     @classmethod
     def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:  # noqa: N802
@@ -163,10 +163,10 @@ class Request:
     @classmethod
     def testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> tuple[bool, Any]:
         """Whether all are complete, and the objects that have come."""
-        operations = [one._operation for one in requests if one._operation is not None]
+        operations = [request._operation for request in requests if request._operation is not None]
         if operations and not current_rank().test(operations):
             return False, None
-        return True, [one._end(_status(statuses, k)) for k, one in enumerate(requests)]
+        return True, [request._end(_status(statuses, k)) for k, request in enumerate(requests)]
 
     @classmethod
     def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:  # noqa: N802
@@ -176,7 +176,7 @@ class Request:
     @classmethod
     def _any(cls, requests: Sequence[Request], status: Status | None, polls: bool) -> tuple[int, bool, Any]:
         """Return the place of one that is complete, whether there is one, and its object."""
-        operations = [one._operation for one in requests if one._operation is not None]
+        operations = [request._operation for request in requests if request._operation is not None]
         if not operations:
             return UNDEFINED, True, None
         rank = current_rank()
@@ -185,7 +185,9 @@ class Request:
         if not polls:
             rank.wait(operations, every=False)
         place = next(
-            k for k, one in enumerate(requests) if one._operation is not None and one._operation.end is not None
+            k
+            for k, request in enumerate(requests)
+            if request._operation is not None and request._operation.end is not None
         )
         return place, True, requests[place]._end(status)
 
@@ -213,7 +215,7 @@ class Request:
     @classmethod
     def waitsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> tuple[Any, Any]:
         """Wait for one at least; return the places and objects of all that are complete."""
-        operations = [one._operation for one in requests if one._operation is not None]
+        operations = [request._operation for request in requests if request._operation is not None]
         if not operations:
             return None, None
         current_rank().wait(operations, every=False)
@@ -247,13 +249,15 @@ class Prequest(Request):
     @classmethod
     def Startall(cls, requests: Sequence[Prequest]) -> None:  # noqa: N802
         """Begin all."""
-        for one in requests:
-            one.Start()
+        for request in requests:
+            request.Start()
 
 
 def _complete(requests: Sequence[Request]) -> list[int]:
     """Return the places of those that are complete, and not ended."""
-    return [k for k, one in enumerate(requests) if one._operation is not None and one._operation.end is not None]
+    return [
+        k for k, request in enumerate(requests) if request._operation is not None and request._operation.end is not None
+    ]
 
 
 def _status(statuses: list[Status] | None, number: int) -> Status | None:

@@ -46,11 +46,11 @@ def filling(tensor: Any) -> Callable[[Any], None]:
 
 def filling_each(tensors: list[Any]) -> Callable[[Any], None]:
     """Return what fills each tensor with the bytes of one."""
-    fills = [filling(one) for one in tensors]
+    fills = [filling(tensor) for tensor in tensors]
 
     def fill(parts: Any) -> None:
-        for one, raw in zip(fills, parts, strict=True):
-            one(raw)
+        for fill, raw in zip(fills, parts, strict=True):
+            fill(raw)
 
     return fill
 

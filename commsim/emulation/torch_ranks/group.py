@@ -15,7 +15,7 @@ from torch import distributed
 from commsim.core.errors import InputError
 from commsim.emulation.current import current_rank
 from commsim.emulation.named_group import NamedGroup
-from commsim.emulation.rank_calls import ANY, Collective, Operation, Receive, Send
+from commsim.emulation.rank_calls import ANY, Collective, PendingCall, Receive, Send
 
 from .arrays import bytes_of, filling, filling_each, nothing, numbers_of, raw_of, site_of_call
 from .works import EmulatedWork
@@ -44,7 +44,7 @@ class EmulatedGroup(NamedGroup):
 
     def _begin(
         self, operation: str, n_bytes: float, data: Any, fill: Callable[[Any], None], **more: Any
-    ) -> tuple[Operation, Callable[[Any], None]]:
+    ) -> tuple[PendingCall, Callable[[Any], None]]:
         call = Collective(
             operation,
             self._members(),
@@ -62,9 +62,13 @@ class EmulatedGroup(NamedGroup):
         operator = getattr(opts, "reduceOp", distributed.ReduceOp.SUM)
         begun = [
             self._begin(
-                "all_reduce", bytes_of(one), numbers_of(one), self._reduced(one, operator), reduce=_reduce_of(operator)
+                "all_reduce",
+                bytes_of(tensor),
+                numbers_of(tensor),
+                self._reduced(tensor, operator),
+                reduce=_reduce_of(operator),
             )
-            for one in tensors
+            for tensor in tensors
         ]
         return EmulatedWork(begun, list(tensors))
 
@@ -74,64 +78,66 @@ class EmulatedGroup(NamedGroup):
 
     def reduce(self, tensors: Any, opts: Any) -> EmulatedWork:
         """Reduce to a root."""
-        one, operator = tensors[0], opts.reduceOp
-        fill = self._reduced(one, operator) if self._own == opts.rootRank else nothing
+        tensor, operator = tensors[0], opts.reduceOp
+        fill = self._reduced(tensor, operator) if self._own == opts.rootRank else nothing
         more = {"root": opts.rootRank, "reduce": _reduce_of(operator)}
-        return EmulatedWork([self._begin("reduce", bytes_of(one), numbers_of(one), fill, **more)], list(tensors))
+        return EmulatedWork([self._begin("reduce", bytes_of(tensor), numbers_of(tensor), fill, **more)], list(tensors))
 
     def broadcast(self, tensors: Any, opts: Any) -> EmulatedWork:
         """Broadcast from a root."""
         is_root = self._own == opts.rootRank
         begun = [
-            self._begin("broadcast", bytes_of(one), raw_of(one) if is_root else None, filling(one), root=opts.rootRank)
-            for one in tensors
+            self._begin(
+                "broadcast", bytes_of(tensor), raw_of(tensor) if is_root else None, filling(tensor), root=opts.rootRank
+            )
+            for tensor in tensors
         ]
         return EmulatedWork(begun, list(tensors))
 
-    def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> EmulatedWork:  # noqa: ARG002
+    def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> EmulatedWork:  # noqa: ARG002
         """All-gather into one tensor."""
-        return EmulatedWork([self._gather(list(output.view(-1).chunk(self._n)), given)], [output])
+        return EmulatedWork([self._gather(list(output.view(-1).chunk(self._n)), tensor)], [output])
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> EmulatedWork:  # noqa: ARG002
         """All-gather into lists of tensors."""
-        begun = [self._gather(list(made), one) for made, one in zip(outputs, inputs, strict=True)]
-        return EmulatedWork(begun, [one for made in outputs for one in made])
+        begun = [self._gather(list(outputs_of_rank), one) for outputs_of_rank, one in zip(outputs, inputs, strict=True)]
+        return EmulatedWork(begun, [tensor for outputs_of_rank in outputs for tensor in outputs_of_rank])
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> EmulatedWork:  # noqa: ARG002
         """Several all-gathers."""
         begun = [self._gather(list(o.view(-1).chunk(self._n)), i) for o, i in zip(outputs, inputs, strict=True)]
         return EmulatedWork(begun, list(outputs))
 
-    def _gather(self, parts: list[Any], given: Any) -> tuple[Operation, Callable[[Any], None]]:
-        return self._begin("all_gather", bytes_of(given) * self._n, raw_of(given), filling_each(parts))
+    def _gather(self, parts: list[Any], tensors: Any) -> tuple[PendingCall, Callable[[Any], None]]:
+        return self._begin("all_gather", bytes_of(tensors) * self._n, raw_of(tensors), filling_each(parts))
 
-    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> EmulatedWork:
+    def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> EmulatedWork:
         """Reduce-scatter of one tensor."""
-        return EmulatedWork([self._scatter_sum(output, given, opts)], [output])
+        return EmulatedWork([self._scatter_sum(output, tensor, opts)], [output])
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> EmulatedWork:
         """Reduce-scatter of lists of tensors."""
         begun = [
-            self._scatter_sum(out, torch.cat([one.reshape(-1) for one in given]), opts)
-            for out, given in zip(outputs, inputs, strict=True)
+            self._scatter_sum(out, torch.cat([tensor.reshape(-1) for tensor in tensor]), opts)
+            for out, tensor in zip(outputs, inputs, strict=True)
         ]
         return EmulatedWork(begun, list(outputs))
 
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> EmulatedWork:
         """Several reduce-scatters."""
-        begun = [self._scatter_sum(out, given, opts) for out, given in zip(outputs, inputs, strict=True)]
+        begun = [self._scatter_sum(out, tensor, opts) for out, tensor in zip(outputs, inputs, strict=True)]
         return EmulatedWork(begun, list(outputs))
 
-    def _scatter_sum(self, output: Any, given: Any, opts: Any) -> tuple[Operation, Callable[[Any], None]]:
+    def _scatter_sum(self, output: Any, given: Any, opts: Any) -> tuple[PendingCall, Callable[[Any], None]]:
         operator = getattr(opts, "reduceOp", distributed.ReduceOp.SUM)
         fill = self._reduced(output, operator)
         return self._begin("reduce_scatter", bytes_of(given), numbers_of(given), fill, reduce=_reduce_of(operator))
 
     def all_to_all_single(
-        self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, *_: Any
+        self, output: Any, tensor: Any, output_sizes: Any = None, input_sizes: Any = None, *_: Any
     ) -> EmulatedWork:
         """All-to-all of one tensor, in equal parts or in parts of given sizes."""
-        ins = list(given.split(list(input_sizes)) if input_sizes else given.chunk(self._n))
+        ins = list(tensor.split(list(input_sizes)) if input_sizes else tensor.chunk(self._n))
         outs = list(output.split(list(output_sizes)) if output_sizes else output.chunk(self._n))
         return self.alltoall(outs, ins)
 
@@ -153,7 +159,7 @@ class EmulatedGroup(NamedGroup):
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> EmulatedWork:
         """Scatter from a root."""
-        data = [raw_of(one) for one in inputs[0]] if self._own == opts.rootRank else None
+        data = [raw_of(tensor) for tensor in inputs[0]] if self._own == opts.rootRank else None
         size = bytes_of(outputs[0]) * self._n
         begun = self._begin("scatter", size, data, filling(outputs[0]), root=opts.rootRank)
         return EmulatedWork([begun], list(outputs))
@@ -164,9 +170,9 @@ class EmulatedGroup(NamedGroup):
 
     def send(self, tensors: Any, peer: int, tag: int = 0) -> EmulatedWork:
         """Send a tensor to a rank of the group."""
-        one = tensors[0]
-        to, size = self._members()[peer], float(bytes_of(one))
-        call = Send(to, tag, f"torch {self.pg_name}", size, raw_of(one), site=site_of_call())
+        tensor = tensors[0]
+        to, size = self._members()[peer], float(bytes_of(tensor))
+        call = Send(to, tag, f"torch {self.pg_name}", size, raw_of(tensor), site=site_of_call())
         return EmulatedWork([(current_rank().post(call), nothing)], list(tensors))
 
     def recv(self, tensors: Any, peer: int, tag: int = 0) -> EmulatedWork:

@@ -10,7 +10,7 @@ from torch import distributed
 from torch.futures import Future
 
 from commsim.emulation.current import current_rank
-from commsim.emulation.rank_calls import Operation
+from commsim.emulation.rank_calls import PendingCall
 
 _IN_BACKWARD = "commsim_works_in_backward"
 
@@ -20,15 +20,15 @@ class EmulatedWork(distributed.Work):  # type: ignore[misc,unused-ignore]
 
     Parameters
     ----------
-    begun : sequence of (Operation, callable)
+    begun : sequence of (PendingCall, callable)
         Calls, each with the function of its result that fills the tensors.
     made : list of torch.Tensor
         Tensors that are filled.
     """
 
-    def __init__(self, begun: Sequence[tuple[Operation, Callable[[Any], None]]], made: list[Any]) -> None:
+    def __init__(self, begun: Sequence[tuple[PendingCall, Callable[[Any], None]]], outputs: list[Any]) -> None:
         super().__init__()
-        self._begun, self._made = list(begun), made
+        self._begun, self._made = list(begun), outputs
         self._future: Future[list[Any]] | None = None
 
     def wait(self, timeout: Any = None) -> bool:  # noqa: ARG002 - the interface of torch
@@ -74,13 +74,13 @@ class EmulatedWork(distributed.Work):  # type: ignore[misc,unused-ignore]
 
 def _at_end_of_backward(work: EmulatedWork) -> bool:
     """Wait for a work at the end of the backward pass; return False where there is none."""
-    kept = current_rank().kept.setdefault(_IN_BACKWARD, [])
+    kept = current_rank().cache.setdefault(_IN_BACKWARD, [])
     if not kept:
 
         def complete() -> None:
             works, kept[:] = list(kept), []
-            for one in works:
-                one.wait()
+            for work in works:
+                work.wait()
 
         try:
             torch.autograd.Variable._execution_engine.queue_callback(complete)

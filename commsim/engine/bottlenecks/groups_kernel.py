@@ -167,7 +167,7 @@ def join(g: Groups, s: int, now: float, work: float) -> None:
 
 
 @njit_norefcount
-def part(g: Groups, s: int, now: float) -> None:
+def leave_group(g: Groups, s: int, now: float) -> None:
     """Take flow `s`, which is in no heap, from its group."""
     b = g.group[s]
     tick(g, b, now)

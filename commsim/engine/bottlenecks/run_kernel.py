@@ -11,7 +11,7 @@ from commsim.engine.queue_kernel import heap_fix
 from commsim.engine.users_kernel import end_link, first_link
 
 from .group_state import Groups
-from .groups_kernel import join, part, put_in, take_out, tick, use, use_no_more
+from .groups_kernel import join, leave_group, put_in, take_out, tick, use, use_no_more
 from .levels_kernel import fill_all, settle
 
 # Part of the flows, one in so many, that enter and leave at once from which on all rates are found from the beginning.
@@ -105,7 +105,7 @@ def regroup(t: FlowState, g: Groups, now: float) -> None:
             if g.has_ended[s]:
                 g.has_ended[s] = False
                 use_no_more(g, s)
-                part(g, s, now)
+                leave_group(g, s, now)
         for k in range(t.counter["n_beginning"]):
             s = t.beginning[k]
             if s >= 0:

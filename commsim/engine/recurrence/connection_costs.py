@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.engine.flow_plan import Job, JobConnections
+from commsim.engine.flow_plan import FlowJob, JobConnections
 from commsim.routing.forest_routes import LEAST
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.message_engines import CrowdedEngines, crowded_engines
@@ -96,7 +96,7 @@ class ConnectionCosts:
 
 def find_connection_costs(
     network: Network,
-    job: Job,
+    job: FlowJob,
     ends: NDArray[np.int32],
     channel: NDArray[np.int64],
     reduces: NDArray[np.bool_],

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from commsim.core.data_order.dependencies import cut_cells
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
-from commsim.engine.flow_plan import Job, JobConnections, ends_of
+from commsim.engine.flow_plan import FlowJob, JobConnections, ends_of
 
 from .connection_costs import (
     ConnectionCosts,
@@ -57,12 +57,12 @@ MAX_TRANSFERS = 2**23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moves:
+class ProgramMoves:
     """Transfers in program order, and their connections.
 
     Parameters
     ----------
-    job : Job
+    job : FlowJob
         What runs.
     costs : ConnectionCosts
         Its connections.
@@ -76,7 +76,7 @@ class Moves:
         What connections could overload, if all of them sent at once.
     """
 
-    job: Job
+    job: FlowJob
     costs: ConnectionCosts
     move: NDArray[np.void]
     hop: NDArray[np.int64]
@@ -97,8 +97,8 @@ class MoveTimes:
 
 
 def plan_moves(
-    network: Network, job: Job, *, routing: str | None, seed: int, shared: JobConnections | None = None
-) -> Moves | None:
+    network: Network, job: FlowJob, *, routing: str | None, seed: int, shared: JobConnections | None = None
+) -> ProgramMoves | None:
     """Lay out all transfers.
 
     Parameters
@@ -108,7 +108,7 @@ def plan_moves(
 
     Returns
     -------
-    Moves or None
+    ProgramMoves or None
         None if they are too many, receiving costs something, or transfers of one hop share links at different rates.
     """
     schedule = job.schedule
@@ -125,13 +125,13 @@ def plan_moves(
         return None
     hop = np.concatenate((np.flatnonzero(np.diff(transfers["hop"], prepend=-1)), [len(transfers)]))
     shared_by = shared_resources(costs)
-    found = lockstep_groups(costs, connection, hop, shared_by)
-    if found is None:
+    groups = lockstep_groups(costs, connection, hop, shared_by)
+    if groups is None:
         return None
     move = np.empty(len(transfers), MOVE)
     move["connection"], move["stage"], move["reduces"] = connection, transfers["stage"], reduces
     n_intervals = cut_cells(schedule, transfers, move)
-    return Moves(job, costs, move, hop, transfers["count"].copy(), n_intervals, found, shared_by)
+    return ProgramMoves(job, costs, move, hop, transfers["count"].copy(), n_intervals, groups, shared_by)
 
 
 def _in_order(connection: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
@@ -143,13 +143,13 @@ def _in_order(connection: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[ND
 
 
 def simulate_moves(
-    moves: Moves, n_bytes: NDArray[np.float64], starts: NDArray[np.float64], *, keep: bool = False
+    moves: ProgramMoves, n_bytes: NDArray[np.float64], starts: NDArray[np.float64], *, keep: bool = False
 ) -> MoveTimes | None:
     """Find all times.
 
     Parameters
     ----------
-    moves : Moves
+    moves : ProgramMoves
         Moves from :func:`plan_moves`.
     n_bytes : float64[n_transfers], bytes
         Size of each transfer on the connection, headers included.
@@ -192,7 +192,7 @@ def simulate_moves(
     return MoveTimes(last / scale, start, sent, done)
 
 
-def _connection_table(moves: Moves, starts: NDArray[np.float64], scale: float) -> NDArray[np.void]:
+def _connection_table(moves: ProgramMoves, starts: NDArray[np.float64], scale: float) -> NDArray[np.void]:
     """Lay out the connections for the kernel, in ticks."""
     costs = moves.costs
     connection = np.zeros(len(costs.ends), CONNECTION)

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import Job, JobConnections
+from commsim.engine.flow_plan import FlowJob, JobConnections
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile, keep_trace
 
-from .moves import MAX_TRANSFERS, Moves, plan_moves, simulate_moves
+from .moves import MAX_TRANSFERS, ProgramMoves, plan_moves, simulate_moves
 
 # Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on.
 TRIAL = 2
@@ -42,18 +42,18 @@ class RecurrencePlan:
     """
 
     network: Network
-    job: Job
+    job: FlowJob
     routing: str | None = None
     seed: int = 0
     shared: JobConnections | None = None
 
     @functools.cached_property
-    def moves(self) -> Moves | None:
+    def moves(self) -> ProgramMoves | None:
         """All transfers, laid out when they are first asked for; None where they are too many."""
         return plan_moves(self.network, self.job, routing=self.routing, seed=self.seed, shared=self.shared)
 
     @functools.cached_property
-    def trial(self) -> Moves | None:
+    def trial(self) -> ProgramMoves | None:
         """Transfers of the first repetitions of a block that has many: where these share, so do all."""
         block = self.job.schedule.blocks[0]
         first = dataclasses.replace(self.job.schedule, blocks=(dataclasses.replace(block, times=TRIAL),))
@@ -128,5 +128,5 @@ def simulate_recurrence(
     )  # fmt: skip
 
 
-def _passes(trial: Moves | None, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> bool:
+def _passes(trial: ProgramMoves | None, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> bool:
     return trial is not None and simulate_moves(trial, framing.on_wire(trial.count * chunk), starts) is not None

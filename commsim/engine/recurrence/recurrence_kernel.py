@@ -181,14 +181,14 @@ def longest_chain(move: Rows, hop: NDArray[np.int64], cost: NDArray[np.float64],
     float
         No chain of transfers that wait for each other can take longer, in seconds.
     """
-    taken = np.zeros(n_connections)
+    times = np.zeros(n_connections)
     total = 0.0
     for h in range(hop.shape[0] - 1):
         most = 0.0
         for i in range(hop[h], hop[h + 1]):
-            taken[move[i]["connection"]] += cost[i]
-            most = max(most, taken[move[i]["connection"]])
+            times[move[i]["connection"]] += cost[i]
+            most = max(most, times[move[i]["connection"]])
         for i in range(hop[h], hop[h + 1]):
-            taken[move[i]["connection"]] = 0.0
+            times[move[i]["connection"]] = 0.0
         total += most
     return total

@@ -168,7 +168,7 @@ class Claims:
     n_links: int
 
 
-class Load:
+class ResourceLoad:
     """Whether phases that overlap in time ask for more of a resource than it has.
 
     The intervals in which phases use a resource form clusters: what begins when everything before has ended opens a new

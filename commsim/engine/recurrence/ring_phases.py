@@ -98,7 +98,7 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
         In program order; None if the schedule is not made of phases only, or of more than `most`. One with slots is
         alone.
     """
-    found: list[_Run] = []
+    found: list[_Rounds] = []
     for block in schedule.blocks:
         if block.n_fences or (block.times > 1 and block.n_hops != 1) or not len(block.body):
             return None
@@ -110,7 +110,7 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
                 return None
             joined = _join(found[-1], run, schedule) if found else None
             found[-1:] = [*found[-1:], run] if joined is None else [joined]
-            if len(found) > (1 if any(one.slot.any() for one in found) else most):
+            if len(found) > (1 if any(rounds.slot.any() for rounds in found) else most):
                 return None
     phases = [_phase(run) for run in found]
     return None if any(phase is None for phase in phases) else tuple(phase for phase in phases if phase is not None)
@@ -135,7 +135,7 @@ def _hops(block: Block) -> list[tuple[Block, int]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Run:
+class _Rounds:
     """Rounds on the same connections, by (source, destination, channel, slot): what they carry first and last."""
 
     src: Whole
@@ -149,7 +149,7 @@ class _Run:
     rounds: tuple[tuple[int, bool], ...]
 
 
-def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
+def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
     """Read the rounds of a block of one hop; None if its connections are no cycles."""
     here = _by_connection(schedule, schedule.repetition(block, 0))
     if here is None:
@@ -161,7 +161,7 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
     begins[1:] = (np.diff(src) != 0) | (np.diff(dst) != 0) | (np.diff(channel) != 0)
     slot = row - np.maximum.accumulate(np.where(begins, row, 0))
     if times == 1:
-        return _Run(src, dst, channel, slot, count, address, address, None, rounds)
+        return _Rounds(src, dst, channel, slot, count, address, address, None, rounds)
     then = _by_connection(schedule, schedule.repetition(block, 1))
     if then is None or not all(np.array_equal(rows[name], then[0][name]) for name in ("src", "dst", "channel")):
         return None
@@ -174,7 +174,7 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
     if block.xor or block.step[0] != block.step[1] or not np.array_equal(feeder[image], image[feeder]):
         return None
     at_last = _by_connection(schedule, schedule.repetition(block, times - 1))
-    return None if at_last is None else _Run(src, dst, channel, slot, count, address, at_last[2], feeder, rounds)
+    return None if at_last is None else _Rounds(src, dst, channel, slot, count, address, at_last[2], feeder, rounds)
 
 
 def _by_connection(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDArray[np.intp], Whole] | None:
@@ -199,7 +199,7 @@ def _feeder(schedule: Schedule, src: Whole, dst: Whole, before: Whole, after: Wh
     return feeder
 
 
-def _join(a: _Run, b: _Run, schedule: Schedule) -> _Run | None:
+def _join(a: _Rounds, b: _Rounds, schedule: Schedule) -> _Rounds | None:
     """Put two runs spans, if in the second messages move on as in the first."""
     if len(a.src) != len(b.src) or not all(
         np.array_equal(getattr(a, name), getattr(b, name)) for name in ("src", "dst", "channel", "count")
@@ -213,10 +213,10 @@ def _join(a: _Run, b: _Run, schedule: Schedule) -> _Run | None:
     (n, reduces), (more, also_reduces) = a.rounds[-1], b.rounds[0]
     middle = ((n + more, reduces),) if reduces == also_reduces else (a.rounds[-1], b.rounds[0])
     rounds = (*a.rounds[:-1], *middle, *b.rounds[1:])
-    return _Run(a.src, a.dst, a.channel, a.slot, a.count, a.first, b.last, feeder, rounds)
+    return _Rounds(a.src, a.dst, a.channel, a.slot, a.count, a.first, b.last, feeder, rounds)
 
 
-def _phase(run: _Run) -> RingPhase | None:
+def _phase(run: _Rounds) -> RingPhase | None:
     """Lay out the cycles; None if they are not equally long, or chunks of different messages overlap."""
     if run.feeder is None:
         return _laid_out(run, np.arange(len(run.src)), 1)
@@ -234,7 +234,7 @@ def _phase(run: _Run) -> RingPhase | None:
     return phase if _keeps_apart(phase) else None
 
 
-def _laid_out(run: _Run, order: Whole, length: int) -> RingPhase:
+def _laid_out(run: _Rounds, order: Whole, length: int) -> RingPhase:
     columns = (run.src, run.dst, run.channel, run.first, run.count, run.slot)
     src, dst, channel, first, count, slot = (column[order].reshape(-1, length).T.copy() for column in columns)
     return RingPhase(src, dst, channel, first, count, slot, run.rounds, bool(slot.any()))

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile
 
@@ -32,7 +32,7 @@ from .connection_costs import (
     scale_for,
     shared_resources,
 )
-from .ring_phase_times import Claims, Load, simulate_ring_phase
+from .ring_phase_times import Claims, ResourceLoad, simulate_ring_phase
 from .ring_phases import RingPhase, connections_of
 
 Ticks = NDArray[np.int64]
@@ -42,7 +42,7 @@ MAX_MEETINGS = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waits:
+class ConnectionWaits:
     """Pairs of connections of two phases, where the later one may wait for the earlier one.
 
     Parameters
@@ -76,7 +76,7 @@ class Rings:
         Phases in program order.
     connection : tuple of int64[n]
         Number among all connections of each connection of each phase.
-    waits : tuple of tuple of Waits
+    waits : tuple of tuple of ConnectionWaits
         Waits of each phase for each earlier one.
     claims : tuple of Claims
         Claims of each phase.
@@ -85,11 +85,11 @@ class Rings:
     """
 
     network: Network
-    job: Job
+    job: FlowJob
     costs: ConnectionCosts
     phases: tuple[RingPhase, ...]
     connection: tuple[NDArray[np.int64], ...]
-    waits: tuple[tuple[Waits, ...], ...]
+    waits: tuple[tuple[ConnectionWaits, ...], ...]
     claims: tuple[Claims, ...]
     groups: tuple[LockstepGroups, ...]
 
@@ -120,7 +120,7 @@ class Rings:
 
 
 def plan_rings(
-    network: Network, job: Job, phases: tuple[RingPhase, ...], *, routing: str | None, seed: int
+    network: Network, job: FlowJob, phases: tuple[RingPhase, ...], *, routing: str | None, seed: int
 ) -> Rings | None:
     """Lay out the connections of the phases of a schedule.
 
@@ -141,9 +141,9 @@ def plan_rings(
     if costs is None:
         return None
     shared = shared_resources(costs)
-    found = [lockstep_groups(costs, w.astype(np.int32), np.array([0, len(w)]), shared) for w in connection]
-    sharing = tuple(c for c in found if c is not None)
-    if len(sharing) < len(found) or any(_units_shared(costs, w) for w in connection):
+    groups = [lockstep_groups(costs, w.astype(np.int32), np.array([0, len(w)]), shared) for w in connection]
+    sharing = tuple(c for c in groups if c is not None)
+    if len(sharing) < len(groups) or any(_units_shared(costs, w) for w in connection):
         return None
     waits = find_all_waits(phases, schedule.n_addresses)
     if waits is None:
@@ -225,7 +225,7 @@ def simulate_rings(
     free = np.floor(entered[costs.ends].max(axis=1, initial=0.0) * scale).astype(np.int64)
     last = np.zeros(len(free), np.int64)
     times: list[tuple[Ticks, Ticks]] = []
-    load = Load(costs.n_resources if any(len(c.connection) for c in rings.claims) else 0)
+    load = ResourceLoad(costs.n_resources if any(len(c.connection) for c in rings.claims) else 0)
     for i, phase in enumerate(rings.phases):
         w = rings.connection[i]
         start = _start(free[w], rings.waits[i], times)
@@ -244,7 +244,7 @@ def simulate_rings(
     )  # fmt: skip
 
 
-def _start(free: Ticks, waits: Sequence[Waits], times: Sequence[tuple[Ticks, Ticks]]) -> Ticks | None:
+def _start(free: Ticks, waits: Sequence[ConnectionWaits], times: Sequence[tuple[Ticks, Ticks]]) -> Ticks | None:
     """Return when each connection of a phase may start; None if one may have to wait for what was not foreseen."""
     start = free.copy()
     ends = [np.where(p.sent, sent[p.theirs], done[p.theirs]) for p, (sent, done) in zip(waits, times, strict=True)]
@@ -254,7 +254,7 @@ def _start(free: Ticks, waits: Sequence[Waits], times: Sequence[tuple[Ticks, Tic
     return None if late else start
 
 
-def find_all_waits(phases: Sequence[RingPhase], n_addresses: int) -> tuple[tuple[Waits, ...], ...] | None:
+def find_all_waits(phases: Sequence[RingPhase], n_addresses: int) -> tuple[tuple[ConnectionWaits, ...], ...] | None:
     """Find what each phase waits for in each earlier one; None where too many connections meet to look at."""
     if count_meetings(phases) > MAX_MEETINGS:
         return None
@@ -268,7 +268,7 @@ def count_meetings(phases: Sequence[RingPhase]) -> int:
     return sum(_n_meetings(later, earlier) for i, later in enumerate(phases) for earlier in phases[:i])
 
 
-def find_waits(later: RingPhase, earlier: RingPhase, n_addresses: int) -> Waits:
+def find_waits(later: RingPhase, earlier: RingPhase, n_addresses: int) -> ConnectionWaits:
     """Find the connections that meet at a participant and may touch the same chunks there."""
     mine, theirs, sent = _meetings(later, earlier)
     a, b = np.divmod(mine, later.src.shape[1]), np.divmod(theirs, earlier.src.shape[1])
@@ -280,7 +280,7 @@ def find_waits(later: RingPhase, earlier: RingPhase, n_addresses: int) -> Waits:
     possible &= _carries(later, a, (below[b[1]], above[b[1]]), n_addresses)
     possible &= _carries(earlier, b, (low[a[1]], high[a[1]]), n_addresses)
     kept = certain | possible
-    return Waits(mine[kept], theirs[kept], sent[kept], certain[kept])
+    return ConnectionWaits(mine[kept], theirs[kept], sent[kept], certain[kept])
 
 
 def _n_meetings(later: RingPhase, earlier: RingPhase) -> int:

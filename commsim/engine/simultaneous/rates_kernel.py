@@ -30,7 +30,7 @@ LINK_ROW = np.dtype(
 )
 
 
-class Bundled(NamedTuple):
+class BundleState(NamedTuple):
     """Flows in bundles, and what is left for those that are not frozen."""
 
     first: Offsets  # [n_bundles + 1], rows of
@@ -111,7 +111,7 @@ def fair_rates_of_flows(
             b = owner[flow_link[k]]
             of_link[q]["n_unfrozen"] += n_left[b]
             of_link[q]["demand"] += n_left[b] * share[flow_link[k]]
-    t = Bundled(first, link, share, bundle, head, member_first, member, fair_rate, n_left, of_link)
+    t = BundleState(first, link, share, bundle, head, member_first, member, fair_rate, n_left, of_link)
 
     full_at, place, heap = np.empty(n_links), np.full(n_links, -1, np.int32), np.empty(n_links, np.int32)
     n_heap = 0
@@ -144,7 +144,7 @@ def fair_rates_of_flows(
 
 
 @njit_norefcount
-def _take(t: Bundled, q: int, n: int, each: float, share: float) -> None:
+def _take(t: BundleState, q: int, n: int, each: float, share: float) -> None:
     """Let `n` unfrozen flows have `each` of what a link has left."""
     t.of_link[q]["free"] -= int(n * each * t.of_link[q]["per_unit"])
     t.of_link[q]["n_unfrozen"] -= n
@@ -152,7 +152,7 @@ def _take(t: Bundled, q: int, n: int, each: float, share: float) -> None:
 
 
 @njit_norefcount
-def freeze_bundle(t: Bundled, b: int, fair_rate: float) -> None:
+def freeze_bundle(t: BundleState, b: int, fair_rate: float) -> None:
     """Freeze the unfrozen flows of bundle `b`, together on what they share."""
     n = t.n_left[b]
     if n == 0:
@@ -169,7 +169,7 @@ def freeze_bundle(t: Bundled, b: int, fair_rate: float) -> None:
 
 
 @njit_norefcount
-def freeze_flow(t: Bundled, f: int, fair_rate: float) -> None:
+def freeze_flow(t: BundleState, f: int, fair_rate: float) -> None:
     """Freeze one flow that its head limits."""
     if t.fair_rate[f] > 0.0:
         return

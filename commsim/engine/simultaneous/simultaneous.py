@@ -16,7 +16,7 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE, Schedule
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 from commsim.routing.message_engines import engines_of_nodes
@@ -146,7 +146,7 @@ class SimultaneousPlan:
     ----------
     network : Network
         Network that carries the messages.
-    job : Job
+    job : FlowJob
         What runs.
     src, dst, row : int32[n_transfers]
         Participants, and the row of the schedule's blocks put together that the transfer repeats.
@@ -163,7 +163,7 @@ class SimultaneousPlan:
     """
 
     network: Network
-    job: Job
+    job: FlowJob
     src: NDArray[np.int32]
     dst: NDArray[np.int32]
     row: NDArray[np.int32]
@@ -175,7 +175,7 @@ class SimultaneousPlan:
 
 
 def plan_simultaneous(
-    network: Network, job: Job, *, routing: str | None = None, seed: int = 0
+    network: Network, job: FlowJob, *, routing: str | None = None, seed: int = 0
 ) -> SimultaneousPlan | None:
     """Lay out a schedule whose transfers all start together.
 
@@ -183,7 +183,7 @@ def plan_simultaneous(
     ----------
     network : Network
         Network that carries the messages.
-    job : Job
+    job : FlowJob
         What runs.
     routing, seed : str, int
         Same as in :func:`commsim.routing.routing.find_routes`.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from commsim.engine.flow_state import FlowLinks, Numbers, Offsets, Rows, owners
 from commsim.engine.recurrence.ring_phases import RingPhase
-from commsim.engine.recurrence.rings import Waits
+from commsim.engine.recurrence.rings import ConnectionWaits
 
 RING_CONNECTION = np.dtype(
     [
@@ -64,7 +64,7 @@ class RingConnections(NamedTuple):
 def lay_out_ring_connections(
     phases: Sequence[RingPhase],
     connections: Sequence[NDArray[np.int64]],
-    waits: Sequence[Sequence[Waits]],
+    waits: Sequence[Sequence[ConnectionWaits]],
     n_connections: int,
 ) -> tuple[RingConnections, NDArray[np.int64]]:
     """Lay out the ring connections of all phases.
@@ -111,7 +111,9 @@ def lay_out_ring_connections(
     return RingConnections(ring_connection, run_end, run_reduces, first, after), lead
 
 
-def _after(begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _after(
+    begin: NDArray[np.int64], waits: Sequence[Sequence[ConnectionWaits]]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Turn what is certain to be waited for into rows of what waits."""
     theirs, codes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, row in enumerate(waits):
@@ -124,7 +126,9 @@ def _after(begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> tuple[
     return first.astype(np.int64), code[order].astype(np.int32)
 
 
-def in_order(ring_connection: NDArray[Any], begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> bool:
+def in_order(
+    ring_connection: NDArray[Any], begin: NDArray[np.int64], waits: Sequence[Sequence[ConnectionWaits]]
+) -> bool:
     """Whether all that might have to be waited for in earlier phases had ended when first messages started.
 
     Then what was simulated is what the event engine simulates: it starts nothing before all that it waits for has

@@ -16,11 +16,11 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.flow_state import FlowLinks, FlowState, allocate_state, share_table
 from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
 from commsim.engine.recurrence.ring_phases import RingPhase, connections_of, find_ring_phases
-from commsim.engine.recurrence.rings import Waits, find_all_waits
+from commsim.engine.recurrence.rings import ConnectionWaits, find_all_waits
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile
 from commsim.routing.routing import Routes, find_routes
@@ -34,7 +34,7 @@ MAX_TRANSFERS = 2**32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Streamed:
+class StreamedPlan:
     """A schedule of phases on a network.
 
     Parameters
@@ -45,7 +45,7 @@ class Streamed:
         Phases in program order.
     begin : int64[n_phases]
         First ring connection of each.
-    waits : tuple of tuple of Waits
+    waits : tuple of tuple of ConnectionWaits
         Waits of each phase for each earlier one.
     ring_connections : RingConnections
         State of the ring connections at the beginning.
@@ -58,10 +58,10 @@ class Streamed:
     """
 
     network: Network
-    job: Job
+    job: FlowJob
     phases: tuple[RingPhase, ...]
     begin: NDArray[np.int64]
-    waits: tuple[tuple[Waits, ...], ...]
+    waits: tuple[tuple[ConnectionWaits, ...], ...]
     ring_connections: RingConnections
     shared: tuple[Table, Table, FlowLinks, Table]
     ends: NDArray[np.int32]
@@ -70,12 +70,12 @@ class Streamed:
 
 def plan_streamed(
     network: Network,
-    job: Job,
+    job: FlowJob,
     *,
     routing: str | None = None,
     seed: int = 0,
     phases: tuple[RingPhase, ...] | None = None,
-) -> Streamed | None:
+) -> StreamedPlan | None:
     """Lay out connections and ring connections.
 
     Parameters
@@ -87,7 +87,7 @@ def plan_streamed(
 
     Returns
     -------
-    Streamed or None
+    StreamedPlan or None
         None if the schedule is not made of rings, has too many messages to simulate or too many connections that meet,
         or its messages are not equal chunks.
     """
@@ -114,13 +114,13 @@ def plan_streamed(
         )
     connection["upcoming"], connection["receive"] = np.where(ring_connections.row["uncontended"][lead], -1, lead), lead
     begin = np.cumsum([0, *(len(w) for w in connections)])[:-1]
-    return Streamed(
+    return StreamedPlan(
         network, job, phases, begin, waits, ring_connections, (connection, flow, flow_link, resource), ends, routes
     )
 
 
 def simulate_streamed(
-    plan: Streamed,
+    plan: StreamedPlan,
     size: float,
     *,
     starts: ArrayLike = 0.0,
@@ -131,7 +131,7 @@ def simulate_streamed(
 
     Parameters
     ----------
-    plan : Streamed
+    plan : StreamedPlan
         Plan from :func:`plan_streamed`.
     size : float, bytes
         Size of the collective.
@@ -187,7 +187,7 @@ def simulate_streamed(
     )
 
 
-def _state(plan: Streamed, n_ring_connections: int) -> FlowState:
+def _state(plan: StreamedPlan, n_ring_connections: int) -> FlowState:
     """Allocate the state of connections and resources, with no transfers.
 
     A ring connection is at most one message ahead of what its feeder has completed. So around a cycle, no more messages

@@ -24,7 +24,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import Job, JobConnections, ends_of
+from commsim.engine.flow_plan import FlowJob, JobConnections, ends_of
 from commsim.engine.flow_state import FlowState
 from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
 from commsim.engine.recurrence.connection_costs import merged_routes
@@ -79,7 +79,7 @@ def simulate_symmetric(
     starts = np.broadcast_to(not_negative("start", starts), schedule.n_participants)
     if not (starts == starts[0]).all():
         return None
-    if not plan.tried:
+    if not plan.is_tried:
         plan.lay_out()
     if plan.connections is None:
         return None
@@ -189,18 +189,18 @@ class SymmetricPlan:
     """
 
     network: Network
-    job: Job
+    job: FlowJob
     routing: str
     seed: int
     shared: JobConnections | None = None
     connections: SymmetricConnections | None = None
-    tried: bool = False
+    is_tried: bool = False
     classes: list[Quotient] = field(default_factory=list)
     finer: dict[tuple[int, bytes], int | None] = field(default_factory=dict)
 
     def lay_out(self) -> None:
         """Find the connections and their first classes; nothing if the schedule is too long or most of them differ."""
-        self.tried = True
+        self.is_tried = True
         pattern = find_pattern(self.job.schedule, self.shared)
         if (
             pattern is None
@@ -251,7 +251,7 @@ class SymmetricPlan:
 
 def plan_symmetric(
     network: Network,
-    job: Job,
+    job: FlowJob,
     *,
     routing: str | None = None,
     seed: int = 0,
@@ -263,7 +263,7 @@ def plan_symmetric(
     ----------
     network : Network
         Network that carries the messages.
-    job : Job
+    job : FlowJob
         What runs.
     routing, seed : str, int
         Same as in :func:`commsim.routing.routing.find_routes`.

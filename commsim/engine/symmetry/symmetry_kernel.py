@@ -80,7 +80,7 @@ def number_colours(colour: Whole) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 @njit_norefcount
-def _part(flow: Row, e: int) -> int:
+def _part_of_link(flow: Row, e: int) -> int:
     """Which part of a flow's links one is in: before the data's, of the data and the port, or after the port."""
     return (1 if e >= flow["data"] else 0) + (1 if e >= flow["port"] else 0)
 
@@ -104,7 +104,7 @@ def colour_resources(
     bits = capacity.view(np.uint64)
     for s in range(flow.shape[0]):
         for e in range(flow[s]["begin"], flow[s]["end"]):
-            role = np.uint64(3 * flow_class[s] + _part(flow[s], e))
+            role = np.uint64(3 * flow_class[s] + _part_of_link(flow[s], e))
             part = np.uint64((share[e] if len(share) > 0 else 1.0) * 2.0**62)
             around[resource[e]] += mix(mix(role + np.uint64(1)) ^ part)
     for r in range(around.shape[0]):
@@ -122,6 +122,6 @@ def colour_flows(
     for s in range(flow.shape[0]):
         h = np.uint64(0)
         for e in range(flow[s]["begin"], flow[s]["end"]):
-            h += mix(np.uint64(3 * kind[resource[e]] + _part(flow[s], e) + 1))
+            h += mix(np.uint64(3 * kind[resource[e]] + _part_of_link(flow[s], e) + 1))
         colour[s] = mix(h ^ mix(np.uint64(flow_class[s]) + np.uint64(1)))
     return colour

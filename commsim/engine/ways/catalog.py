@@ -26,7 +26,7 @@ IN_STEP = "a recurrence, since messages have their links to themselves or share 
 Simulation: TypeAlias = Callable[..., Result | None]
 
 
-class Cost(NamedTuple):
+class WayCost(NamedTuple):
     """Processor seconds that a way is expected to take: until it declines, or else until it answers."""
 
     decline: float
@@ -61,7 +61,7 @@ class Way:
     name: str
     needs: str
     words: str
-    estimate: Callable[[FlowPaths], Cost | None]
+    estimate: Callable[[FlowPaths], WayCost | None]
     plan: Callable[[FlowPaths], Simulation | None]
     steps: int = 300
     traces: bool = True
@@ -129,12 +129,12 @@ def ring_counts(paths: FlowPaths) -> RingCounts | None:
     return RingCounts(0, 0, connections, pairs, count_meetings(phases), has_slots)
 
 
-def _estimate_rings(paths: FlowPaths) -> Cost | None:
+def _estimate_rings(paths: FlowPaths) -> WayCost | None:
     counts = ring_counts(paths)
     if counts is None or counts.has_slots:
         return None
     laid_out = costs.RINGS_BEGIN + counts.seconds_of_phases + costs.RING_CONNECTION * counts.connections
-    return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.RING_MESSAGE * paths.n_transfers)
+    return WayCost(laid_out, laid_out + counts.seconds_of_waits + costs.RING_MESSAGE * paths.n_transfers)
 
 
 def _plan_rings(paths: FlowPaths) -> Simulation | None:
@@ -145,13 +145,13 @@ def _plan_rings(paths: FlowPaths) -> Simulation | None:
     return None if plan is None else partial(simulate_rings, plan)
 
 
-def _estimate_moves(paths: FlowPaths) -> Cost | None:
+def _estimate_moves(paths: FlowPaths) -> WayCost | None:
     from commsim.engine.recurrence.moves import MAX_TRANSFERS
 
     if paths.n_transfers > MAX_TRANSFERS:
         return None
     decline = costs.MOVES_BEGIN / 4 + costs.MOVE_DECLINED * paths.n_transfers
-    return Cost(decline, paths.move_cost)
+    return WayCost(decline, paths.move_cost)
 
 
 def _plan_moves(paths: FlowPaths) -> Simulation:
@@ -161,13 +161,13 @@ def _plan_moves(paths: FlowPaths) -> Simulation:
     return partial(simulate_recurrence, plan)
 
 
-def _estimate_simultaneous(paths: FlowPaths) -> Cost | None:
+def _estimate_simultaneous(paths: FlowPaths) -> WayCost | None:
     schedule, blocks = paths.job.schedule, paths.job.schedule.blocks
     n_channels = 1 + max((int(block.body["channel"].max(initial=0)) for block in blocks), default=0)
     if paths.n_transfers > schedule.n_participants**2 * n_channels or any(block.n_fences for block in blocks):
         return None  # some share a connection, or wait at a fence
     begin = costs.SIMULTANEOUS_BEGIN
-    return Cost(begin / 5 + costs.UNROLL * paths.n_transfers, begin + costs.SIMULTANEOUS_FLOW * paths.n_transfers)
+    return WayCost(begin / 5 + costs.UNROLL * paths.n_transfers, begin + costs.SIMULTANEOUS_FLOW * paths.n_transfers)
 
 
 def _plan_simultaneous(paths: FlowPaths) -> Simulation | None:
@@ -177,7 +177,7 @@ def _plan_simultaneous(paths: FlowPaths) -> Simulation | None:
     return None if plan is None else partial(simulate_simultaneous, plan)
 
 
-def _estimate_symmetric(paths: FlowPaths) -> Cost | None:
+def _estimate_symmetric(paths: FlowPaths) -> WayCost | None:
     """Costs for one repetition, where repetitions keep to their connections, else for all transfers."""
     from commsim.engine.symmetry.pattern import MAX_EXPANDED
 
@@ -189,7 +189,7 @@ def _estimate_symmetric(paths: FlowPaths) -> Cost | None:
     answer = costs.SYMMETRIC_BEGIN + costs.CLASS * n_pattern
     if paths.may_collide:  # few are alike then, if any
         answer = max(answer, paths.event_cost)
-    return Cost(costs.SYMMETRIC_BEGIN / 5 + costs.CLASS_DECLINED * n_pattern, answer)
+    return WayCost(costs.SYMMETRIC_BEGIN / 5 + costs.CLASS_DECLINED * n_pattern, answer)
 
 
 def _plan_symmetric(paths: FlowPaths) -> Simulation | None:
@@ -199,7 +199,7 @@ def _plan_symmetric(paths: FlowPaths) -> Simulation | None:
     return None if plan is None else partial(simulate_symmetric, plan)
 
 
-def _estimate_streamed(paths: FlowPaths) -> Cost | None:
+def _estimate_streamed(paths: FlowPaths) -> WayCost | None:
     from commsim.engine.streamed.streamed import MAX_TRANSFERS
 
     counts = ring_counts(paths) if paths.n_transfers <= MAX_TRANSFERS else None
@@ -207,7 +207,7 @@ def _estimate_streamed(paths: FlowPaths) -> Cost | None:
         return None
     laid_out = costs.STREAMED_BEGIN + counts.seconds_of_phases + costs.STREAMED_CONNECTION * counts.connections
     each = costs.STREAMED_SLOT if counts.has_slots else costs.STREAMED_MESSAGE
-    return Cost(laid_out, laid_out + counts.seconds_of_waits + each * paths.n_transfers)
+    return WayCost(laid_out, laid_out + counts.seconds_of_waits + each * paths.n_transfers)
 
 
 def _plan_streamed(paths: FlowPaths) -> Simulation | None:
@@ -217,7 +217,7 @@ def _plan_streamed(paths: FlowPaths) -> Simulation | None:
     return None if plan is None else partial(simulate_streamed, plan)
 
 
-def _estimate_bottlenecks(paths: FlowPaths) -> Cost | None:
+def _estimate_bottlenecks(paths: FlowPaths) -> WayCost | None:
     n_stages = 1 + sum(block.n_fences * block.times for block in paths.job.schedule.blocks)
     at_once = min(paths.n_connections, paths.n_transfers / n_stages)
     sprays = (paths.routing or paths.network.routing).startswith("spray")
@@ -226,7 +226,7 @@ def _estimate_bottlenecks(paths: FlowPaths) -> Cost | None:
     begin = costs.BOTTLENECKS_BEGIN + costs.BOTTLENECK_PAIR * paths.network.n_links**2
     tables = (costs.ROUTE + costs.EVENTS_CONNECTION) * paths.n_connections
     decline = costs.BOTTLENECKS_BEGIN / 5 + costs.BOTTLENECKS_DECLINED * paths.n_connections
-    return Cost(decline, begin + costs.BOTTLENECKS_TRANSFER * paths.n_transfers + tables)
+    return WayCost(decline, begin + costs.BOTTLENECKS_TRANSFER * paths.n_transfers + tables)
 
 
 def _plan_bottlenecks(paths: FlowPaths) -> Simulation | None:
@@ -238,8 +238,8 @@ def _plan_bottlenecks(paths: FlowPaths) -> Simulation | None:
     return None if groups is None else partial(simulate_bottlenecks, plan, groups)
 
 
-def _estimate_events(paths: FlowPaths) -> Cost:
-    return Cost(paths.event_cost, paths.event_cost)
+def _estimate_events(paths: FlowPaths) -> WayCost:
+    return WayCost(paths.event_cost, paths.event_cost)
 
 
 def _plan_events(paths: FlowPaths) -> Simulation:
@@ -292,7 +292,7 @@ WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS, CL
 METHODS = ("auto", *dict.fromkeys(way.name for way in WAYS))
 
 
-def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, Cost]:
+def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, WayCost]:
     """Costs of the ways that may apply to a job; the event engine is always among them.
 
     Parameters
@@ -332,6 +332,6 @@ def choose(paths: FlowPaths, *, trace: bool = False) -> dict[Way, float]:
     return chosen | {EVENTS: most}
 
 
-def named(method: str) -> tuple[Way, ...]:
+def ways_of_method(method: str) -> tuple[Way, ...]:
     """Ways of one method."""
     return tuple(way for way in WAYS if way.name == method)

@@ -22,7 +22,7 @@ from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.results import not_negative, one_job_result
 from commsim.engine.ways.kept import PROOFS, digest_of
 from commsim.routing.joined_routes import JoinedRoutes
@@ -54,7 +54,7 @@ class Loops:
         Loops of the job, the last one counted by its bytes.
     """
 
-    build: Callable[[int], Job]
+    build: Callable[[int], FlowJob]
     key: Callable[[int], Hashable]
     n_loops: tuple[int, int]
     total: float
@@ -224,7 +224,7 @@ class Proof:
 
 
 def prove(
-    network: Network, job: Job, known: ClosedForm, routing: str | None, seed: int, found: Carriers | None = None
+    network: Network, job: FlowJob, known: ClosedForm, routing: str | None, seed: int, found: Carriers | None = None
 ) -> Proof:
     """Look for a link that may be in the way.
 
@@ -255,14 +255,14 @@ def prove(
     return Proof(routes, found, full)
 
 
-def applies(network: Network, job: Job, known: ClosedForm, starts: ArrayLike, framing: Framing | None) -> bool:
+def applies(network: Network, job: FlowJob, known: ClosedForm, starts: ArrayLike, framing: Framing | None) -> bool:
     """Whether nothing but links could make a job's time another one than the known."""
     plain = job.is_regular and job.messages is None and network.curves is None and network.protocol is None
     plain = plain and not network.gamma.any()
     return bool(plain and framing == known.framing and not not_negative("start", starts).any())
 
 
-def simulate_known(network: Network, job: Job, known: ClosedForm, proof: Proof, size: float) -> Result | None:
+def simulate_known(network: Network, job: FlowJob, known: ClosedForm, proof: Proof, size: float) -> Result | None:
     """Return the result of a job for which the proof found no link in the way; None if a link needs longer than known.
 
     Parameters
@@ -283,9 +283,14 @@ def simulate_known(network: Network, job: Job, known: ClosedForm, proof: Proof, 
 
 
 def simulate_loops(
-    network: Network, loops: Loops, whole: tuple[Job, Proof], size: float, starts: ArrayLike, framing: Framing | None,
+    network: Network,
+    loops: Loops,
+    whole: tuple[FlowJob, Proof],
+    size: float,
+    starts: ArrayLike,
+    framing: Framing | None,
     time: Callable[[Network, int, float], float],
-) -> Result:  # fmt: skip
+) -> Result:
     """Return the result of a job of many loops, from simulations of some.
 
     Parameters
@@ -294,7 +299,7 @@ def simulate_loops(
         Network that the jobs run on.
     loops : Loops
         The shorter jobs.
-    whole : (Job, Proof)
+    whole : (FlowJob, Proof)
         The job, and its connections and routes.
     size : float, bytes
         Size of the whole collective.
@@ -315,7 +320,7 @@ def simulate_loops(
 
 
 def carried(
-    network: Network, job: Job, proof: Proof, size: float, framing: Framing | None
+    network: Network, job: FlowJob, proof: Proof, size: float, framing: Framing | None
 ) -> tuple[NDArray[np.float64], float]:
     """Bytes of each link, and of all messages that use one; headers included."""
     on_wire = proof.carriers.on_wire(size / job.schedule.n_chunks, framing)

@@ -13,7 +13,7 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job, JobConnections
+from commsim.engine.flow_plan import FlowJob, JobConnections
 from commsim.engine.trace_files import TraceFile
 from commsim.engine.ways.closed_form_proof import ClosedForm, Proof, applies, prove, simulate_known, simulate_loops
 from commsim.routing.flaps import Flaps
@@ -52,15 +52,15 @@ class ClosedFormPaths(FlowPaths):
         """Return the known time where it is proved, else simulate; the parameters are those of any job."""
         plain = flaps is None and not trace
         if method in ("auto", CLOSED_FORM.name) and plain:
-            found = self._known(size, starts, framing)
-            if found is not None:
-                return found
+            result = self._known(size, starts, framing)
+            if result is not None:
+                return result
         if method == CLOSED_FORM.name:
             raise self._refusal(method)
         if method in ("auto", LOOPS.name) and plain and self.known.loops is not None:
             return self.with_rest(self._looped(self.network, size, starts, framing), size)
-        found = super().simulate(size, starts=starts, framing=framing, trace=trace, method=method, flaps=flaps)
-        return self.with_rest(found, size)
+        result = super().simulate(size, starts=starts, framing=framing, trace=trace, method=method, flaps=flaps)
+        return self.with_rest(result, size)
 
     @property
     def traced_alike(self) -> bool:
@@ -74,8 +74,8 @@ class ClosedFormPaths(FlowPaths):
             self._plans["proof"] = prove(
                 self.network, self.job, self.known, self.routing, self.seed, self._plans.get("carriers")
             )
-        found: Proof = self._plans["proof"]
-        return found
+        proof: Proof = self._plans["proof"]
+        return proof
 
     def on_reference(self, size: float) -> float:
         """Simulate the job on the reference network, and return what its messages take."""
@@ -92,23 +92,23 @@ class ClosedFormPaths(FlowPaths):
         is_new = seed is not None and seed != self.seed and seed not in self._hashed
         paths = super().hashed_by(seed)
         if is_new and seed is not None:
-            for key, found in [*self._plans.items()]:
-                if isinstance(found, JobConnections):
-                    paths._plans[key] = found.hashed_by(seed)
-                elif isinstance(found, Job):
-                    paths._plans[key] = found
+            for key, plan in [*self._plans.items()]:
+                if isinstance(plan, JobConnections):
+                    paths._plans[key] = plan.hashed_by(seed)
+                elif isinstance(plan, FlowJob):
+                    paths._plans[key] = plan
             if "proof" in self._plans:
                 paths._plans["carriers"] = self.proof.carriers
         return paths
 
-    def _on(self, network: Network, job: Job, decides: Hashable = "whole") -> FlowPaths:
+    def _on(self, network: Network, job: FlowJob, decides: Hashable = "whole") -> FlowPaths:
         """Return a job on one of the two networks; what its schedule alone decides is found once for both.
 
         Parameters
         ----------
         network : Network
             Network.
-        job : Job
+        job : FlowJob
             Job: this one, or one of fewer loops.
         decides : hashable
             What decides the schedule among those of this job: the key of its loops.
@@ -130,8 +130,8 @@ class ClosedFormPaths(FlowPaths):
         """Return the known time where it is proved to be that of the simulation."""
         if not applies(self.network, self.job, self.known, starts, framing) or self.proof.full >= 0:
             return None
-        found = simulate_known(self.network, self.job, self.known, self.proof, size)
-        return None if found is None else dataclasses.replace(found, method=CLOSED_FORM.name)
+        result = simulate_known(self.network, self.job, self.known, self.proof, size)
+        return None if result is None else dataclasses.replace(result, method=CLOSED_FORM.name)
 
     def _looped(self, network: Network, size: float, starts: ArrayLike, framing: Framing | None) -> Result:
         """Simulate some loops of a job of many, on its network or the reference, unless their time is known."""
@@ -155,19 +155,19 @@ class ClosedFormPaths(FlowPaths):
             )  # fmt: skip
             return TIMES.get(key, simulate)
 
-        found = simulate_loops(network, loops, (self.job, self.proof), size, starts, framing, time)
-        return dataclasses.replace(found, method=LOOPS.name)
+        result = simulate_loops(network, loops, (self.job, self.proof), size, starts, framing, time)
+        return dataclasses.replace(result, method=LOOPS.name)
 
-    def _job_of(self, n_loops: int) -> Job:
+    def _job_of(self, n_loops: int) -> FlowJob:
         """Return the job of so many loops, of which there is one for all networks and draws."""
         assert self.known.loops is not None
         key = "job", self.known.loops.key(n_loops)
         if key not in self._plans:
             self._plans[key] = self.known.loops.build(n_loops)
-        job: Job = self._plans[key]
+        job: FlowJob = self._plans[key]
         return job
 
-    def with_rest(self, found: Result, size: float, carried: NDArray[np.float64] | None = None) -> Result:
+    def with_rest(self, result: Result, size: float, carried: NDArray[np.float64] | None = None) -> Result:
         """Add what the known time has beyond the messages, where nothing is in their way; never less than that time.
 
         The reference has at least the network's rates. A simulation may still end sooner: where rates are shared, a
@@ -175,27 +175,27 @@ class ClosedFormPaths(FlowPaths):
 
         Parameters
         ----------
-        found : Result
+        result : Result
             Of the messages.
         size : float, bytes
             Size of the job.
         carried : float64[n_links], bytes, optional
             Bytes of all jobs of the simulation; by default the job's own.
         """
-        key = f"rest {found.method == LOOPS.name}"  # of the same kind, so that what loops leave out cancels
+        key = f"rest {result.method == LOOPS.name}"  # of the same kind, so that what loops leave out cancels
         if key not in self._plans:
             reference, framing = self.known.reference, self.known.framing
-            looped = found.method == LOOPS.name
+            looped = result.method == LOOPS.name
             alone = self._looped(reference, size, 0.0, framing).time if looped else self.on_reference(size)
             self._plans[key] = self.known.seconds - alone
         rest: float = self._plans[key]
         if rest < 0:  # no more than leaves the busiest link its time
-            bytes_of_links = found.link_bytes if carried is None else np.where(found.link_bytes > 0, carried, 0.0)
+            bytes_of_links = result.link_bytes if carried is None else np.where(result.link_bytes > 0, carried, 0.0)
             busiest = float((bytes_of_links / self.network.bandwidth).max(initial=0.0))
-            rest = max(rest, min(0.0, busiest - found.time_from_last_start))
-        rest = max(rest, self.known.seconds - found.time)
-        last = found.time_from_last_start + rest
-        return dataclasses.replace(found, time=found.time + rest, time_from_last_start=last)
+            rest = max(rest, min(0.0, busiest - result.time_from_last_start))
+        rest = max(rest, self.known.seconds - result.time)
+        last = result.time_from_last_start + rest
+        return dataclasses.replace(result, time=result.time + rest, time_from_last_start=last)
 
     def _needs(self, method: str) -> str:
         """Return what a method that does not apply needs."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.kept import Kept
+from commsim.core.kept import Cache
 from commsim.core.network import Network
 from commsim.routing.joined_routes import JoinedRoutes
 from commsim.routing.routing import Routes
@@ -23,35 +23,35 @@ MANY_TIMES, MANY_PROOFS, MANY_DIGESTS = 1024, 32, 16
 # Bytes of routes beyond which a proof is not kept.
 LONG = 2**24
 # Seconds that loops take.
-TIMES: Kept[float] = Kept(MANY_TIMES)
+TIMES: Cache[float] = Cache(MANY_TIMES)
 # Digests by the network itself, which is frozen; it is kept too, so that its id stays its own.
-_DIGESTS: Kept[tuple[Network, bytes]] = Kept(MANY_DIGESTS)
+_DIGESTS: Cache[tuple[Network, bytes]] = Cache(MANY_DIGESTS)
 __all__ = ["PROOFS", "TIMES", "digest_of", "digest_of_routes"]
 
 
 # Routes of connections with a link that may be in their way.
-PROOFS: Kept[tuple[JoinedRoutes, int]] = Kept(MANY_PROOFS, lambda proof: proof[0].n_bytes <= LONG)
+PROOFS: Cache[tuple[JoinedRoutes, int]] = Cache(MANY_PROOFS, lambda proof: proof[0].n_bytes <= LONG)
 
 
 def digest_of(*values: Network | NDArray[Any]) -> bytes:
     """Return a digest of the contents of networks and arrays."""
-    found = hashlib.blake2b(digest_size=20)
+    digest = hashlib.blake2b(digest_size=20)
     for value in values:
         if isinstance(value, Network):
-            found.update(_DIGESTS.get(id(value), functools.partial(_with_digest, value))[1])
+            digest.update(_DIGESTS.get(id(value), functools.partial(_with_digest, value))[1])
         else:
-            found.update(f"{value.dtype.str}{value.shape}".encode())
-            found.update(np.ascontiguousarray(value).data)
-    return found.digest()
+            digest.update(f"{value.dtype.str}{value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).data)
+    return digest.digest()
 
 
 def _with_digest(network: Network) -> tuple[Network, bytes]:
-    found = hashlib.blake2b(digest_size=20)
-    for one in fields(network):
-        value = getattr(network, one.name)
-        found.update(one.name.encode())
-        found.update(digest_of(value) if isinstance(value, np.ndarray) else repr(value).encode())
-    return network, found.digest()
+    digest = hashlib.blake2b(digest_size=20)
+    for field in fields(network):
+        value = getattr(network, field.name)
+        digest.update(field.name.encode())
+        digest.update(digest_of(value) if isinstance(value, np.ndarray) else repr(value).encode())
+    return network, digest.digest()
 
 
 def digest_of_routes(routes: Routes, network: Network) -> bytes:

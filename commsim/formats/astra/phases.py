@@ -60,10 +60,10 @@ class Phases:
         place = self.place(k)
         if self.ways[k] != HALVING or not self.nearest:
             return place
-        found, bits = np.zeros_like(place), self.sizes[k].bit_length() - 1
+        mirrored, bits = np.zeros_like(place), self.sizes[k].bit_length() - 1
         for bit in range(bits):
-            found |= (place >> bit & 1) << (bits - 1 - bit)
-        return found
+            mirrored |= (place >> bit & 1) << (bits - 1 - bit)
+        return mirrored
 
     def narrow(self, k: int) -> None:
         """From now on, work on the block that is at home here along dimension k."""

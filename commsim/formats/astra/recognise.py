@@ -106,7 +106,7 @@ def _compare(network: Network, hosts: NDArray[np.intp], dimensions: tuple[Dimens
     for a, b, what in ((*links, "is one too many"), (*links[::-1], "is missing")):
         for src, dst in sorted(a - b):
             names = " and ".join(_name(network, hosts, end) for end in (src, dst))
-            raise _no_product(network, f"in {_shown(dimensions)} the link between {names} {what}")
+            raise _no_product(network, f"in {_dimensions_text(dimensions)} the link between {names} {what}")
     if network.n_links != product.n_links:
         raise _no_product(network, "it has links side by side")
 
@@ -131,7 +131,7 @@ def _name(network: Network, hosts: NDArray[np.intp], end: int | frozenset[int]) 
     return network.nodes[hosts[end]] if isinstance(end, int) else f"a switch of {len(end)} hosts"
 
 
-def _shown(dimensions: tuple[Dimension, ...]) -> str:
+def _dimensions_text(dimensions: tuple[Dimension, ...]) -> str:
     return " x ".join(f"{d.block}({d.n_hosts})" for d in dimensions)
 
 

@@ -12,7 +12,7 @@ from commsim.formats.context import Notes
 from commsim.prediction.collective_names import load_schedule
 
 from .phases import BASELINE, DIRECT, HALVING, LOCAL, RING, TREE, schedule_of_ways, ways_of
-from .system_layer import OPERATIONS, System
+from .system_layer import OPERATIONS, AstraSystem
 
 _OURS = {
     ("all_reduce", RING): "ring_all_reduce",
@@ -32,12 +32,12 @@ _UNSAID = {"endpoint-delay": 0, "active-chunks-per-dimension": 1, "preferred-dat
            "local-reduction-delay": 0, "L": 0, "o": 0, "g": 0, "G": 0, "model-shared-bus": 0}  # fmt: skip
 
 
-def schedule_of_system(system: System, operation: str, sizes: tuple[int, ...]) -> tuple[Schedule, Notes]:
+def schedule_of_system(system: AstraSystem, operation: str, sizes: tuple[int, ...]) -> tuple[Schedule, Notes]:
     """Build the schedule of a collective in a system file.
 
     Parameters
     ----------
-    system : System
+    system : AstraSystem
         System file as read.
     operation : str
         Our name, such as ``all_reduce``.
@@ -80,7 +80,7 @@ def schedule_of_system(system: System, operation: str, sizes: tuple[int, ...]) -
     return schedule, (f"{operation} is done by {spec or schedule.name}", *notes)
 
 
-def system_of(collective: str, sizes: tuple[int, ...]) -> tuple[System, str]:
+def system_of(collective: str, sizes: tuple[int, ...]) -> tuple[AstraSystem, str]:
     """Return how ASTRA-sim should do what a collective of ours does.
 
     Parameters
@@ -92,7 +92,7 @@ def system_of(collective: str, sizes: tuple[int, ...]) -> tuple[System, str]:
 
     Returns
     -------
-    System, str
+    AstraSystem, str
         What to write, and which operation of it is the collective.
 
     Raises
@@ -100,7 +100,7 @@ def system_of(collective: str, sizes: tuple[int, ...]) -> tuple[System, str]:
     InputError
         If ASTRA-sim has it not built in.
     """
-    operation, ways, optimization = _said(collective, sizes) or ("", (), BASELINE)
+    operation, ways, optimization = _choice_of(collective, sizes) or ("", (), BASELINE)
     if not ways:
         raise InputError(
             f"{collective} over {len(sizes)} dimensions is not built into ASTRA-sim; write it as Chakra traces"
@@ -113,10 +113,10 @@ def system_of(collective: str, sizes: tuple[int, ...]) -> tuple[System, str]:
     theirs = next(k for k, v in OPERATIONS.items() if v == operation)
     tree[f"{theirs}-implementation"] = list(ways)
     said = {v: tuple(tree[f"{k}-implementation"]) for k, v in OPERATIONS.items()}
-    return System(tree, said), operation
+    return AstraSystem(tree, said), operation
 
 
-def _said(collective: str, sizes: tuple[int, ...]) -> tuple[str, tuple[str, ...], str] | None:
+def _choice_of(collective: str, sizes: tuple[int, ...]) -> tuple[str, tuple[str, ...], str] | None:
     """Operation, ways per dimension, and the order of phases; None if ASTRA-sim has nothing of the kind."""
     if collective == "torus_all_reduce":
         return "all_reduce", (RING,) * len(sizes), LOCAL

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_json, write_json
 
 OPERATIONS = {
@@ -20,7 +20,7 @@ _WAYS = re.compile(r"ring|oneRing|doubleBinaryTree|(direct|oneDirect)\d*|halving
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class AstraSystem:
     """A system file.
 
     Parameters
@@ -38,7 +38,7 @@ class System:
     custom: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_system(path: str | Path) -> System:
+def read_system(path: str | Path) -> AstraSystem:
     """Read a system file.
 
     Raises
@@ -49,7 +49,7 @@ def read_system(path: str | Path) -> System:
     tree = read_json(path, 2**24)
     if not isinstance(tree, dict):
         raise InputError(f"{path}: expected a table at the top level, got {type(tree).__name__}")
-    top, ways, custom = Fields(tree, path), {}, {}
+    top, ways, custom = TableFields(tree, path), {}, {}
     for theirs, ours in OPERATIONS.items():
         key = f"{theirs}-implementation"
         if key in top:
@@ -65,9 +65,9 @@ def read_system(path: str | Path) -> System:
             if len(prefixes) != 1:
                 top.refuse(f"{key}-custom", "a list of one prefix of files")
             custom[ours] = prefixes[0]
-    return System(tree, ways, custom)
+    return AstraSystem(tree, ways, custom)
 
 
-def write_system(system: System, path: str | Path) -> None:
+def write_system(system: AstraSystem, path: str | Path) -> None:
     """Write a system file, with all that was in the one that was read."""
     write_json(path, system.tree)

@@ -72,7 +72,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class TraceMetadata:
     """Metadata of a trace: the version of the schema, and attributes."""
 
     version: str = ""
@@ -129,7 +129,7 @@ def _messages() -> dict[str, Any]:
     }
 
 
-def encode_metadata(metadata: Metadata) -> bytes:
+def encode_metadata(metadata: TraceMetadata) -> bytes:
     """Encode the first message of a trace.
 
     Raises
@@ -168,7 +168,7 @@ def _encode(kind: str, fields: Mapping[str, Any], attributes: Attributes) -> byt
         raise InputError(f"{str(fields.get('name', 'metadata'))!r:.60} does not fit a Chakra trace: {error}") from None
 
 
-def decode_metadata(data: bytes | memoryview) -> Metadata:
+def decode_metadata(data: bytes | memoryview) -> TraceMetadata:
     """Decode the first message of a trace.
 
     Raises
@@ -177,7 +177,7 @@ def decode_metadata(data: bytes | memoryview) -> Metadata:
         If it is damaged.
     """
     message = _decode("GlobalMetadata", data)
-    return Metadata(message.version, dict(map(_attribute, message.attr)))
+    return TraceMetadata(message.version, dict(map(_attribute, message.attr)))
 
 
 def decode_node(data: bytes | memoryview) -> Node:
@@ -190,8 +190,8 @@ def decode_node(data: bytes | memoryview) -> Node:
     """
     message = _decode("Node", data)
     attributes: dict[str, tuple[str, Any]] = {}
-    for one in message.attr:
-        name, value = _attribute(one)
+    for attribute in message.attr:
+        name, value = _attribute(attribute)
         if name in attributes:
             raise InputError(f"node {message.id} has the attribute {name!r:.60} twice")
         attributes[name] = value

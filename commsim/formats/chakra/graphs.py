@@ -11,7 +11,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_json
 from commsim.formats.programs.operations import deadlock, sorted_after
-from commsim.training.task_graph import Graph, Task
+from commsim.training.task_graph import Task, TaskGraph
 
 from .codec import (
     COLLECTIVE,
@@ -25,11 +25,11 @@ from .codec import (
     RECV,
     RESOURCE,
     SEND,
-    Metadata,
     Node,
+    TraceMetadata,
 )
-from .programs import DURATION, MAX_WAITS, nanoseconds, whole
-from .trace_file import VERSION, Trace
+from .programs import DURATION, MAX_WAITS, nanoseconds, whole_attribute
+from .trace_file import VERSION, ChakraTrace
 from .traces import MAX_RANKS, prefix_of, read_traces, write_traces
 
 Groups = dict[str, list[int]]
@@ -56,7 +56,7 @@ def _is_group(ranks: object) -> bool:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _TaskDraft:
     """A task in the making: of several ranks, if it is a message or a collective."""
 
     name: str
@@ -69,14 +69,14 @@ class _Draft:
     after: set[int] = field(default_factory=set)
 
 
-def graph_of_traces(traces: list[Trace], groups: Groups | None = None) -> Graph:
+def graph_of_traces(traces: list[ChakraTrace], groups: Groups | None = None) -> TaskGraph:
     """Read traces as a graph.
 
     The n-th collective of a process group in one rank's file is the n-th in the files of its other ranks.
 
     Parameters
     ----------
-    traces : list of Trace
+    traces : list of ChakraTrace
         One per rank.
     groups : dict of str to list of int, optional
         Ranks of the process groups; of one that is not there, the ranks whose files name it.
@@ -86,7 +86,7 @@ def graph_of_traces(traces: list[Trace], groups: Groups | None = None) -> Graph:
     InputError
         If ranks disagree about a collective, a message has one end, or ranks wait for each other.
     """
-    drafts: list[_Draft] = []
+    drafts: list[_TaskDraft] = []
     shared: dict[tuple[object, ...], int] = {}
     seen: dict[int, int] = defaultdict(int)  # of each draft, how many ranks do it
     members = _members(traces, groups or {})
@@ -120,19 +120,19 @@ def graph_of_traces(traces: list[Trace], groups: Groups | None = None) -> Graph:
     return _graph(drafts)
 
 
-def _graph(drafts: list[_Draft]) -> Graph:
+def _graph(drafts: list[_TaskDraft]) -> TaskGraph:
     waits = [draft.after for draft in drafts]
     order = sorted_after(waits)
     if order is None:
         raise deadlock(waits, lambda n: f"{drafts[n].operation or 'node'} {drafts[n].name!r:.60}")
     place = {n: i for i, n in enumerate(order)}
-    return Graph(tuple(
+    return TaskGraph(tuple(
         Task(d.name, tuple(dict.fromkeys(d.resources)), d.duration, d.operation, d.group, d.size, d.priority,
              tuple(sorted(place[w] for w in d.after))) for d in (drafts[n] for n in order)
     ))  # fmt: skip
 
 
-def _members(traces: list[Trace], groups: Groups) -> dict[str, tuple[int, ...]]:
+def _members(traces: list[ChakraTrace], groups: Groups) -> dict[str, tuple[int, ...]]:
     ranks_of: dict[str, dict[int, None]] = defaultdict(dict)
     for rank, trace in enumerate(traces):
         for node in trace.nodes:
@@ -148,7 +148,7 @@ def _group_name(node: Node) -> str:
     return str(node.attributes.get("pg_name", ("", ""))[1])
 
 
-def _draft(rank: int, node: Node, members: dict[str, tuple[int, ...]]) -> tuple[tuple[object, ...], _Draft]:
+def _draft(rank: int, node: Node, members: dict[str, tuple[int, ...]]) -> tuple[tuple[object, ...], _TaskDraft]:
     """Make a task of a node; the key is the same in the files of all ranks that do it."""
     if node.kind not in (METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLLECTIVE):
         raise InputError(f"rank {rank}: node {node.number} has the unknown type {node.kind}")
@@ -158,26 +158,26 @@ def _draft(rank: int, node: Node, members: dict[str, tuple[int, ...]]) -> tuple[
     _, priority = node.attributes.get("comm_priority", ("", 0))
     first = priority if isinstance(priority, int) else 0
     if node.kind in (COMP, MEM_LOAD, MEM_STORE):
-        return (), _Draft(node.name, duration=time, resources=resources, priority=first)
+        return (), _TaskDraft(node.name, duration=time, resources=resources, priority=first)
     if node.kind == METADATA:
-        return (), _Draft(node.name)
+        return (), _TaskDraft(node.name)
     # how long a message or a collective took when it was seen says nothing of another network
     extra = time if DURATION in node.attributes else 0.0
-    size = float(whole(rank, node, "comm_size"))
+    size = float(whole_attribute(rank, node, "comm_size"))
     if node.kind in (SEND, RECV):
         sends = node.kind == SEND
-        src, dst, tag = (whole(rank, node, name) for name in ("comm_src", "comm_dst", "comm_tag"))
+        src, dst, tag = (whole_attribute(rank, node, name) for name in ("comm_src", "comm_dst", "comm_tag"))
         if (src if sends else dst) != rank or src == dst:
             raise InputError(f"rank {rank}: node {node.number} goes from {src} to {dst}")
-        draft = _Draft(node.name, "send", (src, dst), size, extra, first, resources if sends else [])
+        draft = _TaskDraft(node.name, "send", (src, dst), size, extra, first, resources if sends else [])
         return ("send", src, dst, tag), draft
-    kind, name = whole(rank, node, "comm_type"), _group_name(node)
+    kind, name = whole_attribute(rank, node, "comm_type"), _group_name(node)
     if kind not in NAMES:
         raise InputError(f"rank {rank}: node {node.number} has comm_type {kind}; known: 0..9")
-    return ("collective", name), _Draft(node.name, NAMES[kind], members[name], size, extra, first, resources)
+    return ("collective", name), _TaskDraft(node.name, NAMES[kind], members[name], size, extra, first, resources)
 
 
-def traces_of_graph(graph: Graph) -> tuple[list[Trace], Groups]:
+def traces_of_graph(graph: TaskGraph) -> tuple[list[ChakraTrace], Groups]:
     """Write a graph as traces.
 
     A graph of one worker, without messages from one rank to another, is what every rank does. Else each worker is one
@@ -185,7 +185,7 @@ def traces_of_graph(graph: Graph) -> tuple[list[Trace], Groups]:
 
     Returns
     -------
-    list of Trace, dict of str to list of int
+    list of ChakraTrace, dict of str to list of int
         One per rank, and the ranks of every process group by name.
 
     Raises
@@ -212,7 +212,7 @@ def _takes_no_time(task: Task) -> bool:
     return not task.operation and not task.duration
 
 
-def _waits(graph: Graph) -> list[set[int]]:
+def _waits(graph: TaskGraph) -> list[set[int]]:
     """Tasks that each waits for, looking through those that take no time: ASTRA-sim would give them a nanosecond."""
     waits: list[set[int]] = []
     total = 0
@@ -227,7 +227,7 @@ def _waits(graph: Graph) -> list[set[int]]:
     return waits
 
 
-def _check_ranks(graph: Graph, waits: list[set[int]], rank_of: dict[str, int]) -> None:
+def _check_ranks(graph: TaskGraph, waits: list[set[int]], rank_of: dict[str, int]) -> None:
     """Raise if a rank waits for what another one does: only messages and collectives go between ranks."""
     for task, waited in zip(graph.tasks, waits, strict=True):
         ranks = None if _takes_no_time(task) else _ranks(task, rank_of)
@@ -238,7 +238,7 @@ def _check_ranks(graph: Graph, waits: list[set[int]], rank_of: dict[str, int]) -
                 raise InputError(f"task {task.name!r} waits for {other!r} of another rank, without a message")
 
 
-def _workers(graph: Graph) -> dict[str, int]:
+def _workers(graph: TaskGraph) -> dict[str, int]:
     """Rank of every worker; none for a graph of one worker, whose tasks all ranks do."""
     workers = sorted({_worker(resource) for task in graph.tasks for resource in task.resources})
     if len(workers) < 2 and all(task.operation != "send" for task in graph.tasks):
@@ -269,8 +269,8 @@ def _ranks(task: Task, rank_of: dict[str, int]) -> set[int] | None:
 
 
 def _trace(
-    graph: Graph, waits: list[set[int]], rank: int, rank_of: dict[str, int], names: dict[tuple[int, ...], str]
-) -> Trace:
+    graph: TaskGraph, waits: list[set[int]], rank: int, rank_of: dict[str, int], names: dict[tuple[int, ...], str]
+) -> ChakraTrace:
     nodes = []
     known: list[tuple[int, ...]] = []  # nodes of this rank that represent each task, or for what comes before it
     for i, task in enumerate(graph.tasks):
@@ -284,7 +284,7 @@ def _trace(
             continue
         known.append((i,))
         nodes.append(_node(i, task, rank, before, names))
-    return Trace(Metadata(VERSION), tuple(nodes))
+    return ChakraTrace(TraceMetadata(VERSION), tuple(nodes))
 
 
 def _node(i: int, task: Task, rank: int, before: tuple[int, ...], names: dict[tuple[int, ...], str]) -> Node:
@@ -312,7 +312,7 @@ def _node(i: int, task: Task, rank: int, before: tuple[int, ...], names: dict[tu
     return Node(i, task.name, COLLECTIVE, data=before, duration=micros, attributes=attributes)
 
 
-def read_chakra_graph(path: str | Path) -> tuple[Graph, tuple[str, ...]]:
+def read_chakra_graph(path: str | Path) -> tuple[TaskGraph, tuple[str, ...]]:
     """Read the traces of all ranks, and the process groups beside them, as a graph; say where the groups are from."""
     groups = Path(f"{prefix_of(path)}{GROUPS}")
     if not groups.exists():
@@ -320,7 +320,7 @@ def read_chakra_graph(path: str | Path) -> tuple[Graph, tuple[str, ...]]:
     return graph_of_traces(read_traces(path), read_groups(groups)), (f"process groups are those of {groups}",)
 
 
-def write_chakra_graph(graph: Graph, path: str | Path) -> tuple[str, ...]:
+def write_chakra_graph(graph: TaskGraph, path: str | Path) -> tuple[str, ...]:
     """Write a graph as traces, and its process groups beside them; say where the groups are."""
     traces, groups = traces_of_graph(graph)
     prefix = prefix_of(path)

@@ -7,11 +7,11 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.formats.programs import operations as ops
-from commsim.formats.programs.operations import Op, Programs, deadlock, sorted_after
+from commsim.formats.programs.operations import Programs, RankOperation, deadlock, sorted_after
 from commsim.formats.programs.stages import MAX_STAGE, fenced, stages_of
 
-from .codec import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
-from .trace_file import VERSION, Trace
+from .codec import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Node, TraceMetadata
+from .trace_file import VERSION, ChakraTrace
 from .traces import prefix_of, read_traces, write_traces
 
 # Our own attribute: times in the format are whole microseconds.
@@ -22,7 +22,7 @@ _INT32, _INT64 = (range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (32, 64
 MAX_WAITS = 2**22
 
 
-def traces_of(programs: Programs, name: str = "") -> list[Trace]:
+def traces_of(programs: Programs, name: str = "") -> list[ChakraTrace]:
     """Write programs as traces.
 
     Computations that take no time are left out, since ASTRA-sim would give them a nanosecond; what waits for them waits
@@ -33,11 +33,11 @@ def traces_of(programs: Programs, name: str = "") -> list[Trace]:
     InputError
         If a number does not fit the format, or operations wait for each other.
     """
-    about = Metadata(VERSION, {"collective": ("string_val", name)} if name else {})
-    return [Trace(about, tuple(_nodes(rank, program))) for rank, program in enumerate(programs.ranks)]
+    about = TraceMetadata(VERSION, {"collective": ("string_val", name)} if name else {})
+    return [ChakraTrace(about, tuple(_nodes(rank, program))) for rank, program in enumerate(programs.ranks)]
 
 
-def _nodes(rank: int, program: tuple[Op, ...]) -> list[Node]:
+def _nodes(rank: int, program: tuple[RankOperation, ...]) -> list[Node]:
     waits = _waits(rank, program)
     stage = stages_of(rank, program)
     nodes = []
@@ -64,7 +64,7 @@ def _nodes(rank: int, program: tuple[Op, ...]) -> list[Node]:
     return nodes
 
 
-def _waits(rank: int, program: tuple[Op, ...]) -> list[tuple[int, ...]]:
+def _waits(rank: int, program: tuple[RankOperation, ...]) -> list[tuple[int, ...]]:
     """Operations that each one waits for, looking through those that take no time and are not written.
 
     What is found so and was waited for by another that is waited for anyway is left out.
@@ -93,7 +93,7 @@ def _waits(rank: int, program: tuple[Op, ...]) -> list[tuple[int, ...]]:
     return shown
 
 
-def programs_of_traces(traces: list[Trace]) -> Programs:
+def programs_of_traces(traces: list[ChakraTrace]) -> Programs:
     """Read traces as programs.
 
     Raises
@@ -124,23 +124,25 @@ def write_programs(programs: Programs, path: str | Path, name: str = "") -> None
     write_traces(traces_of(programs, name), prefix_of(path))
 
 
-def _ops(rank: int, trace: Trace) -> tuple[Op, ...]:
+def _ops(rank: int, trace: ChakraTrace) -> tuple[RankOperation, ...]:
     place = {node.number: i for i, node in enumerate(trace.nodes)}
-    operations: list[Op] = []
-    stage = [whole(rank, node, STAGE, 0) for node in trace.nodes]
+    operations: list[RankOperation] = []
+    stage = [whole_attribute(rank, node, STAGE, 0) for node in trace.nodes]
     if max(stage, default=0) >= MAX_STAGE:
         raise InputError(f"rank {rank}: {STAGE} must be below {MAX_STAGE}, got {max(stage)}")
     for node in trace.nodes:
         after = tuple(sorted({place[number] for number in (*node.control, *node.data)}))
         if node.kind in (SEND, RECV):
             own, other = ("comm_src", "comm_dst") if node.kind == SEND else ("comm_dst", "comm_src")
-            if whole(rank, node, own, rank) != rank:
-                raise InputError(f"rank {rank}: node {node.number} names rank {whole(rank, node, own)}")
+            if whole_attribute(rank, node, own, rank) != rank:
+                raise InputError(f"rank {rank}: node {node.number} names rank {whole_attribute(rank, node, own)}")
             kind = ops.SEND if node.kind == SEND else ops.RECV
-            size, peer, tag = (whole(rank, node, name) for name in ("comm_size", other, "comm_tag"))
-            operations.append(Op(kind, size, peer, tag, after=after))
+            size, peer, tag = (whole_attribute(rank, node, name) for name in ("comm_size", other, "comm_tag"))
+            operations.append(RankOperation(kind, size, peer, tag, after=after))
         elif node.kind in (COMP, MEM_LOAD, MEM_STORE, METADATA):
-            operations.append(Op(ops.CALC, 0 if node.kind == METADATA else nanoseconds(rank, node), after=after))
+            operations.append(
+                RankOperation(ops.CALC, 0 if node.kind == METADATA else nanoseconds(rank, node), after=after)
+            )
         elif node.kind == COLLECTIVE:
             raise InputError(f"rank {rank}: node {node.number} is a collective; read the traces as a workload")
         else:
@@ -150,13 +152,13 @@ def _ops(rank: int, trace: Trace) -> tuple[Op, ...]:
 
 def nanoseconds(rank: int, node: Node) -> int:
     """Return a node's duration, in ns if it has one in ns."""
-    value = whole(rank, node, DURATION, 1000 * node.duration)
+    value = whole_attribute(rank, node, DURATION, 1000 * node.duration)
     if value >= 2**63:
         raise InputError(f"rank {rank}: node {node.number} takes {value} ns, more than fit 64 bits")
     return value
 
 
-def whole(rank: int, node: Node, name: str, default: int | None = None) -> int:
+def whole_attribute(rank: int, node: Node, name: str, default: int | None = None) -> int:
     """Return an attribute that is a whole number of 0 or more.
 
     Parameters

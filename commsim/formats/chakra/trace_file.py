@@ -10,8 +10,8 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes, replacing
 
 from .codec import (
-    Metadata,
     Node,
+    TraceMetadata,
     decode_metadata,
     decode_node,
     encode_metadata,
@@ -29,21 +29,21 @@ MAX_MESSAGE = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class ChakraTrace:
     """One file."""
 
-    metadata: Metadata
+    metadata: TraceMetadata
     nodes: tuple[Node, ...]
 
 
-def write_trace(trace: Trace, path: str | Path) -> None:
+def write_trace(trace: ChakraTrace, path: str | Path) -> None:
     """Write one file; it appears whole or not at all."""
     with replacing(path) as out:
         for data in (encode_metadata(trace.metadata), *map(encode_node, trace.nodes)):
             out.write(varint(len(data)) + data)
 
 
-def read_trace(path: str | Path) -> Trace:
+def read_trace(path: str | Path) -> ChakraTrace:
     """Read one file, unpacking it if it is a gzip.
 
     Raises
@@ -74,7 +74,7 @@ def read_trace(path: str | Path) -> Trace:
         for number in (*node.control, *node.data):
             if number not in nodes or number == node.number:
                 raise InputError(f"{path}: node {node.number} waits for node {number}, which is not there or itself")
-    return Trace(metadata, tuple(nodes.values()))
+    return ChakraTrace(metadata, tuple(nodes.values()))
 
 
 def _messages(data: memoryview) -> Iterator[memoryview]:

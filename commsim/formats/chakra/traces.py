@@ -13,7 +13,7 @@ from commsim.core.files.whole_files import check_writable, write_json
 from .codec import (
     GROUPS,
 )
-from .trace_file import MAX_NODES, Trace, read_trace, write_trace
+from .trace_file import MAX_NODES, ChakraTrace, read_trace, write_trace
 
 SUFFIX = ".et"
 MAX_RANKS = 2**20
@@ -21,12 +21,12 @@ MAX_TOTAL_BYTES = 2**28
 Groups = dict[str, list[int]]
 
 
-def write_traces(traces: Iterable[Trace], prefix: str | Path, groups: Groups | None = None) -> int:
+def write_traces(traces: Iterable[ChakraTrace], prefix: str | Path, groups: Groups | None = None) -> int:
     """Write ``PREFIX.0.et``, ``PREFIX.1.et`` and so on, all of them or none; return how many.
 
     Parameters
     ----------
-    traces : iterable of Trace
+    traces : iterable of ChakraTrace
         One per rank.
     prefix : path
         What the names begin with.
@@ -66,8 +66,8 @@ def prefix_of(path: str | Path) -> Path:
     path = Path(path)
     if not path.name or "\0" in path.name:
         raise InputError(f"{str(path)!r} is no prefix of the names of files")
-    named = re.fullmatch(rf"(.+)\.\d{{1,7}}{re.escape(SUFFIX)}", path.name)
-    return path.with_name(named[1] if named else path.name.removesuffix(SUFFIX) or SUFFIX)
+    match = re.fullmatch(rf"(.+)\.\d{{1,7}}{re.escape(SUFFIX)}", path.name)
+    return path.with_name(match[1] if match else path.name.removesuffix(SUFFIX) or SUFFIX)
 
 
 def _ranks_at(prefix: Path) -> list[int]:
@@ -80,7 +80,7 @@ def _ranks_at(prefix: Path) -> list[int]:
     return sorted(int(name[1]) for name in names if name)
 
 
-def read_traces(path: str | Path) -> list[Trace]:
+def read_traces(path: str | Path) -> list[ChakraTrace]:
     """Read the traces of all ranks.
 
     Parameters

@@ -41,21 +41,21 @@ class Writing(Conversion):
     gpu_type: str = flag(default="H100", metavar="NAME", help="type of GPU, for SimAI")
 
 
-class ImportConfig(Reading):
+class FileImportConfig(Reading):
     """All flags of ``import``."""
 
     source: str = flag("source", metavar="FILE", help="file of another tool")
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
-class ExportConfig(Writing):
+class FileExportConfig(Writing):
     """All flags of ``export`` of a file."""
 
     source: str = flag("source", metavar="FILE", help="file to convert to another format")
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
-class Config(Reading, Writing):
+class ConvertConfig(Reading, Writing):
     """All flags of ``commsim convert``."""
 
     source: str | None = flag(
@@ -66,7 +66,7 @@ class Config(Reading, Writing):
     ranks: int | None = flag(metavar="N", help="number of ranks, for a collective named by IN")
 
 
-def run(config: Config) -> Answer:
+def run(config: ConvertConfig) -> Answer:
     """List the formats, or convert."""
     if config.list:
         return formats()
@@ -94,7 +94,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
     reading = config if isinstance(config, Reading) else Reading()
     writing = config if isinstance(config, Writing) else Writing()
     for name, way in ((reading.from_, "reads"), (writing.to, "writes")):
-        known = [one for one in FORMATS if getattr(FORMATS[one], way)]
+        known = [name for name in FORMATS if getattr(FORMATS[name], way)]
         if name is not None and name not in known:
             raise InputError(f"unknown format {name!r}; commsim {way} {', '.join(known)}")
     context = Context(
@@ -123,13 +123,13 @@ def formats(kind: str = "") -> Answer:
     from commsim.formats.catalogue import FORMATS
 
     lines = []
-    for name, one in FORMATS.items():
-        if kind and kind not in (*one.reads, *one.writes):
+    for name, entry in FORMATS.items():
+        if kind and kind not in (*entry.reads, *entry.writes):
             continue
-        lines.append(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")
-        ways = (("read as a", one.reads), ("written from a", one.writes))
+        lines.append(f"{name:<14} {entry.summary}{', ' if entry.suffixes else ''}{' '.join(entry.suffixes)}")
+        ways = (("read as a", entry.reads), ("written from a", entry.writes))
         lines.append(" " * 15 + "; ".join(f"{way} {' or '.join(kinds)}" for way, kinds in ways if kinds))
     return Answer([Lines(lines)])
 
 
-COMMANDS = {"convert": Verb(Config, run)}
+COMMANDS = {"convert": Verb(ConvertConfig, run)}

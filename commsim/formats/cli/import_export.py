@@ -5,16 +5,16 @@ from __future__ import annotations
 from commsim.cli import schedule, topo
 from commsim.cli.flags import Flags, Verb, flag
 
-from .convert import ExportConfig, ImportConfig, Writing, convert_file, formats
+from .convert import FileExportConfig, FileImportConfig, Writing, convert_file, formats
 
 
-class TopologyConfig(Writing, topo.OneConfig):
+class TopologyConfig(Writing, topo.TopologyFlags):
     """All flags of ``commsim topo export``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
-class ScheduleConfig(Writing, schedule.OneConfig):
+class ScheduleConfig(Writing, schedule.ScheduleFlags):
     """All flags of ``commsim schedule export``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .xml, .goal, .bin, .et or .cm")
@@ -22,7 +22,7 @@ class ScheduleConfig(Writing, schedule.OneConfig):
 
 COMMANDS = {
     "topo import": Verb(
-        ImportConfig,
+        FileImportConfig,
         lambda config: convert_file(config, config.source, config.output),
         "read an ASTRA-sim, GraphML, ns-3, SimAI or NCCL file, and write a commsim network",
     ),
@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "topo formats": Verb(Flags, lambda _: formats("network"), "list the formats of other tools"),
     "schedule import": Verb(
-        ImportConfig,
+        FileImportConfig,
         lambda config: convert_file(config, config.source, config.output),
         "read an MSCCL, GOAL or Chakra file, check it, and write an .npz file",
     ),
@@ -44,12 +44,12 @@ COMMANDS = {
     ),
     "schedule formats": Verb(Flags, lambda _: formats("schedule"), "list the formats of other tools"),
     "workload import": Verb(
-        ImportConfig,
+        FileImportConfig,
         lambda config: convert_file(config, config.source, config.output),
         "read a GOAL or Chakra file, and write a graph of tasks",
     ),
     "workload export": Verb(
-        ExportConfig,
+        FileExportConfig,
         lambda config: convert_file(config, config.source, config.output),
         "write a graph of tasks, or a GOAL or Chakra file, in the format of another tool",
     ),

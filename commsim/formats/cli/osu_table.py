@@ -10,11 +10,11 @@ from commsim.core.files.whole_files import check_writable, replacing
 from commsim.formats.measured_text import osu_text
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import Config
+    from commsim.cli.run.config import RunConfig
     from commsim.report.answer import Part
 
 
-def _osu_table(config: Config, answered: Answered) -> list[Part]:
+def _osu_table(config: RunConfig, answered: Answered) -> list[Part]:
     """Write the table."""
     with replacing(config.osu or "") as file:
         file.write(osu_text(answered.results).encode())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from commsim.core.machines.parts import Parts
 from commsim.formats.markup import Element
 
-from .gpu_models import Gpu
+from .gpu_models import GpuGeneration
 
 _SOCKET_BRIDGE = "0x068001"
 
@@ -90,18 +90,23 @@ def islands_of(leaves: list[Device]) -> list[Island]:
     return list({id(island): island for island in group.values()}.values())
 
 
-def _merge(group: dict[int, Island], one: Island, other: Island) -> None:
-    if one is other:
+def _merge(group: dict[int, Island], island: Island, other: Island) -> None:
+    if island is other:
         return
-    one.to_switch |= other.to_switch
+    island.to_switch |= other.to_switch
     for pair, count in other.pairs.items():
-        one.pairs[pair] = max(one.pairs.get(pair, 0), count)
-    one.gpus += other.gpus
-    group |= dict.fromkeys(map(id, other.gpus), one)
+        island.pairs[pair] = max(island.pairs.get(pair, 0), count)
+    island.gpus += other.gpus
+    group |= dict.fromkeys(map(id, other.gpus), island)
 
 
 def add_islands(
-    parts: Parts, islands: list[Island], models: Mapping[int, Gpu], number_of: Mapping[int, int], *, aggregates: bool
+    parts: Parts,
+    islands: list[Island],
+    models: Mapping[int, GpuGeneration],
+    number_of: Mapping[int, int],
+    *,
+    aggregates: bool,
 ) -> None:
     """Join the GPUs of each island: by one switch for all NVSwitch chips, directly, or both.
 

@@ -52,7 +52,7 @@ _GCN = {"900": "vega", "906": "vega", "908": "cdna1", "910": "cdna2", "90a": "cd
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuGeneration:
     """A GPU, as far as rates depend on it.
 
     Parameters
@@ -102,12 +102,12 @@ class Gpu:
         return write_hardware({key: value for key, value in facts.items() if value})
 
 
-def of_sm(sm: int) -> Gpu:
+def of_sm(sm: int) -> GpuGeneration:
     """Return a GPU of NVIDIA's by its compute capability."""
-    return Gpu(generation_of(sm), sm)
+    return GpuGeneration(generation_of(sm), sm)
 
 
-def of_user(path: object, gpu: str | None, sm: int | None, maker: str = "") -> Gpu | None:
+def of_user(path: object, gpu: str | None, sm: int | None, maker: str = "") -> GpuGeneration | None:
     """Return the GPU that the user names beside a file; None without one.
 
     Parameters
@@ -132,22 +132,22 @@ def of_user(path: object, gpu: str | None, sm: int | None, maker: str = "") -> G
         raise InputError(f"{path}: gpu must be one of {', '.join(GPU_MAKERS)}, got {gpu!r}")
     if sm is not None and not _NVLINK_GBS[-1][0] <= sm <= MOST_SM:
         raise InputError(f"{path}: sm must be a compute capability such as 90 for 9.0, from 60 on, got {sm}")
-    told = of_sm(sm) if sm is not None else Gpu(gpu or "", _SM_OF.get(gpu or "", 0))
+    told = of_sm(sm) if sm is not None else GpuGeneration(gpu or "", _SM_OF.get(gpu or "", 0))
     if gpu is not None and told.generation != gpu:
         raise InputError(f"{path}: gpu={gpu} and sm={sm} differ: sm={sm} is {told.generation or 'older than Volta'}")
     named = "nvidia" if sm is not None else GPU_MAKERS[gpu or ""]
     if maker and named != maker:
-        said = f"gpu={gpu}" if gpu is not None else f"sm={sm}"
-        raise InputError(f"{path}: {said} is {named.upper()}'s, and the file has GPUs of {maker.upper()}")
+        flag = f"gpu={gpu}" if gpu is not None else f"sm={sm}"
+        raise InputError(f"{path}: {flag} is {named.upper()}'s, and the file has GPUs of {maker.upper()}")
     return told
 
 
-def of_names(text: str) -> Gpu | None:
+def of_names(text: str) -> GpuGeneration | None:
     """Return the oldest GPU that a text names, such as ``NVIDIA H100 80GB HBM3``; None where it names none."""
     return next((of_sm(sm) for sm, name in sorted(_NAME.items()) if name.search(text)), None)
 
 
-def of_device(vendor: str, device: str) -> Gpu | None:
+def of_device(vendor: str, device: str) -> GpuGeneration | None:
     """Return the GPU of a PCI vendor and device, such as 0x10de and 0x2330; None for those that are not known."""
     try:
         maker, number = int(vendor, 16), int(device, 16)
@@ -156,17 +156,17 @@ def of_device(vendor: str, device: str) -> Gpu | None:
     if maker == 0x10DE and number >> 8 in _NVIDIA_CHIPS:
         return of_sm(_NVIDIA_CHIPS[number >> 8])
     if maker == 0x1002 and (number in _MI200 or number >> 8 in _AMD_CHIPS):
-        return Gpu("cdna2" if number in _MI200 else _AMD_CHIPS[number >> 8])
+        return GpuGeneration("cdna2" if number in _MI200 else _AMD_CHIPS[number >> 8])
     return None
 
 
-def of_gcn(name: str) -> Gpu | None:
+def of_gcn(name: str) -> GpuGeneration | None:
     """Return a GPU of AMD's by RCCL's name of its instruction set, such as ``gfx942`` or ``910``."""
     known = _GCN.get(name.strip().lower().removeprefix("gfx").partition(":")[0])
-    return Gpu(known) if known else None
+    return GpuGeneration(known) if known else None
 
 
-def of_links(n_links: int, n_gpus: int, *, is_switched: bool, is_grace: bool = False) -> Gpu:
+def of_links(n_links: int, n_gpus: int, *, is_switched: bool, is_grace: bool = False) -> GpuGeneration:
     """Return the GPU that the number of NVLinks points to.
 
     Parameters
@@ -198,5 +198,5 @@ def of_links(n_links: int, n_gpus: int, *, is_switched: bool, is_grace: bool = F
     return _guess(next((sm for sm, most in ((70, 6), (80, 12)) if n_links <= most), 90))
 
 
-def _guess(sm: int) -> Gpu:
+def _guess(sm: int) -> GpuGeneration:
     return dataclasses.replace(of_sm(sm), is_guessed=True)

@@ -24,7 +24,7 @@ from commsim.core.units import Bandwidth
 from commsim.formats.markup import Element, read_xml
 
 from .gpu_links import Device, add_c2c, add_islands, islands_of, nvlinks_of, switches_of
-from .gpu_models import MOST_SM, Gpu, of_device, of_gcn, of_links, of_sm, of_user
+from .gpu_models import MOST_SM, GpuGeneration, of_device, of_gcn, of_links, of_sm, of_user
 from .rates import INTEL_GPU_SHARE, net_rate, pcie_rate, socket_rate, transport_of_nics, vendor_of
 
 _KNOWN = {"cpu", "pci", "gpu", "nvlink", "xgmi", "c2c", "nic", "net", "pcilink", "gin", "rma"}
@@ -91,15 +91,15 @@ def read_nccl_topology(
         top.fail(f"has {len(leaves)} GPUs and NICs; a machine has up to {MAX_DEVICES}")
     for tree in trees:
         _set_rates(tree, pcie, nic)
-    found = [leaf for leaf in leaves if leaf.kind == GPU]
-    if not found:
+    gpus = [leaf for leaf in leaves if leaf.kind == GPU]
+    if not gpus:
         top.fail(f"has no GPU: neither a <gpu> nor a PCI device of class {_GPU_CLASS}")
-    models = _models(path, found, gpu, sm)
+    models = _models(path, gpus, gpu, sm)
     oldest = min(models.values(), key=lambda model: (model.sm, model.generation))
-    islands = islands_of(found)
+    islands = islands_of(gpus)
     joins = len(islands) == 1 and (bool(islands[0].to_switch) or nvlink is not None)
     parts = Parts()
-    nodes = _add_leaves(parts, leaves, pxn=pxn if pxn is not None else joins and len(found) < len(leaves))
+    nodes = _add_leaves(parts, leaves, pxn=pxn if pxn is not None else joins and len(gpus) < len(leaves))
     sockets = [parts.add(f"cpu{i}", CPU) for i in range(len(cpus))]
     for a, b in itertools.combinations(range(len(cpus)), 2):
         parts.crossing(sockets[a], sockets[b], min(socket_rate(cpus[a]), socket_rate(cpus[b])))
@@ -113,26 +113,26 @@ def read_nccl_topology(
     if nvlink is not None:
         if any(island.to_switch or island.pairs for island in islands):
             raise InputError(f"{path}: the file has the rate of the NVLinks; nvlink= cannot be given as well")
-        parts.join_gpus("nvswitch0", {number_of[id(leaf)]: nvlink for leaf in found}, aggregates=aggregates)
+        parts.join_gpus("nvswitch0", {number_of[id(leaf)]: nvlink for leaf in gpus}, aggregates=aggregates)
     add_islands(parts, islands, models, number_of, aggregates=aggregates)
     return dataclasses.replace(parts.build(str(path)), hardware=_hardware(cpus[0], nodes, oldest))
 
 
-def _models(path: str | Path, leaves: list[Device], gpu: str | None, sm: int | None) -> dict[int, Gpu]:
+def _models(path: str | Path, leaves: list[Device], gpu: str | None, sm: int | None) -> dict[int, GpuGeneration]:
     """Return which GPU each device (by identity) is: as the user says, else as the file does, else a guess."""
-    said = [_model(leaf) for leaf in leaves]
+    models = [_model(leaf) for leaf in leaves]
     is_amd = any(_is_amd(leaf) for leaf in leaves)
-    known = [model for model in said if model is not None]
+    known = [model for model in models if model is not None]
     maker = "amd" if is_amd else "nvidia" if known or any(nvlinks_of(leaf) for leaf in leaves) else ""
     told = of_user(path, gpu, sm, maker)
     most = max((nvlinks_of(leaf) for leaf in leaves), default=0)
-    usual = Gpu("cdna3", is_guessed=True) if is_amd else of_links(
+    usual = GpuGeneration("cdna3", is_guessed=True) if is_amd else of_links(
         most, len(leaves), is_switched=any(switches_of(leaf) for leaf in leaves)
     )  # fmt: skip
     if not known and told is None and not is_amd and not most:
-        usual = Gpu("")  # a partial file says nothing of its GPUs, and NCCL's choice says what it assumes
+        usual = GpuGeneration("")  # a partial file says nothing of its GPUs, and NCCL's choice says what it assumes
     oldest = min(known, key=lambda model: model.sm, default=usual)
-    return {id(leaf): told or model or oldest for leaf, model in zip(leaves, said, strict=True)}
+    return {id(leaf): told or model or oldest for leaf, model in zip(leaves, models, strict=True)}
 
 
 def _is_amd(leaf: Device) -> bool:
@@ -141,7 +141,7 @@ def _is_amd(leaf: Device) -> bool:
     return marked or pci.text("vendor", "").lower() == _AMD_VENDOR or pci.text("class", "").startswith(_AMD_CLASSES)
 
 
-def _model(leaf: Device) -> Gpu | None:
+def _model(leaf: Device) -> GpuGeneration | None:
     """Return what a ``<gpu>`` or its PCI device says."""
     pci = leaf.element
     by_device = of_device(pci.text("vendor", ""), pci.text("device", ""))
@@ -153,7 +153,7 @@ def _model(leaf: Device) -> Gpu | None:
     return by_device
 
 
-def _hardware(cpu: Element, nodes: Mapping[int, Device], oldest: Gpu) -> str:
+def _hardware(cpu: Element, nodes: Mapping[int, Device], oldest: GpuGeneration) -> str:
     """Write the generation of the oldest GPU, by which NCCL goes, and the vendor of the first CPU."""
     is_said = cpu.text("vendor", "").strip() or cpu.text("arch", "").strip()
     nics = (leaf.element for leaf in nodes.values() if leaf.kind == NIC)

@@ -19,7 +19,7 @@ from commsim.core.machines.parts import Parts
 from commsim.core.network import CPU, GPU, NIC, Network
 from commsim.core.units import Bandwidth
 
-from .gpu_models import Gpu, of_links, of_names, of_user
+from .gpu_models import GpuGeneration, of_links, of_names, of_user
 from .rates import transport_of_nics
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|rdma|irdma|roce|ibp|ionic|cxi)\w*)", re.ASCII)
@@ -77,12 +77,12 @@ class _Matrix:
         GPUs beside Grace are NUMA nodes of their own, so that their CPU's NICs are said to be on another one: where
         there are as many sockets of NICs as of GPUs, these are the same in order.
         """
-        found = self.components(_SAME_SOCKET, by_affinity=True)
-        with_gpus = [s for s in found if any(self.kinds[i] == GPU for i in s)]
-        others = [s for s in found if s not in with_gpus]
+        sockets = self.components(_SAME_SOCKET, by_affinity=True)
+        with_gpus = [s for s in sockets if any(self.kinds[i] == GPU for i in s)]
+        others = [s for s in sockets if s not in with_gpus]
         if self.is_grace and len(others) == len(with_gpus):
             return [sorted(a + b) for a, b in zip(with_gpus, others, strict=True)]
-        return found
+        return sockets
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +187,15 @@ def _islands(matrix: _Matrix) -> list[_Island]:
     there are. Two GPUs with all links of one between them may have either, at the same rate; a switch is commoner.
     """
     joined = {f"NV{matrix.links(a, b)}" for a, b, _ in matrix.pairs() if matrix.links(a, b)}
-    found = []
+    islands = []
     for gpus in (m for m in matrix.components(joined) if matrix.kinds[m[0]] == GPU):
         of = [[matrix.links(a, b) for b in gpus] for a in gpus]
         is_switched = max(map(sum, of)) > _MAX_LINKS or (len(gpus) == 2 and of[0][1] == _MAX_LINKS)
-        found.append(_Island(gpus, [max(row) if is_switched else sum(row) for row in of], is_switched))
-    return found
+        islands.append(_Island(gpus, [max(row) if is_switched else sum(row) for row in of], is_switched))
+    return islands
 
 
-def _guessed(matrix: _Matrix, islands: Sequence[_Island]) -> Gpu:
+def _guessed(matrix: _Matrix, islands: Sequence[_Island]) -> GpuGeneration:
     """Return the GPU that the island with most NVLinks points to."""
     island = max(islands, key=lambda one: (max(one.used), len(one.gpus)))
     return of_links(

@@ -35,7 +35,7 @@ Where = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BlockStep:
     """One step of a thread block.
 
     Parameters
@@ -74,11 +74,11 @@ class ThreadBlock:
     send: int
     recv: int
     channel: int
-    steps: tuple[Step, ...]
+    steps: tuple[BlockStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuProgram:
     """What one GPU does.
 
     Parameters
@@ -107,7 +107,7 @@ class Algorithm:
         Pieces that the array is cut into.
     min_bytes, max_bytes : int
         The runtime takes it for arrays of at least the one, and less than the other.
-    gpus : tuple of Gpu
+    gpus : tuple of GpuProgram
         GPUs by rank.
     n_channels : int
         One more than the largest channel.
@@ -122,7 +122,7 @@ class Algorithm:
     n_chunks: int
     min_bytes: int
     max_bytes: int
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuProgram, ...]
     n_channels: int
     weights: tuple[float, ...] = ()
 
@@ -135,7 +135,7 @@ class Item(NamedTuple):
     number: int
     stage: int
     connection: tuple[int, int, int]  # way, peer, channel
-    step: Step
+    step: BlockStep
     reads: range
     writes: range
 
@@ -173,13 +173,13 @@ def _add(items: list[list[Item]], src: int, dst: int, row: _Row) -> None:
     """Add the steps of one transfer to both of its ends."""
     hop, number, stage, channel, place, n, here, there, adds = row
     if src == dst:
-        step = Step("re" if adds else "cpy", *place, n, hop=hop, stage=stage)
+        step = BlockStep("re" if adds else "cpy", *place, n, hop=hop, stage=stage)
         items[src].append(Item(hop, COPIES, number, stage, (COPIES, -1, 0), step, here, there))
         return
-    step = Step("s", *place, n, hop=hop, stage=stage)
+    step = BlockStep("s", *place, n, hop=hop, stage=stage)
     items[src].append(Item(hop, SENDS, number, stage, (SENDS, dst, channel), step, here, range(0)))
     own_place = (*place[2:], *place[2:])
-    step = Step("rrc", *own_place, n) if adds else Step("r", *place, n)
+    step = BlockStep("rrc", *own_place, n) if adds else BlockStep("r", *place, n)
     items[dst].append(Item(hop, RECEIVES, number, stage, (RECEIVES, src, channel), step, range(0), there))
 
 
@@ -232,11 +232,11 @@ class Addresses:
         """Chunks of scratch memory in all."""
         return self._scratch + self._output + self.n_extra
 
-    def src(self, rank: int, step: Step) -> Where:
+    def src(self, rank: int, step: BlockStep) -> Where:
         """Return what a step reads of its own GPU."""
         return self._at(rank, step.src_buffer, step.src_chunk)
 
-    def dst(self, rank: int, step: Step) -> Where:
+    def dst(self, rank: int, step: BlockStep) -> Where:
         """Return what a step writes of its own GPU."""
         return self._at(rank, step.dst_buffer, step.dst_chunk)
 

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .algorithm import RECEIVING, SENDING, Algorithm, Step
+from .algorithm import RECEIVING, SENDING, Algorithm, BlockStep
 
 # GPU, thread block, step.
 Place = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ExecutedStep:
     """A step that was done, and the send whose message it took."""
 
     place: Place
-    step: Step
-    taken: Place | None
+    step: BlockStep
+    send: Place | None
 
 
-def execute(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
+def execute(algorithm: Algorithm, backwards: bool = False) -> Iterator[ExecutedStep]:
     """Execute every step as soon as it can be done, sends without waiting for their receiver.
 
     Parameters
@@ -71,7 +71,7 @@ def execute(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
             done[g, b] += 1
             n_left -= 1
             runnable.extend(asleep.pop((g, b), ()))
-            yield Event((g, b, number), step, taken)
+            yield ExecutedStep((g, b, number), step, taken)
     if n_left:
         g, b = next(place for place in blocks if done[place] < len(algorithm.gpus[place[0]].blocks[place[1]].steps))
         raise InputError(f"{_name((g, b, done[g, b]))} never starts (a deadlock), and {n_left - 1} other steps with it")

@@ -16,7 +16,7 @@ from .algorithm import (
     OPERATIONS,
     PROTOCOLS,
     Algorithm,
-    Gpu,
+    GpuProgram,
     Item,
     items_of,
 )
@@ -78,12 +78,12 @@ def algorithm_of(
     ), tuple(notes)
 
 
-def _gpus(schedule: Schedule, items: list[list[Item]], chunks: dict[str, int]) -> tuple[Gpu, ...]:
+def _gpus(schedule: Schedule, items: list[list[Item]], chunks: dict[str, int]) -> tuple[GpuProgram, ...]:
     """Return the GPUs; where some have too many steps, the error says with how many messages all would have few."""
     gpus, too_long = [], list[TooManyStepsError]()
     for rank, of_rank in enumerate(items):
         try:
-            gpus.append(Gpu(dict(chunks), blocks_of(rank, of_rank)))
+            gpus.append(GpuProgram(dict(chunks), blocks_of(rank, of_rank)))
         except TooManyStepsError as error:
             too_long.append(error)
     if too_long:

@@ -10,13 +10,13 @@ from commsim.core.errors import InputError
 from commsim.core.schedule import COPY, INPUT, REDUCE
 
 from .algorithm import LATER, SENDING, UNLESS_AROUND, Addresses, Algorithm, Edge, Where
-from .execution import Event, Place, execute
+from .execution import ExecutedStep, Place, execute
 
 MAX_EDGES = 2**22
 
 
 @dataclass(slots=True)
-class Move:
+class TransferDraft:
     """A transfer in the making; its mark is the stage and the hop that the file gives it."""
 
     src: int
@@ -55,7 +55,7 @@ class Transfers:
 
     def __init__(self, algorithm: Algorithm, addresses: Addresses, backwards: bool = False) -> None:
         self._algorithm, self._addresses = algorithm, addresses
-        self.moves: list[Move] = []
+        self.moves: list[TransferDraft] = []
         self.edges: set[Edge] = set()
         """What the data asks for."""
         self.fences: set[tuple[int, int]] = set()
@@ -75,7 +75,7 @@ class Transfers:
                 self._local(rank, source, target, count, COPY, ((rank, -1, -1), 0))
         self.connections = list(connections.values())
 
-    def _step(self, event: Event, connections: dict[tuple[int, int, int], list[int]]) -> None:
+    def _step(self, event: ExecutedStep, connections: dict[tuple[int, int, int], list[int]]) -> None:
         step, (rank, block, _) = event.step, event.place
         waits = self._waits[rank, block]
         if step.wait is not None:
@@ -94,8 +94,8 @@ class Transfers:
         if step.kind in ("cpy", "re", "ra"):
             op = COPY if step.kind == "cpy" else REDUCE
             taken.append(self._local(rank, held, written, step.count, op, (event.place, 0), (step.stage, step.hop)))
-        if event.taken is not None:
-            m = self._open.pop(event.taken)
+        if event.send is not None:
+            m = self._open.pop(event.send)
             self.moves[m].target, self.moves[m].op = written, COPY if step.kind in ("r", "rcs") else REDUCE
             self._write(m, rank, written, step.count)
             taken.append(m)
@@ -106,7 +106,7 @@ class Transfers:
             )
             source = held if step.kind == "s" else written
             mark = (step.stage, step.hop) if step.kind == "s" else (-1, -1)
-            m = self._new(Move(rank, peer, source, source, step.count, COPY, channel, mark), (event.place, 1))
+            m = self._new(TransferDraft(rank, peer, source, source, step.count, COPY, channel, mark), (event.place, 1))
             self._read(m, rank, source, step.count)
             self._open[event.place] = m
             connections[rank, peer, channel].append(m)
@@ -138,12 +138,12 @@ class Transfers:
         name: tuple[Place, int],
         mark: tuple[int, int] = (-1, -1),
     ) -> int:
-        n = self._new(Move(rank, rank, source, target, count, op, 0, mark), name)
+        n = self._new(TransferDraft(rank, rank, source, target, count, op, 0, mark), name)
         self._read(n, rank, source, count)
         self._write(n, rank, target, count)
         return n
 
-    def _new(self, move: Move, name: tuple[Place, int]) -> int:
+    def _new(self, move: TransferDraft, name: tuple[Place, int]) -> int:
         self.moves.append(move)
         self.names.append(name)
         return len(self.moves) - 1
@@ -176,5 +176,5 @@ class Transfers:
             self._order((before, n, kind) for before, kind in chunk.base)
 
 
-def _overlap(a: Move, b: Move) -> bool:
+def _overlap(a: TransferDraft, b: TransferDraft) -> bool:
     return a.target[0] == b.target[0] and a.target[1] < b.target[1] + b.count and b.target[1] < a.target[1] + a.count

@@ -10,8 +10,8 @@ from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
 from commsim.prediction.build import prepare
-from commsim.ranking.synthesis.made_schedules import Candidate
-from commsim.ranking.synthesis.synthesize import Range
+from commsim.ranking.synthesis.made_schedules import TimedSchedule
+from commsim.ranking.synthesis.synthesize import MethodRange
 
 from .algorithm import Algorithm
 from .from_schedule import algorithm_of
@@ -19,7 +19,7 @@ from .xml import write_msccl
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file, and what it holds.
 
     Parameters
@@ -41,7 +41,7 @@ class Written:
     note: str = ""
 
 
-def write_rules(operation: str, ranges: Sequence[Range], folder: str | Path) -> list[Written]:
+def write_rules(operation: str, ranges: Sequence[MethodRange], folder: str | Path) -> list[WrittenFile]:
     """Write a file for each range of sizes, of the fastest schedule that the runtime can hold.
 
     The runtime repeats an algorithm over the data, piece by piece; so trees of many pieces, which have too many steps,
@@ -51,7 +51,7 @@ def write_rules(operation: str, ranges: Sequence[Range], folder: str | Path) -> 
     ----------
     operation : str
         Operation of all schedules.
-    ranges : sequence of Range
+    ranges : sequence of MethodRange
         Ranges in ascending order.
     folder : path
         Made where it is missing.
@@ -63,37 +63,40 @@ def write_rules(operation: str, ranges: Sequence[Range], folder: str | Path) -> 
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     written = []
-    for one in ranges:
-        chosen, candidate, cut = _fitting(one)
-        path = Path(folder) / f"{operation}_{one.low}_{one.high}.xml"
+    for size_range in ranges:
+        chosen, candidate, cut = _fitting(size_range)
+        path = Path(folder) / f"{operation}_{size_range.low}_{size_range.high}.xml"
         write_msccl(chosen, path)
-        sizes, note = f"{format_size(one.low)} to {format_size(one.high)}", ""
-        if candidate is not one.candidates[0]:
-            times = candidate.time / one.candidates[0].time
+        sizes, note = f"{format_size(size_range.low)} to {format_size(size_range.high)}", ""
+        if candidate is not size_range.candidates[0]:
+            times = candidate.time / size_range.candidates[0].time
             note = (
-                f"{sizes}: {one.method} does not fit MSCCL's runtime; {candidate.method} takes {times:.3f} times that"
+                f"{sizes}: {size_range.method} does not fit MSCCL's runtime; {candidate.method} takes "
+                f"{times:.3f} times that"
             )
         elif cut:
-            note = f"{sizes}: {one.method} in one piece, which the runtime repeats{_once(candidate)}"
-        written.append(Written(path, one.low, one.high, candidate.method, note))
+            note = f"{sizes}: {size_range.method} in one piece, which the runtime repeats{_once(candidate)}"
+        written.append(WrittenFile(path, size_range.low, size_range.high, candidate.method, note))
     return written
 
 
-def _fitting(one: Range) -> tuple[Algorithm, Candidate, bool]:
+def _fitting(size_range: MethodRange) -> tuple[Algorithm, TimedSchedule, bool]:
     """Return the fastest candidate's algorithm that fits, and whether it had to be cut to one piece."""
     refused = ""
-    for candidate in one.candidates:
+    for candidate in size_range.candidates:
         for cut, schedule in _schedules(candidate):
             try:
-                algorithm, _ = algorithm_of(schedule, min_bytes=one.low, max_bytes=one.high + 1)
+                algorithm, _ = algorithm_of(schedule, min_bytes=size_range.low, max_bytes=size_range.high + 1)
             except InputError as error:
                 refused = refused or str(error)
                 continue
             return algorithm, candidate, cut
-    raise InputError(f"{format_size(one.low)} to {format_size(one.high)}: nothing fits MSCCL's runtime: {refused}")
+    raise InputError(
+        f"{format_size(size_range.low)} to {format_size(size_range.high)}: nothing fits MSCCL's runtime: {refused}"
+    )
 
 
-def _once(candidate: Candidate) -> str:
+def _once(candidate: TimedSchedule) -> str:
     """Say how long the one piece takes where it is imported here, and all data goes through it at once."""
     if candidate.in_pieces is None or candidate.result is None:
         return ""
@@ -105,7 +108,7 @@ def _once(candidate: Candidate) -> str:
     return f"; imported here it runs once, and takes {once / candidate.time:.3f} times as long"
 
 
-def _schedules(candidate: Candidate) -> Iterator[tuple[bool, Schedule]]:
+def _schedules(candidate: TimedSchedule) -> Iterator[tuple[bool, Schedule]]:
     # what is far too long is not expanded to see that it does not fit
     if candidate.prepared.schedule.n_transfers <= 100_000:
         yield False, candidate.prepared.schedule

@@ -15,8 +15,8 @@ from .algorithm import (
     MAX_STEPS,
     RECEIVES,
     SENDS,
+    BlockStep,
     Item,
-    Step,
     ThreadBlock,
 )
 
@@ -57,7 +57,7 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
             f"rank {rank} needs {len(ends)} thread blocks, {max(per_channel.values())} on one channel; the runtime "
             f"takes {MAX_BLOCKS} and {MAX_BLOCKS_OF_CHANNEL}"
         )
-    steps: list[list[Step]] = [[] for _ in ends]
+    steps: list[list[BlockStep]] = [[] for _ in ends]
     known: list[dict[int, int]] = [{} for _ in ends]  # the last step of other blocks that each has waited for
     order = _Order()
     waited_for: set[tuple[int, int]] = set()
@@ -69,7 +69,7 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
                 known[block][other] = step
                 waits.append((other, step))
         waited_for.update(waits)
-        steps[block] += [Step("nop", wait=wait) for wait in waits[:-1]]
+        steps[block] += [BlockStep("nop", wait=wait) for wait in waits[:-1]]
         steps[block].append(replace(item.step, wait=waits[-1] if waits else None))
         order.add(item, block, len(steps[block]) - 1)
         if len(steps[block]) > MAX_STEPS:

@@ -21,8 +21,8 @@ from .algorithm import (
     SENDING,
     STEP_TYPES,
     Algorithm,
-    Gpu,
-    Step,
+    BlockStep,
+    GpuProgram,
     ThreadBlock,
 )
 
@@ -90,10 +90,10 @@ def _max_bytes(top: Element) -> int:
     return top.whole("maxBytes", USUAL_MAX_BYTES)
 
 
-def _gpu(element: Element, n_gpus: int) -> Gpu:
+def _gpu(element: Element, n_gpus: int) -> GpuProgram:
     chunks = {name: element.whole(f"{name}_chunks", maximum=MAX_CHUNKS) for name in BUFFERS}
     blocks = _numbered(element, "tb", len(element.children), MAX_BLOCKS)
-    gpu = Gpu(chunks, tuple(_block(block, n_gpus, chunks) for block in blocks))
+    gpu = GpuProgram(chunks, tuple(_block(block, n_gpus, chunks) for block in blocks))
     seen: set[tuple[str, int, int]] = set()
     on_channel: dict[int, int] = {}
     for tag, block in zip(blocks, gpu.blocks, strict=True):
@@ -119,7 +119,7 @@ def _block(element: Element, n_gpus: int, chunks: dict[str, int]) -> ThreadBlock
     )
 
 
-def _step(element: Element, send: int, recv: int, chunks: dict[str, int]) -> Step:
+def _step(element: Element, send: int, recv: int, chunks: dict[str, int]) -> BlockStep:
     kind = element.one_of("type", STEP_TYPES)
     if (kind in SENDING and send < 0) or (kind in RECEIVING and recv < 0):
         element.fail(
@@ -129,7 +129,7 @@ def _step(element: Element, send: int, recv: int, chunks: dict[str, int]) -> Ste
     wait = (block, of_block) if block >= 0 and of_block >= 0 else None
     waited_for = bool(element.whole("hasdep", 0, 0, 1))
     if kind == "nop":
-        return Step(kind, wait=wait, waited_for=waited_for)
+        return BlockStep(kind, wait=wait, waited_for=waited_for)
     count = element.whole("cnt", minimum=1, maximum=MAX_COUNT - 1)
     places: list[tuple[str, int]] = []
     for end, other in (("src", kind == "r"), ("dst", kind in ("s", "rrs"))):
@@ -139,10 +139,10 @@ def _step(element: Element, send: int, recv: int, chunks: dict[str, int]) -> Ste
             element.fail(f"{end}off={chunk} with cnt={count} is outside of the {chunks[buffer]} chunks of {buffer}")
         places.append((buffer, chunk))
     hop, stage = (_signed(element, key, MAX_CHUNKS) for key in ("hop", "stage"))
-    return Step(kind, *places[0], *places[1], count, wait, waited_for, hop, stage)
+    return BlockStep(kind, *places[0], *places[1], count, wait, waited_for, hop, stage)
 
 
-def _check_waits(element: Element, block: ThreadBlock, gpu: Gpu) -> None:
+def _check_waits(element: Element, block: ThreadBlock, gpu: GpuProgram) -> None:
     for number, step in enumerate(block.steps):
         if step.wait is None:
             continue
@@ -151,7 +151,7 @@ def _check_waits(element: Element, block: ThreadBlock, gpu: Gpu) -> None:
             element.fail(f"step {number} waits for step {of_other} of thread block {other}, which is not there")
 
 
-def _check_chunks(element: Element, gpu: Gpu, algorithm: Algorithm) -> None:
+def _check_chunks(element: Element, gpu: GpuProgram, algorithm: Algorithm) -> None:
     """Check that the buffers are as large as the collective says, as the runtime does."""
     n = len(algorithm.gpus)
     for buffer, parts in (("i", n if algorithm.collective == "allgather" else 1),
@@ -205,7 +205,7 @@ def write_msccl(algorithm: Algorithm, path: str | Path) -> None:
         out.write("\n".join([*lines, "</algo>\n"]).encode())
 
 
-def _step_write(number: int, step: Step) -> dict[str, object]:
+def _step_write(number: int, step: BlockStep) -> dict[str, object]:
     block, of_block = step.wait or (-1, -1)
     return {
         "s": number, "type": step.kind, "srcbuf": step.src_buffer, "srcoff": step.src_chunk,

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule
 
-from .operations import Message, Programs
+from .operations import MatchedMessage, Programs
 from .schedule_to_programs import CHANNEL_STEP
-from .waits import Token, Waits
+from .waits import MessageWaits, Token
 
 MAX_ADDRESSES = 2**27
 MAX_CHANNELS = 2**15
 
 
-class Rows:
+class MessageRows:
     """Collects transfers in program order, each a hop, and gives out the chunks that they read and write.
 
     Parameters
@@ -32,7 +32,12 @@ class Rows:
     """
 
     def __init__(
-        self, programs: Programs, messages: list[Message], waits: Waits, reduces: list[bool], counts: list[int]
+        self,
+        programs: Programs,
+        messages: list[MatchedMessage],
+        waits: MessageWaits,
+        reduces: list[bool],
+        counts: list[int],
     ) -> None:
         self._messages, self._reduces, self._counts = messages, reduces, counts
         self._n_ranks, self._n_messages = len(programs.ranks), len(messages)
@@ -135,7 +140,7 @@ class Rows:
         self._bytes.append(0.0)
 
 
-def _channels(programs: Programs, messages: list[Message]) -> list[int]:
+def _channels(programs: Programs, messages: list[MatchedMessage]) -> list[int]:
     """Channels of messages: those between two ranks that follow each other directly share one."""
     pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
     for m, message in enumerate(messages):
@@ -145,11 +150,13 @@ def _channels(programs: Programs, messages: list[Message]) -> list[int]:
         connections = _connections(programs, src, [(m, messages[m].send) for m in used])
         if len(connections) > MAX_CHANNELS:
             raise InputError(f"rank {src} sends one rank more than {MAX_CHANNELS} messages at once")
-        said = [{messages[m].tag // CHANNEL_STEP for m in connection} for connection in connections]
-        named = all(len(s) == 1 and max(s) < MAX_CHANNELS for s in said) and len(set.union(*said)) == len(connections)
+        numbers = [{messages[m].tag // CHANNEL_STEP for m in connection} for connection in connections]
+        named = all(len(s) == 1 and max(s) < MAX_CHANNELS for s in numbers) and len(set.union(*numbers)) == len(
+            connections
+        )
         for number, connection in enumerate(connections):
             for m in connection:
-                channel[m] = min(said[number]) if named else number
+                channel[m] = min(numbers[number]) if named else number
     return channel
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.training.task_graph import Graph, Task
+from commsim.training.task_graph import Task, TaskGraph
 
 SEND, RECV, CALC = 1, 2, 3
 # The peer or tag of a receive that takes whatever comes, as GOAL stores it.
@@ -19,7 +19,7 @@ MAX_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class RankOperation:
     """A send, a receive or a computation of one rank.
 
     Parameters
@@ -57,18 +57,18 @@ class Programs:
 
     Parameters
     ----------
-    ranks : tuple of tuple of Op
+    ranks : tuple of tuple of RankOperation
         One program per rank; the order of its operations says nothing.
     """
 
-    ranks: tuple[tuple[Op, ...], ...]
+    ranks: tuple[tuple[RankOperation, ...], ...]
 
     @property
     def n_ops(self) -> int:
         """Operations of all ranks."""
         return sum(len(ops) for ops in self.ranks)
 
-    def every(self) -> Iterator[tuple[int, int, Op]]:
+    def every(self) -> Iterator[tuple[int, int, RankOperation]]:
         """Yield (rank, index, operation)."""
         for rank, ops in enumerate(self.ranks):
             for i, op in enumerate(ops):
@@ -76,7 +76,7 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MatchedMessage:
     """A send and the receive that takes it.
 
     Parameters
@@ -99,7 +99,7 @@ class Message:
     tag: int
 
 
-def match(programs: Programs) -> list[Message]:
+def match(programs: Programs) -> list[MatchedMessage]:
     """Pair sends with receives: of those with the same two ranks and tag, the n-th with the n-th.
 
     Raises
@@ -134,7 +134,7 @@ def match(programs: Programs) -> list[Message]:
         if programs.ranks[op.peer][recv].size != op.size:
             got = programs.ranks[op.peer][recv].size
             raise InputError(f"rank {rank} sends rank {op.peer} {op.size} bytes with tag {op.tag}, which takes {got}")
-        messages.append(Message(rank, op.peer, i, recv, op.size, op.tag))
+        messages.append(MatchedMessage(rank, op.peer, i, recv, op.size, op.tag))
     for (src, dst, tag), queue in waiting.items():
         if queue:
             raise InputError(f"rank {dst} waits for a message of rank {src} with tag {tag} that is never sent")
@@ -178,7 +178,7 @@ def sorted_after(waits: list[set[int]]) -> list[int] | None:
     return out if len(out) == len(waits) else None
 
 
-def graph_of(programs: Programs) -> Graph:
+def graph_of(programs: Programs) -> TaskGraph:
     """Turn programs into tasks: computations occupy ``rank0.cpu0``, messages ``rank0.nic0`` of the sender.
 
     Messages may come before they are waited for, as those of LogGOPSim.
@@ -195,7 +195,7 @@ def graph_of(programs: Programs) -> Graph:
     messages = match(programs)
     message = {(m.dst, m.recv): finish[m.src, m.send] for m in messages}
 
-    def before(rank: int, op: Op) -> set[int]:
+    def before(rank: int, op: RankOperation) -> set[int]:
         return {finish[rank, j] for j in op.after} | {start[rank, j] for j in op.after_start}
 
     waits = [before(rank, op) | ({message[rank, i]} if (rank, i) in message else set()) for rank, i, op in ops]
@@ -217,10 +217,10 @@ def graph_of(programs: Programs) -> Graph:
         else:
             rank, i = started[n - len(ops)]
             tasks.append(Task(f"rank{rank}.{i}.start", (), after=after))
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
-def _task(rank: int, i: int, op: Op, after: tuple[int, ...]) -> Task:
+def _task(rank: int, i: int, op: RankOperation, after: tuple[int, ...]) -> Task:
     name = f"rank{rank}.{i}"
     if op.kind == SEND:
         return Task(name, (f"rank{rank}.nic{op.nic}",), 0.0, "send", (rank, op.peer), float(op.size), after=after)

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 
-from .message_rows import MAX_ADDRESSES, Rows
-from .operations import Message, Programs, deadlock, match, sorted_after
+from .message_rows import MAX_ADDRESSES, MessageRows
+from .operations import MatchedMessage, Programs, deadlock, match, sorted_after
 from .stages import cut_into_stages
-from .waits import Reductions, Waits, find_reductions
+from .waits import MessageWaits, Reductions, find_reductions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Messages:
+class ConvertedSchedule:
     """A schedule, and what its messages carry.
 
     Parameters
@@ -47,7 +47,7 @@ class Messages:
     notes: tuple[str, ...] = ()
 
 
-def schedule_of(programs: Programs, name: str = "custom", n_helpers: int = 0) -> Messages:
+def schedule_of(programs: Programs, name: str = "custom", n_helpers: int = 0) -> ConvertedSchedule:
     """Turn programs into a schedule.
 
     A message begins when its receive does, too, unless ranks would then wait for each other for ever: in that case
@@ -76,31 +76,31 @@ def schedule_of(programs: Programs, name: str = "custom", n_helpers: int = 0) ->
         raise InputError(f"{name}: no rank sends anything")
     programs, stages = cut_into_stages(programs, messages)
     reductions = find_reductions(programs)
-    waits = Waits(programs, messages, reductions, eager=False)
+    waits = MessageWaits(programs, messages, reductions, eager=False)
     order = sorted_after(waits.every())
     notes: tuple[str, ...] = ()
     if order is None:
-        waits = Waits(programs, messages, reductions, eager=True)
+        waits = MessageWaits(programs, messages, reductions, eager=True)
         order = sorted_after(waits.every())
         notes = ("messages may arrive before their receive: otherwise the ranks would deadlock",)
     if order is None:
         raise deadlock(waits.every(), lambda n: _name(n, messages, waits))
     unit, counts = _counts(messages, len(programs.ranks))
-    rows = Rows(programs, messages, waits, [(m.dst, m.recv) in reductions for m in messages], counts)
+    rows = MessageRows(programs, messages, waits, [(m.dst, m.recv) in reductions for m in messages], counts)
     stage = [stages[m.src][m.send] for m in messages] + [stages[rank][i] for rank, i in waits.op_of]
     for n in sorted(order, key=stage.__getitem__):
         rows.add(n, stage[n])
     schedule, n_bytes = rows.build(name, n_helpers)
-    return Messages(schedule, n_bytes, unit * schedule.n_chunks, _gamma(programs, reductions), notes)
+    return ConvertedSchedule(schedule, n_bytes, unit * schedule.n_chunks, _gamma(programs, reductions), notes)
 
 
-def _name(n: int, messages: list[Message], waits: Waits) -> str:
+def _name(n: int, messages: list[MatchedMessage], waits: MessageWaits) -> str:
     if n < len(messages):
         return f"the message from rank {messages[n].src} to {messages[n].dst} with tag {messages[n].tag}"
     return "rank {}'s operation {}".format(*waits.op_of[n - len(messages)])
 
 
-def _counts(messages: list[Message], n_ranks: int) -> tuple[float, list[int]]:
+def _counts(messages: list[MatchedMessage], n_ranks: int) -> tuple[float, list[int]]:
     """Bytes of a chunk, and chunks of every message; (0, ones) where whole chunks do not suit the sizes."""
     unit = math.gcd(*(m.size for m in messages))
     if all(m.size for m in messages):

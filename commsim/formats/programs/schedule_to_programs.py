@@ -16,7 +16,7 @@ from commsim.core.data_order.dependencies import connections, dependencies
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
-from .operations import CALC, RECV, SEND, Op, Programs
+from .operations import CALC, RECV, SEND, Programs, RankOperation
 from .stages import fenced
 
 # A tag is the channel times this, plus the message's number on its connection, so that both can be read again.
@@ -24,7 +24,7 @@ CHANNEL_STEP = 2**16
 
 
 @dataclass(slots=True)
-class _Draft:
+class _OperationDraft:
     kind: int
     size: int
     peer: int = 0
@@ -32,8 +32,8 @@ class _Draft:
     after: list[int] = field(default_factory=list)
     stage: int = 0
 
-    def op(self) -> Op:
-        return Op(self.kind, self.size, self.peer, self.tag, after=tuple(dict.fromkeys(self.after)))
+    def op(self) -> RankOperation:
+        return RankOperation(self.kind, self.size, self.peer, self.tag, after=tuple(dict.fromkeys(self.after)))
 
 
 def programs_of(schedule: Schedule, n_bytes: ArrayLike, gamma: ArrayLike = 0.0) -> Programs:
@@ -54,16 +54,16 @@ def programs_of(schedule: Schedule, n_bytes: ArrayLike, gamma: ArrayLike = 0.0) 
         If a size is negative or not finite.
     """
     transfers = schedule.expand()
-    size = _whole("a message", np.broadcast_to(np.asarray(n_bytes, np.float64), len(transfers)), "bytes")
+    size = _whole_values("a message", np.broadcast_to(np.asarray(n_bytes, np.float64), len(transfers)), "bytes")
     costs = np.broadcast_to(np.asarray(gamma, np.float64), schedule.n_participants)[transfers["dst"]] * n_bytes * 1e9
-    calc = _whole("a reduction", np.where(transfers["op"] == REDUCE, costs, 0.0), "ns")
-    drafts: list[list[_Draft]] = [[] for _ in range(schedule.n_participants)]
+    calc = _whole_values("a reduction", np.where(transfers["op"] == REDUCE, costs, 0.0), "ns")
+    drafts: list[list[_OperationDraft]] = [[] for _ in range(schedule.n_participants)]
     sent, received, done = _operations(transfers, size, calc, drafts)
     _add_order(schedule, transfers, drafts, sent, received, done)
     return Programs(tuple(fenced([d.op() for d in own], [d.stage for d in own]) for own in drafts))
 
 
-def _whole(what: str, values: NDArray[np.float64], unit: str) -> NDArray[np.int64]:
+def _whole_values(what: str, values: NDArray[np.float64], unit: str) -> NDArray[np.int64]:
     if not ((values >= 0) & (values < 2**62)).all():
         raise InputError(f"{what} must be 0 or more {unit} and finite, got {values[~(values >= 0)][:1]}")
     return np.rint(values).astype(np.int64)
@@ -73,7 +73,7 @@ def _operations(
     transfers: Transfers,
     size: NDArray[np.int64],
     calc: NDArray[np.int64],
-    drafts: list[list[_Draft]],
+    drafts: list[list[_OperationDraft]],
 ) -> tuple[list[int], list[int], list[int]]:
     """Add the operations of all transfers; return which is each one's send, receive, and last at its receiver."""
     sent: list[int] = []
@@ -83,7 +83,7 @@ def _operations(
     columns = (transfers[name].tolist() for name in ("src", "dst", "channel", "stage"))
     for i, (src, dst, channel, stage) in enumerate(zip(*columns, strict=True)):
         if src == dst:
-            drafts[src].append(_Draft(CALC, int(calc[i]), stage=stage))
+            drafts[src].append(_OperationDraft(CALC, int(calc[i]), stage=stage))
             place = len(drafts[src]) - 1
             for each in (sent, received, done):
                 each.append(place)
@@ -91,12 +91,12 @@ def _operations(
         number = on_connection.get((src, dst, channel), 0)
         on_connection[src, dst, channel] = number + 1
         tag = channel * CHANNEL_STEP + number % CHANNEL_STEP
-        drafts[src].append(_Draft(SEND, int(size[i]), dst, tag, stage=stage))
+        drafts[src].append(_OperationDraft(SEND, int(size[i]), dst, tag, stage=stage))
         sent.append(len(drafts[src]) - 1)
-        drafts[dst].append(_Draft(RECV, int(size[i]), src, tag, stage=stage))
+        drafts[dst].append(_OperationDraft(RECV, int(size[i]), src, tag, stage=stage))
         received.append(len(drafts[dst]) - 1)
         if calc[i]:
-            drafts[dst].append(_Draft(CALC, int(calc[i]), after=[received[-1]], stage=stage))
+            drafts[dst].append(_OperationDraft(CALC, int(calc[i]), after=[received[-1]], stage=stage))
         done.append(len(drafts[dst]) - 1)
     return sent, received, done
 
@@ -104,7 +104,7 @@ def _operations(
 def _add_order(
     schedule: Schedule,
     transfers: Transfers,
-    drafts: list[list[_Draft]],
+    drafts: list[list[_OperationDraft]],
     sent: list[int],
     received: list[int],
     done: list[int],

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from commsim.core.errors import InputError
 
-from .operations import CALC, Message, Op, Programs, deadlock, sorted_after
+from .operations import CALC, MatchedMessage, Programs, RankOperation, deadlock, sorted_after
 
 # Stages are numbered below this, so that a number fits where formats leave room for one.
 MAX_STAGE = 2**24
 
 
-def stages_of(rank: int, ops: tuple[Op, ...]) -> list[int]:
+def stages_of(rank: int, ops: tuple[RankOperation, ...]) -> list[int]:
     """Stage of every operation of a rank: the largest number of the fences that it comes after.
 
     Raises
@@ -40,7 +40,7 @@ def stages_of(rank: int, ops: tuple[Op, ...]) -> list[int]:
     return stage
 
 
-def cut_into_stages(programs: Programs, messages: list[Message]) -> tuple[Programs, list[list[int]]]:
+def cut_into_stages(programs: Programs, messages: list[MatchedMessage]) -> tuple[Programs, list[list[int]]]:
     """Take out what fences say: no operation waits for another stage any more.
 
     Returns
@@ -61,25 +61,27 @@ def cut_into_stages(programs: Programs, messages: list[Message]) -> tuple[Progra
                 f"rank {m.src} sends with tag {m.tag} in stage {ends[0]} what rank {m.dst} receives in stage {ends[1]}"
             )
     cut = zip(programs.ranks, stages, strict=True)
-    return Programs(tuple(_cut(ops, stage) if any(stage) else ops for ops, stage in cut)), stages
+    return Programs(tuple(_stage_operations(ops, stage) if any(stage) else ops for ops, stage in cut)), stages
 
 
-def _cut(ops: tuple[Op, ...], stage: list[int]) -> tuple[Op, ...]:
+def _stage_operations(ops: tuple[RankOperation, ...], stage: list[int]) -> tuple[RankOperation, ...]:
     def same(i: int, waited: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(j for j in waited if stage[j] == stage[i] and not ops[j].stage)
 
     return tuple(
-        Op(CALC, 0) if op.stage else replace(op, after=same(i, op.after), after_start=same(i, op.after_start))
+        RankOperation(CALC, 0)
+        if op.stage
+        else replace(op, after=same(i, op.after), after_start=same(i, op.after_start))
         for i, op in enumerate(ops)
     )
 
 
-def fenced(ops: list[Op], stage: list[int]) -> tuple[Op, ...]:
+def fenced(ops: list[RankOperation], stage: list[int]) -> tuple[RankOperation, ...]:
     """Put fences between the stages of a rank.
 
     Parameters
     ----------
-    ops : list of Op
+    ops : list of RankOperation
         Operations without fences; what they wait for in other stages is left to the fences.
     stage : list of int
         Stage of each operation.
@@ -96,6 +98,6 @@ def fenced(ops: list[Op], stage: list[int]) -> tuple[Op, ...]:
         out.append(replace(op, after=(fence[s], *same_stage) if s else same_stage))
     earlier: list[int] = members.get(0, [])
     for s in fence:
-        out.append(Op(CALC, 0, after=tuple(earlier), stage=s))
+        out.append(RankOperation(CALC, 0, after=tuple(earlier), stage=s))
         earlier = members[s]
     return tuple(out)

@@ -6,21 +6,21 @@ from collections import defaultdict
 
 from commsim.core.errors import InputError
 
-from .operations import CALC, RECV, Message, Op, Programs
+from .operations import CALC, RECV, MatchedMessage, Programs, RankOperation
 
 # A message or a join by number, and whether it must have arrived (or else only left).
 Token = tuple[int, bool]
 Reductions = dict[tuple[int, int], int]
 
 
-class Waits:
+class MessageWaits:
     """Messages and, numbered after them, joins, with all that each of them waits for.
 
     Parameters
     ----------
     programs : Programs
         Programs with the messages.
-    messages : list of Message
+    messages : list of MatchedMessage
         Messages as matched.
     reductions : dict
         Reductions from :func:`find_reductions`.
@@ -28,7 +28,7 @@ class Waits:
         Whether messages come before the receive that takes them has begun.
     """
 
-    def __init__(self, programs: Programs, messages: list[Message], reductions: Reductions, eager: bool) -> None:
+    def __init__(self, programs: Programs, messages: list[MatchedMessage], reductions: Reductions, eager: bool) -> None:
         self._ranks = programs.ranks
         self.op_of: list[tuple[int, int]] = []
         """Rank and operation of each join."""
@@ -69,7 +69,7 @@ class Waits:
         self.op_of.append((rank, i))
         return self._first + len(self.op_of) - 1, True
 
-    def _of(self, rank: int, op: Op) -> set[Token]:
+    def _of(self, rank: int, op: RankOperation) -> set[Token]:
         return {self._finish[rank][j] for j in op.after} | {self._start[rank][j] for j in op.after_start}
 
 

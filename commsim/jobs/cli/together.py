@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from commsim.cli.run.answered import Answered
-from commsim.cli.run.config import Config
+from commsim.cli.run.config import RunConfig
 from commsim.cli.run.kinds import RENDERED, SIZES, Kind, Refused
 from commsim.prediction.read import JOBS_ONLY
 
 
-def answer_jobs(config: Config) -> Answered:
+def answer_jobs(config: RunConfig) -> Answered:
     """Simulate all jobs of the file together, and each on its own; say what sharing costs.
 
     Raises

@@ -7,9 +7,11 @@ from commsim.cli.flags import Verb
 from . import all_reduce, serve
 
 COMMANDS = {
-    "switch serve": Verb(serve.Config, serve.run, "serve real workers over UDP, as a switch"),
-    "switch all-reduce": Verb(all_reduce.Config, all_reduce.run, "sum tensors as a worker of a running switch"),
+    "switch serve": Verb(serve.SwitchServeConfig, serve.run, "serve real workers over UDP, as a switch"),
+    "switch all-reduce": Verb(
+        all_reduce.SwitchAllReduceConfig, all_reduce.run, "sum tensors as a worker of a running switch"
+    ),
     "switch status": Verb(
-        all_reduce.StatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
+        all_reduce.SwitchStatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
     ),
 }

@@ -31,7 +31,7 @@ class Server(WithSecret):
     port: int = flag(default=PORT, metavar="N", help="port of the switch")
 
 
-class Config(WithJson, Server):
+class SwitchAllReduceConfig(WithJson, Server):
     """All flags of ``commsim switch all-reduce``."""
 
     rank: int = flag(required=True, metavar="R", help="number of this worker, from 0")
@@ -53,7 +53,7 @@ class Config(WithJson, Server):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: SwitchAllReduceConfig) -> Answer:
     """Take part; the exit code is 1 if a sum is wrong."""
     if config.check and config.input:
         raise InputError("--check needs drawn tensors, since this worker does not know the others' --input")
@@ -83,10 +83,10 @@ def run(config: Config) -> Answer:
         _write(config.output, last)
     n_wrong = sum(row["right"] is False for row in rows)
     said = comments([f"{n_wrong} sums are wrong"] if n_wrong else [])
-    return Answer([Table(COLUMNS, [_shown(row) for row in rows], title), *said], rows, code=1 if n_wrong else 0)
+    return Answer([Table(COLUMNS, [_status_cells(row) for row in rows], title), *said], rows, code=1 if n_wrong else 0)
 
 
-def _tensor(config: Config) -> NDArray[np.int32] | NDArray[np.float32]:
+def _tensor(config: SwitchAllReduceConfig) -> NDArray[np.int32] | NDArray[np.float32]:
     from switch_model.live.sums import drawn_tensor
 
     if config.input:
@@ -119,29 +119,29 @@ def _write(path: str, array: NDArray[Any]) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def _shown(row: dict[str, Any]) -> list[str]:
+def _status_cells(row: dict[str, Any]) -> list[str]:
     sums = {None: "not checked", True: "right", False: "WRONG"}[row["right"]]
     return [f"{row['tensor']}", f"{row['time_s'] * 1e3:.2f}", f"{row['elements_per_s'] / 1e6:.2f}",
             f"{row['packets_per_s']:.0f}", f"{row['retransmissions']}", sums]  # fmt: skip
 
 
-class StatusConfig(Server):
+class SwitchStatusConfig(Server):
     """All flags of ``commsim switch status``."""
 
     job: str = flag(default="job", metavar="NAME", help="job whose secret is used, where the switch has secrets")
     json: bool = switched(help="print the whole status as JSON")
 
 
-def status(config: StatusConfig) -> Answer:
+def status(config: SwitchStatusConfig) -> Answer:
     """Ask the switch."""
     from switch_model.live.session import ask_status
 
-    found = ask_status(config.host, port_number(config.port), secret=config.secret_of(config.job), job=config.job)
+    job_status = ask_status(config.host, port_number(config.port), secret=config.secret_of(config.job), job=config.job)
     if config.json:
-        return Answer([Lines(json.dumps(found, indent=2).splitlines(), is_file=True)])
-    jobs = [*found["jobs"], *found.get("static_jobs", [])]
+        return Answer([Lines(json.dumps(job_status, indent=2).splitlines(), is_file=True)])
+    jobs = [*job_status["jobs"], *job_status.get("static_jobs", [])]
     table = Table(STATUS, [_row(job) for job in jobs], f"{len(jobs)} job{'s' * (len(jobs) != 1)}")
-    return Answer([Facts(_facts(found)), table])
+    return Answer([Facts(_facts(job_status)), table])
 
 
 def _facts(status: dict[str, Any]) -> dict[str, str]:

@@ -97,12 +97,12 @@ def static_job(text: str) -> StaticJob:
     from switch_model.bpf.server import StaticJob
 
     name, _, rest = text.partition(":")
-    given = dict(part.partition("=")[::2] for part in rest.split(","))
-    matches = [_WORKER.fullmatch(worker) for worker in given.get("workers", "").split("+")]
+    fields = dict(part.partition("=")[::2] for part in rest.split(","))
+    matches = [_WORKER.fullmatch(worker) for worker in fields.get("workers", "").split("+")]
     workers = [m for m in matches if m]
-    slots = given.get("slots", "32")
+    slots = fields.get("slots", "32")
     ports = [int(m["port"] or WORKER_PORT) for m in workers]
-    right = bool(name) and len(workers) == len(matches) and given.keys() <= {"slots", "workers"}
+    right = bool(name) and len(workers) == len(matches) and fields.keys() <= {"slots", "workers"}
     if not right or not slots.isdecimal() or not int(slots) or not all(0 < port < 65536 for port in ports):
         raise InputError(f"--job is NAME:slots=32,workers=10.0.0.1:4000@p0+10.0.0.2:4000@p1 "
                          f"(slots, :PORT and @INTERFACE may be left out), got {text!r}")  # fmt: skip
@@ -110,7 +110,7 @@ def static_job(text: str) -> StaticJob:
     return StaticJob(name, peers, tuple(m["interface"] or "" for m in workers), int(slots))
 
 
-class Config(WithSecret, Dataplane):
+class SwitchServeConfig(WithSecret, Dataplane):
     """All flags of ``commsim switch serve``."""
 
     host: str | None = flag(metavar="ADDRESS", help="IPv4 address to listen on (default: 127.0.0.1)")
@@ -128,7 +128,7 @@ class Config(WithSecret, Dataplane):
     json: str | None = flag(metavar="FILE", help="write the final status as JSON")
 
 
-def run(config: Config) -> Answer:
+def run(config: SwitchServeConfig) -> Answer:
     """Serve until told to stop by SIGINT or SIGTERM."""
     stopped: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -145,7 +145,7 @@ def run(config: Config) -> Answer:
     return Answer([Facts(counters)], [status])
 
 
-def _switch(config: Config) -> LiveSwitch | KernelSwitch:
+def _switch(config: SwitchServeConfig) -> LiveSwitch | KernelSwitch:
     from switch_model.live.server import LiveSwitch, SwitchOptions
 
     timeout = parse_time(config.worker_timeout, "--worker-timeout")

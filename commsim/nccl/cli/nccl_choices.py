@@ -11,14 +11,14 @@ from commsim.cli.flags.faults import Faults, Hashes, with_faults
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of
 from commsim.core.remark import ASSUMED, Remark, as_remarks
-from commsim.core.units import counted, format_size, microseconds, parse_nccl_size
+from commsim.core.units import count_text, format_size, microseconds, parse_nccl_size
 from commsim.nccl.search import GENERATIONS
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.nccl.choice import Cell, Range
-    from commsim.nccl.search import Setting
+    from commsim.nccl.choice import Cell, SizeRange
+    from commsim.nccl.search import NcclSetting
     from commsim.nccl.tuner_rules import Rule
 
 EXAMPLES = {
@@ -35,32 +35,32 @@ SLOWED = 0.005
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
 
-class Asked(NamedTuple):
+class NcclQuestion(NamedTuple):
     """Where NCCL runs, and what it takes that for.
 
     Parameters
     ----------
-    config : Config
+    config : NcclConfig
         Flags.
     network : Network
         Network, with its faults.
-    setting : Setting
+    setting : NcclSetting
         What NCCL takes it and its ranks for.
     """
 
-    config: Config
+    config: NcclConfig
     network: Network
-    setting: Setting
+    setting: NcclSetting
 
 
 def explain_operation(
-    asked: Asked, operation: str, largest: int, sizes: Sequence[int]
+    question: NcclQuestion, operation: str, largest: int, sizes: Sequence[int]
 ) -> tuple[list[Part], dict[str, Any], list[Rule]]:
     """Return the table and the choices of one operation.
 
     Parameters
     ----------
-    asked : Asked
+    question : NcclQuestion
         The network and its ranks, as NCCL sees them.
     operation : str
         One that NCCL has a model of.
@@ -79,21 +79,21 @@ def explain_operation(
     from commsim.nccl.symmetric_kernels import kernels
     from commsim.nccl.tuner_rules import Rule
 
-    setting = asked.setting
+    setting = question.setting
     table = cells(setting, operation)
     chosen = ranges(setting, operation, largest, table)
     rows = [[_interval(r), r.cell.name, r.why] for r in chosen]
     choices = Table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices up to {format_size(largest)}")
-    said: list[Remark] = []
+    notes: list[Remark] = []
     at = {}
     for size in sizes:
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
         listed = ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times)
-        said.append(Remark("estimates", f"{operation} {size} B: {listed}"))
-    predicted, told = _predicted(asked, operation, sizes)
-    said += told
-    said += as_remarks(_symmetric(setting, operation, sizes), "symmetric")
+        notes.append(Remark("estimates", f"{operation} {size} B: {listed}"))
+    predicted, told = _predicted(question, operation, sizes)
+    notes += told
+    notes += as_remarks(_symmetric(setting, operation, sizes), "symmetric")
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
              n_nodes=setting.n_nodes, n_ranks=setting.n_ranks)
@@ -110,7 +110,7 @@ def explain_operation(
                                                    for k in kernels(setting, operation, size)]} for size in sizes],
         "predicted": predicted,
     }  # fmt: skip
-    return [Lines([""]), *_cells(operation, table, PROTOCOLS), choices, *remarks(said)], row, rules
+    return [Lines([""]), *_cells(operation, table, PROTOCOLS), choices, *remarks(notes)], row, rules
 
 
 def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> list[Part]:
@@ -128,14 +128,16 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
         else:
             empty.append((of_algorithm[-1].why_not, algorithm))
     title = f"{operation}: latency (us) / bandwidth (GB/s) of the algorithm"
-    said = [
+    notes = [
         Remark("not-used", f"not used: {', '.join(name for reason, name in empty if reason == why)}: {why}")
         for why in dict.fromkeys(why for why, _ in empty)
     ]
-    return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
+    return [Table(["algorithm", *protocols], rows, title), *remarks(notes)]
 
 
-def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Remark]]:
+def _predicted(
+    question: NcclQuestion, operation: str, sizes: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[Remark]]:
     """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
     from commsim.nccl.choice import Cell
     from commsim.nccl.plans.plan_nccl import NcclPlan
@@ -146,24 +148,24 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
 
     if not sizes:
         return [], []
-    config = asked.config
+    config = question.config
     version = f":version={config.nccl_version}" if config.nccl_version else ""
     scenario = scenario_of(
-        f"nccl_{operation}{version}", asked.network, n_ranks=config.ranks, placement=config.placement,
+        f"nccl_{operation}{version}", question.network, n_ranks=config.ranks, placement=config.placement,
         seed=config.seed, hashes=config.hashes,
     )  # fmt: skip
     plan = plan_of(scenario)
     assert isinstance(plan, NcclPlan)
-    plan = plan.taken_for(asked.setting)
+    plan = plan.taken_for(question.setting)
     launch = plan.launch
     if why := launch.why_links_only(sizes[0], launch.parameters(sizes[0])):
         return [], [Remark("no-prediction", f"no prediction: {why}", needed=True)]
-    rows, said = [], list[Remark]()
+    rows, notes = [], list[Remark]()
     for size in sizes:
         try:
             result = solve(scenario, [size], plan=plan).results[0]
         except InputError as error:  # no such switch in the network, where --collnet or --nvls assume one
-            said.append(Remark("no-prediction", f"{operation} {size} B: no prediction: {error}", needed=True))
+            notes.append(Remark("no-prediction", f"{operation} {size} B: no prediction: {error}", needed=True))
             continue
         parameters = launch.parameters(size)
         cell = Cell(parameters["algorithm"], parameters["protocol"], 0.0, 0.0)
@@ -180,20 +182,20 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         beside = f"; {microseconds(alone, 1)} us uncontended" if is_slowed else ""
         time, limit = microseconds(result.time, 1), told_limits([limit_of(plan, result)], [size])
         told = f"{operation} {size} B: {time} us ({within}), {cell.name}{beside}"
-        said.append(Remark("predicted", told, needed=True, details=limit))
-    return rows, said + plan.remarks_of_sizes(sizes)
+        notes.append(Remark("predicted", told, needed=True, details=limit))
+    return rows, notes + plan.remarks_of_sizes(sizes)
 
 
-def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterator[str]:
+def _symmetric(setting: NcclSetting, operation: str, sizes: Sequence[int]) -> Iterator[str]:
     """Describe what NCCL would take, and when, if both buffers were registered as symmetric windows."""
     from commsim.nccl.symmetric_kernels import kernels, why_none
 
     if why_none(setting):
         return
     for size in sizes:
-        found = kernels(setting, operation, size)
-        if found:
-            listed = ", ".join(f"{k.name} {microseconds(k.time, 1)} us ({k.blocks})" for k in found)
+        symmetric = kernels(setting, operation, size)
+        if symmetric:
+            listed = ", ".join(f"{k.name} {microseconds(k.time, 1)} us ({k.blocks})" for k in symmetric)
             yield f"{operation} {size} B, registered as symmetric windows (blocks): {listed}"
 
 
@@ -201,11 +203,11 @@ def _latency_and_rate(cell: Cell) -> str:
     return f"{microseconds(cell.latency, 1)}/{cell.bandwidth / 1e9:.1f}" if cell.bandwidth else "-"
 
 
-def _interval(choice: Range) -> str:
+def _interval(choice: SizeRange) -> str:
     return f"{choice.low}..{choice.high} ({format_size(choice.low)} to {format_size(choice.high)})"
 
 
-class Config(Hashes, Faults, Placing, WithJson):
+class NcclConfig(Hashes, Faults, Placing, WithJson):
     """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
@@ -249,7 +251,7 @@ class Config(Hashes, Faults, Placing, WithJson):
     tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
 
 
-def run(config: Config) -> Answer:
+def run(config: NcclConfig) -> Answer:
     """Explain NCCL's model, or write rules from results."""
     if (config.rows is None) == (config.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
@@ -260,22 +262,22 @@ def run(config: Config) -> Answer:
     from commsim.nccl.symmetric_kernels import why_none
     from commsim.prediction.inputs import load_network
 
-    network, said = with_faults(load_network(config.topology or ""), config)
+    network, notes = with_faults(load_network(config.topology or ""), config)
     setting = _setting(config, network)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
-    said += [Remark(ASSUMED, f"assumed: {line}") for line in setting.assumed]
+    notes += [Remark(ASSUMED, f"assumed: {line}") for line in setting.assumed]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
-    size = f"{counted(setting.n_ranks, 'rank')} on {counted(setting.n_nodes, 'node')}"
+    size = f"{count_text(setting.n_ranks, 'rank')} on {count_text(setting.n_nodes, 'node')}"
     guessed = guesses_of(network.hardware, has_fabric=setting.n_nodes > 1) if config.gpu is None else ""
-    told = f" ({guessed})" if guessed else ""
-    head = f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs{told}; {release}"
+    text = f" ({guessed})" if guessed else ""
+    head = f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs{text}; {release}"
     if sizes and why_none(setting):
-        said.append(Remark("symmetric", f"symmetric kernels: none, {why_none(setting)}"))
+        notes.append(Remark("symmetric", f"symmetric kernels: none, {why_none(setting)}"))
     operations = config.operation or OPERATIONS
-    asked = Asked(config, network, setting)
-    explained = [explain_operation(asked, operation, largest, sizes) for operation in operations]
-    parts = [*comments([head]), *remarks(said), *(part for shown, _, _ in explained for part in shown)]
+    question = NcclQuestion(config, network, setting)
+    explained = [explain_operation(question, operation, largest, sizes) for operation in operations]
+    parts = [*comments([head]), *remarks(notes), *(part for shown, _, _ in explained for part in shown)]
     if config.tuner_csv:
         from commsim.nccl.tuner_and_graph_files import write_tuner
 
@@ -285,10 +287,10 @@ def run(config: Config) -> Answer:
     return Answer(parts, [row for _, row, _ in explained], more={"assumed": [str(line) for line in setting.assumed]})
 
 
-def _setting(config: Config, network: Network) -> Setting:
+def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     """Return what NCCL takes the network for."""
     from collectives.nccl.call import NEWEST, read_version
-    from commsim.nccl.of_network import Given, setting_of
+    from commsim.nccl.of_network import NcclOptions, setting_of
     from commsim.nccl.told import WORDS, read_words
     from commsim.prediction.inputs import PACKED, load_placement
 
@@ -296,11 +298,11 @@ def _setting(config: Config, network: Network) -> Setting:
     if n_ranks < 2:
         raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {n_ranks}")
     placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed or 0)
-    said = {word: str(value) for word in WORDS if (value := getattr(config, word)) not in (None, False)}
+    words = {word: str(value) for word in WORDS if (value := getattr(config, word)) not in (None, False)}
     if config.collnet:
-        said["collnet"] = "true"
+        words["collnet"] = "true"
     version = read_version(config.nccl_version) if config.nccl_version else NEWEST
-    given = Given(version=version, **read_words(said, lambda word: f"--{word.replace('_', '-')}"))
+    given = NcclOptions(version=version, **read_words(words, lambda word: f"--{word.replace('_', '-')}"))
     if config.graph is None:
         return setting_of(network, placement, n_ranks, given)
     import dataclasses
@@ -314,7 +316,7 @@ def _setting(config: Config, network: Network) -> Setting:
     return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
 
 
-def rules_from_results(config: Config) -> Answer:
+def rules_from_results(config: NcclConfig) -> Answer:
     """Write the rules, and return them.
 
     Raises
@@ -346,4 +348,4 @@ def rules_from_results(config: Config) -> Answer:
     )
 
 
-COMMANDS = {"nccl": Verb(Config, run)}
+COMMANDS = {"nccl": Verb(NcclConfig, run)}

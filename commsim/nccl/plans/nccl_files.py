@@ -20,7 +20,7 @@ READERS = ("graph", "tuner")
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class NcclFiles:
     """What files and the user say.
 
     Parameters
@@ -29,13 +29,13 @@ class Decided:
         File of channels (``NCCL_GRAPH_DUMP_FILE``); empty for none.
     rules : tuple of Rule
         Rules of the tuner plugin (``NCCL_TUNER_CONFIG_FILE``).
-    given : mapping of str to value
-        Fields of :class:`commsim.nccl.of_network.Given` that the user says.
+    words : mapping of str to value
+        Fields of :class:`commsim.nccl.of_network.NcclOptions` that the user says.
     """
 
     graph: str = ""
     rules: tuple[Rule, ...] = ()
-    given: Mapping[str, Any] = field(default_factory=dict)
+    words: Mapping[str, Any] = field(default_factory=dict)
 
     def channels(self, gpu: str) -> dict[str, Channels] | None:
         """Return the dumped channels of each pattern; None without a file."""
@@ -57,14 +57,14 @@ class Decided:
         n_nodes, n_ranks : int
             Number of nodes and of ranks of the communicator.
         """
-        found = first_rule(self.rules, operation, size, n_nodes, n_ranks)
-        if found is None:
+        rule = first_rule(self.rules, operation, size, n_nodes, n_ranks)
+        if rule is None:
             return {}
-        chosen: dict[str, Any] = {"algorithm": found.algorithm, "protocol": found.protocol}
-        return chosen | ({"channels": found.channels} if found.channels > 0 else {})
+        chosen: dict[str, Any] = {"algorithm": rule.algorithm, "protocol": rule.protocol}
+        return chosen | ({"channels": rule.channels} if rule.channels > 0 else {})
 
 
-def split_files(raw: Mapping[str, str]) -> tuple[dict[str, str], Decided]:
+def split_files(raw: Mapping[str, str]) -> tuple[dict[str, str], NcclFiles]:
     """Split files and words from the parameters of a collective of NCCL that its schedule has, and read them.
 
     ``channels=12`` is a number of the schedule, ``channels=12:30GB/s`` what NCCL's search finds.
@@ -74,13 +74,13 @@ def split_files(raw: Mapping[str, str]) -> tuple[dict[str, str], Decided]:
     InputError
         If a file cannot be read, or is none of its kind; if a word is wrong, or two exclude each other.
     """
-    said = {key: value for key, value in raw.items() if key in WORDS and (key != "channels" or ":" in value)}
-    rest = {key: value for key, value in raw.items() if key not in READERS and key not in said}
-    if "graph" in raw and "channels" in said:
+    words = {key: value for key, value in raw.items() if key in WORDS and (key != "channels" or ":" in value)}
+    rest = {key: value for key, value in raw.items() if key not in READERS and key not in words}
+    if "graph" in raw and "channels" in words:
         raise InputError("graph= and channels= both give the channels; give one of them")
     rules: tuple[Rule, ...] = ()
     if "tuner" in raw:
         from commsim.nccl.tuner_and_graph_files import read_tuner
 
         rules = read_tuner(raw["tuner"])
-    return rest, Decided(raw.get("graph", ""), rules, read_words(said, "{}=".format))
+    return rest, NcclFiles(raw.get("graph", ""), rules, read_words(words, "{}=".format))

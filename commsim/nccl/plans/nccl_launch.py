@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
-from collectives.nccl.launch import VERSION, Asked, launch
+from collectives.nccl.launch import VERSION, NcclParameters, launch
 from collectives.nccl.pieces import EQUAL
-from collectives.nccl.rules import cut, first_loops, loops_of
+from collectives.nccl.rules import cut_call, first_loops, loops_of
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.kept import once
@@ -23,20 +23,20 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.core.remark import ASSUMED, Remark
 from commsim.core.schedule import Schedule
-from commsim.core.units import counted, format_size
-from commsim.engine.flow_plan import Job
+from commsim.core.units import count_text, format_size
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.nccl.call_costs import CallCosts, call_costs
 from commsim.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
-from commsim.nccl.of_network import Given, setting_of
-from commsim.nccl.plans.nccl_files import Decided
+from commsim.nccl.of_network import NcclOptions, setting_of
+from commsim.nccl.plans.nccl_files import NcclFiles
 from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.nccl.prediction import EXCHANGES, Site, direct_heads, over_releases, usable_protocols
 from commsim.nccl.rccl_costs import RcclCosts, costs_of
-from commsim.nccl.search import Setting
+from commsim.nccl.search import NcclSetting
 from commsim.nccl.site import site_of
 from commsim.prediction.collective_names import with_gpus
 from commsim.prediction.good_parameters import by_rails, count_rails
@@ -64,7 +64,7 @@ class NcclLaunch:
     ----------
     build : callable
         Builder of its schedule.
-    given : mapping of str to value
+    arguments : mapping of str to value
         Parameters that the user gave.
     operation : str
         Name of the operation.
@@ -72,11 +72,11 @@ class NcclLaunch:
         Network and placement of the ranks.
     machines : tuple of tuple of int
         Ranks of each machine.
-    setting : Setting or None
+    setting : NcclSetting or None
         What NCCL knows; None where it would choose nothing.
     notes : tuple of Remark
         What should be printed.
-    decided : Decided
+    decided : NcclFiles
         What files say: rules of the tuner plugin count before NCCL's own estimate.
     rings : mapping of str to value
         Parameters that the machines decide where NCCL's rules do not: NICs of a machine, RCCL's rings.
@@ -87,14 +87,14 @@ class NcclLaunch:
     """
 
     build: Callable[..., Schedule]
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     operation: str
     network: Network
     placement: Placement
     machines: tuple[tuple[int, ...], ...]
-    setting: Setting | None
+    setting: NcclSetting | None
     notes: tuple[Remark, ...]
-    decided: Decided = field(default_factory=Decided)
+    decided: NcclFiles = field(default_factory=NcclFiles)
     rings: Mapping[str, Any] = field(default_factory=dict)
     sharp: SharpPlacement | None = None
     given_site: Site | None = None
@@ -108,7 +108,7 @@ class NcclLaunch:
     @property
     def is_known(self) -> bool:
         """Whether the network says that its GPUs are NVIDIA's, so that costs of their primitives hold."""
-        is_said = "gpu" in self.decided.given
+        is_said = "gpu" in self.decided.words
         return self.setting is not None and (is_said or maker_of(self.network.hardware) == "nvidia")
 
     def parameters(self, size: float) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class NcclLaunch:
             chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
             if self.operation in ALLOWED:
                 ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
-                cell = self._cell(size, {**ruled, **self.given})
+                cell = self._cell(size, {**ruled, **self.arguments})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 chosen |= {"slow": True} if self.setting.has_slow_rings else {}
                 if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
@@ -127,21 +127,21 @@ class NcclLaunch:
                 channels = ruled.get("channels", self._channels(cell.algorithm))
             chosen["channels"] = min(channels, max_channels(self.setting.version))
         if self.rccl is not None and self.operation in ALLOWED:
-            free = not {"rings", "algorithm"} & self.given.keys()
+            free = not {"rings", "algorithm"} & self.arguments.keys()
             chosen |= schedule_of_rccl(
                 self.network, self.placement, self.machines, self.operation, size, self.rings, free=free
             )
         if self.sharp is not None and len(self.sharp.switches) > 1 and chosen.get("algorithm") in IN_NETWORK:
             chosen["sharp"] = self.sharp.trees
         known = inspect.signature(self.build).parameters
-        return {key: value for key, value in (chosen | dict(self.given)).items() if key in known}
+        return {key: value for key, value in (chosen | dict(self.arguments)).items() if key in known}
 
-    def _cell(self, size: float, given: Mapping[str, Any]) -> Cell:
+    def _cell(self, size: float, parameters: Mapping[str, Any]) -> Cell:
         """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
         setting = self.setting
         assert setting is not None
         table = once(self._facts, "cells", lambda: cells(setting, self.operation))
-        algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
+        algorithm, protocol = (parameters.get(key, AUTO) for key in ("algorithm", "protocol"))
         usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
         left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
         # What the user forces is launched even where NCCL would not take it by itself.
@@ -170,9 +170,9 @@ class NcclLaunch:
             found = call_costs(self.network, self.site, self.operation, int(size), parameters)
         except InputError:
             return None
-        if self.given.get("version") != ANY:
+        if self.arguments.get("version") != ANY:
             return found
-        algorithm, protocol = (str(self.given.get(key, "")) for key in ("algorithm", "protocol"))
+        algorithm, protocol = (str(self.arguments.get(key, "")) for key in ("algorithm", "protocol"))
         low, high = over_releases(self.site, self.operation, int(size), algorithm, protocol)
         return found._replace(spread=(low / found.seconds, high / found.seconds))
 
@@ -190,22 +190,22 @@ class NcclLaunch:
             return str(error)
         return ""
 
-    def loops(self, schedule: Schedule, parameters: Mapping[str, Any], job: Job) -> Loops | None:
+    def loops(self, schedule: Schedule, parameters: Mapping[str, Any], job: FlowJob) -> Loops | None:
         """Return a call of many loops and messages as two of few; None where all can be simulated."""
         if schedule.n_transfers <= MAX_MESSAGES or self.operation not in ALLOWED:
             return None
-        names = {field.name for field in dataclasses.fields(Asked)}
-        asked = Asked(
+        names = {field.name for field in dataclasses.fields(NcclParameters)}
+        asked = NcclParameters(
             schedule.name, self.operation, schedule.n_ranks,
             **{key: value for key, value in parameters.items() if key in names},
         )  # fmt: skip
-        parts = cut(asked.call())
+        parts = cut_call(asked.call())
         total = min(map(loops_of, parts))
         if total < 2 * FEW_LOOPS[1] or total < (1 - EQUAL) * max(map(loops_of, parts)):
             return None
         every = dataclasses.replace(asked, n_bytes=0)  # of the size a schedule has its parts only
 
-        def build(n_loops: int) -> Job:
+        def build(n_loops: int) -> FlowJob:
             made = launch(dataclasses.replace(asked, loops=n_loops), schedule.root)
             made = dataclasses.replace(made, name=schedule.name, operation=schedule.operation, root=schedule.root)
             return dataclasses.replace(job, schedule=made)
@@ -275,11 +275,11 @@ class NcclLaunch:
 def nccl_launch(
     build: Callable[..., Schedule],
     operation: str,
-    given: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     network: Network,
     placement: Placement,
     n_ranks: int,
-    decided: Decided | None = None,
+    decided: NcclFiles | None = None,
 ) -> NcclLaunch:
     """Derive what NCCL needs to know from a network and placed ranks.
 
@@ -289,23 +289,23 @@ def nccl_launch(
         Builder of the schedule.
     operation : str
         Name of the operation.
-    given : mapping of str to value
+    parameters : mapping of str to value
         The user's parameters; ``auto`` is none.
     network, placement : Network, Placement
         Network and placement of the ranks.
     n_ranks : int
         Ranks.
-    decided : Decided, optional
+    decided : NcclFiles, optional
         What files say.
     """
-    decided = decided or Decided()
-    given = {key: value for key, value in given.items() if value != AUTO}
+    decided = decided or NcclFiles()
+    parameters = {key: value for key, value in parameters.items() if value != AUTO}
     unit = units(network)[placement.nodes[:n_ranks]]
     _, first, number = np.unique(unit, return_index=True, return_inverse=True)
     order = np.argsort(first)
     machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
-    name, setting, notes = build.__name__, None, [Remark("machines", f"{build.__name__}: {_counted(machines)}")]
-    known = Given(version=release_of(given.get("version", VERSION)), **decided.given)
+    name, setting, notes = build.__name__, None, [Remark("machines", f"{build.__name__}: {_machines_text(machines)}")]
+    known = NcclOptions(version=release_of(parameters.get("version", VERSION)), **decided.words)
     if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not
         gpu = setting_of(network, placement, n_ranks, known).gpu
         known = replace(known, by_pattern=decided.channels(gpu))
@@ -322,28 +322,30 @@ def nccl_launch(
         except InputError as error:
             notes.append(Remark("library-unknown", f"{name}: 2 channels of Simple", needed=True, details=str(error)))
     sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
-    found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings, sharp)
-    if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
-        notes.append(Remark("library-choice", f"{name}: {_choice(setting, operation, given)}"))
-    assumed = [one.what for one in setting.assumed] if setting is not None else []
+    found = NcclLaunch(build, parameters, operation, network, placement, machines, setting, (), decided, rings, sharp)
+    if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= parameters.keys():
+        notes.append(Remark("library-choice", f"{name}: {_choice(setting, operation, parameters)}"))
+    assumed = [assumption.what for assumption in setting.assumed] if setting is not None else []
     if setting is not None and sharp is not None and len(sharp.switches) > 1:
         assumed.insert(0, sharp.text(network))
-    if assumed and setting is not None and "version" not in given:
+    if assumed and setting is not None and "version" not in parameters:
         assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
-        notes.append(Remark(ASSUMED, f"{name}: {counted(len(assumed), 'setting')} assumed", details="; ".join(assumed)))
+        notes.append(
+            Remark(ASSUMED, f"{name}: {count_text(len(assumed), 'setting')} assumed", details="; ".join(assumed))
+        )
     return dataclasses.replace(found, notes=tuple(notes))
 
 
-def _counted(machines: tuple[tuple[int, ...], ...]) -> str:
+def _machines_text(machines: tuple[tuple[int, ...], ...]) -> str:
     sizes = sorted({len(machine) for machine in machines})
-    return f"{counted(len(machines), 'machine')} of {' or '.join(map(str, sizes))} rank{'s' * (sizes != [1])}"
+    return f"{count_text(len(machines), 'machine')} of {' or '.join(map(str, sizes))} rank{'s' * (sizes != [1])}"
 
 
-def _choice(setting: Setting, operation: str, given: Mapping[str, Any]) -> str:
+def _choice(setting: NcclSetting, operation: str, parameters: Mapping[str, Any]) -> str:
     """Describe what NCCL takes from which size on."""
-    if {"algorithm", "protocol"} & given.keys():
+    if {"algorithm", "protocol"} & parameters.keys():
         return "NCCL chooses what is not given, by its own estimate at each size"
-    parts = [f"{found.cell.name} from {format_size(found.low)}" for found in ranges(setting, operation)]
+    parts = [f"{size_range.cell.name} from {format_size(size_range.low)}" for size_range in ranges(setting, operation)]
     more = " (smaller sizes: commsim nccl)" if len(parts) > MAX_NAMED else ""
     return f"NCCL chooses {', '.join(parts[-MAX_NAMED:])}{more}"

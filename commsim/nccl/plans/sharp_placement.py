@@ -38,8 +38,8 @@ class SharpPlacement:
         """Describe the trees."""
         n_machines = len(self.trees[0]) - len(self.switches)
         roots = dict.fromkeys(network.nodes[self.switches[row[n_machines:].index(-1)]] for row in self.trees)
-        named = ", ".join([*roots][:MAX_NAMED]) + (", ..." if len(roots) > MAX_NAMED else "")
-        return f"each rail has a SHARP tree of shortest paths, and its topmost switch is one of {named}"
+        text = ", ".join([*roots][:MAX_NAMED]) + (", ..." if len(roots) > MAX_NAMED else "")
+        return f"each rail has a SHARP tree of shortest paths, and its topmost switch is one of {text}"
 
 
 def place_sharp(network: Network, placement: Placement, machines: Sequence[Sequence[int]]) -> SharpPlacement | None:
@@ -69,13 +69,13 @@ def place_sharp(network: Network, placement: Placement, machines: Sequence[Seque
         for rail in range(min(math.lcm(*sizes), MANY))
     ]
     try:
-        found = [aggregation_tree(network, nodes, turn=rail, where=where) for rail, nodes in enumerate(members)]
+        trees = [aggregation_tree(network, nodes, turn=rail, where=where) for rail, nodes in enumerate(members)]
     except InputError:
         return None
-    switches = sorted({node for tree in found for node in tree.nodes})
+    switches = sorted({node for tree in trees for node in tree.nodes})
     number = {node: i for i, node in enumerate(switches)}
     rows = []
-    for tree in found:
+    for tree in trees:
         above = np.full(len(switches), OUTSIDE)
         for node, parent in zip(tree.nodes, tree.parent, strict=True):
             above[number[node]] = number[tree.nodes[parent]] if parent >= 0 else -1

@@ -18,12 +18,12 @@ from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.packets.aggregated import traffic_state as m
 from commsim.packets.aggregated.packet_job import AggregationJob
-from commsim.packets.aggregated.traffic_state import Jobs
+from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.kinds import CONTRIBUTION
 from commsim.packets.links.link_tables import COUNTERS
 from commsim.packets.links.posting_kernel import mark_free
 from commsim.packets.packet_state import Row
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from switch_model.slot_kernel import READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 
@@ -40,7 +40,7 @@ class Ran(NamedTuple):
     ----------
     state : Row
         Counters, of all that was sent.
-    jobs : Jobs
+    jobs : AggregationState
         Tables of the jobs.
     link_bytes : list of float64[n_links], bytes
         Bytes that each job put on links.
@@ -49,31 +49,31 @@ class Ran(NamedTuple):
     """
 
     state: Row
-    jobs: Jobs
+    jobs: AggregationState
     link_bytes: list[NDArray[np.float64]]
     peak: float
 
 
 def aggregation_results(
-    ran: Ran, jobs: Sequence[AggregationJob], cpu: float, values: Values | None = None
+    ran: Ran, jobs: Sequence[AggregationJob], cpu: float, values: ValuePasses | None = None
 ) -> tuple[Result, ...]:
     """Return the results of a run that is over, with what came of its values where these were summed."""
     sums: list[dict[str, float]] = [{}] * len(jobs) if values is None else values.counted()
     return tuple(_result(ran, job, j, cpu, sums[j]) for j, job in enumerate(jobs))
 
 
-def packets_at_once(tables: Jobs, jobs: Sequence[AggregationJob]) -> int:
+def packets_at_once(tables: AggregationState, jobs: Sequence[AggregationJob]) -> int:
     """Packets that one event of an aggregation may need at most."""
     widest = max((int(r["down_end"] - r["down"]) for r in tables.aggregator), default=0)
     return widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
 
 
-class Values:
+class ValuePasses:
     """The value passes of a run: jobs whose packets or sums are of one kind have one, as they may share slots.
 
     Parameters
     ----------
-    tables : Jobs
+    tables : AggregationState
         Tables of the jobs.
     jobs : sequence of AggregationJob
         The jobs.
@@ -88,7 +88,9 @@ class Values:
         If tensors are given for jobs of several kinds, or jobs cannot be summed.
     """
 
-    def __init__(self, tables: Jobs, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> None:
+    def __init__(
+        self, tables: AggregationState, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int
+    ) -> None:
         kinds: dict[Any, list[int]] = defaultdict(list)
         for j, job in enumerate(jobs):
             kinds[job.system.elements, job.system.arithmetic, job.system.element_bytes, job.rounds is None].append(j)
@@ -114,12 +116,12 @@ class Values:
                 _receive_zeros(values, these, self._n_registers, self._n_messages)
             outcome, first = values.outcome(), 0
             for j in numbers:
-                counted[j] = _counted(outcome, slice(first, first + len(self._jobs[j].workers)))
+                counted[j] = _counters(outcome, slice(first, first + len(self._jobs[j].workers)))
                 first += len(self._jobs[j].workers)
         return counted
 
 
-def _under_way(fabric: Fabric) -> NDArray[np.int32]:
+def _under_way(fabric: RunState) -> NDArray[np.int32]:
     """Messages whose values packets carry, in rising order."""
     free = np.zeros(len(fabric.packet), np.bool_)
     mark_free(fabric.packet, int(fabric.state["first_free"]), free)
@@ -150,7 +152,7 @@ def _log_of(tables: Tables, jobs: Sequence[AggregationJob], numbers: list[int]) 
     return mine
 
 
-def _n_registers(tables: Jobs) -> int:
+def _n_registers(tables: AggregationState) -> int:
     return len(tables.slot) + int(tables.server["n_registers"].sum())
 
 
@@ -218,7 +220,7 @@ def _receive_zeros(values: ValuePass, jobs: Sequence[AggregationJob], n_register
         first_worker += n
 
 
-def _counted(sums: Replay, workers: slice) -> dict[str, float]:
+def _counters(sums: Replay, workers: slice) -> dict[str, float]:
     """Counters of one job's values."""
     wrong, missing = sums.wrong_of_worker[workers].sum(), sums.missing_of_worker[workers].sum()
     return {

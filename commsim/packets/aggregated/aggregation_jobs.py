@@ -10,7 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.packets.aggregated.aggregator_seats import free_seat
 from commsim.packets.aggregated.packet_job import AggregationJob, BlockRounds, check_fan_in
 from commsim.packets.links.fabric import Fabric
@@ -172,6 +172,8 @@ def job_workers(network: Network, n_jobs: int, n_workers: int, spare: int = 0) -
     """
     hosts = network.endpoints.tolist()
     if n_jobs < 1 or n_workers < 1 or n_jobs * n_workers + spare > len(hosts):
-        free = counted(len(hosts), "host") + (f", {spare} of them must stay free" if spare else "")
-        raise InputError(f"{network.name} has {free}; got {counted(n_jobs, 'job')} of {counted(n_workers, 'worker')}")
+        free = count_text(len(hosts), "host") + (f", {spare} of them must stay free" if spare else "")
+        raise InputError(
+            f"{network.name} has {free}; got {count_text(n_jobs, 'job')} of {count_text(n_workers, 'worker')}"
+        )
     return [tuple(hosts[j * n_workers : (j + 1) * n_workers]) for j in range(n_jobs)]

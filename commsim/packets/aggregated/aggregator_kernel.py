@@ -10,19 +10,19 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.packets import kinds
 from commsim.packets import packet_state as s
-from commsim.packets.aggregated.traffic_state import Jobs
+from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.links.posting_kernel import free_packet, send, take_packet
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from switch_model import slot_kernel as rule
 
 
 @njit_norefcount
-def chunk_of(jobs: Jobs, job: s.Row, message: int, position: int) -> int:
+def chunk_of(jobs: AggregationState, job: s.Row, message: int, position: int) -> int:
     """Return the chunk that a packet carries, or -1 when it carries exponents only.
 
     Parameters
     ----------
-    jobs : Jobs
+    jobs : AggregationState
         Aggregation jobs; changed in place.
     job : JOB_ROW
         Row of the job.
@@ -47,7 +47,7 @@ def chunk_of(jobs: Jobs, job: s.Row, message: int, position: int) -> int:
 
 
 @njit_norefcount
-def set_of_packet(jobs: Jobs, p: int) -> int:
+def set_of_packet(jobs: AggregationState, p: int) -> int:
     """Return which set of workers is a packet's: they follow those of slots, fragments, switches and servers."""
     return len(jobs.slot) + len(jobs.fragment) + len(jobs.aggregator) + len(jobs.server) + p
 
@@ -71,12 +71,14 @@ def slot_row(row: s.Row, job: s.Row, slot: int) -> int:
 
 
 @njit_norefcount
-def note(fabric: Fabric, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
+def note(
+    fabric: RunState, jobs: AggregationState, action: int, register: int, worker: int, chunk: int, into: int, out: int
+) -> None:
     """Write one operation on values to the log.
 
     Parameters
     ----------
-    fabric, jobs : Fabric, Jobs
+    fabric, jobs : RunState, AggregationState
         All tables; changed in place.
     action : int
         Bits of `slot_kernel`, or RECEIVE.
@@ -98,14 +100,14 @@ def note(fabric: Fabric, jobs: Jobs, action: int, register: int, worker: int, ch
 
 
 @njit_norefcount
-def new_message(fabric: Fabric) -> int:
+def new_message(fabric: RunState) -> int:
     """Return the number of a message that a READ makes."""
     fabric.state["n_messages"] += 1
     return int(fabric.state["n_messages"] - 1)
 
 
 @njit_norefcount
-def on_contribution(fabric: Fabric, jobs: Jobs, p: int) -> None:
+def on_contribution(fabric: RunState, jobs: AggregationState, p: int) -> None:
     """Handle a packet with values, from a worker or from a switch below."""
     packet = fabric.packet[p]
     stream = fabric.stream[packet["stream"]]
@@ -137,7 +139,7 @@ def on_contribution(fabric: Fabric, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def on_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
+def on_result(fabric: RunState, jobs: AggregationState, p: int) -> None:
     """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
     packet = fabric.packet[p]
     row = jobs.aggregator[fabric.stream[packet["stream"]]["owner"]]
@@ -159,7 +161,7 @@ def on_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def on_unit(fabric: Fabric, jobs: Jobs, p: int) -> None:
+def on_unit(fabric: RunState, jobs: AggregationState, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
     row = jobs.aggregator[fabric.stream[fabric.packet[p]["stream"]]["owner"]]
     job = jobs.job[row["job"]]
@@ -169,7 +171,7 @@ def on_unit(fabric: Fabric, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def on_server(fabric: Fabric, jobs: Jobs, p: int) -> None:
+def on_server(fabric: RunState, jobs: AggregationState, p: int) -> None:
     """Handle a packet at a parameter server: count its workers once, and answer when all are counted."""
     packet = fabric.packet[p]
     row = jobs.server[fabric.stream[packet["stream"]]["owner"]]
@@ -200,7 +202,7 @@ def on_server(fabric: Fabric, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def _on_claim(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> None:
+def _on_claim(fabric: RunState, jobs: AggregationState, p: int, row: s.Row, job: s.Row) -> None:
     packet = fabric.packet[p]
     at = row["slots"] + packet["slot"] % job["pool"]
     resent = packet["flags"] & kinds.RESENT != 0
@@ -222,7 +224,7 @@ def _on_claim(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> Non
 
 
 @njit_norefcount
-def _carry_out(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row, at: int, action: int) -> None:
+def _carry_out(fabric: RunState, jobs: AggregationState, p: int, row: s.Row, job: s.Row, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
     packet = fabric.packet[p]
     if action & rule.DUPLICATE and jobs.slot[at]["in_unit"]:  # no copy of the sum before the unit has finished it
@@ -256,7 +258,7 @@ def _carry_out(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row, at: i
 
 
 @njit_norefcount
-def _without_empty(jobs: Jobs, packet: s.Row, job: s.Row, at: int, action: int) -> int:
+def _without_empty(jobs: AggregationState, packet: s.Row, job: s.Row, at: int, action: int) -> int:
     """Let a packet without values count, but not add: the first one of a round with values overwrites."""
     if action & rule.OVERWRITE:
         jobs.filled[at] = False
@@ -271,7 +273,7 @@ def _without_empty(jobs: Jobs, packet: s.Row, job: s.Row, at: int, action: int) 
 
 
 @njit_norefcount
-def _leave_switch(fabric: Fabric, p: int, row: s.Row) -> None:
+def _leave_switch(fabric: RunState, p: int, row: s.Row) -> None:
     """Send a sum to the parent, or a result to every child."""
     if fabric.packet[p]["kind"] == kinds.RESULT:
         _to_children(fabric, p, row)
@@ -280,7 +282,7 @@ def _leave_switch(fabric: Fabric, p: int, row: s.Row) -> None:
 
 
 @njit_norefcount
-def _to_children(fabric: Fabric, p: int, row: s.Row) -> None:
+def _to_children(fabric: RunState, p: int, row: s.Row) -> None:
     for stream in range(row["down"], row["down_end"] - 1):
         copy = take_packet(fabric)
         fabric.packet[copy] = fabric.packet[p]
@@ -289,7 +291,7 @@ def _to_children(fabric: Fabric, p: int, row: s.Row) -> None:
 
 
 @njit_norefcount
-def _in_order(jobs: Jobs, row: s.Row, job: s.Row, child: int, packet: s.Row) -> bool:
+def _in_order(jobs: AggregationState, row: s.Row, job: s.Row, child: int, packet: s.Row) -> bool:
     """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
     place = row["order"] + child * job["window"] + (packet["slot"] & ~kinds.VERSION) // job["packets"]
     position = packet["position"]

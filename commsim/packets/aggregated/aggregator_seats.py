@@ -15,7 +15,7 @@ from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import KINDS, PLURALS, SWITCH, Network
 from commsim.core.placement import Placement, helper_nodes, helper_order
 from commsim.core.remark import Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.prediction.inputs import load_placement
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 from switch_model.system import System
@@ -26,7 +26,7 @@ SHARP = "sharp"
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class SeatedPlacement:
     """Placement of ranks, aggregators and server.
 
     Parameters
@@ -59,7 +59,7 @@ def seat_aggregators(
     placement: str | Placement = "packed",
     seed: int = 0,
     assume_programmable: bool = True,
-) -> Seated:
+) -> SeatedPlacement:
     """Place ranks, aggregators and, where one is wanted, a parameter server.
 
     Parameters
@@ -93,7 +93,7 @@ def seat_aggregators(
         raise OtherAggregatorsError(f"{name}: {why}; name {name} to assume it")
     ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:
-        return Seated(1, None, Placement(ranks), network, tuple(notes))
+        return SeatedPlacement(1, None, Placement(ranks), network, tuple(notes))
     where = place_aggregators(network, ranks, able, server=server, chosen=given, n_trees=system.n_trees)
     switches = where.helpers if server is None else where.helpers[:-1]
     if assumed:
@@ -105,7 +105,7 @@ def seat_aggregators(
     notes.append(Remark("aggregators-assumed" if taken else "aggregators", said + taken))
     if server is not None:
         notes.append(Remark("server", f"{name}: parameter server on {network.nodes[server]}"))
-    return Seated(len(ranks), where, Placement([*ranks, *where.helpers]), network, tuple(notes))
+    return SeatedPlacement(len(ranks), where, Placement([*ranks, *where.helpers]), network, tuple(notes))
 
 
 def _other_hardware(name: str, system: System, network: Network) -> str:
@@ -133,7 +133,7 @@ def _who_sits_where(
         n_ranks = first_helper if n_ranks is None else n_ranks
         ranks, rest = nodes[:n_ranks], nodes[n_ranks:]
         if len(ranks) < max(1, n_ranks):
-            raise InputError(f"{name}: the placement has {counted(len(ranks), 'rank')}, got n_ranks={n_ranks}")
+            raise InputError(f"{name}: the placement has {count_text(len(ranks), 'rank')}, got n_ranks={n_ranks}")
         if not system.server:
             return ranks, rest, None, notes
         return ranks, rest[:-1], rest[-1] if rest else free_seat(name, network, ranks), notes
@@ -142,7 +142,7 @@ def _who_sits_where(
         if system.server and not len(helper_nodes(network)):
             n_ranks -= 1
             seats = PLURALS[network.seat_kind]
-            told = f"{name}: {counted(n_ranks, 'rank')}, since one of the {seats} is its server"
+            told = f"{name}: {count_text(n_ranks, 'rank')}, since one of the {seats} is its server"
             notes.append(Remark("fewer-ranks", told))
         if n_ranks < 1:
             raise InputError(f"{name}: no {KINDS[network.seat_kind]} is left for a rank: its server takes the only one")
@@ -170,7 +170,7 @@ def free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
 
 def _no_seat_for_server(name: str, network: Network, n_ranks: int) -> InputError:
     seat = KINDS[network.seat_kind]
-    return InputError(f"{name} needs a {seat} beside its {counted(n_ranks, 'rank')}, for its server")
+    return InputError(f"{name} needs a {seat} beside its {count_text(n_ranks, 'rank')}, for its server")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -280,7 +280,7 @@ class AggregationJob:
         number : int
             Number of the job, which the hash takes in.
         """
-        pool, taken = self.system.pool_size, set[int]()
+        pool, slots = self.system.pool_size, set[int]()
         chosen = np.empty(self.window, np.int32)
         if self.window > pool:
             raise InputError(
@@ -288,8 +288,8 @@ class AggregationJob:
             )
         for entry in range(self.window):
             salt = 0
-            while (slot := zlib.crc32(f"{number} {entry} {salt}".encode()) % pool) in taken:
+            while (slot := zlib.crc32(f"{number} {entry} {salt}".encode()) % pool) in slots:
                 salt += 1
-            taken.add(slot)
+            slots.add(slot)
             chosen[entry] = slot
         return chosen

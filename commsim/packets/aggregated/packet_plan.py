@@ -16,7 +16,7 @@ from commsim.packets import kinds
 from commsim.packets import packet_state as s
 from commsim.packets.aggregated import traffic_state as m
 from commsim.packets.aggregated.packet_job import AggregationJob, BlockRounds
-from commsim.packets.hosts.work import Layout
+from commsim.packets.hosts.work import PacketLayout
 from commsim.packets.links.link_tables import check_links, check_times, idle_links
 from commsim.packets.packet_state import PS
 from commsim.routing.aggregation_tree import AggregationTree
@@ -102,20 +102,20 @@ class AggregationRows(NamedTuple):
         Aggregation units, as links behind all others.
     """
 
-    jobs: m.Jobs
+    jobs: m.AggregationState
     stream: s.Rows
     hops: NDArray[np.int64]
     unit: s.Rows
 
 
 def aggregation_rows(
-    laid: Layout, jobs: Sequence[AggregationJob] = (), ranks: Sequence[int] | NDArray[np.int64] = ()
+    laid: PacketLayout, jobs: Sequence[AggregationJob] = (), ranks: Sequence[int] | NDArray[np.int64] = ()
 ) -> AggregationRows:
     """Lay out the tables of jobs that switches aggregate.
 
     Parameters
     ----------
-    laid : Layout
+    laid : PacketLayout
         Network that carries the packets, and what is sent beside them.
     jobs : sequence of AggregationJob
         Jobs; they share links, and the pools of switches whose slots are shared.
@@ -272,14 +272,14 @@ def _add_server(draft: Draft, number: int, job: AggregationJob, root: int) -> No
 
 def _workers_below(tree: AggregationTree, aggregator: int) -> list[int]:
     """Workers whose way to the root leads over an aggregator."""
-    found = []
+    workers = []
     for worker, leaf in enumerate(tree.leaf):
         node = leaf
         while node not in (aggregator, -1):
             node = tree.parent[node]
         if node == aggregator:
-            found.append(worker)
-    return found
+            workers.append(worker)
+    return workers
 
 
 def _tables(draft: Draft) -> AggregationRows:
@@ -309,7 +309,7 @@ def _tables(draft: Draft) -> AggregationRows:
         "occupancy": np.concatenate([np.zeros(0, np.uint64), *(r.occupancy.words.ravel() for r in draft.rounds)]),
         "filled": np.zeros(draft.n_slots if draft.rounds else 0, np.bool_),
     }
-    jobs = m.Jobs(**{name: s.on_lines(table) for name, table in tables.items()}, workers=workers)
+    jobs = m.AggregationState(**{name: s.on_lines(table) for name, table in tables.items()}, workers=workers)
     return AggregationRows(jobs, np.array(draft.stream, s.STREAM_ROW), np.array(draft.route, np.int64), unit)
 
 

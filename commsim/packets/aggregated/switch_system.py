@@ -71,7 +71,7 @@ class Aggregation:
     ----------
     build : callable
         Builder of its schedule.
-    given : mapping of str to value
+    parameters : mapping of str to value
         Parameters of the builder that the user gave.
     spec : SystemSpec
         The system.
@@ -80,20 +80,20 @@ class Aggregation:
     """
 
     build: Callable[..., Schedule]
-    given: Mapping[str, Any]
+    parameters: Mapping[str, Any]
     spec: SystemSpec
     where: AggregatorPlacement
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _aggregation_of, (self.build.__name__, self.given, self.spec, self.where)
+        return _aggregation_of, (self.build.__name__, self.parameters, self.spec, self.where)
 
     def system(self, size: float) -> System:
         """Return the system at a size, with the window that `pool` chunks of the schedule would be."""
         system = self.spec.at(size)
-        if self.given.get("pool") is None:
+        if self.parameters.get("pool") is None:
             return system
         per_message = system.packets_per_message
-        packets = self.given["pool"] * size / self.given.get("n_chunks", FEWEST_CHUNKS) / system.payload
+        packets = self.parameters["pool"] * size / self.parameters.get("n_chunks", FEWEST_CHUNKS) / system.payload
         window = max(1, round(packets / per_message)) * per_message
         return dataclasses.replace(system, window=window, pool_size=max(system.pool_size, window))
 
@@ -107,9 +107,10 @@ class Aggregation:
         """
         from commsim.packets.aggregated.aggregation_jobs import aggregation_job
 
-        for name in self.given.keys() - {"n_chunks", "pool"}:
+        for name in self.parameters.keys() - {"n_chunks", "pool"}:
             raise InputError(
-                f"{name}={self.given[name]} is a parameter of the flow engine's schedule; packets follow those of the "
+                f"{name}={self.parameters[name]} is a parameter of the flow engine's schedule; packets "
+                "follow those of the "
                 "switch system, such as pool_size; leave it out with engine packet"
             )
         system = self.system(size)
@@ -121,8 +122,8 @@ class Aggregation:
         system, trees = self.spec.at(size), self.where.trees
         per_message = system.packets_per_message
         n_packets = math.ceil(size / system.payload / per_message) * per_message
-        parameters: dict[str, Any] = {"n_chunks": FEWEST_CHUNKS, **self.given, "tree": self.where.tree}
-        chosen = {key for key in ("n_chunks", "pool") if self.given.get(key) is not None}
+        parameters: dict[str, Any] = {"n_chunks": FEWEST_CHUNKS, **self.parameters, "tree": self.where.tree}
+        chosen = {key for key in ("n_chunks", "pool") if self.parameters.get(key) is not None}
         if not chosen:
             most = min(MAX_CHUNKS, max(FEWEST_CHUNKS, MAX_TRANSFERS // len(self.where.tree)))
             parameters["n_chunks"] = math.ceil(n_packets / math.ceil(n_packets / most))
@@ -149,22 +150,22 @@ class Aggregation:
         self, system: System, network: Network, n_packets: int, packets: float, longer: float
     ) -> tuple[str, ...]:
         """Describe in what the flow engine differs from the packet engine."""
-        said = []
+        lines = []
         if longer > 1e-12:
-            said.append(f"chunks of {packets:.3g} packets: +{format_time(longer)}")
+            lines.append(f"chunks of {packets:.3g} packets: +{format_time(longer)}")
         if system.n_trees > 1:
-            said.append(f"1 tree of {system.n_trees}")
+            lines.append(f"1 tree of {system.n_trees}")
         streams = collections.Counter(link for path in self.where.trees[0].up for link in path)
         link, most = max(streams.items(), key=lambda item: item[1], default=(0, 0))
         if most > 1:
             burst = (most - 1) * min(system.window, n_packets) * system.message_bytes / system.packets_per_message
-            said.append(
+            lines.append(
                 f"{most} streams of packets share {network.link_name(link)}, where flows take the network's routes: "
                 f"up to -{format_time(burst / network.bandwidth[link])} for each window"
             )
         if (widest := max(max(tree.fan_in) for tree in self.where.trees)) > system.max_fan_in:
-            said.append(f"{widest} children of a switch, more than the {system.max_fan_in} that {system.name} takes")
-        return tuple(said)
+            lines.append(f"{widest} children of a switch, more than the {system.max_fan_in} that {system.name} takes")
+        return tuple(lines)
 
 
 def _aggregation_of(name: str, *rest: Any) -> Aggregation:

@@ -20,10 +20,10 @@ NONE = "none"
 
 def register_systems() -> None:
     """Register the generic reduction tree for every system of switches that has no collective of its own."""
-    named = {system for name in COLLECTIVES for system in COLLECTIVES[name].metadata["systems"]}
+    names = {system for name in COLLECTIVES for system in COLLECTIVES[name].metadata["systems"]}
     for name in SYSTEMS:
         entry = SYSTEMS[name]
-        if name not in named and name not in COLLECTIVES and not entry.build().hosts:
+        if name not in names and name not in COLLECTIVES and not entry.build().hosts:
             register_tree(name)
 
 
@@ -112,4 +112,4 @@ def _refuse_unknown(name: str, raw: Mapping[str, str], known: tuple[str, ...]) -
 
 
 def _spec(entry: Entry[Any], raw: Mapping[str, str]) -> SystemSpec:
-    return SystemSpec(entry, read_arguments(entry.build, raw, given=("n_bytes",)))
+    return SystemSpec(entry, read_arguments(entry.build, raw, names=("n_bytes",)))

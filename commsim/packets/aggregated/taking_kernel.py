@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.aggregated.aggregator_kernel import on_contribution, on_result, on_server, on_unit
-from commsim.packets.aggregated.traffic_state import Jobs
+from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.aggregated.worker_kernel import on_worker_result
 from commsim.packets.kinds import CONTRIBUTION, TO_AGGREGATOR, TO_SERVER, TO_UNIT, TO_WORKER
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
 @njit_norefcount
-def take(fabric: Fabric, jobs: Jobs, p: int) -> None:
+def take(fabric: RunState, jobs: AggregationState, p: int) -> None:
     """Handle a packet of an aggregation job at the end of its stream."""
     target = fabric.stream[fabric.packet[p]["stream"]]["target"]
     if target == TO_WORKER:

@@ -142,7 +142,7 @@ MESSAGE_ROW = np.dtype(
 )
 
 
-class Jobs(NamedTuple):
+class AggregationState(NamedTuple):
     """Aggregation jobs: workers, switches and servers.
 
     Parameters

@@ -88,7 +88,7 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
 
 
 @dataclass(slots=True)
-class _Draft:
+class _HopTable:
     """Hops between nodes: workers that send, workers that receive, then places where packets are on their way."""
 
     n_nodes: int
@@ -110,10 +110,10 @@ class _Draft:
             self.link.append(number)
 
 
-def _unfold(network: Network, job: AggregationJob, link: Rows) -> _Draft:
+def _unfold(network: Network, job: AggregationJob, link: Rows) -> _HopTable:
     tree, n, m = job.trees[0], len(job.workers), len(job.trees[0].nodes)
     reverse = reverse_links(network)
-    draft = _Draft(2 * n)
+    draft = _HopTable(2 * n)
     sums = draft.new_nodes(m)  # where each aggregator's sum is complete,
     sent = draft.new_nodes(m)  # and where it has gone through the aggregation unit
     children = [[c for c in range(1, m) if tree.parent[c] == a] for a in range(m)]
@@ -135,7 +135,7 @@ def _unfold(network: Network, job: AggregationJob, link: Rows) -> _Draft:
     return draft
 
 
-def _serialisation(draft: _Draft, job: AggregationJob, link: Rows) -> NDArray[np.int64]:
+def _serialisation(draft: _HopTable, job: AggregationJob, link: Rows) -> NDArray[np.int64]:
     """Time of the packet at each position on each hop, rounded as the event engine rounds."""
     system = job.system
     at = np.asarray(draft.link)
@@ -149,7 +149,7 @@ def _serialisation(draft: _Draft, job: AggregationJob, link: Rows) -> NDArray[np
 
 
 def _result(
-    network: Network, job: AggregationJob, draft: _Draft, finished: NDArray[np.int64], n_messages: int, cpu: float
+    network: Network, job: AggregationJob, draft: _HopTable, finished: NDArray[np.int64], n_messages: int, cpu: float
 ) -> Result:
     crossings = np.bincount([k for k in draft.link if k >= 0], minlength=network.n_links)
     over = crossings.astype(np.float64) * n_messages

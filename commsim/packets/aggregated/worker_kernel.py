@@ -10,23 +10,23 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.aggregated.aggregator_kernel import chunk_of, note, set_of_packet
-from commsim.packets.aggregated.traffic_state import Jobs
+from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.kinds import CONTRIBUTION, ECN_CAPABLE, EMPTY, MARKED, RESENT, VERSION
 from commsim.packets.links.posting_kernel import free_packet, send, take_packet
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import Row
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from switch_model.slot_kernel import only
 from switch_model.slot_sequence import RECEIVE
 
 
 @njit_norefcount
-def on_worker_timer(fabric: Fabric, jobs: Jobs, number: int) -> None:
+def on_worker_timer(fabric: RunState, jobs: AggregationState, number: int) -> None:
     """Start a worker, or repeat the messages that have timed out.
 
     Parameters
     ----------
-    fabric, jobs : Fabric, Jobs
+    fabric, jobs : RunState, AggregationState
         All tables; changed in place.
     number : int
         Number of the worker.
@@ -51,7 +51,7 @@ def on_worker_timer(fabric: Fabric, jobs: Jobs, number: int) -> None:
 
 
 @njit_norefcount
-def on_worker_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
+def on_worker_result(fabric: RunState, jobs: AggregationState, p: int) -> None:
     """Take a result: once, in order inside its message; then let the next message go."""
     packet = fabric.packet[p]
     number = fabric.stream[packet["stream"]]["owner"]
@@ -88,7 +88,7 @@ def on_worker_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def _go_on(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
+def _go_on(fabric: RunState, jobs: AggregationState, worker: Row, job: Row, message: int) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     if worker["left"] == 0:
         if worker["tensor"] + 1 < job["tensor"] + job["n_tensors"]:
@@ -110,7 +110,7 @@ def _go_on(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, message: int) -> N
 
 
 @njit_norefcount
-def _slide(fabric: Fabric, jobs: Jobs, worker: Row, job: Row) -> None:
+def _slide(fabric: RunState, jobs: AggregationState, worker: Row, job: Row) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     while worker["base"] < worker["next"]:
         entry = jobs.entry[_entry_of(jobs, worker, job, worker["base"])]
@@ -140,7 +140,7 @@ def _adjust_window(worker: Row, job: Row) -> None:
 
 
 @njit_norefcount
-def _begin_tensor(fabric: Fabric, jobs: Jobs, worker: Row, job: Row) -> None:
+def _begin_tensor(fabric: RunState, jobs: AggregationState, worker: Row, job: Row) -> None:
     tensor = jobs.tensor[worker["tensor"]]
     worker["left"] = tensor["end"] - tensor["first"]
     worker["base"] = worker["next"] = tensor["first"]
@@ -158,7 +158,7 @@ def _begin_tensor(fabric: Fabric, jobs: Jobs, worker: Row, job: Row) -> None:
 
 
 @njit_norefcount
-def _follows(jobs: Jobs, job: Row, message: int, end: int) -> bool:
+def _follows(jobs: AggregationState, job: Row, message: int, end: int) -> bool:
     """Whether the slot of this message has another one: round r of slot j is message j + r * window."""
     if job["rounds"] < 0:
         return bool(message + job["window"] < end)
@@ -167,7 +167,7 @@ def _follows(jobs: Jobs, job: Row, message: int, end: int) -> bool:
 
 
 @njit_norefcount
-def _is_empty(jobs: Jobs, worker: Row, job: Row, message: int) -> bool:
+def _is_empty(jobs: AggregationState, worker: Row, job: Row, message: int) -> bool:
     """Whether a worker's packet in a round has no values; in the first round it always has some."""
     if job["rounds"] < 0 or message < job["window"]:
         return False
@@ -177,19 +177,19 @@ def _is_empty(jobs: Jobs, worker: Row, job: Row, message: int) -> bool:
 
 
 @njit_norefcount
-def _index(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
+def _index(jobs: AggregationState, worker: Row, job: Row, message: int) -> int:
     """Position in the sequence of slots and versions: it goes on from tensor to tensor."""
     return int(message - jobs.tensor[worker["tensor"]]["first"]) if job["restarts_slots"] else message
 
 
 @njit_norefcount
-def _entry_of(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
+def _entry_of(jobs: AggregationState, worker: Row, job: Row, message: int) -> int:
     """Entry of the window that a message has."""
     return int(worker["entry"] + _index(jobs, worker, job, message) % job["window"])
 
 
 @njit_norefcount
-def _send_message(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
+def _send_message(fabric: RunState, jobs: AggregationState, worker: Row, job: Row, message: int) -> None:
     place = _entry_of(jobs, worker, job, message)
     entry = jobs.entry[place]
     entry["message"], entry["expected"] = message, 0
@@ -198,7 +198,7 @@ def _send_message(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, message: in
 
 
 @njit_norefcount
-def _repeat(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, place: int) -> None:
+def _repeat(fabric: RunState, jobs: AggregationState, worker: Row, job: Row, place: int) -> None:
     jobs.entry[place]["resent"] = True
     worker["n_resent"] += job["packets"]
     fabric.state["retransmissions"] += job["packets"]
@@ -206,7 +206,7 @@ def _repeat(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, place: int) -> No
 
 
 @njit_norefcount
-def _transmit(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, place: int, flags: int) -> None:
+def _transmit(fabric: RunState, jobs: AggregationState, worker: Row, job: Row, place: int, flags: int) -> None:
     """Send the packets of the message in a window's entry, and set its time."""
     entry = jobs.entry[place]
     index = _index(jobs, worker, job, entry["message"])
@@ -244,7 +244,7 @@ def _transmit(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, place: int, fla
 
 
 @njit_norefcount
-def _unlink(jobs: Jobs, worker: Row, place: int) -> None:
+def _unlink(jobs: AggregationState, worker: Row, place: int) -> None:
     entry = jobs.entry[place]
     if entry["before"] >= 0:
         jobs.entry[entry["before"]]["after"] = entry["after"]
@@ -257,7 +257,7 @@ def _unlink(jobs: Jobs, worker: Row, place: int) -> None:
 
 
 @njit_norefcount
-def _set_timer(fabric: Fabric, jobs: Jobs, worker: Row, job: Row) -> None:
+def _set_timer(fabric: RunState, jobs: AggregationState, worker: Row, job: Row) -> None:
     if worker["timer_pending"] or worker["head"] < 0 or job["rto"] == 0:
         return
     worker["timer_pending"] = True

@@ -16,7 +16,7 @@ PACKET_FLAGS = (
 )  # fmt: skip
 
 
-class Spraying(Flags):
+class SprayingFlags(Flags):
     """How hosts spread the packets of a message over paths."""
 
     TITLE: ClassVar[str] = "engine and packets"
@@ -32,7 +32,7 @@ class Spraying(Flags):
     no_trimming: bool = switched(help="full queues drop packets instead of trimming them")
 
 
-class Packets(Spraying):
+class Packets(SprayingFlags):
     """Engine, packet headers, and the transport and switches of the packet engine."""
 
     TITLE: ClassVar[str] = "engine and packets"
@@ -98,10 +98,10 @@ def packet_values(config: Packets) -> dict[str, Any]:
         If a flag is wrong, or belongs to another engine.
     """
     if config.engine != "packet":  # auto is compared with one transport
-        given = [name for name in config.given(*PACKET_FLAGS) if (config.engine, name) != ("auto", "--transport")]
-        if given:
+        flags = [name for name in config.given(*PACKET_FLAGS) if (config.engine, name) != ("auto", "--transport")]
+        if flags:
             engine = config.engine or "flow"
-            raise InputError(f"{given[0]} needs engine packet, got engine {engine}: add --engine packet")
+            raise InputError(f"{flags[0]} needs engine packet, got engine {engine}: add --engine packet")
     plain = ("preset", "transport", "balancing", "entropies", "flowlet_gap", "ack_every", "loss", "loss_burst")
     values: dict[str, Any] = {name: getattr(config, name) for name in plain}
     if config.no_trimming:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from commsim.core.jit import njit_norefcount
 from commsim.packets import kinds
 from commsim.packets.aggregated.taking_kernel import take
-from commsim.packets.aggregated.traffic_state import Jobs
+from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.aggregated.worker_kernel import on_worker_timer
 from commsim.packets.hosts.progress_kernel import on_added, on_go, on_left, on_timeout, take_messages
 from commsim.packets.hosts.receiver_kernel import on_arrival, on_request
@@ -40,7 +40,7 @@ from commsim.packets.links.switch_kernel import choose
 from commsim.packets.links.wheel_kernel import next_event, schedule
 from commsim.packets.packet_state import LAST_TIME, NEVER
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import N_COUNTED, Fabric
+from commsim.packets.run_state import N_COUNTED, RunState
 from commsim.packets.transports.credit_kernel import give, reconsider
 
 AT_A_TIME = 1 << 24  # events; some seconds
@@ -48,12 +48,12 @@ MARGIN = 8  # records that one event may write at most, to the log or of tapped 
 
 
 @njit_norefcount
-def run(fabric: Fabric, jobs: Jobs) -> int:
+def run(fabric: RunState, jobs: AggregationState) -> int:
     """Simulate until all flows and workers have finished.
 
     Parameters
     ----------
-    fabric, jobs : Fabric, Jobs
+    fabric, jobs : RunState, AggregationState
         All state; a run that returned FULL goes on, when the packets' table has grown, or the log is empty, if it was.
 
     Returns
@@ -122,12 +122,12 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
 
 
 @njit_norefcount
-def begin_run(fabric: Fabric, jobs: Jobs, starts: NDArray[np.int64]) -> None:
+def begin_run(fabric: RunState, jobs: AggregationState, starts: NDArray[np.int64]) -> None:
     """Set the first events: flows look whether a message may start, receivers at their rates, and workers begin.
 
     Parameters
     ----------
-    fabric, jobs : Fabric, Jobs
+    fabric, jobs : RunState, AggregationState
         All tables.
     starts : int64[n_workers], ps
         Time at which each worker begins.
@@ -144,7 +144,7 @@ def begin_run(fabric: Fabric, jobs: Jobs, starts: NDArray[np.int64]) -> None:
 
 
 @njit_norefcount
-def _leave(fabric: Fabric, i: int, now: int) -> int:
+def _leave(fabric: RunState, i: int, now: int) -> int:
     """Let the packet that a link has sent go on its way; return the link if it is a host's, which chooses the next.
 
     The last new packet of a message ends that one's turn.
@@ -172,7 +172,7 @@ def _leave(fabric: Fabric, i: int, now: int) -> int:
 
 
 @njit_norefcount
-def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
+def _arrive(fabric: RunState, jobs: AggregationState, i: int, now: int) -> int:
     """Take the first packet off a link, to its switch or host; return a host's link that may have something to send."""
     link, packet = fabric.link[i], fabric.packet
     n_hosts = fabric.state["n_hosts"]
@@ -211,7 +211,7 @@ def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
 
 
 @njit_norefcount
-def _pass_on(fabric: Fabric, i: int, p: int, now: int) -> int:
+def _pass_on(fabric: RunState, i: int, p: int, now: int) -> int:
     """Queue a packet at the link that it takes next; return the link if it is a host's."""
     if i < fabric.state["n_hosts"]:
         enqueue(fabric, i, p)
@@ -225,7 +225,7 @@ def _pass_on(fabric: Fabric, i: int, p: int, now: int) -> int:
 
 
 @njit_norefcount
-def _queue_sent(fabric: Fabric, now: int) -> int:
+def _queue_sent(fabric: RunState, now: int) -> int:
     """Queue the first of the packets that this event has sent, in the order in which it did; return a host's link."""
     state = fabric.state
     p = state["sent_head"]
@@ -238,7 +238,7 @@ def _queue_sent(fabric: Fabric, now: int) -> int:
 
 
 @njit_norefcount
-def _pause(fabric: Fabric, i: int, now: int) -> int:
+def _pause(fabric: RunState, i: int, now: int) -> int:
     """Let a link do what its other end asked for one propagation delay ago; return it if it is a host's."""
     link = fabric.link[i]
     link["pause_pending"] = False
@@ -253,7 +253,7 @@ def _pause(fabric: Fabric, i: int, now: int) -> int:
 
 
 @njit_norefcount
-def _on_flow_timer(fabric: Fabric, timer: int, now: int) -> int:
+def _on_flow_timer(fabric: RunState, timer: int, now: int) -> int:
     """Let a timer of a flow fire; return the host whose link may have something to send."""
     n_flows = len(fabric.flow)
     f, kind = timer % n_flows, timer // n_flows
@@ -270,7 +270,7 @@ def _on_flow_timer(fabric: Fabric, timer: int, now: int) -> int:
 
 
 @njit_norefcount
-def _receive(fabric: Fabric, p: int, now: int) -> int:
+def _receive(fabric: RunState, p: int, now: int) -> int:
     """Take a packet of a flow at the host that it is for; return the link of the flow that heard of it, or -1."""
     kind, f = fabric.packet[p]["kind"], fabric.packet[p]["flow"]
     h = -1
@@ -287,7 +287,7 @@ def _receive(fabric: Fabric, p: int, now: int) -> int:
 
 
 @njit_norefcount
-def _grant(fabric: Fabric, h: int, now: int) -> None:
+def _grant(fabric: RunState, h: int, now: int) -> None:
     """Send credit to the next message in line."""
     f = give(fabric, h, now)
     if f < 0:
@@ -301,7 +301,7 @@ def _grant(fabric: Fabric, h: int, now: int) -> None:
 
 
 @njit_norefcount
-def _start(fabric: Fabric, h: int, now: int) -> None:
+def _start(fabric: RunState, h: int, now: int) -> None:
     """Begin to send a host's next packet: an answer, or what comes next in its queue."""
     p = take_high(fabric, h)
     while p < 0:
@@ -316,7 +316,7 @@ def _start(fabric: Fabric, h: int, now: int) -> None:
 
 
 @njit_norefcount
-def _take_turn(fabric: Fabric, h: int, p: int, now: int) -> bool:
+def _take_turn(fabric: RunState, h: int, p: int, now: int) -> bool:
     """Make the packet of a flow whose turn it is; return whether it has one now."""
     f = fabric.packet[p]["flow"]
     flow = fabric.flow[f]

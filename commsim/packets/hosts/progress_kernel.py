@@ -7,11 +7,11 @@ from commsim.packets.hosts.sender_kernel import arm, get_ready, give_up, request
 from commsim.packets.kinds import ADDED, GO, RCCC, TIMEOUT
 from commsim.packets.packet_state import NEVER
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import COMPLETE, SENT, STARTED, Fabric
+from commsim.packets.run_state import COMPLETE, SENT, STARTED, RunState
 
 
 @njit_norefcount
-def on_left(fabric: Fabric, f: int, now: int) -> None:
+def on_left(fabric: RunState, f: int, now: int) -> None:
     """Note that the last packet of a flow's message has first left its host; go on with the next message."""
     _release(fabric, _note_sent(fabric, f, now), 0, now)
     if _begin(fabric, f, now):
@@ -19,7 +19,7 @@ def on_left(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def on_go(fabric: Fabric, f: int, now: int) -> None:
+def on_go(fabric: RunState, f: int, now: int) -> None:
     """Go on with a flow: both ends have begun, its next message may begin, or its rate allows a packet."""
     flow = fabric.flow[f]
     _begin(fabric, f, now)
@@ -32,7 +32,7 @@ def on_go(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def on_timeout(fabric: Fabric, f: int, now: int) -> None:
+def on_timeout(fabric: RunState, f: int, now: int) -> None:
     """Give up packets that got no answer for too long; a timer that was put off only sets itself again."""
     flow = fabric.flow[f]
     if flow["give_up"] <= now:
@@ -42,7 +42,7 @@ def on_timeout(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def on_added(fabric: Fabric, f: int, now: int) -> None:
+def on_added(fabric: RunState, f: int, now: int) -> None:
     """Complete the message of a flow that has been added, and wait for the next one."""
     _complete(fabric, f, now)
     receiver = fabric.receiver[f]
@@ -51,7 +51,7 @@ def on_added(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def take_messages(fabric: Fabric, f: int, now: int) -> None:
+def take_messages(fabric: RunState, f: int, now: int) -> None:
     """Take the messages of a flow whose packets have all come."""
     receiver = fabric.receiver[f]
     while fabric.flow[f]["expected"] >= receiver["boundary"]:
@@ -59,7 +59,7 @@ def take_messages(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def _begin(fabric: Fabric, f: int, now: int) -> bool:
+def _begin(fabric: RunState, f: int, now: int) -> bool:
     """Let the next message of a flow start, when nothing it waits for is left; return whether it did."""
     flow = fabric.flow[f]
     if flow["message"] == flow["end"] or now < flow["ready"]:
@@ -75,7 +75,7 @@ def _begin(fabric: Fabric, f: int, now: int) -> bool:
 
 
 @njit_norefcount
-def _note_sent(fabric: Fabric, f: int, now: int) -> int:
+def _note_sent(fabric: RunState, f: int, now: int) -> int:
     """Note that the last packet of a flow's message has first left its host; return the number of the message."""
     flow = fabric.flow[f]
     number = fabric.queue[flow["message"]]
@@ -85,7 +85,7 @@ def _note_sent(fabric: Fabric, f: int, now: int) -> int:
 
 
 @njit_norefcount
-def _set_out(fabric: Fabric, f: int) -> None:
+def _set_out(fabric: RunState, f: int) -> None:
     """Send the first packets of a message that has begun."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     if rules["transport"] == RCCC and flow["highest"] > 0 and flow["highest"] < flow["limit"]:
@@ -98,7 +98,7 @@ def _set_out(fabric: Fabric, f: int) -> None:
 
 
 @njit_norefcount
-def _release(fabric: Fabric, number: int, completed: int, now: int) -> None:
+def _release(fabric: RunState, number: int, completed: int, now: int) -> None:
     """Tell the messages that waited for this one to be sent (0), or to be complete (1)."""
     for i in range(fabric.first_successor[number], fabric.first_successor[number + 1]):
         if fabric.successor[i] & 1 == completed:
@@ -109,7 +109,7 @@ def _release(fabric: Fabric, number: int, completed: int, now: int) -> None:
 
 
 @njit_norefcount
-def _take(fabric: Fabric, f: int, now: int) -> None:
+def _take(fabric: RunState, f: int, now: int) -> None:
     """Take one message of a flow whose packets have all come: it is complete, or waits for its node to add it.
 
     A node adds one message at a time, in the order in which they come, and completes those of a flow in order.
@@ -136,7 +136,7 @@ def _take(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def _complete(fabric: Fabric, f: int, now: int) -> None:
+def _complete(fabric: RunState, f: int, now: int) -> None:
     receiver = fabric.receiver[f]
     number = fabric.queue[receiver["complete"]]
     receiver["complete"] += 1
@@ -144,7 +144,7 @@ def _complete(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def _pass_local(fabric: Fabric, f: int, now: int) -> None:
+def _pass_local(fabric: RunState, f: int, now: int) -> None:
     """Deliver the messages that can begin, of a flow whose ends are one host, which cross no link."""
     flow = fabric.flow[f]
     while flow["message"] < flow["end"] and fabric.times[STARTED, fabric.queue[flow["message"]]] >= 0:

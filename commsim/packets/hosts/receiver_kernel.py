@@ -14,7 +14,7 @@ from commsim.packets.links.port_kernel import answer
 from commsim.packets.links.posting_kernel import take_packet
 from commsim.packets.packet_state import Row
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from commsim.packets.transports.credit_kernel import ask, pull
 from commsim.packets.transports.hpcc_kernel import copy_notes
 
@@ -22,7 +22,7 @@ IN_BITMAP = 64
 
 
 @njit_norefcount
-def on_arrival(fabric: Fabric, p: int, now: int) -> None:
+def on_arrival(fabric: RunState, p: int, now: int) -> None:
     """Take a data packet, whole or trimmed, or a request for credit; answer it if an answer is due."""
     packet, state = fabric.packet[p], fabric.state
     f = packet["flow"]
@@ -51,7 +51,7 @@ def on_arrival(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def on_request(fabric: Fabric, p: int, now: int) -> None:
+def on_request(fabric: RunState, p: int, now: int) -> None:
     """Take a request: for credit, or to acknowledge at once what came, and each packet sent before it that still comes.
 
     Credit is asked for where the transport has it.
@@ -67,7 +67,7 @@ def on_request(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def _accept(fabric: Fabric, p: int, now: int) -> None:
+def _accept(fabric: RunState, p: int, now: int) -> None:
     """Take a packet that is new."""
     packet = fabric.packet[p]
     flow, rules = fabric.flow[packet["flow"]], rules_for(fabric, packet["flow"])
@@ -101,7 +101,7 @@ def _accept(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def _notify(fabric: Fabric, p: int, now: int) -> None:
+def _notify(fabric: RunState, p: int, now: int) -> None:
     """Notify a sender of a mark: at once, or when the time since the last notification is over.
 
     What must wait goes at once and says how long; its sender lets it count no sooner.
@@ -123,7 +123,7 @@ def _notify(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def _answer(fabric: Fabric, p: int, kind: int) -> None:
+def _answer(fabric: RunState, p: int, kind: int) -> None:
     """Queue an answer to a packet at the receiver's own link."""
     packet, state = fabric.packet, fabric.state
     flow = fabric.flow[packet[p]["flow"]]

@@ -11,13 +11,13 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.packets.kinds import IN_FLIGHT, SENDER_BITS, TO_RESEND
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 MAX_BACKOFF = 6
 
 
 @njit_norefcount
-def resend(fabric: Fabric, f: int, number: int) -> None:
+def resend(fabric: RunState, f: int, number: int) -> None:
     """Note that a packet is to be sent again."""
     flow = fabric.flow[f]
     place = flow["ring"] + (number & flow["ring_mask"])
@@ -28,7 +28,7 @@ def resend(fabric: Fabric, f: int, number: int) -> None:
 
 
 @njit_norefcount
-def forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
+def forget_resend(fabric: RunState, f: int, number: int, then: int) -> None:
     """Take a packet off those that are to be sent again, and find the next of them."""
     flow, mark = fabric.flow[f], fabric.mark
     place = flow["ring"] + (number & flow["ring_mask"])
@@ -42,7 +42,7 @@ def forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
 
 
 @njit_norefcount
-def patience(fabric: Fabric, f: int) -> int:
+def patience(fabric: RunState, f: int) -> int:
     """Time without an answer after which a flow sends a packet again, ps."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     if not rules["follows_rtt"]:
@@ -51,7 +51,7 @@ def patience(fabric: Fabric, f: int) -> int:
 
 
 @njit_norefcount
-def on_round_trip(fabric: Fabric, f: int, took: int) -> None:
+def on_round_trip(fabric: RunState, f: int, took: int) -> None:
     """Follow the round trip and its deviation; answers return when the packet was sent, so repeated ones count, too."""
     flow = fabric.flow[f]
     flow["backoff"] = 0
@@ -63,7 +63,7 @@ def on_round_trip(fabric: Fabric, f: int, took: int) -> None:
 
 
 @njit_norefcount
-def on_timeout(fabric: Fabric, f: int) -> None:
+def on_timeout(fabric: RunState, f: int) -> None:
     """Wait twice as long for the next answer."""
     flow = fabric.flow[f]
     flow["backoff"] = min(flow["backoff"] + 1, MAX_BACKOFF)

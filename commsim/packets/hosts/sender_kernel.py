@@ -14,9 +14,9 @@ from commsim.packets.links.posting_kernel import take_packet
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import NEVER
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from commsim.packets.transports.control_kernel import on_news, on_trimming, pace
-from commsim.packets.transports.credit_kernel import wanted
+from commsim.packets.transports.credit_kernel import wanted_credit
 from commsim.packets.transports.dcqcn_kernel import on_notified
 from commsim.packets.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
 from commsim.packets.transports.nscc_kernel import measure
@@ -27,7 +27,7 @@ CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
 
 
 @njit_norefcount
-def size_of(fabric: Fabric, f: int, number: int) -> int:
+def size_of(fabric: RunState, f: int, number: int) -> int:
     """Return the bytes on the wire of a flow's packet."""
     flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
     if number >= flow["first"]:
@@ -37,7 +37,7 @@ def size_of(fabric: Fabric, f: int, number: int) -> int:
 
 
 @njit_norefcount
-def ends_message(fabric: Fabric, f: int, number: int) -> bool:
+def ends_message(fabric: RunState, f: int, number: int) -> bool:
     """Tell whether a packet is the last one of its message."""
     flow = fabric.flow[f]
     if number >= flow["first"]:
@@ -46,7 +46,7 @@ def ends_message(fabric: Fabric, f: int, number: int) -> bool:
 
 
 @njit_norefcount
-def _message_of(fabric: Fabric, f: int, number: int) -> int:
+def _message_of(fabric: RunState, f: int, number: int) -> int:
     """Return whose packet this is: of the message that has begun, or of one before it."""
     flow = fabric.flow[f]
     begin = fabric.flow[f - 1]["end"] if f > 0 else 0
@@ -57,7 +57,7 @@ def _message_of(fabric: Fabric, f: int, number: int) -> int:
 
 
 @njit_norefcount
-def may_send(fabric: Fabric, f: int) -> bool:
+def may_send(fabric: RunState, f: int) -> bool:
     """Tell whether a message has something to send, and the window or the credit to send it."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     number = flow["first_resend"]
@@ -75,7 +75,7 @@ def may_send(fabric: Fabric, f: int) -> bool:
 
 
 @njit_norefcount
-def arm(fabric: Fabric, f: int, kind: int, when: int) -> None:
+def arm(fabric: RunState, f: int, kind: int, when: int) -> None:
     """Set a timer of a flow (GO, TIMEOUT or ADDED), unless it is set."""
     flow = fabric.flow[f]
     if not flow["pending"] & (1 << kind):
@@ -84,7 +84,7 @@ def arm(fabric: Fabric, f: int, kind: int, when: int) -> None:
 
 
 @njit_norefcount
-def get_ready(fabric: Fabric, f: int) -> None:
+def get_ready(fabric: RunState, f: int) -> None:
     """Let a flow that may send wait for its turns in the queue of its host's link.
 
     What waits is a packet that is made when its turn comes: then it is known what is best sent.
@@ -103,7 +103,7 @@ def get_ready(fabric: Fabric, f: int) -> None:
 
 
 @njit_norefcount
-def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
+def make_packet(fabric: RunState, f: int, p: int, now: int) -> None:
     """Make the next packet of a flow that may send: the first that is to be sent again, or a new one."""
     flow, rules, state, mark = fabric.flow[f], rules_for(fabric, f), fabric.state, fabric.mark
     again = flow["n_resend"] > 0
@@ -132,7 +132,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
     if rules["transport"] == kinds.RCCC:
         flow["credit"] -= size
         full = flow["credit"] <= 0
-        packet["amount"] = wanted(fabric, f, left)
+        packet["amount"] = wanted_credit(fabric, f, left)
     # where many flows take turns, the bytes that one answer is due for take them longer than the timer
     full |= fabric.host[flow["src"]]["n_ready"] * rules["ack_every"] * rules["ps_per_byte"] > rules["give_up"] // 2
     packet["n_noted"] = 0
@@ -159,7 +159,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def backlog(fabric: Fabric, f: int) -> int:
+def backlog(fabric: RunState, f: int) -> int:
     """Return the bytes on the wire that a message has to send, once and again."""
     flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
     new = flow["limit"] - flow["highest"]
@@ -167,7 +167,7 @@ def backlog(fabric: Fabric, f: int) -> int:
 
 
 @njit_norefcount
-def on_answer(fabric: Fabric, p: int, now: int) -> None:
+def on_answer(fabric: RunState, p: int, now: int) -> None:
     """Take an acknowledgement, a NACK or credit."""
     packet = fabric.packet[p]
     f, kind = packet["flow"], packet["kind"]
@@ -194,7 +194,7 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def _ask_if_stalled(fabric: Fabric, f: int) -> None:
+def _ask_if_stalled(fabric: RunState, f: int) -> None:
     """Ask for an acknowledgement when the window is full of packets that no answer is due for.
 
     A receiver acknowledges every so many bytes, and a window may have shrunk below that since they were sent.
@@ -207,7 +207,7 @@ def _ask_if_stalled(fabric: Fabric, f: int) -> None:
 
 
 @njit_norefcount
-def _on_ack(fabric: Fabric, p: int, now: int) -> None:
+def _on_ack(fabric: RunState, p: int, now: int) -> None:
     packet, mark = fabric.packet[p], fabric.mark
     f = packet["flow"]
     flow, rules = fabric.flow[f], rules_for(fabric, f)
@@ -246,7 +246,7 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def _find_lost(fabric: Fabric, f: int, number: int, sent: int, now: int) -> None:
+def _find_lost(fabric: RunState, f: int, number: int, sent: int, now: int) -> None:
     """Send again what is lost: one path keeps the order, so what was sent before a packet that came does not come."""
     flow = fabric.flow[f]
     for earlier in range(flow["acknowledged"], number):
@@ -256,7 +256,7 @@ def _find_lost(fabric: Fabric, f: int, number: int, sent: int, now: int) -> None
 
 
 @njit_norefcount
-def _give_back(fabric: Fabric, f: int, number: int, now: int) -> None:
+def _give_back(fabric: RunState, f: int, number: int, now: int) -> None:
     """Note that a packet was trimmed or lost, and is to be sent again."""
     size = size_of(fabric, f, number)
     on_trimming(fabric, f, size, now)
@@ -268,7 +268,7 @@ def _give_back(fabric: Fabric, f: int, number: int, now: int) -> None:
 
 
 @njit_norefcount
-def _settle(fabric: Fabric, f: int, number: int) -> None:
+def _settle(fabric: RunState, f: int, number: int) -> None:
     """Note that a packet has come, also one that had been given up."""
     flow, mark = fabric.flow[f], fabric.mark
     place = flow["ring"] + (number & flow["ring_mask"])
@@ -279,7 +279,7 @@ def _settle(fabric: Fabric, f: int, number: int) -> None:
 
 
 @njit_norefcount
-def _on_nack(fabric: Fabric, p: int, now: int) -> None:
+def _on_nack(fabric: RunState, p: int, now: int) -> None:
     packet = fabric.packet[p]
     f, number = packet["flow"], packet["number"]
     flow = fabric.flow[f]
@@ -293,7 +293,7 @@ def _on_nack(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def give_up(fabric: Fabric, f: int, now: int) -> None:
+def give_up(fabric: RunState, f: int, now: int) -> None:
     """Send again what has been without an answer for too long, and look again when the next may be.
 
     Where timeouts follow round trips, they double when the first packet that is not acknowledged has no answer again.
@@ -328,7 +328,7 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def request(fabric: Fabric, f: int) -> None:
+def request(fabric: RunState, f: int) -> None:
     """Ask the receiver for credit, or for an answer to all that was sent, without data to carry the question."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     p = take_packet(fabric)
@@ -336,7 +336,7 @@ def request(fabric: Fabric, f: int) -> None:
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = kinds.REQUEST, f, flow["highest"], 0
     packet["size"], packet["sent"] = rules["answer"], UNSENT
     if rules["transport"] == kinds.RCCC:
-        packet["amount"] = wanted(fabric, f, backlog(fabric, f))
+        packet["amount"] = wanted_credit(fabric, f, backlog(fabric, f))
     else:
         flow["asking"] = flow["highest"]
     if rules["on_path"]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.packets.aggregated.traffic_state import MESSAGE_ROW
-from commsim.packets.hosts.work import Successors, Work, receivers
+from commsim.packets.hosts.work import FlowWork, Successors, receivers
 from commsim.packets.packet_state import LONGEST, PS
 from commsim.packets.run_state import FLOW_ROW
 
@@ -45,7 +45,7 @@ class Tasks:
             raise InputError(f"a task takes 0 to {LONGEST:g} s, got {self.duration.min()} to {self.duration.max()} s")
 
 
-def with_tasks(work: Work, tasks: Tasks) -> Work:
+def with_tasks(work: FlowWork, tasks: Tasks) -> FlowWork:
     """Lay out tasks behind the messages of a work, each as a message of a flow of its own; all are of one job."""
     n_flows, n_messages, numbers = len(work.flow), len(work.message), np.arange(len(tasks.duration))
     message = np.concatenate((work.message, np.zeros(len(numbers), MESSAGE_ROW)))

@@ -17,7 +17,7 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.aggregated.traffic_state import MESSAGE_ROW, RECEIVER_ROW
 from commsim.packets.hosts.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
 from commsim.packets.links.ports import Legs, find_ports, rows_of_paths
-from commsim.packets.links.ways import Ways, ways_of, ways_of_paths
+from commsim.packets.links.ways import EqualCostWays, ways_of, ways_of_paths
 from commsim.packets.packet_state import LONGEST, PS, Rows, zeros_on_lines
 from commsim.packets.run_state import FLOW_ROW
 from commsim.packets.transports.spraying import Spraying, over_path
@@ -30,7 +30,7 @@ Successors = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
+class FlowWork:
     """Flows and their messages.
 
     Parameters
@@ -62,7 +62,7 @@ class Work:
     routes: tuple[Routes, ...] = ()
 
 
-class Layout(NamedTuple):
+class PacketLayout(NamedTuple):
     """What a run sends, over which links, and how.
 
     Parameters
@@ -71,9 +71,9 @@ class Layout(NamedTuple):
         Network of the run; where packets are sprayed, its ports have the latency and rate of what lies behind them.
     plan : FlowPlan, optional
         What runs where; none for jobs that switches aggregate alone.
-    work : Work
+    work : FlowWork
         Flows and their messages.
-    ways : Ways
+    ways : EqualCostWays
         Numbers of links, and the equal-cost sets.
     hows : tuple of Spraying
         How messages are sent; a flow's `rule` is a place here.
@@ -83,8 +83,8 @@ class Layout(NamedTuple):
 
     network: Network
     plan: FlowPlan | None
-    work: Work
-    ways: Ways
+    work: FlowWork
+    ways: EqualCostWays
     hows: tuple[Spraying, ...]
     legs: Legs | None = None
 
@@ -94,14 +94,14 @@ class Layout(NamedTuple):
         return rows_of_paths(network, self.network, self.ways, count, link)
 
 
-def nothing_sent(network: Network, how: Spraying) -> Layout:
+def nothing_sent(network: Network, how: Spraying) -> PacketLayout:
     """Return the layout of a run that has only jobs that switches aggregate."""
     none = np.zeros(0, np.int32)
-    work = Work(
+    work = FlowWork(
         np.zeros(0, FLOW_ROW), np.zeros(0, RECEIVER_ROW), np.zeros(0, MESSAGE_ROW), none,
         (np.zeros(1, np.int64), none), np.zeros(0, np.int64), network.n_nodes, 0,
     )  # fmt: skip
-    return Layout(network, None, work, ways_of_paths(network) if how.on_path else ways_of(network), (how,))
+    return PacketLayout(network, None, work, ways_of_paths(network) if how.on_path else ways_of(network), (how,))
 
 
 def lay_out(
@@ -113,7 +113,7 @@ def lay_out(
     ranks: NDArray[np.int64],
     *,
     beside: bool = False,
-) -> Layout:
+) -> PacketLayout:
     """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
 
     Sprayed messages go from port to port: a host with one link has one.
@@ -172,11 +172,11 @@ def lay_out(
     flow["end"] = np.cumsum(np.bincount(plan.connection_of, minlength=len(flow)))
     flow["message"][1:] = flow["end"][:-1]
     node = nodes[plan.ends[:, 1]]
-    work = Work(
+    work = FlowWork(
         flow, receivers(flow, message, plan.queue, node), message, plan.queue, plan.successors,
         adding_times(plan, node, n_bytes), plan.network.n_nodes, len(plan.jobs), routes,
     )  # fmt: skip
-    return Layout(network, plan, work, ways, tuple(hows), legs)
+    return PacketLayout(network, plan, work, ways, tuple(hows), legs)
 
 
 def receivers(flow: Rows, message: Rows, queue: Ints, node: NDArray[np.integer]) -> Rows:

@@ -16,13 +16,13 @@ from commsim.core.jit import njit_norefcount
 from commsim.packets.kinds import CONTRIBUTION
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import Row
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 SCALE = 1 << 16  # of keys: parts of a byte, for weights that are no whole numbers
 
 
 @njit_norefcount
-def class_of(fabric: Fabric, p: int) -> int:
+def class_of(fabric: RunState, p: int) -> int:
     """Class of a packet: the rank of its job's priority."""
     packet = fabric.packet[p]
     if packet["kind"] >= CONTRIBUTION:
@@ -31,7 +31,7 @@ def class_of(fabric: Fabric, p: int) -> int:
 
 
 @njit_norefcount
-def queue_in_order(fabric: Fabric, i: int, p: int) -> None:
+def queue_in_order(fabric: RunState, i: int, p: int) -> None:
     """Queue a packet at a link: behind all, or before those that have a later key."""
     link, packet = fabric.link[i], fabric.packet
     packet[p]["next"] = -1
@@ -47,7 +47,7 @@ def queue_in_order(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _give_key(fabric: Fabric, i: int, p: int) -> None:
+def _give_key(fabric: RunState, i: int, p: int) -> None:
     """Note in a packet its place in the queue of a link, the least first."""
     packet, rank = fabric.packet[p], class_of(fabric, p)
     if len(fabric.class_weight) == 0:
@@ -60,7 +60,7 @@ def _give_key(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _overtake(fabric: Fabric, link: Row, p: int) -> None:
+def _overtake(fabric: RunState, link: Row, p: int) -> None:
     """Queue a packet before all that have a later key; the last one has."""
     packet, mine = fabric.packet, fabric.packet[p]["when"]
     before, after = -1, link["low_head"]
@@ -74,7 +74,7 @@ def _overtake(fabric: Fabric, link: Row, p: int) -> None:
 
 
 @njit_norefcount
-def queued_of_class(fabric: Fabric, i: int, p: int) -> int:
+def queued_of_class(fabric: RunState, i: int, p: int) -> int:
     """Bytes that wait before a link and are of the class of packet `p`."""
     packet, n_bytes = fabric.packet, np.int64(0)
     rank = class_of(fabric, p)
@@ -87,7 +87,7 @@ def queued_of_class(fabric: Fabric, i: int, p: int) -> int:
 
 
 @njit_norefcount
-def take_first(fabric: Fabric, i: int) -> int:
+def take_first(fabric: RunState, i: int) -> int:
     """Take the first packet whose class is not paused off a link's queue; -1 for none."""
     link, packet = fabric.link[i], fabric.packet
     before, p = -1, link["low_head"]
@@ -108,7 +108,7 @@ def take_first(fabric: Fabric, i: int) -> int:
 
 
 @njit_norefcount
-def hold(fabric: Fabric, i: int, p: int, size: int) -> None:
+def hold(fabric: RunState, i: int, p: int, size: int) -> None:
     """Count bytes that came over a link and wait in the next node; ask it to pause their class, or to go on."""
     link, rank = fabric.link[i], class_of(fabric, p)
     row = i * fabric.state["n_classes"] + rank

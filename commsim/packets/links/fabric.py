@@ -68,7 +68,7 @@ class Conditions:
     @property
     def conditions(self) -> dict[str, Any]:
         """Values of these, by name."""
-        return {one.name: getattr(self, one.name) for one in dataclasses.fields(Conditions)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(Conditions)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
-from commsim.packets.links.ways import Ways, ways_around
+from commsim.packets.links.ways import EqualCostWays, ways_around
 from commsim.packets.packet_state import ROUTE_ROW, on_lines
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from commsim.routing.flaps import Flaps
 from commsim.routing.pinned import find_routes_around, turned_round
 
@@ -33,7 +33,7 @@ class Flapping:
     ----------
     network : Network
         Network of the run.
-    ways : Ways
+    ways : EqualCostWays
         Numbers of its links, and its equal-cost sets with all links up.
     flaps : Flaps
         What goes down when.
@@ -46,7 +46,7 @@ class Flapping:
         If packets are sprayed, and a cable flaps that is not between switches.
     """
 
-    def __init__(self, network: Network, ways: Ways, flaps: Flaps, plan: FlowPlan | None = None) -> None:
+    def __init__(self, network: Network, ways: EqualCostWays, flaps: Flaps, plan: FlowPlan | None = None) -> None:
         between = np.isin(network.src, ways.switches) & np.isin(network.dst, ways.switches)
         for flap in flaps.flaps if plan is None else ():
             if not between[list(flap.links)].all():
@@ -66,11 +66,11 @@ class Flapping:
         """When the next change is due."""
         return self._times[0] if self._times else np.inf
 
-    def begin(self, fabric: Fabric) -> None:
+    def begin(self, fabric: RunState) -> None:
         """Note what the links lose when they are up."""
         self._loss = fabric.link[list(LOSSES)].copy()
 
-    def make(self, fabric: Fabric) -> Fabric:
+    def make(self, fabric: RunState) -> RunState:
         """Make the change that is due."""
         now = self._times.pop(0)
         down, avoided = self.flaps.down(self._network, now), self.flaps.avoided(self._network, now)
@@ -86,7 +86,7 @@ class Flapping:
         self._down, self._avoided = down, avoided
         return fabric
 
-    def _rerouted(self, fabric: Fabric, avoided: NDArray[np.bool_]) -> Fabric:
+    def _rerouted(self, fabric: RunState, avoided: NDArray[np.bool_]) -> RunState:
         """Let switches send what comes later another way."""
         if self._plan is not None:
             return _with_paths(fabric, self._ways, self._plan, avoided, self.was_rerouted)
@@ -96,18 +96,18 @@ class Flapping:
 
 
 def _with_paths(
-    fabric: Fabric, ways: Ways, plan: FlowPlan, avoided: NDArray[np.bool_], was_rerouted: NDArray[np.bool_]
-) -> Fabric:
+    fabric: RunState, ways: EqualCostWays, plan: FlowPlan, avoided: NDArray[np.bool_], was_rerouted: NDArray[np.bool_]
+) -> RunState:
     """Give new rows in the table of routes to what takes another path from now on, packets of flows and answers."""
     placement = joined([job.placement for job in plan.jobs])
     number, more, n_rows, place = 0, list[NDArray[np.int32]](), len(fabric.route), ways.place
     for placed, ends in ((placement, plan.ends), (turned_round(plan.network, placement), plan.ends[:, ::-1])):
-        found = find_routes_around(
+        routes = find_routes_around(
             plan.network, placed, ends, plan.channel, avoided, routing=plan.routing, seed=plan.seed,
             hashed_channel=plan.hashed_channel,
         )  # fmt: skip
         for wire in range(len(ends)):
-            stream, path = fabric.stream[number], place[found.link[found.first[wire] : found.first[wire + 1]]]
+            stream, path = fabric.stream[number], place[routes.link[routes.first[wire] : routes.first[wire + 1]]]
             if not np.array_equal(fabric.route["link"][stream["begin"] : stream["end"]], path):
                 stream["begin"], stream["end"] = n_rows, n_rows + len(path)
                 n_rows += len(path)
@@ -123,7 +123,7 @@ def _with_paths(
     return fabric._replace(route=on_lines(route))
 
 
-def _empty(fabric: Fabric, row: int) -> None:
+def _empty(fabric: RunState, row: int) -> None:
     """Drop what is queued before a link, being sent and on it."""
     link, state, packet = fabric.link[row], fabric.state, fabric.packet
     lost = _listed(packet["next"], [int(link[name]) for name in LISTS])

@@ -21,7 +21,7 @@ LARGE = 1 << 24
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
 
 
-def with_packets(jobs: m.Jobs, n: int) -> m.Jobs:
+def with_packets(jobs: m.AggregationState, n: int) -> m.AggregationState:
     """Return the tables with room for the workers of so many packets more; packets are the last that have sets."""
     if not len(jobs.workers):  # slots are not shared
         return jobs

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from commsim.core.jit import fetch, njit_norefcount
 from commsim.packets.links.port_kernel import serve
-from commsim.packets.run_state import N_COUNTED, Fabric
+from commsim.packets.run_state import N_COUNTED, RunState
 
 
 @njit_norefcount
-def look(fabric: Fabric, now: int) -> None:
+def look(fabric: RunState, now: int) -> None:
     """Write down counts, what waits before the links that are watched, less what is being sent, and what has left."""
     state, n = fabric.state, len(fabric.watched)
     at = state["n_samples"] * (N_COUNTED + 2 * n)
@@ -31,7 +31,7 @@ def look(fabric: Fabric, now: int) -> None:
 
 
 @njit_norefcount
-def look_ahead(fabric: Fabric) -> None:
+def look_ahead(fabric: RunState) -> None:
     """Bring what the next events need into the cache, while the present one is served.
 
     With thousands of hosts a packet's time is mostly that of memory. An arrival knows its link, that one its packet,

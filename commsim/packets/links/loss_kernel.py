@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 LOSS_DRAW, STATE_DRAW = 1, 2
 
 
 @njit_norefcount
-def draw(fabric: Fabric) -> float:
+def draw(fabric: RunState) -> float:
     """Draw a number from 0 to 1: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, Figure 1)."""
     state = fabric.state
     state["draws"] += np.uint64(0x9E3779B97F4A7C15)
@@ -49,7 +49,7 @@ def uniform(seed: int, kind: int, link: int, count: int) -> float:
 
 
 @njit_norefcount
-def is_lost(fabric: Fabric, i: int) -> bool:
+def is_lost(fabric: RunState, i: int) -> bool:
     """Tell whether the packet that arrives over a link is lost: by chance, in bursts where losses come in them."""
     link = fabric.link[i]
     link["n_arrived"] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 from commsim.packets import kinds
 from commsim.packets.packet_state import Row
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
 @njit_norefcount
@@ -15,7 +15,7 @@ def keeps_path(packet: Row) -> bool:
 
 
 @njit_norefcount
-def costs_of(fabric: Fabric, i: int, p: int, now: int, of_bytes: int) -> int:
+def costs_of(fabric: RunState, i: int, p: int, now: int, of_bytes: int) -> int:
     """Return the time of a packet beside that of its bytes: its own, and overheads of its message.
 
     A link that sends a message's first packet waits for a message engine of its host, where other links use it too.
@@ -32,7 +32,7 @@ def costs_of(fabric: Fabric, i: int, p: int, now: int, of_bytes: int) -> int:
 
 
 @njit_norefcount
-def _spent(fabric: Fabric, which: int, at: int, overhead: int) -> int:
+def _spent(fabric: RunState, which: int, at: int, overhead: int) -> int:
     """Return when an overhead that could begin at some time is spent; by the first free engine of a group, if any."""
     group = fabric.engine_of[which] if which < len(fabric.engine_of) else -1  # none of jobs that switches aggregate
     if group < 0:
@@ -47,7 +47,7 @@ def _spent(fabric: Fabric, which: int, at: int, overhead: int) -> int:
 
 
 @njit_norefcount
-def _ends(fabric: Fabric, p: int) -> bool:
+def _ends(fabric: RunState, p: int) -> bool:
     """Tell whether a packet at the link of a host, or before it, gets to where it goes over it."""
     packet = fabric.packet[p]
     return not keeps_path(packet) or bool(fabric.route[packet["hop"]]["last"])

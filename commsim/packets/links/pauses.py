@@ -14,15 +14,15 @@ import numpy as np
 
 from commsim.core.network import Network
 from commsim.packets.kinds import CONTRIBUTION
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
-def deadlocked(fabric: Fabric) -> list[int]:
+def deadlocked(fabric: RunState) -> list[int]:
     """Find a cycle of links that pause each other for ever.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state of links and packets.
 
     Returns
@@ -57,7 +57,7 @@ def deadlocked(fabric: Fabric) -> list[int]:
         path.append(after)
 
 
-def _waiting(fabric: Fabric, number: int, rank: int) -> dict[int, int]:
+def _waiting(fabric: RunState, number: int, rank: int) -> dict[int, int]:
     """Sum the bytes of a class in a link's queue by the link that they came over."""
     found: dict[int, int] = defaultdict(int)
     link = fabric.link[number]
@@ -72,7 +72,7 @@ def _waiting(fabric: Fabric, number: int, rank: int) -> dict[int, int]:
     return found
 
 
-def named(cycle: list[int], network: Network) -> str:
+def cycle_text(cycle: list[int], network: Network) -> str:
     """Write a cycle of links by the nodes that it goes through."""
     nodes = [network.nodes[network.src[i]] for i in cycle]
     return " -> ".join([*nodes, network.nodes[network.dst[cycle[-1]]]])

@@ -18,7 +18,7 @@ from commsim.packets.links.posting_kernel import free_packet, post
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import Row
 from commsim.packets.rule_kernel import rules_for, rules_of_packet
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
 @njit_norefcount
@@ -28,7 +28,7 @@ def goes_first(packet: Row) -> bool:
 
 
 @njit_norefcount
-def answer(fabric: Fabric, q: int, entropy: int) -> None:
+def answer(fabric: RunState, q: int, entropy: int) -> None:
     """Send what the receiver of a flow tells its sender."""
     packet = fabric.packet[q]
     flow = fabric.flow[packet["flow"]]
@@ -40,7 +40,7 @@ def answer(fabric: Fabric, q: int, entropy: int) -> None:
 
 
 @njit_norefcount
-def follow(fabric: Fabric, q: int, stream: int) -> None:
+def follow(fabric: RunState, q: int, stream: int) -> None:
     """Send a packet of a flow over a stream."""
     packet = fabric.packet[q]
     packet["flags"] |= kinds.ON_PATH
@@ -49,7 +49,7 @@ def follow(fabric: Fabric, q: int, stream: int) -> None:
 
 
 @njit_norefcount
-def go_out(fabric: Fabric, q: int, link: int) -> None:
+def go_out(fabric: RunState, q: int, link: int) -> None:
     """Send a packet over a link when the present event is over."""
     packet = fabric.packet[q]
     packet["when"], packet["came_over"] = link, -1
@@ -57,7 +57,7 @@ def go_out(fabric: Fabric, q: int, link: int) -> None:
 
 
 @njit_norefcount
-def enqueue(fabric: Fabric, i: int, p: int) -> None:
+def enqueue(fabric: RunState, i: int, p: int) -> None:
     """Let a packet into the queue of a link; trim it or one before it when the queue is full, or drop it.
 
     When data finds no room, a coin says whether it or the last one queued is trimmed: otherwise senders in step would
@@ -96,7 +96,7 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _fits(fabric: Fabric, i: int, p: int) -> bool:
+def _fits(fabric: RunState, i: int, p: int) -> bool:
     link, size = fabric.link[i], fabric.packet[p]["size"]
     if link["low"] + size > link["room"]:
         return False
@@ -110,7 +110,7 @@ def _fits(fabric: Fabric, i: int, p: int) -> bool:
 
 
 @njit_norefcount
-def _queue_low(fabric: Fabric, i: int, p: int) -> None:
+def _queue_low(fabric: RunState, i: int, p: int) -> None:
     """Queue what does not go first."""
     link, packet = fabric.link[i], fabric.packet[p]
     size, came_over = packet["size"], packet["came_over"]
@@ -124,7 +124,7 @@ def _queue_low(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _exchange(fabric: Fabric, a: int, b: int) -> None:
+def _exchange(fabric: RunState, a: int, b: int) -> None:
     """Exchange two data packets but for their places in lists."""
     packet = fabric.packet
     packet[a]["sent"], packet[b]["sent"] = packet[b]["sent"], packet[a]["sent"]
@@ -147,7 +147,7 @@ def _exchange(fabric: Fabric, a: int, b: int) -> None:
 
 
 @njit_norefcount
-def _drop(fabric: Fabric, i: int, p: int) -> None:
+def _drop(fabric: RunState, i: int, p: int) -> None:
     fabric.link[i]["n_dropped"] += 1
     fabric.state["drops_full"] += 1
     record_flow(fabric, i, p, kinds.AT_DROP)
@@ -155,7 +155,7 @@ def _drop(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def serve(fabric: Fabric, i: int, until: int) -> None:
+def serve(fabric: RunState, i: int, until: int) -> None:
     """Let a switch's link send up to and including a time; what has left is on its way afterwards."""
     link = fabric.link[i]
     while link["serving"] >= 0 and link["done"] <= until:
@@ -168,7 +168,7 @@ def serve(fabric: Fabric, i: int, until: int) -> None:
 
 
 @njit_norefcount
-def leave_queue(fabric: Fabric, i: int, p: int) -> None:
+def leave_queue(fabric: RunState, i: int, p: int) -> None:
     """Take the bytes of a packet that has been sent off its queue, which may mark it."""
     link, packet = fabric.link[i], fabric.packet[p]
     size, came_over = packet["size"], packet["came_over"]
@@ -189,7 +189,7 @@ def leave_queue(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def start(fabric: Fabric, i: int, now: int) -> None:
+def start(fabric: RunState, i: int, now: int) -> None:
     """Begin with the next packet of a switch's link that is not sending: answers and trimmed packets go first."""
     link = fabric.link[i]
     p = take_high(fabric, i)
@@ -201,7 +201,7 @@ def start(fabric: Fabric, i: int, now: int) -> None:
 
 
 @njit_norefcount
-def take_high(fabric: Fabric, i: int) -> int:
+def take_high(fabric: RunState, i: int) -> int:
     """Take the first of what goes first off a link's queue; -1 for none."""
     link = fabric.link[i]
     p = link["high_head"]
@@ -211,7 +211,7 @@ def take_high(fabric: Fabric, i: int) -> int:
 
 
 @njit_norefcount
-def begin_sending(fabric: Fabric, i: int, p: int, now: int) -> None:
+def begin_sending(fabric: RunState, i: int, p: int, now: int) -> None:
     """Note when a link has sent the packet that it begins with."""
     link, packet = fabric.link[i], fabric.packet[p]
     took = np.int64(packet["size"] * link["ps_per_byte"] + 0.5)
@@ -225,7 +225,7 @@ def begin_sending(fabric: Fabric, i: int, p: int, now: int) -> None:
 
 
 @njit_norefcount
-def await_arrival(fabric: Fabric, i: int) -> None:
+def await_arrival(fabric: RunState, i: int) -> None:
     """Set the event at which the first packet of a link arrives, on its way or being sent, unless it is set."""
     link = fabric.link[i]
     if link["awaited"]:
@@ -239,7 +239,7 @@ def await_arrival(fabric: Fabric, i: int) -> None:
 
 
 @njit_norefcount
-def depart(fabric: Fabric, i: int, p: int) -> None:
+def depart(fabric: RunState, i: int, p: int) -> None:
     """Put a packet that has been sent on its way to the other end."""
     link, packet = fabric.link[i], fabric.packet
     link["n_packets"] += 1
@@ -260,7 +260,7 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _mark(fabric: Fabric, i: int, p: int) -> None:
+def _mark(fabric: RunState, i: int, p: int) -> None:
     """Mark a packet that leaves a queue as its length says: never, at random, or always (RED on leaving)."""
     link, rules = fabric.link[i], rules_of_packet(fabric, p)
     marks = link["marks"]
@@ -278,7 +278,7 @@ def _mark(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _note(fabric: Fabric, i: int, p: int) -> None:
+def _note(fabric: RunState, i: int, p: int) -> None:
     """Let a packet that leaves a queue take the link's state with it (in-band telemetry)."""
     link, packet, n = fabric.link[i], fabric.packet[p], fabric.state["n_notes"]
     at = packet["n_noted"]
@@ -291,7 +291,7 @@ def _note(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _record_leaving(fabric: Fabric, i: int, p: int) -> None:
+def _record_leaving(fabric: RunState, i: int, p: int) -> None:
     """Record a packet that leaves a tapped link, and whether it is its first or its last one."""
     link, packet = fabric.link[i], fabric.packet[p]
     event = kinds.AT_MAKER if packet["came_over"] < 0 else 0
@@ -301,14 +301,14 @@ def _record_leaving(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def record_flow(fabric: Fabric, i: int, p: int, event: int) -> None:
+def record_flow(fabric: RunState, i: int, p: int, event: int) -> None:
     """Record what happens to a packet of a tapped flow at a link, now."""
     if fabric.state["taps_flows"]:
         _record(fabric, i, p, event, fabric.state["now"])
 
 
 @njit_norefcount
-def _record(fabric: Fabric, i: int, p: int, event: int, when: int) -> None:
+def _record(fabric: RunState, i: int, p: int, event: int, when: int) -> None:
     """Record a packet at a tapped link; where only some flows are tapped, theirs."""
     state, packet = fabric.state, fabric.packet[p]
     if state["taps_flows"] and (packet["kind"] >= kinds.CONTRIBUTION or not fabric.flow[packet["flow"]]["tapped"]):

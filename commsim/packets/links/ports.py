@@ -20,7 +20,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import partners
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
-from commsim.packets.links.ways import Ints, Ways, ways_of
+from commsim.packets.links.ways import EqualCostWays, Ints, ways_of
 from commsim.routing.merge_switches import fabric_nodes
 from commsim.routing.pinned import find_connection_routes
 
@@ -28,7 +28,7 @@ Bools = NDArray[np.bool_]
 Legs = tuple[NDArray[np.int64], NDArray[np.intp]]
 
 
-class Ported(NamedTuple):
+class PortPlan(NamedTuple):
     """A plan whose sprayed messages go from port to port.
 
     Parameters
@@ -37,7 +37,7 @@ class Ported(NamedTuple):
         The plan, with one path for each connection where these go by several ports.
     network : Network
         Its network; latencies and rates of ports include the way inside the machine.
-    ways : Ways
+    ways : EqualCostWays
         Ports, and equal-cost sets between their switches; links of endpoints inside machines count as hosts', too.
     src, dst : int32[n_flows]
         Ports of each sprayed flow; -1 where it stays in a machine, and of flows that keep to their paths.
@@ -47,13 +47,13 @@ class Ported(NamedTuple):
 
     plan: FlowPlan
     network: Network
-    ways: Ways
+    ways: EqualCostWays
     src: Ints
     dst: Ints
     legs: Legs
 
 
-def find_ports(plan: FlowPlan, sprays: Bools, *, beside: bool = False) -> Ported:
+def find_ports(plan: FlowPlan, sprays: Bools, *, beside: bool = False) -> PortPlan:
     """Find the ports of a plan's messages.
 
     Parameters
@@ -97,11 +97,11 @@ def find_ports(plan: FlowPlan, sprays: Bools, *, beside: bool = False) -> Ported
     port = _port_before(flow, link, leaves, enters, n)
     legs = link[port >= 0].astype(np.int64), flow[port >= 0]
     reached = _with_legs(network, nodes, (flow, link), port, leaves, enters) if len(legs[0]) else network
-    return Ported(plan, reached, ways, src, dst, legs)
+    return PortPlan(plan, reached, ways, src, dst, legs)
 
 
 def rows_of_paths(
-    network: Network, reached: Network, ways: Ways, count: NDArray[np.integer], link: NDArray[np.integer]
+    network: Network, reached: Network, ways: EqualCostWays, count: NDArray[np.integer], link: NDArray[np.integer]
 ) -> Ints:
     """Return the rows of the links of paths: of doubles, where a port has the latency of what is behind it.
 
@@ -109,7 +109,7 @@ def rows_of_paths(
     ----------
     network, reached : Network, Network
         Network, and the one whose ports have the latency of what is inside machines.
-    ways : Ways
+    ways : EqualCostWays
         Rows of links; units of aggregation come behind them.
     count : int[n_paths]
         Links of each path.
@@ -181,7 +181,7 @@ def _with_legs(
     (flow, link), n, back = hops, len(nodes), partners(network)
     latency, bandwidth = network.latency.copy(), network.bandwidth.copy()
     costs = network.overhead.copy(), network.recv_overhead.copy()
-    for side, (which, given, end) in enumerate(
+    for side, (which, overhead, end) in enumerate(
         ((leaves, network.overhead, network.src), (enters, network.recv_overhead, network.dst))
     ):
         mine, at = (port >= 0) & which[port], which[link]
@@ -189,5 +189,5 @@ def _with_legs(
         for ports, behind in ((link[at], port[mine]), (back[link[at]], back[port[mine]])):  # and those of answers
             np.maximum.at(latency, ports, network.latency[ports] + late[flow[at]])
             np.minimum.at(bandwidth, behind, network.bandwidth[link[mine]])
-        np.maximum.at(costs[side], end[link[at]], given[nodes[flow[at], side]])
+        np.maximum.at(costs[side], end[link[at]], overhead[nodes[flow[at], side]])
     return dataclasses.replace(network, latency=latency, bandwidth=bandwidth, overhead=costs[0], recv_overhead=costs[1])

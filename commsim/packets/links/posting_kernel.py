@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
 from commsim.packets.packet_state import Rows
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
 @njit_norefcount
-def take_packet(fabric: Fabric) -> int:
+def take_packet(fabric: RunState) -> int:
     """Take a packet off the list of free ones; the main loop makes sure that there is one."""
     p = fabric.state["first_free"]
     fabric.state["first_free"] = fabric.packet[p]["next"]
@@ -20,7 +20,7 @@ def take_packet(fabric: Fabric) -> int:
 
 
 @njit_norefcount
-def free_packet(fabric: Fabric, p: int) -> None:
+def free_packet(fabric: RunState, p: int) -> None:
     """Put a packet back."""
     fabric.packet[p]["next"] = fabric.state["first_free"]
     fabric.state["first_free"] = p
@@ -37,12 +37,12 @@ def mark_free(packet: Rows, first: int, free: NDArray[np.bool_]) -> None:
 
 
 @njit_norefcount
-def send(fabric: Fabric, p: int, stream: int) -> None:
+def send(fabric: RunState, p: int, stream: int) -> None:
     """Send a packet over a stream: the main loop puts it into the first queue when the event is over.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     p : int
         Number of the packet.
@@ -57,7 +57,7 @@ def send(fabric: Fabric, p: int, stream: int) -> None:
 
 
 @njit_norefcount
-def post(fabric: Fabric, p: int) -> None:
+def post(fabric: RunState, p: int) -> None:
     """Note that the present event sends a packet, or passes it on."""
     fabric.packet[p]["next"] = -1
     if fabric.state["sent_head"] < 0:
@@ -68,7 +68,7 @@ def post(fabric: Fabric, p: int) -> None:
 
 
 @njit_norefcount
-def post_first(fabric: Fabric, p: int) -> None:
+def post_first(fabric: RunState, p: int) -> None:
     """Send a packet before those that this event has sent, over the link in its field `when`: one that goes on."""
     if fabric.state["sent_head"] < 0:
         fabric.state["sent_tail"] = p

@@ -19,7 +19,7 @@ _MOST_MEASURED = 64  # switches from which the longest path is looked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ways:
+class EqualCostWays:
     """Hosts at the edge of a network of switches, and the equal-cost sets of links between these.
 
     Parameters
@@ -77,7 +77,7 @@ class Ways:
         return of_link
 
 
-def ways_of(network: Network, *, doubled: bool = False) -> Ways:
+def ways_of(network: Network, *, doubled: bool = False) -> EqualCostWays:
     """Find the ports of a network, which count as hosts, and the equal-cost sets between their switches.
 
     A host with one link has one port. Links are numbered in this order: ports out, links of endpoints inside machines,
@@ -129,14 +129,14 @@ def ways_of(network: Network, *, doubled: bool = False) -> Ways:
         number[network.src[inner]], number[network.dst[inner]], network.metric[inner], edges, len(switches)
     )
     more = np.zeros(n_hosts - n_ports, np.int32)  # no packet is sprayed to these
-    return Ways(
+    return EqualCostWays(
         network.src[links[:n_hosts]].astype(np.int32), switches, links, to,
         np.concatenate((edge.astype(np.int32), more)), np.concatenate((edge_switch, more + edges[:1])).astype(np.int32),
         way, (ways + n_hosts + n_ports).astype(np.int32), furthest + 2, n_ports,
     )  # fmt: skip
 
 
-def ways_of_paths(network: Network, *routes: Routes, ends: NDArray[np.integer] | None = None) -> Ways:
+def ways_of_paths(network: Network, *routes: Routes, ends: NDArray[np.integer] | None = None) -> EqualCostWays:
     """Give numbers to the links of a network whose messages keep to paths: links of endpoints count as those of hosts.
 
     Parameters
@@ -158,17 +158,17 @@ def ways_of_paths(network: Network, *routes: Routes, ends: NDArray[np.integer] |
     to = np.where(comes[links], 0, n).astype(np.int32)
     longest = max((int(np.diff(way.first).max(initial=1)) for way in routes), default=1)
     hosts = network.src[links[:n]].astype(np.int32)
-    return Ways(hosts, none, links, to, at_one, at_one, np.zeros(1, np.int32), none, longest, 0)
+    return EqualCostWays(hosts, none, links, to, at_one, at_one, np.zeros(1, np.int32), none, longest, 0)
 
 
-def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def ways_around(network: Network, ways: EqualCostWays, avoided: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Find the equal-cost sets that take links which are to be avoided only as a last resort.
 
     Parameters
     ----------
     network : Network
         Network that `ways` belong to.
-    ways : Ways
+    ways : EqualCostWays
         Equal-cost sets with all links.
     avoided : bool[n_links]
         Whether to avoid each link, by the network's numbers.
@@ -176,7 +176,7 @@ def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tup
     Returns
     -------
     way, ways : int32[n_switches * n_edges + 1], int32[n]
-        As in :class:`Ways`.
+        As in :class:`EqualCostWays`.
     """
     inner = ways.links[ways.first_between :]
     inner = inner[np.isin(network.src[inner], ways.switches) & np.isin(network.dst[inner], ways.switches)]
@@ -194,17 +194,17 @@ def _equal_cost(
 
     Switches need no path to those of other planes.
     """
-    rows, found, furthest = [], [], 0
+    rows, n_found, furthest = [], [], 0
     hops = np.ones(len(src), np.int64)
     for i, edge in enumerate(edges):
         distance = _distances(src, dst, metric.astype(np.int64), int(edge), n_switches)
         on_path = np.flatnonzero((distance[dst] + metric == distance[src]) & (distance[src] < _FAR))
         rows.append(src[on_path].astype(np.int64) * len(edges) + i)
-        found.append(on_path)
+        n_found.append(on_path)
         if i == 0 or len(edges) <= _MOST_MEASURED or i % (len(edges) // _MOST_MEASURED) == 0:
             away = _distances(src, dst, hops, int(edge), n_switches)[edges]
             furthest = max(furthest, int(away[away < _FAR].max()))
-    row, link = np.concatenate(rows), np.concatenate(found)
+    row, link = np.concatenate(rows), np.concatenate(n_found)
     order = np.argsort(row, kind="stable")
     way = np.searchsorted(row[order], np.arange(n_switches * len(edges) + 1))
     return way.astype(np.int32), link[order].astype(np.int32), furthest

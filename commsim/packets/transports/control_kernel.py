@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 from commsim.packets.kinds import DCQCN, DCTCP, HPCC, MARKED, NSCC, SWIFT, TIMELY
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 from commsim.packets.transports import (
     dcqcn_kernel,
     dctcp_kernel,
@@ -17,12 +17,12 @@ from commsim.packets.transports import (
 
 
 @njit_norefcount
-def on_news(fabric: Fabric, p: int, delay: float, news: int, now: int) -> None:
+def on_news(fabric: RunState, p: int, delay: float, news: int, now: int) -> None:
     """Adapt to an acknowledgement.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     p : int
         The acknowledgement.
@@ -49,7 +49,7 @@ def on_news(fabric: Fabric, p: int, delay: float, news: int, now: int) -> None:
 
 
 @njit_norefcount
-def on_trimming(fabric: Fabric, f: int, size: int, now: int) -> None:
+def on_trimming(fabric: RunState, f: int, size: int, now: int) -> None:
     """Adapt to a packet of a message that a switch trimmed."""
     transport = rules_for(fabric, f)["transport"]
     if transport == NSCC:
@@ -61,7 +61,7 @@ def on_trimming(fabric: Fabric, f: int, size: int, now: int) -> None:
 
 
 @njit_norefcount
-def pace(fabric: Fabric, f: int, size: int, now: int) -> None:
+def pace(fabric: RunState, f: int, size: int, now: int) -> None:
     """Note that a message sends so many bytes: when the next packet may follow."""
     flow = fabric.flow[f]
     if rules_for(fabric, f)["transport"] == DCQCN:

@@ -15,7 +15,7 @@ from commsim.packets.links.loss_kernel import draw
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import NEVER
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 LEAST_WAIT = 1024  # bytes that the pacer waits for after credit of nothing
 TARGET = 0.3  # share of marked packets that a receiver in a narrow network aims at
@@ -24,12 +24,12 @@ INTERVAL = 18e6  # ps from one decision to the next, on average: 1.5 round trips
 
 
 @njit_norefcount
-def wanted(fabric: Fabric, f: int, backlog: int) -> int:
+def wanted_credit(fabric: RunState, f: int, backlog: int) -> int:
     """Compute the sum of credit that a sender asks for with the packet that it sends now.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state.
     f : int
         The message.
@@ -47,7 +47,7 @@ def wanted(fabric: Fabric, f: int, backlog: int) -> int:
 
 
 @njit_norefcount
-def ask(fabric: Fabric, f: int, amount: int, now: int) -> None:
+def ask(fabric: RunState, f: int, amount: int, now: int) -> None:
     """Note at the receiver how much a sender wants in all; get in line for it if that is news."""
     flow = fabric.flow[f]
     if amount > flow["asked"]:
@@ -56,7 +56,7 @@ def ask(fabric: Fabric, f: int, amount: int, now: int) -> None:
 
 
 @njit_norefcount
-def pull(fabric: Fabric, f: int, now: int) -> None:
+def pull(fabric: RunState, f: int, now: int) -> None:
     """Get a message in line for credit, and wake the receiver's pacer."""
     flow = fabric.flow[f]
     host = fabric.host[flow["dst"]]
@@ -75,13 +75,13 @@ def pull(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def _pacer_of(fabric: Fabric, h: int) -> int:
+def _pacer_of(fabric: RunState, h: int) -> int:
     """Event of a host's pacer."""
     return int(fabric.state["first_pacer"] + h)
 
 
 @njit_norefcount
-def give(fabric: Fabric, h: int, now: int) -> int:
+def give(fabric: RunState, h: int, now: int) -> int:
     """Give the next message its credit and set the pacer; return the message, or -1 when nobody waits."""
     host = fabric.host[h]
     f = host["pull_head"]
@@ -114,7 +114,7 @@ def give(fabric: Fabric, h: int, now: int) -> int:
 
 
 @njit_norefcount
-def _rest(fabric: Fabric, h: int, f: int) -> None:
+def _rest(fabric: RunState, h: int, f: int) -> None:
     """Put a message with those that may get credit in advance."""
     host, flow = fabric.host[h], fabric.flow[f]
     if flow["is_idle"]:
@@ -129,7 +129,7 @@ def _rest(fabric: Fabric, h: int, f: int) -> None:
 
 
 @njit_norefcount
-def reconsider(fabric: Fabric, h: int, now: int) -> None:
+def reconsider(fabric: RunState, h: int, now: int) -> None:
     """Adapt a receiver's rate to the share of packets that were marked, where the network is narrower than its hosts.
 
     Only whole packets count: the first release of the authors' simulator for the published tables of RCCC,

@@ -12,13 +12,13 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 from commsim.packets.packet_state import NEVER
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 NEARLY = 0.999  # of the link's rate; halving the distance never arrives
 
 
 @njit_norefcount
-def on_notified(fabric: Fabric, f: int, wait: int, now: int) -> None:
+def on_notified(fabric: RunState, f: int, wait: int, now: int) -> None:
     """Take a notification, which counts when the receiver's NIC would have sent it: `wait` ps later."""
     flow = fabric.flow[f]
     on_time(fabric, f, now)
@@ -34,12 +34,12 @@ def on_notified(fabric: Fabric, f: int, wait: int, now: int) -> None:
 
 
 @njit_norefcount
-def on_time(fabric: Fabric, f: int, now: int) -> None:
+def on_time(fabric: RunState, f: int, now: int) -> None:
     """Let happen what was due: rises by time, and cuts."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     while flow["rise_at"] <= now or flow["cut_at"] <= now:
         if flow["cut_at"] <= flow["rise_at"]:
-            _cut(fabric, f, flow["cut_at"])
+            _cut_rate(fabric, f, flow["cut_at"])
             flow["cut_at"], flow["next_cut_at"], flow["last_cut_at"] = flow["next_cut_at"], flow["last_cut_at"], NEVER
         else:
             flow["by_time"] += 1
@@ -49,7 +49,7 @@ def on_time(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def on_sent(fabric: Fabric, f: int, size: int) -> None:
+def on_sent(fabric: RunState, f: int, size: int) -> None:
     """Count what is sent; enough of it raises the rate."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     if flow["rate"] * rules["ps_per_byte"] >= 1.0:
@@ -62,7 +62,7 @@ def on_sent(fabric: Fabric, f: int, size: int) -> None:
 
 
 @njit_norefcount
-def _cut(fabric: Fabric, f: int, when: int) -> None:
+def _cut_rate(fabric: RunState, f: int, when: int) -> None:
     """Cut the rate by half the estimate of congestion, which has decayed since the last notification."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     if flow["decayed_at"] >= 0:
@@ -76,7 +76,7 @@ def _cut(fabric: Fabric, f: int, when: int) -> None:
 
 
 @njit_norefcount
-def _rise(fabric: Fabric, f: int) -> None:
+def _rise(fabric: RunState, f: int) -> None:
     """Go half-way to the aim: fast recovery, then with an aim that grows, then with one that grows faster."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     fewer = min(flow["by_time"], flow["by_bytes"])

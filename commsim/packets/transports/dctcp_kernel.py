@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 GAIN = 1 / 16  # of the smoothed share; the paper's g
 
 
 @njit_norefcount
-def on_ack(fabric: Fabric, f: int, number: int, marked: bool, n_bytes: int) -> None:
+def on_ack(fabric: RunState, f: int, number: int, marked: bool, n_bytes: int) -> None:
     """Adapt the window to the acknowledgement of a packet.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     f, number : int
         The message, and the packet's number.
@@ -46,7 +46,7 @@ def on_ack(fabric: Fabric, f: int, number: int, marked: bool, n_bytes: int) -> N
 
 
 @njit_norefcount
-def on_trimmed(fabric: Fabric, f: int, now: int) -> None:
+def on_trimmed(fabric: RunState, f: int, now: int) -> None:
     """Halve the window, as for a loss, at most once a round trip."""
     flow = fabric.flow[f]
     if now - flow["shrunk_at"] > flow["base_rtt"]:

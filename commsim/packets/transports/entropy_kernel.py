@@ -13,7 +13,7 @@ from commsim.core.jit import njit_norefcount
 from commsim.packets.kinds import BITMAP, ECMP, MIXED, OBLIVIOUS, PATH, REPS
 from commsim.packets.links.loss_kernel import draw
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import N_RECYCLED, Fabric
+from commsim.packets.run_state import N_RECYCLED, RunState
 
 WORST = 15
 # what is added to an entropy's penalty when a packet comes back marked, trimmed, or not at all
@@ -21,7 +21,7 @@ FOR_MARK, FOR_TRIM, FOR_LOSS = 1, 4, WORST
 
 
 @njit_norefcount
-def next_entropy(fabric: Fabric, f: int) -> int:
+def next_entropy(fabric: RunState, f: int) -> int:
     """Choose the entropy of the packet that message `f` sends now."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     balancing = rules["balancing"]
@@ -51,7 +51,7 @@ def next_entropy(fabric: Fabric, f: int) -> int:
 
 
 @njit_norefcount
-def _turn(fabric: Fabric, f: int) -> None:
+def _turn(fabric: RunState, f: int) -> None:
     flow, entropies = fabric.flow[f], rules_for(fabric, f)["entropies"]
     flow["turn"] += 1
     if flow["turn"] == entropies:
@@ -60,12 +60,12 @@ def _turn(fabric: Fabric, f: int) -> None:
 
 
 @njit_norefcount
-def learn(fabric: Fabric, f: int, entropy: int, penalty: int) -> None:
+def learn(fabric: RunState, f: int, entropy: int, penalty: int) -> None:
     """Learn what became of a packet with an entropy; a penalty of 0 is a good acknowledgement.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     f : int
         The message.

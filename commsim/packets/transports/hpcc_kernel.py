@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 
 @njit_norefcount
-def on_ack(fabric: Fabric, f: int, p: int) -> None:
+def on_ack(fabric: RunState, f: int, p: int) -> None:
     """Adapt window and rate to the acknowledgement of a packet.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     f, p : int
         The message, and the acknowledgement, which has the notes of the packet that it answers.
@@ -42,7 +42,7 @@ def on_ack(fabric: Fabric, f: int, p: int) -> None:
 
 
 @njit_norefcount
-def _measure(fabric: Fabric, f: int, p: int) -> bool:
+def _measure(fabric: RunState, f: int, p: int) -> bool:
     """Take a packet's notes into the smoothed load of the busiest link; return whether there were two to compare."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     n, rtt = fabric.state["n_notes"], float(rules["rtt"])
@@ -68,7 +68,7 @@ def _measure(fabric: Fabric, f: int, p: int) -> bool:
 
 
 @njit_norefcount
-def copy_notes(fabric: Fabric, p: int, q: int) -> None:
+def copy_notes(fabric: RunState, p: int, q: int) -> None:
     """Return to its sender, with the answer `q`, what the links wrote into packet `p`."""
     n = fabric.state["n_notes"]
     for i in range(n):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 from commsim.packets.kinds import NSCC
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 SMOOTHING = 0.0125  # of the delay
 STRONGEST = 0.5  # a window shrinks to at least this share at a time
@@ -25,7 +25,7 @@ PER_STEP = 8  # packets acknowledged before the window grows by what it gained
 
 
 @njit_norefcount
-def measure(fabric: Fabric, f: int, rtt: int, marked: bool) -> float:
+def measure(fabric: RunState, f: int, rtt: int, marked: bool) -> float:
     """Take a round trip into the smoothed delay; return the queueing delay that it shows, in ps."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     if rtt < flow["base_rtt"]:
@@ -38,7 +38,7 @@ def measure(fabric: Fabric, f: int, rtt: int, marked: bool) -> float:
 
 
 @njit_norefcount
-def smooth(fabric: Fabric, f: int, delay: float, marked: bool) -> None:
+def smooth(fabric: RunState, f: int, delay: float, marked: bool) -> None:
     """Smooth a delay; one above the target without a mark is not the network's, and counts as a quarter round trip."""
     flow = fabric.flow[f]
     if not marked and delay > rules_for(fabric, f)["target"]:
@@ -47,12 +47,12 @@ def smooth(fabric: Fabric, f: int, delay: float, marked: bool) -> None:
 
 
 @njit_norefcount
-def on_ack(fabric: Fabric, f: int, marked: bool, delay: float, n_bytes: int, now: int) -> None:
+def on_ack(fabric: RunState, f: int, marked: bool, delay: float, n_bytes: int, now: int) -> None:
     """Adapt the window to an acknowledgement.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     f : int
         The message.
@@ -88,7 +88,7 @@ def on_ack(fabric: Fabric, f: int, marked: bool, delay: float, n_bytes: int, now
 
 
 @njit_norefcount
-def on_trimmed(fabric: Fabric, f: int, size: int, now: int) -> None:
+def on_trimmed(fabric: RunState, f: int, size: int, now: int) -> None:
     """Adapt the window to a packet that a switch trimmed: by its size, or at once when much was lost."""
     flow = fabric.flow[f]
     flow["ignored"] += size
@@ -100,7 +100,7 @@ def on_trimmed(fabric: Fabric, f: int, size: int, now: int) -> None:
 
 
 @njit_norefcount
-def _grow(fabric: Fabric, f: int, delay: float, n_bytes: int) -> None:
+def _grow(fabric: RunState, f: int, delay: float, n_bytes: int) -> None:
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     if delay < NO_QUEUE:
         flow["fast"] += n_bytes
@@ -115,7 +115,7 @@ def _grow(fabric: Fabric, f: int, delay: float, n_bytes: int) -> None:
 
 
 @njit_norefcount
-def _shrink(fabric: Fabric, f: int, now: int) -> None:
+def _shrink(fabric: RunState, f: int, now: int) -> None:
     flow, target = fabric.flow[f], rules_for(fabric, f)["target"]
     flow["is_fast"], flow["fast"] = False, 0.0
     if flow["delay"] > target and now - flow["shrunk_at"] > flow["base_rtt"]:
@@ -124,7 +124,7 @@ def _shrink(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def _collapse(fabric: Fabric, f: int, lost: bool, marked: bool, delay: float, now: int) -> bool:
+def _collapse(fabric: RunState, f: int, lost: bool, marked: bool, delay: float, now: int) -> bool:
     """Fall back to what a round trip brought; return whether to do nothing else, as for what was sent before that."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     quiet = flow["ignored"] < flow["to_ignore"] and marked
@@ -143,6 +143,6 @@ def _collapse(fabric: Fabric, f: int, lost: bool, marked: bool, delay: float, no
 
 
 @njit_norefcount
-def _bound(fabric: Fabric, f: int) -> None:
+def _bound(fabric: RunState, f: int) -> None:
     flow = fabric.flow[f]
     flow["window"] = min(max(flow["window"], float(rules_for(fabric, f)["mtu"])), flow["most"])

@@ -9,7 +9,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.packets.kinds import DCQCN, DCTCP, HPCC, TIMELY, WINDOW
-from commsim.packets.links.ways import Ways
+from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
@@ -84,7 +84,7 @@ RULES_ROW = np.dtype(
 )
 
 
-def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = False) -> Rules:
+def rules_of(network: Network, ways: EqualCostWays, spraying: Spraying, *, flaps: bool = False) -> Rules:
     """Settle what the kernels need to know, in bytes and picoseconds.
 
     Parameters
@@ -103,11 +103,11 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         raise InputError(f"{network.name}: packets are simulated where a round trip takes up to {LONGEST:g} s, and "
                          f"here it takes {rtt / PS:.3g} s: use the flow engine")  # fmt: skip
     product = rtt / wire
-    one, constants = spraying.settled
-    least = max(product, one.depth * PS / wire)
+    rules, constants = spraying.settled
+    least = max(product, rules.depth * PS / wire)
     queue = spraying.queue
     if queue is None:
-        endless = spraying.on_path and one.kind in (WINDOW, DCTCP, DCQCN)  # others are slowed by marks and trimming
+        endless = spraying.on_path and rules.kind in (WINDOW, DCTCP, DCQCN)  # others are slowed by marks and trimming
         queue = math.inf if endless else math.ceil(least / mtu) * mtu
     deep = queue if math.isfinite(queue) else 0.0  # a queue without end marks where the transport says, or never
     loss = network.loss if spraying.loss is None else spraying.loss
@@ -116,20 +116,20 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         or math.isfinite(queue)
         or bool(np.isfinite(network.buffer).any() or math.isfinite(spraying.shared_buffer) or np.any(loss))
     )
-    begin, end, most_marked = one.red or (0.25 * deep * wire / PS, 0.75 * deep * wire / PS, 1.0)
+    begin, end, most_marked = rules.red or (0.25 * deep * wire / PS, 0.75 * deep * wire / PS, 1.0)
     marks = spraying.ecn if spraying.ecn is not None else (begin * PS / wire, end * PS / wire, most_marked)
     target = 0.75 * rtt if spraying.trims else rtt
     scale = product / REFERENCE
     # rates are not bounded by a window, and HPCC begins with a link's worth
-    window = (1e15 if one.kind in (TIMELY, DCQCN) else product) if one.paces else 1.5 * product
-    narrow = fabric_oversubscription(network) if one.narrows else 1.0
+    window = (1e15 if rules.kind in (TIMELY, DCQCN) else product) if rules.paces else 1.5 * product
+    narrow = fabric_oversubscription(network) if rules.narrows else 1.0
     return {
-        "transport": one.kind,
+        "transport": rules.kind,
         "balancing": BALANCINGS[spraying.balancing],
-        "counts_packets": spraying.on_path and one.kind == WINDOW,
+        "counts_packets": spraying.on_path and rules.kind == WINDOW,
         "mtu": mtu,
         "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,
-        "ack_every": one.ack_every if spraying.ack_every is None else spraying.ack_every * mtu,
+        "ack_every": rules.ack_every if spraying.ack_every is None else spraying.ack_every * mtu,
         "window": spraying.window if spraying.window is not None else window,
         "follows_rtt": not math.isfinite(queue),
         "give_up": _patience(spraying, queue * wire, loses),
@@ -140,18 +140,18 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         "proportional": 4 * spraying.payload * scale * (target / 12e6) / target,
         "fair": 5 * spraying.payload * scale,
         "steady": 0.15 * spraying.payload * scale,
-        "per_pull": one.per_pull * (spraying.payload if one.per_pull > 1 else mtu),
-        "pull_share": one.share,
+        "per_pull": rules.per_pull * (spraying.payload if rules.per_pull > 1 else mtu),
+        "pull_share": rules.share,
         "least_rate": max(0.01, 0.9 / narrow) if narrow > 1.0 + 1e-9 else 1.0,
         "flowlet_gap": round(PS * spraying.flowlet_gap) or rtt,
         "queue": min(queue, ENDLESS),
         "ecn_min": min(marks[0], ENDLESS),
         "ecn_max": min(marks[1], ENDLESS),
         "most_marked": marks[2] if len(marks) > 2 else 1.0,
-        "n_notes": ways.n_hops - 1 if one.kind == HPCC else 0,
+        "n_notes": ways.n_hops - 1 if rules.kind == HPCC else 0,
         **{name: getattr(spraying, name) for name in ("entropies", "trims", "on_path", "header", "choices")},
-        **{name: getattr(one, name) for name in ("marks_last", "paces", "patched")},
-        **_constants(constants, one.patched, rtt, wire, mtu),
+        **{name: getattr(rules, name) for name in ("marks_last", "paces", "patched")},
+        **_constants(constants, rules.patched, rtt, wire, mtu),
     }
 
 

@@ -90,10 +90,10 @@ class Spraying(Conditions):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        one, _ = self.settled
+        rules, _ = self.settled
         if self.balancing not in BALANCINGS:
             raise InputError(f"unknown balancing {self.balancing!r}; known: {', '.join(BALANCINGS)}")
-        if one.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet", "path"):
+        if rules.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet", "path"):
             raise InputError(f"{self.transport} follows the links of one path: balancing ecmp, flowlet or path")
         if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):
             raise InputError(f"entropies are a power of two from 1 to {MOST_ENTROPIES}, got {self.entropies}")

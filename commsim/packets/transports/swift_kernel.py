@@ -12,13 +12,13 @@ from math import sqrt
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 SMALLEST, LARGEST = 0.1, 100.0  # packets of windows between which the target is scaled
 
 
 @njit_norefcount
-def target_of(fabric: Fabric, f: int) -> float:
+def target_of(fabric: RunState, f: int) -> float:
     """Return how long a message's packets should queue, in ps."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     slope = rules["delay_range"] / (1.0 / sqrt(SMALLEST) - 1.0 / sqrt(LARGEST))
@@ -27,12 +27,12 @@ def target_of(fabric: Fabric, f: int) -> float:
 
 
 @njit_norefcount
-def on_ack(fabric: Fabric, f: int, delay: float, n_bytes: int, now: int) -> None:
+def on_ack(fabric: RunState, f: int, delay: float, n_bytes: int, now: int) -> None:
     """Adapt the window to the acknowledgement of a packet.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     f : int
         The message.
@@ -56,7 +56,7 @@ def on_ack(fabric: Fabric, f: int, delay: float, n_bytes: int, now: int) -> None
 
 
 @njit_norefcount
-def on_trimmed(fabric: Fabric, f: int, now: int) -> None:
+def on_trimmed(fabric: RunState, f: int, now: int) -> None:
     """Shrink the window as much as it may, as for a loss, at most once a round trip."""
     flow = fabric.flow[f]
     if now - flow["shrunk_at"] > flow["base_rtt"]:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import Fabric
+from commsim.packets.run_state import RunState
 
 IN_A_ROW = 5  # rises after which the rate grows
 FASTER = 5  # times as fast ("hyperactive increase")
 
 
 @njit_norefcount
-def on_ack(fabric: Fabric, f: int, rtt: float, n_bytes: int) -> None:
+def on_ack(fabric: RunState, f: int, rtt: float, n_bytes: int) -> None:
     """Adapt the rate, once a segment.
 
     Parameters
     ----------
-    fabric : Fabric
+    fabric : RunState
         All state; changed in place.
     f : int
         The message.
@@ -57,7 +57,7 @@ def on_ack(fabric: Fabric, f: int, rtt: float, n_bytes: int) -> None:
 
 
 @njit_norefcount
-def _patched(fabric: Fabric, f: int, gradient: float, rtt: float) -> None:
+def _patched(fabric: RunState, f: int, gradient: float, rtt: float) -> None:
     """Weigh growth against the excess over the delay of the lower threshold by the gradient."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     reference = rules["low"] - flow["base_rtt"]

@@ -19,7 +19,7 @@ _MAY_BE_ZERO = ("scaling", "notify_delay", "recovery", "stages")
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class NoConstants:
     """Constants of a transport that takes none."""
 
 
@@ -148,7 +148,7 @@ class Dcqcn:
     hyper: Bandwidth = 50e6
 
 
-Constants = Fixed | Swift | Hpcc | Timely | Dcqcn
+Constants = NoConstants | Swift | Hpcc | Timely | Dcqcn
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Transport:
     per_pull: int = 4
     share: float = 0.99
     narrows: bool = False
-    constants: type[Constants] = Fixed
+    constants: type[Constants] = NoConstants
     one_path: bool = False
     patched: bool = False
     red: tuple[float, float, float] | None = None
@@ -231,7 +231,7 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     if name not in TRANSPORTS:
         raise InputError(f"unknown transport {name!r}; known: {', '.join(TRANSPORTS)}")
     build = TRANSPORTS[name].constants
-    if build is Fixed and raw:
+    if build is NoConstants and raw:
         raise InputError(f"{name} takes no constants, got {', '.join(raw)}")
     constants = build(**read_arguments(build, raw, name=name))
     _check(constants, name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import Verb, WithJson, flag, switched
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.remark import as_remarks
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.report.answer import Answer, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ TASK = ("collective", "operation", "n_ranks", "size_B")
 RUN = "collective"
 
 
-class Config(WithJson):
+class DiffConfig(WithJson):
     """All flags of ``commsim diff``."""
 
     a: str = flag(
@@ -51,7 +51,7 @@ class Config(WithJson):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: DiffConfig) -> Answer:
     """Read both, and return pairs, what only one has, and links and critical paths side by side.
 
     Raises
@@ -67,16 +67,16 @@ def run(config: Config) -> Answer:
     from commsim.placement.cli.beside import beside, best_of
 
     if (a_placed := best_of(config.a)) and (b_placed := best_of(config.b)):
-        if given := config.given("output", "timeline", "detail"):
-            raise InputError(f"{given[0]} has no effect on what `commsim place` wrote")
+        if flags := config.given("output", "timeline", "detail"):
+            raise InputError(f"{flags[0]} has no effect on what `commsim place` wrote")
         return beside(a_placed, b_placed, (config.a, config.b))
     if config.timeline is not None and not config.timeline.endswith((".json", ".json.gz")):
         raise InputError(f"--timeline writes .json or .json.gz, got {config.timeline!r}")
     if config.output is not None:
         check_page(config.output)
     (config_a, a), (config_b, b) = read_rows(config.a), read_rows(config.b)
-    found = difference(a, b, config_a, config_b)
-    parts = _pairs(found, config.a, config.b)
+    changes = difference(a, b, config_a, config_b)
+    parts = _pairs(changes, config.a, config.b)
     if len(a) == len(b) == 1 and "step_s" in a[0] and "step_s" in b[0]:
         parts.append(_of_steps(a[0], b[0]))
     path: Sequence[Mapping[str, Any]] = ()
@@ -86,15 +86,15 @@ def run(config: Config) -> Answer:
         sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
         both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
         (run_a, why_a), (run_b, why_b) = (
-            _largest(*one, _most_changed(found, sizes))
-            for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
+            _largest(*side, _most_changed(changes, sizes))
+            for side in ((config_a, both[0], config.a), (config_b, both[1], config.b))
         )
         parts += remarks(as_remarks(_no_paths({config.a: why_a, config.b: why_b}), "no-path"))
         if run_a is not None and run_b is not None:
             path, links = runs_beside(run_a, run_b)
             what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
             parts.append(_sides(path, "cause", f"critical path, us: {what}"))
-            if apart := [one for one in links if one["a_s"] != one["b_s"]]:
+            if apart := [link for link in links if link["a_s"] != link["b_s"]]:
                 parts.append(_sides(apart, "link", "busy time of the links that differ most, us"))
             if config.timeline is not None:
                 parts += comments([_write_timeline(run_a, run_b, config.timeline)])
@@ -103,25 +103,25 @@ def run(config: Config) -> Answer:
         raise InputError("--timeline needs a run in detail of both results")
     if config.output is not None:
         left_out = write_page(read_together((config.a, config.b)), config.output)
-        said = [f"figure left out: {name}: {why}" for name, why in left_out.items()]
-        parts += comments([*said, f"{config.output}: written"])
-    more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
-    differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
+        lines = [f"figure left out: {name}: {why}" for name, why in left_out.items()]
+        parts += comments([*lines, f"{config.output}: written"])
+    more: dict[str, Any] = {"only_a": list(changes.only_a), "only_b": list(changes.only_b)}
+    differs = {name: {"a": of[0], "b": of[1]} for name, of in changes.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
-    return Answer(parts, found.pairs, config.flags("timeline", "output"), more)
+    return Answer(parts, changes.pairs, config.flags("timeline", "output"), more)
 
 
-def _schedules(config: Config) -> Answer:
+def _schedules(config: DiffConfig) -> Answer:
     """Compare two schedules."""
     from commsim.core.files.schedule_file import read_schedule
     from commsim.pages.rows.schedules_beside import compare_schedules
 
-    if given := config.given("output", "timeline", "detail"):
-        raise InputError(f"{given[0]} is of results, and cannot be used with schedules")
-    said, differs = compare_schedules(read_schedule(config.a), read_schedule(config.b))
+    if flags := config.given("output", "timeline", "detail"):
+        raise InputError(f"{flags[0]} is of results, and cannot be used with schedules")
+    lines, differs = compare_schedules(read_schedule(config.a), read_schedule(config.b))
     cells = [[name, _word(x), _word(y)] for name, (x, y) in [*differs.items()][:MAX_LISTED]]
     title = "sent: parts of the size, by sender and receiver"
-    parts: list[Part] = [*comments([f"A: {config.a}, B: {config.b}", said])]
+    parts: list[Part] = [*comments([f"A: {config.a}, B: {config.b}", lines])]
     parts += [Table(["what", "A", "B"], cells, title)] if cells else []
     if len(differs) > MAX_LISTED:
         parts += comments([f"{len(differs) - MAX_LISTED} more differences; --json has all"])
@@ -140,34 +140,36 @@ def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:
     return f"{path}: {shown[0]} of {len(a.n_bytes)} messages of A, {shown[1]} of {len(b.n_bytes)} of B, {n} events"
 
 
-def _pairs(found: Difference, a: str, b: str) -> list[Part]:
+def _pairs(difference: Difference, a: str, b: str) -> list[Part]:
     """Return what the two are, the pairs of equal configuration, and the rows that only one has."""
     files = [f"A: {a}, B: {b}"]
-    files += [f"{name}: A {_flag(of[0])}, B {_flag(of[1])}" for name, of in found.differs.items()]
-    keys = [name for name in found.pairs[0] if name not in ("a", "b", "time_ratio")]
-    every = dict.fromkeys(keys, found.pairs) | {"asked": (*found.pairs, *found.only_a, *found.only_b)}
+    files += [f"{name}: A {_flag(of[0])}, B {_flag(of[1])}" for name, of in difference.differs.items()]
+    keys = [name for name in difference.pairs[0] if name not in ("a", "b", "time_ratio")]
+    every = dict.fromkeys(keys, difference.pairs) | {
+        "asked": (*difference.pairs, *difference.only_a, *difference.only_b)
+    }
     varying = [name for name in keys if name in TASK or len({str(one[name]) for one in every[name]}) > 1]
     rows = []
-    for one in found.pairs[:MAX_LISTED]:
-        cells = [_word(one[name]) for name in varying]
-        cells += [_times(one[side].get("time_s"), 1e6) for side in ("a", "b")]
-        cells.append("-" if one["time_ratio"] is None else f"{one['time_ratio']:.4g}")
-        cells += [_times(one[side].get("busbw_Bps"), 1e-9) for side in ("a", "b")]
-        rows.append([*cells, *(str(one[side].get("busiest_link") or "-") for side in ("a", "b"))])
+    for pair in difference.pairs[:MAX_LISTED]:
+        cells = [_word(pair[name]) for name in varying]
+        cells += [_times(pair[side].get("time_s"), 1e6) for side in ("a", "b")]
+        cells.append("-" if pair["time_ratio"] is None else f"{pair['time_ratio']:.4g}")
+        cells += [_times(pair[side].get("busbw_Bps"), 1e-9) for side in ("a", "b")]
+        rows.append([*cells, *(str(pair[side].get("busiest_link") or "-") for side in ("a", "b"))])
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
     least = ["A busiest", "B busiest", "operation", "n_ranks", "A(GB/s)", "B(GB/s)"]
-    alike = "of both, alike but for what is named above" if found.differs else "of the same configuration"
+    alike = "of both, alike but for what is named above" if difference.differs else "of the same configuration"
     columns, rows = _filled(columns, rows)
-    table = Table(columns, rows, f"{counted(len(found.pairs), 'row')} {alike}", least)
-    said: list[str] = []
-    if len(found.pairs) > MAX_LISTED:
-        said.append(f"{len(found.pairs) - MAX_LISTED} more pairs; --json and --csv have all")
-    for side, only in (("A", found.only_a), ("B", found.only_b)):
+    table = Table(columns, rows, f"{count_text(len(difference.pairs), 'row')} {alike}", least)
+    lines: list[str] = []
+    if len(difference.pairs) > MAX_LISTED:
+        lines.append(f"{len(difference.pairs) - MAX_LISTED} more pairs; --json and --csv have all")
+    for side, only in (("A", difference.only_a), ("B", difference.only_b)):
         shown = [" ".join(f"{name}={_word(row[name])}" for name in varying) for row in only[:MAX_LISTED]]
-        said += [f"only in {side}: {one}" for one in shown]
+        lines += [f"only in {side}: {one}" for one in shown]
         if len(only) > MAX_LISTED:
-            said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
-    return [*comments(files), table, *comments([*_changed(found), *said])]
+            lines.append(f"only in {side}: {len(only) - MAX_LISTED} more")
+    return [*comments(files), table, *comments([*_changed(difference), *lines])]
 
 
 def _filled(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -188,14 +190,14 @@ def _of_steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Table:
     return _sides(rows, "part", "parts of the step, us")
 
 
-def _changed(found: Difference) -> list[str]:
+def _changed(difference: Difference) -> list[str]:
     """Say which collectives are faster, slower or as fast in B, over all their sizes; a single row says it itself."""
-    if len(found.pairs) < 2:
+    if len(difference.pairs) < 2:
         return []
     ratios: dict[str, list[float]] = {}
-    for one in found.pairs:
-        if one.get("collective") and one["time_ratio"]:
-            ratios.setdefault(str(one["collective"]), []).append(one["time_ratio"])
+    for pair in difference.pairs:
+        if pair.get("collective") and pair["time_ratio"]:
+            ratios.setdefault(str(pair["collective"]), []).append(pair["time_ratio"])
     kinds: dict[str, list[str]] = {"faster in B": [], "slower in B": [], "equal": [], "faster or slower by size": []}
     for name, of in ratios.items():
         low, high = min(of), max(of)
@@ -227,10 +229,10 @@ def _flag(value: Any) -> str:
     return "not given" if value is None else str(value)
 
 
-def _most_changed(found: Difference, sizes: set[Any]) -> str:
+def _most_changed(difference: Difference, sizes: set[Any]) -> str:
     """Return the collective whose time at the largest common size differs most between both."""
     largest = max((size for size in sizes if size is not None), default=0)
-    alike = [one for one in found.pairs if one.get("size_B") == largest and one["time_ratio"]]
+    alike = [pair for pair in difference.pairs if pair.get("size_B") == largest and pair["time_ratio"]]
     most = max(alike, key=lambda one: abs(math.log(one["time_ratio"])), default={"collective": ""})
     return str(most["collective"])
 
@@ -254,9 +256,9 @@ def _no_paths(why: Mapping[str, Mapping[str, str]]) -> list[str]:
     files: dict[str, list[str]] = {}
     for path, of in why.items():
         for spec, text in of.items():
-            named = text if text.startswith(f"{spec}: ") or spec == path else f"{spec}: {text}"
-            files.setdefault(named, []).append(path)
+            line = text if text.startswith(f"{spec}: ") or spec == path else f"{spec}: {text}"
+            files.setdefault(line, []).append(path)
     return [f"no critical path: {text if len(of) > 1 else f'{of[0]}: {text}'}" for text, of in files.items()]
 
 
-COMMANDS = {"diff": Verb(Config, run)}
+COMMANDS = {"diff": Verb(DiffConfig, run)}

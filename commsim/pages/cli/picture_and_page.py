@@ -14,16 +14,16 @@ from commsim.prediction.inputs import load_network
 from commsim.report.answer import Answer, Part, comments
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import Config
+    from commsim.cli.run.config import RunConfig
 
 
-def _picture(config: Config, answered: Answered) -> list[Part]:
+def _picture(config: RunConfig, answered: Answered) -> list[Part]:
     """Draw the network with the loads of the last result, and what its faults are."""
     whole = load_network(config.topology) if config.fail or config.scale else None
     return comments(draw_loads(answered.network, answered.results[-1], config.draw or "", whole=whole))
 
 
-def _page(config: Config, answered: Answered) -> list[Part]:
+def _page(config: RunConfig, answered: Answered) -> list[Part]:
     """Write the page with figures of what was predicted; say what it leaves out."""
     from commsim import __version__
     from commsim.pages.repeated_runs import with_runs

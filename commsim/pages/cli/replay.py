@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import CommsimError, InputError
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import Config
+    from commsim.cli.run.config import RunConfig
     from commsim.pages.simulated_run import SimulatedRun
     from commsim.pages.study import Study
     from commsim.prediction.plans.dense import Plan
     from commsim.prediction.scenario import Scenario
 
 
-def replay(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[list[SimulatedRun], dict[str, str]]:
+def replay(config: RunConfig, rows: Sequence[Mapping[str, Any]]) -> tuple[list[SimulatedRun], dict[str, str]]:
     """Simulate every collective at its largest size again, and compare with what the rows say.
 
     Parameters
     ----------
-    config : Config
+    config : RunConfig
         Flags of ``commsim run``; those that a file of results says do not execute code.
     rows : sequence of mapping
         Its results.
@@ -35,7 +35,7 @@ def replay(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Simu
 
     runs: list[SimulatedRun] = []
     left_out: dict[str, str] = {}
-    for spec, row in _wanted(config, rows).items():
+    for spec, row in _rows_by_collective(config, rows).items():
         try:
             refuse_further(runs)
             runs.append(_replay(config, spec, row))
@@ -45,7 +45,7 @@ def replay(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Simu
 
 
 def replay_one(
-    config: Config, rows: Sequence[Mapping[str, Any]], wanted: str
+    config: RunConfig, rows: Sequence[Mapping[str, Any]], wanted: str
 ) -> tuple[SimulatedRun | None, dict[str, str]]:
     """Simulate one collective at its largest size again: the wanted one, or the first where that has no timeline.
 
@@ -62,7 +62,9 @@ def replay_one(
         And why those that were tried before are not there.
     """
     left_out: dict[str, str] = {}
-    for spec, row in sorted(_wanted(config, rows).items(), key=lambda one: one[1].get("collective") != wanted):
+    for spec, row in sorted(
+        _rows_by_collective(config, rows).items(), key=lambda one: one[1].get("collective") != wanted
+    ):
         try:
             return _replay(config, spec, row), {}
         except CommsimError as error:
@@ -70,7 +72,7 @@ def replay_one(
     return None, left_out
 
 
-def with_watched(study: Study, config: Config, rows: Sequence[Mapping[str, Any]], source: str) -> Study:
+def with_watched(study: Study, config: RunConfig, rows: Sequence[Mapping[str, Any]], source: str) -> Study:
     """Simulate jobs or groups in packets again, at their largest size, and add figures of the links that they share.
 
     Parameters
@@ -107,7 +109,7 @@ def with_watched(study: Study, config: Config, rows: Sequence[Mapping[str, Any]]
     return dataclasses.replace(study, watched=tuple(figures), left_out={**study.left_out, **left_out})
 
 
-def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _rows_by_collective(config: RunConfig, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return collectives, each with the row of its largest size; of an operation the one that is fastest there."""
     sized = [
         row
@@ -140,7 +142,7 @@ def scenario_and_plan(config: Any, spec: str) -> tuple[Scenario, Plan]:
     return scenario, plans[spec]
 
 
-def _replay(config: Config, spec: str, row: Mapping[str, Any]) -> SimulatedRun:
+def _replay(config: RunConfig, spec: str, row: Mapping[str, Any]) -> SimulatedRun:
     from commsim.pages.repeated_runs import SHARED
     from commsim.pages.simulated_run import simulate_run
 

@@ -17,7 +17,7 @@ from commsim.report.answer import Answer, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.pages.figure import Figure
-    from commsim.pages.figure_tables import Table
+    from commsim.pages.figure_tables import FigureTable
     from commsim.pages.simulated_run import SimulatedRun
     from commsim.pages.study import Study
 
@@ -74,14 +74,14 @@ class Data(Flags):
     )
 
 
-class Config(Data):
+class ReportConfig(Data):
     """All flags of ``commsim report``."""
 
     no_detail: bool = switched(help="show the rows only; do not simulate the runs of a result again")
     output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
 
-def run(config: Config) -> Answer:
+def run(config: ReportConfig) -> Answer:
     """Read, and write the page."""
     from commsim.pages.page.write import check_page
 
@@ -113,7 +113,7 @@ def figure_kind(text: str) -> str:
     return text
 
 
-class Kind(Flags):
+class FigureFlags(Flags):
     """The figure to draw."""
 
     kind: str = flag(
@@ -125,7 +125,7 @@ class Kind(Flags):
     )
 
 
-class PlotConfig(Data, Kind):
+class PlotConfig(Data, FigureFlags):
     """All flags of ``commsim plot``."""
 
     more: tuple[str, ...] = flag(
@@ -168,13 +168,13 @@ def plot(config: PlotConfig) -> Answer:
         elif study.figures or (config.kind in OF_PACKETS and config.run is None and study.watched):
             figure = figure_of_messages(study, config.kind)
         else:
-            figure = RUN_FIGURES[config.kind](_chosen(study, config.run))
+            figure = RUN_FIGURES[config.kind](_run_of(study, config.run))
     except NothingToDraw as why:
         raise InputError(f"{config.input}: nothing to draw as {config.kind}: {why}") from None
     figure = _labelled(with_names(study, [figure])[1][0], config.label)
     csv = write_plot(figure, output, width, {**study.provenance, "figure": config.kind})
     mixed = [] if of_rows is None else _mixed(study, figure)
-    own = [one for one in study.remarks if one not in study.said]
+    own = [remark for remark in study.remarks if remark not in study.said]
     drawn = comments([*notes, f"{output}: drawn; the numbers: {csv}"])
     return Answer([*drawn, *remarks((*own, *(Remark("median-over", one, needed=True) for one in mixed), *study.said))])
 
@@ -202,12 +202,12 @@ def _mixed(study: Study, figure: Figure) -> list[str]:
     from commsim.pages.rows.algorithms import ALGORITHM, CURVE, is_algorithm, varies_within
 
     shown = set(figure.roles.values())
-    said = []
+    lines = []
     if CURVE in shown:
         shown |= {study.by, ALGORITHM}
-        said.append(f"--by {study.by}: a curve for each algorithm too, since no median is taken over algorithms")
+        lines.append(f"--by {study.by}: a curve for each algorithm too, since no median is taken over algorithms")
     if figure.kind == "scatter":
-        return said
+        return lines
     if figure.roles.get("x", "") not in (*study.rows, ""):  # a number in the names of algorithms
         shown.add(ALGORITHM)
     is_told = ALGORITHM in shown  # with the parameters that vary
@@ -216,10 +216,10 @@ def _mixed(study: Study, figure: Figure) -> list[str]:
     if figure.kind != "cdf":  # of which each row is a point
         names = [name for name in names if varies_within(study.rows, name, points)]
     what = "each curve has all values of" if figure.kind == "cdf" else "each point is the median over"
-    return [*said, f"{what} {', '.join(names)}; --by or --where COLUMN=VALUE tells them apart"] if names else said
+    return [*lines, f"{what} {', '.join(names)}; --by or --where COLUMN=VALUE tells them apart"] if names else lines
 
 
-def _chosen(study: Study, name: str | None) -> SimulatedRun:
+def _run_of(study: Study, name: str | None) -> SimulatedRun:
     if not study.runs:
         why = "; ".join(f"{run}: {reason}" for run, reason in study.left_out.items())
         raise InputError(f"no run in detail: {why or 'a sweep holds only numbers'}")
@@ -245,11 +245,11 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
     from commsim.cli.run.config import config_of
     from commsim.pages.repeated_runs import with_runs
     from commsim.pages.rows.study_files import read_study, read_together
-    from commsim.pages.study import Choice
+    from commsim.pages.study import RowSelection
 
     from .replay import replay, with_watched
 
-    choice = Choice(config.baseline, config.by, config.where, config.rename)
+    choice = RowSelection(config.baseline, config.by, config.where, config.rename)
     if more:
         return _with_measured(read_together((config.input, *more), choice), config)
     study, run_flags = read_study(config.input, choice)
@@ -322,11 +322,11 @@ def _with_measured(study: Study, config: Data) -> tuple[Study, list[str]]:
     return dataclasses.replace(study, measured=measured_table(rows, study)), notes
 
 
-def _rows(table: Table) -> list[dict[str, Any]]:
+def _rows(table: FigureTable) -> list[dict[str, Any]]:
     """Return the columns that tell one run from the others."""
     names = [name for name in ("collective", "size_B", "time_s") if name in table]
     columns = [table[n].text() if table[n].labels is not None else table[n].values.tolist() for n in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-COMMANDS = {"report": Verb(Config, run), "plot": Verb(PlotConfig, plot)}
+COMMANDS = {"report": Verb(ReportConfig, run), "plot": Verb(PlotConfig, plot)}

@@ -12,7 +12,7 @@ from commsim.cli.flags.faults import FaultsInTime
 from commsim.cli.run.config import AUTO, PlayConfig
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_time, parse_time
+from commsim.core.units import count_text, format_time, parse_time
 from commsim.report.answer import Answer, comments, remarks
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ EXAMPLES = {
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
 
 
-class Config(FaultsInTime, PlayConfig):
+class TraceConfig(FaultsInTime, PlayConfig):
     """All flags of ``commsim trace``: those of a simulation, and what the timeline holds."""
 
     output: str = flag(
@@ -54,7 +54,7 @@ class Config(FaultsInTime, PlayConfig):
     arrows: str = flag(default="all", choices=("all", "critical", "none"), help="messages with an arrow")
 
 
-def run(config: Config) -> Answer:
+def run(config: TraceConfig) -> Answer:
     """Simulate the largest size once, and write its timeline."""
     _check_output(config)
     native = Path(config.output).name.endswith(NATIVE_SUFFIXES)
@@ -80,15 +80,16 @@ def run(config: Config) -> Answer:
     shown, n_all = len(timeline.transfers), len(timeline.run.n_bytes)
     result = timeline.run.result
     what = (
-        f"{timeline.run.name} of {result.size:.0f} bytes on {counted(result.n_ranks, 'rank')}, engine {result.engine}"
+        f"{timeline.run.name} of {result.size:.0f} bytes on {count_text(result.n_ranks, 'rank')}, "
+        f"engine {result.engine}"
     )
     written = f"{config.output}: {shown} of {n_all} messages, {n} events"
-    said = [Remark("timeline", timeline.run.note)] if timeline.run.note else []
+    notes = [Remark("timeline", timeline.run.note)] if timeline.run.note else []
     time = f"{what}: {result.time * 1e6:.6g} us"
-    return Answer([*comments([time, written]), *remarks((*solution.said, *said))])
+    return Answer([*comments([time, written]), *remarks((*solution.said, *notes))])
 
 
-def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
+def _timeline(config: TraceConfig, size: float) -> tuple[Timeline, Solution]:
     from commsim import __version__
     from commsim.pages.simulated_run import require_timeline, run_of, simulate_run
     from commsim.pages.timeline import TRACKS, make_timeline
@@ -123,14 +124,14 @@ def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
     return timeline, solution
 
 
-def _window(config: Config) -> tuple[float, float | None] | None:
+def _window(config: TraceConfig) -> tuple[float, float | None] | None:
     if config.begin is None and config.until is None:
         return None
     begin = 0.0 if config.begin is None else parse_time(config.begin, "--from")
     return begin, None if config.until is None else parse_time(config.until, "--to")
 
 
-def _packets(config: Config, flow: str, size: float) -> Answer:
+def _packets(config: TraceConfig, flow: str, size: float) -> Answer:
     """Write what happened to each packet of one flow."""
     from commsim.packets.flow_capture import FlowCapture
     from commsim.prediction.build import plan_collective
@@ -141,8 +142,8 @@ def _packets(config: Config, flow: str, size: float) -> Answer:
         raise InputError(f"--flow takes two ranks, such as 0:1, got {flow!r}")
     if config.engine != "packet":
         raise InputError(f"--flow: only --engine packet has packets, got engine {config.engine or 'flow'}")
-    if given := config.given("begin", "until", "limit", "tracks", "arrows", "start_jitter", "flap"):
-        raise InputError(f"{given[0]} does not go with --flow")
+    if flags := config.given("begin", "until", "limit", "tracks", "arrows", "start_jitter", "flap"):
+        raise InputError(f"{flags[0]} does not go with --flow")
     capture = FlowCapture(int(ranks[1]), int(ranks[2]))
     scenario = config.scenario(config.collective[0] if config.collective else None)
     scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, capture=capture))
@@ -155,7 +156,7 @@ def _packets(config: Config, flow: str, size: float) -> Answer:
     return Answer([*comments([time, written]), *remarks(solution.said)])
 
 
-def _check_output(config: Config) -> None:
+def _check_output(config: TraceConfig) -> None:
     path = config.output
     name = Path(path).name
     if (config.flow is None) == name.endswith(".csv"):
@@ -168,4 +169,4 @@ def _check_output(config: Config) -> None:
         raise InputError(f"{path}: cannot write: Is a directory")
 
 
-COMMANDS = {"trace": Verb(Config, run)}
+COMMANDS = {"trace": Verb(TraceConfig, run)}

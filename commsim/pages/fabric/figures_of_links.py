@@ -11,7 +11,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.packets.link_samples import LinkSamples
 from commsim.pages.figure import Figure, NothingToDraw
-from commsim.pages.figure_tables import Column, Table, number_column, word_column
+from commsim.pages.figure_tables import Column, FigureTable, number_column, word_column
 
 MAX_PARTS, MAX_QUEUES, MAX_SWITCHES, MAX_WAYS = 120, 48, 6, 64
 Numbers = NDArray[np.int64]
@@ -32,14 +32,14 @@ def figures_of_samples(network: Network, samples: LinkSamples) -> tuple[list[Fig
     """
     makers: dict[str, Callable[[], Figure]] = {
         "queues": lambda: queues(network, samples),
-        "packets": lambda: counted(samples),
+        "packets": lambda: packet_counts(samples),
         "fullest": lambda: fullest(network, samples),
         "ways": lambda: ways(network, samples),
     }
-    return made(makers)
+    return make_figures(makers)
 
 
-def made(makers: Mapping[str, Callable[[], Figure]]) -> tuple[list[Figure], dict[str, str]]:
+def make_figures(makers: Mapping[str, Callable[[], Figure]]) -> tuple[list[Figure], dict[str, str]]:
     """Return the figures that can be made, and why others are left out, by name."""
     figures: list[Figure] = []
     left_out: dict[str, str] = {}
@@ -80,7 +80,7 @@ def queues(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
             depth.append(values)
     if not names:
         raise NothingToDraw("no link carried a packet")
-    table = Table.of((
+    table = FigureTable.of((
         Column("queues", np.concatenate(which), "", tuple(names)),
         number_column("time_s", np.tile(samples.times[first[:-1]], len(names))),
         number_column("queue_B", np.concatenate(depth)),
@@ -112,7 +112,7 @@ def fullest(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     depth = np.maximum.reduceat(samples.queued[:, links], first[:-1], axis=0)
     ends = bool(np.isfinite(samples.room[links]).all())
     n = len(first) - 1
-    table = Table.of((
+    table = FigureTable.of((
         Column("link", np.repeat(np.arange(len(links)), n), "", tuple(network.link_name(i) for i in links.tolist())),
         number_column("time_s", np.tile(samples.times[first[:-1]], len(links))),
         *([number_column("share_of_room", (depth / samples.room[links]).T.ravel(), "")] if ends else []),
@@ -158,7 +158,7 @@ def ways(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     place = np.searchsorted(switches, network.src[links])
     ends = [network.link_name(i).partition(":")[2] for i in links.tolist()]  # alike in all switches of a tier
     to = word_column("to", [end for end in ends for _ in range(n)])
-    table = Table.of((
+    table = FigureTable.of((
         Column("switch", np.repeat(place, n), "", tuple(network.nodes[s] for s in switches.tolist())),
         to,
         number_column("time_s", np.tile(samples.times[first[:-1]], per_link)),
@@ -177,7 +177,7 @@ def ways(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
                   of_run=of_run)  # fmt: skip
 
 
-def counted(samples: LinkSamples, of_run: str = "") -> Figure:
+def packet_counts(samples: LinkSamples, of_run: str = "") -> Figure:
     """Packets that were sent again, trimmed, marked or dropped, in each part of the time.
 
     Parameters
@@ -194,7 +194,7 @@ def counted(samples: LinkSamples, of_run: str = "") -> Figure:
         raise NothingToDraw(f"no packet was {names}")
     per_part = [np.diff(samples.counts[name][first]) for name in met]
     n = len(first) - 1
-    table = Table.of((
+    table = FigureTable.of((
         Column("packets", np.repeat(np.arange(len(met)), n), "", tuple(met)),
         number_column("time_s", np.tile(samples.times[first[:-1]], len(met))),
         number_column("count", np.concatenate(per_part), ""),

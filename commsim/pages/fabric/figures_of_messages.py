@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from commsim.core.units import format_time
 from commsim.pages.figure import Figure
-from commsim.pages.figure_tables import Column, Table, number_column
+from commsim.pages.figure_tables import Column, FigureTable, number_column
 
 Reals = NDArray[np.float64]
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 MAX_POINTS = 5_000
 
 
-def times_table(received: Reals, finished: Reals, slowdown: Reals) -> Table:
+def times_table(received: Reals, finished: Reals, slowdown: Reals) -> FigureTable:
     """Make a table of completion times: the mean, and what given shares of the messages do not exceed.
 
     Parameters
@@ -32,7 +32,7 @@ def times_table(received: Reals, finished: Reals, slowdown: Reals) -> Table:
     def numbers(values: Reals) -> Reals:
         return np.asarray(np.r_[values.mean(), np.quantile(values, SHARES, method="inverted_cdf")])
 
-    return Table.of((
+    return FigureTable.of((
         Column("messages", np.arange(len(words)), "", words),
         *(number_column(name, numbers(values)) for name, values in columns.items()),
     ))  # fmt: skip
@@ -48,11 +48,14 @@ def times_figure(received: Reals, finished: Reals) -> Figure:
     """
     names = ("last byte at the receiver", "last acknowledgement at the sender")
     columns = [_thinned(values) for values in (received, finished)]
-    table = Table.of((
+    table = FigureTable.of((
         Column("until", np.repeat(np.arange(2), [len(values) for values in columns]), "", names),
         number_column("completion_time_s", np.concatenate(columns)),
     ))  # fmt: skip
-    caption = f"Which share of the messages is complete within a time after its start; {said(received, format_time)}."
+    caption = (
+        "Which share of the messages is complete within a time after its start; "
+        f"{quantiles_text(received, format_time)}."
+    )
     words = {"x": "from start to completion", "y": "share of messages"}
     return Figure("times", "cdf", "Message completion times (FCT)", caption, table,
                   {"x": "completion_time_s", "by": "until"}, words)  # fmt: skip
@@ -68,16 +71,16 @@ def slowdown_figure(slowdown: Reals, of_run: str = "") -> Figure:
     of_run : str
         Name of the run, where a page has several.
     """
-    table = Table.of((number_column("slowdown", _thinned(slowdown)),))
+    table = FigureTable.of((number_column("slowdown", _thinned(slowdown)),))
     caption = (
         "Time until the receiver has a message over the least that it could take with the network to itself; "
-        f"{said(slowdown, '{:.3g}'.format)}."
+        f"{quantiles_text(slowdown, '{:.3g}'.format)}."
     )
     words = {"x": "slowdown", "y": "share of messages"}
     return Figure("slowdown", "cdf", "Slowdown of messages", caption, table, {"x": "slowdown"}, words, of_run=of_run)
 
 
-def said(values: Reals, write: Callable[[float], str]) -> str:
+def quantiles_text(values: Reals, write: Callable[[float], str]) -> str:
     """Describe how many messages there are, and what half of them, 99 % and all do not exceed.
 
     Parameters

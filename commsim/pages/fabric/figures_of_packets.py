@@ -60,7 +60,7 @@ def _samples(run: SimulatedRun) -> LinkSamples:
 OF_PACKETS: Mapping[str, Callable[[SimulatedRun], Figure]] = {
     "slowdown": slowdown,
     "queues": lambda run: links.queues(run.prepared.network, _samples(run), run.name),
-    "packets": lambda run: links.counted(_samples(run), run.name),
+    "packets": lambda run: links.packet_counts(_samples(run), run.name),
     "fullest": lambda run: links.fullest(run.prepared.network, _samples(run), run.name),
     "ways": lambda run: links.ways(run.prepared.network, _samples(run), run.name),
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.network import PLURALS, SWITCH, Network
 from commsim.core.network_queries import first_above, locality_levels, tiers, units
 from commsim.pages.figure import Figure, NothingToDraw
-from commsim.pages.figure_tables import Column, Table, number_column
+from commsim.pages.figure_tables import Column, FigureTable, number_column
 from commsim.pages.pictures.boxes import link_loads
 from commsim.pages.simulated_run import SimulatedRun, group_bins
 
@@ -60,7 +60,7 @@ def racks(run: SimulatedRun) -> Figure:
         columns.append((np.full(len(which), k), which, np.tile(bins.edges[:-1], len(used)), bins.load[used].ravel()))
     links, rack, time, load = (np.concatenate(part) for part in zip(*columns, strict=True))
     name = levels[level].name
-    table = Table.of((
+    table = FigureTable.of((
         Column("links", links, "", tuple(f"{kind} the {name}" for kind, _ in shown)),
         Column(name.replace(" ", "_"), rack, "", words),
         number_column("time_s", time),
@@ -81,7 +81,7 @@ def tiers_over_time(run: SimulatedRun) -> Figure:
     group, words = between_tiers(run.prepared.network)
     bins = group_bins(run, N_BINS, group)
     n = len(words)
-    table = Table.of((
+    table = FigureTable.of((
         Column("tier", np.repeat(np.arange(n), N_BINS), "", words),
         number_column("time_s", np.tile(bins.edges[:-1], n)),
         number_column("load", bins.load.ravel(), ""),
@@ -101,17 +101,17 @@ def loads(run: SimulatedRun) -> Figure:
     group, words = between_tiers(run.prepared.network)
     load = link_loads(network, run.result.link_bytes, run.result.time)
     parts: list[NDArray[np.float64]] = []
-    said: list[str] = []
+    lines: list[str] = []
     for g, word in enumerate(words):
         of_tier = np.sort(load[group == g])
         keep = np.unique(np.linspace(0, len(of_tier) - 1, min(MAX_POINTS, len(of_tier))).astype(np.int64))
         parts.append(of_tier[keep])
-        said.append(f"{word}: mean {of_tier.mean():.1%}, most {of_tier[-1]:.1%}")
-    table = Table.of((
+        lines.append(f"{word}: mean {of_tier.mean():.1%}, most {of_tier[-1]:.1%}")
+    table = FigureTable.of((
         Column("tier", np.repeat(np.arange(len(words)), [len(part) for part in parts]), "", words),
         number_column("load", np.concatenate(parts), ""),
     ))  # fmt: skip
-    caption = f"Which share of a tier's links has at most a load over the whole run. {'; '.join(said)}."
+    caption = f"Which share of a tier's links has at most a load over the whole run. {'; '.join(lines)}."
     return Figure("loads", "cdf", "Loads of links by tier", caption, table, {"x": "load", "by": "tier"},
                   {"x": "load, as a share of capacity", "y": "share of links"}, of_run=run.name)  # fmt: skip
 

@@ -24,7 +24,7 @@ from commsim.core.files.whole_files import replacing
 from commsim.core.units import format_bandwidth
 from commsim.pages.all_figures import make_figures, with_names
 from commsim.pages.figure import Figure, without_unit
-from commsim.pages.figure_tables import Column, Table, format_value
+from commsim.pages.figure_tables import Column, FigureTable, format_value
 from commsim.pages.pictures.paint import svg_text
 from commsim.pages.study import Study, constants_of
 
@@ -117,13 +117,13 @@ def encode_column(column: Column) -> dict[str, Any]:
     return out | {"type": kind, "data": _text(codes.astype("<" + kind))}
 
 
-def _encode_table(table: Table, names: Iterable[str]) -> dict[str, Any]:
+def _encode_table(table: FigureTable, names: Iterable[str]) -> dict[str, Any]:
     """Encode some columns of a table."""
     return {"n": table.n_rows, "columns": [encode_column(table[name]) for name in names if name in table]}
 
 
 def _encode_figures(
-    figures: Iterable[Figure], filters: Iterable[str], rows: Table, shown_columns: Iterable[str] = ()
+    figures: Iterable[Figure], filters: Iterable[str], rows: FigureTable, shown_columns: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Encode figures and, once each, the tables that they show.
 
@@ -133,17 +133,17 @@ def _encode_figures(
         Figures in the order in which they are shown.
     filters : iterable of str
         Columns to filter by.
-    rows : Table
+    rows : FigureTable
         Table that the filters belong to.
     shown_columns : iterable of str
         Columns of the table of all rows; by default filters and outcomes.
     """
-    tables: list[Table] = [rows]
+    tables: list[FigureTable] = [rows]
     listed = list(shown_columns) or [*filters, *(name for name in OUTCOMES if name in rows)]
     used: list[dict[str, None]] = [dict.fromkeys(listed)]
     shown: list[dict[str, Any]] = []
 
-    def place(table: Table, names: Iterable[str]) -> int:
+    def place(table: FigureTable, names: Iterable[str]) -> int:
         at = next((i for i, known in enumerate(tables) if known is table), len(tables))
         if at == len(tables):
             tables.append(table)
@@ -152,18 +152,18 @@ def _encode_figures(
         return at
 
     for i, figure in enumerate(map(with_positions, figures)):
-        one: dict[str, Any] = {"id": f"{figure.name}-{i}", "name": figure.name, "kind": figure.kind}
-        one |= {"title": figure.title, "caption": figure.caption, "run": figure.of_run}
-        one["log"] = sorted(figure.logarithmic)
-        one |= _drawings(figure, filters) | {"value": figure.roles.get("value") or figure.roles.get("y", "")}
-        own = [name for names in one["fields"].values() for name in names]
+        entry: dict[str, Any] = {"id": f"{figure.name}-{i}", "name": figure.name, "kind": figure.kind}
+        entry |= {"title": figure.title, "caption": figure.caption, "run": figure.of_run}
+        entry["log"] = sorted(figure.logarithmic)
+        entry |= _drawings(figure, filters) | {"value": figure.roles.get("value") or figure.roles.get("y", "")}
+        own = [name for names in entry["fields"].values() for name in names]
         uses = [*(filters if figure.table is not rows and not figure.of_run else ()), *own]
-        one["table"] = place(figure.table, uses)
+        entry["table"] = place(figure.table, uses)
         if figure.points is not None:
-            one["points"] = place(figure.points, figure.points.columns)
+            entry["points"] = place(figure.points, figure.points.columns)
         if figure.picture is not None:
-            one["picture"] = svg_text(figure.picture).partition("?>")[2]
-        shown.append(one)
+            entry["picture"] = svg_text(figure.picture).partition("?>")[2]
+        shown.append(entry)
     encoded = [_encode_table(table, names) for table, names in zip(tables, used, strict=True)]
     words = {name: without_unit(name) for name in listed}
     return {"tables": encoded, "figures": shown, "rows": 0, "filters": list(filters), "listed": listed, "words": words}
@@ -180,15 +180,15 @@ def _drawings(figure: Figure, filters: Iterable[str]) -> dict[str, Any]:
     if figure.kind == "picture":
         return {"fields": {"": list(figure.table)}}
     by = figure.roles.get("by", "")
-    one = {by: figure}
+    figures = {by: figure}
     if figure.kind in COLOURED and not figure.of_run:
         others = [name for name in filters if name in figure.table and name not in (by, figure.roles["x"])]
-        one |= {name: dataclasses.replace(figure, roles={**figure.roles, "by": name}) for name in others}
-    specs = {name: spec_of(each) for name, each in one.items()}
+        figures |= {name: dataclasses.replace(figure, roles={**figure.roles, "by": name}) for name in others}
+    specs = {name: spec_of(each) for name, each in figures.items()}
     return {
         "by": by,
         "specs": specs,
-        "fields": {name: columns_of(each) for name, each in one.items()},
+        "fields": {name: columns_of(each) for name, each in figures.items()},
         "zooms": zoomed_field(figure),
     }
 
@@ -219,7 +219,7 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
     failed = sorted(study.failed.items(), key=lambda item: -item[1])
     data |= {"themes": themes(), "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
     data |= {"provenance": dict(study.provenance), "left_out": left_out}
-    data["remarks"] = [str(one) for one in study.remarks]
+    data["remarks"] = [str(remark) for remark in study.remarks]
     script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
     drawing = f"(() => {{\n{library()}\n}})();"
     style = _file("page.css")

@@ -207,7 +207,7 @@ def _content(network: Network, nodes: Numbers) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bundles:
+class BoxLinks:
     """All links between two boxes, by pair; those inside a box are left out.
 
     Parameters
@@ -247,7 +247,7 @@ def make_bundles(
     row: NDArray[np.int64],
     load: NDArray[np.float64] | None,
     whole: Network | None = None,
-) -> Bundles:
+) -> BoxLinks:
     """Gather links by the boxes that they join.
 
     Parameters
@@ -289,7 +289,7 @@ def make_bundles(
             np.maximum.at(loads, here[way & (here >= 0)], load[way & (here >= 0)])
     dead = np.maximum(np.maximum(were_up - up, were_down - down), 0)
     slow = np.maximum(slow_up, slow_down)
-    return Bundles(pairs[:, 0], pairs[:, 1], up, down, rate, load_up, load_down, dead, slow, slowest)
+    return BoxLinks(pairs[:, 0], pairs[:, 1], up, down, rate, load_up, load_down, dead, slow, slowest)
 
 
 def _ways(rises: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -325,8 +325,8 @@ def link_loads(network: Network, link_bytes: NDArray[np.float64], time: float) -
         If there is not one number per link.
     """
     if len(link_bytes) != network.n_links:
-        given = f"{len(link_bytes)} links" if len(link_bytes) else "no links (a real run or a closed form has none)"
-        raise InputError(f"the result has loads of {given}, but {network.name} has {network.n_links} links")
+        text = f"{len(link_bytes)} links" if len(link_bytes) else "no links (a real run or a closed form has none)"
+        raise InputError(f"the result has loads of {text}, but {network.name} has {network.n_links} links")
     return np.asarray(link_bytes / (network.bandwidth * time) if time else np.zeros(network.n_links))
 
 

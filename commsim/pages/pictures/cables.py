@@ -12,8 +12,8 @@ from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
 from commsim.pages.palette import BOX_HEIGHT, FAINT, FAULT, LINK, load_colour
 
-from .boxes import Boxes, Bundles, grid_dims
-from .layout import Layout
+from .boxes import Boxes, BoxLinks, grid_dims
+from .layout import BoxLayout
 from .picture import Label, Line, Point, Shape, text_width
 
 MAX_PARALLEL, MAX_COUNTS, MAX_CLASSES, MAX_THICK = 3, 64, 4, 100
@@ -21,7 +21,7 @@ _APART = 4.0
 CASING = 5.0  # pixels by which the line below that of a slower cable is wider
 
 
-def _anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
+def _anchors(boxes: Boxes, bundles: BoxLinks, at: BoxLayout) -> NDArray[np.float64]:
     """X of both ends of each bundle; at the edge of a box, lines are spread in the order of their other ends."""
     x = np.stack((at.x[bundles.low], at.x[bundles.high]), axis=1)
     if at.shape != "rows":
@@ -40,7 +40,7 @@ def _anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
 
 
 def _path_of(
-    network: Network, boxes: Boxes, bundles: Bundles, at: Layout, x: NDArray[np.float64], i: int
+    network: Network, boxes: Boxes, bundles: BoxLinks, at: BoxLayout, x: NDArray[np.float64], i: int
 ) -> list[Point]:
     """Points of bundle `i`, from the lower box to the upper one; `x` is where it leaves the two."""
     low, high = int(bundles.low[i]), int(bundles.high[i])
@@ -68,7 +68,7 @@ def beside(path: list[Point], offset: float) -> list[Point]:
     return [(x - dy / length * offset, y + dx / length * offset) for x, y in path]
 
 
-def _chord(boxes: Boxes, at: Layout, low: int, high: int) -> list[Point]:
+def _chord(boxes: Boxes, at: BoxLayout, low: int, high: int) -> list[Point]:
     """Return a straight line, or inside the circle a curve towards its middle, so that it passes by boxes between."""
     ends = [(float(at.x[box]), float(at.y[box])) for box in (low, high)]
     ring = np.flatnonzero(boxes.row == boxes.row.max())
@@ -86,7 +86,7 @@ def _chord(boxes: Boxes, at: Layout, low: int, high: int) -> list[Point]:
     ]
 
 
-def rate_classes(bundles: Bundles) -> list[float]:
+def rate_classes(bundles: BoxLinks) -> list[float]:
     """Different rates in bytes/s, the slowest first: the width of a line says which of them it is."""
     return [float(rate) for rate in np.unique(bundles.rate)]
 
@@ -97,7 +97,7 @@ def line_width(rate: float, rates: list[float]) -> float:
     return 1.3 + 1.9 * rates.index(rate) / max(1, len(rates) - 1) * min(1.0, steps / 2) if len(rates) > 1 else 1.5
 
 
-def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, full: float | None) -> list[Shape]:
+def draw_cables(network: Network, boxes: Boxes, bundles: BoxLinks, at: BoxLayout, full: float | None) -> list[Shape]:
     """Draw every bundle.
 
     Parameters
@@ -136,7 +136,7 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
 
 
 def _told_faults(
-    network: Network, boxes: Boxes, bundles: Bundles, at: Layout, ends: NDArray[np.float64], others: list[Label]
+    network: Network, boxes: Boxes, bundles: BoxLinks, at: BoxLayout, ends: NDArray[np.float64], others: list[Label]
 ) -> list[Label]:
     """Label what is dead or slower; of many the lines alone say it."""
     faulty = np.flatnonzero((bundles.dead > 0) | (bundles.slow > 0))
@@ -164,7 +164,7 @@ def _count(text: str, path: list[Point], others: list[Label]) -> list[Label]:
     return []
 
 
-def _line(path: list[Point], width: float, bundles: Bundles, i: int, full: float | None, title: str) -> list[Shape]:
+def _line(path: list[Point], width: float, bundles: BoxLinks, i: int, full: float | None, title: str) -> list[Shape]:
     """Draw one line; with loads each half has the colour of what the box at its end sends."""
     if full is None:
         return [Line(tuple(path), LINK, width, title=title)]
@@ -181,7 +181,7 @@ def _refined(path: list[Point]) -> list[Point]:
     return [path[0], ((x0 + x1) / 2, (y0 + y1) / 2), path[1]]
 
 
-def _title(boxes: Boxes, bundles: Bundles, i: int, full: float | None) -> str:
+def _title(boxes: Boxes, bundles: BoxLinks, i: int, full: float | None) -> str:
     low, high = boxes.title[bundles.low[i]].split(":")[0], boxes.title[bundles.high[i]].split(":")[0]
     up, down = int(bundles.up[i]), int(bundles.down[i])
     links = f"{up}" if up == down else f"{up} and {down}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.pages.palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MAX_LOOSE, NARROW, WIDE
 
-from .boxes import MAX_DIMS, Boxes, Bundles, grid_dims
+from .boxes import MAX_DIMS, Boxes, BoxLinks, grid_dims
 from .picture import text_width
 
 Reals = NDArray[np.float64]
@@ -21,7 +21,7 @@ _COUNT = re.compile(r"(\d+) (\D+)")
 GAP_X, GAP_Y = 46.0, 62.0
 
 
-def _in_rows(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
+def _in_rows(row: NDArray[np.int64], bundles: BoxLinks, width: Reals) -> tuple[Reals, Reals]:
     """Spread the bottom row evenly, and put every other box above the middle of what hangs on it."""
     n_rows = int(row.max()) + 1
     members = [np.flatnonzero(row == level) for level in range(n_rows)]
@@ -47,7 +47,7 @@ def _in_rows(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Re
     return x, height[::-1].cumsum()[::-1][row] + BOX_HEIGHT / 2
 
 
-def _height(row: NDArray[np.int64], bundles: Bundles, level: int, total: float) -> float:
+def _height(row: NDArray[np.int64], bundles: BoxLinks, level: int, total: float) -> float:
     """Distance of a row from the next one: more where more than a tree lies between."""
     between = np.count_nonzero((row[bundles.low] == level) & (row[bundles.high] == level + 1))
     ends = max(np.count_nonzero(row == level), np.count_nonzero(row == level + 1))
@@ -90,7 +90,7 @@ def spread(wanted: Reals, spacing: float, low: float, high: float) -> Reals:
     return np.asarray(np.clip(flat, low, max(low, room)) + spacing * np.arange(len(wanted)))
 
 
-def _first_above(row: NDArray[np.int64], bundles: Bundles) -> NDArray[np.int64]:
+def _first_above(row: NDArray[np.int64], bundles: BoxLinks) -> NDArray[np.int64]:
     """By box, the first box of a higher row that it is cabled to; itself without one."""
     above = np.arange(len(row))
     rising = np.flatnonzero(row[bundles.low] < row[bundles.high])[::-1]  # so that the first is written last
@@ -98,7 +98,7 @@ def _first_above(row: NDArray[np.int64], bundles: Bundles) -> NDArray[np.int64]:
     return above
 
 
-def _mean_below(row: NDArray[np.int64], bundles: Bundles, x: Reals, total: float) -> Reals:
+def _mean_below(row: NDArray[np.int64], bundles: BoxLinks, x: Reals, total: float) -> Reals:
     """By box, the mean place of what it is cabled to in lower rows; the middle where that is nothing."""
     rising = row[bundles.low] < row[bundles.high]
     high, low = bundles.high[rising], bundles.low[rising]
@@ -107,7 +107,7 @@ def _mean_below(row: NDArray[np.int64], bundles: Bundles, x: Reals, total: float
     return np.where(n > 0, mean, total / 2)
 
 
-def _on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
+def _on_circle(row: NDArray[np.int64], bundles: BoxLinks, width: Reals) -> tuple[Reals, Reals]:
     """Put the top row on a circle, and what hangs on it around it."""
     ring, outer = np.flatnonzero(row == row.max()), np.flatnonzero(row < row.max())
     attached = _first_above(row, bundles)
@@ -132,7 +132,7 @@ def _on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class BoxLayout:
     """Where each box is.
 
     Parameters
@@ -155,7 +155,7 @@ class Layout:
     shape: str
 
 
-def make_layout(network: Network, boxes: Boxes, bundles: Bundles) -> Layout:
+def make_layout(network: Network, boxes: Boxes, bundles: BoxLinks) -> BoxLayout:
     """Place boxes so that they do not overlap; the top left corner of the drawing is near (0, 0).
 
     Parameters
@@ -180,10 +180,10 @@ def make_layout(network: Network, boxes: Boxes, bundles: Bundles) -> Layout:
     dims = grid_dims(network)
     if dims and n_rows == 1 and (boxes.size == 1).all():
         x, y = _on_grid(network, dims, boxes.of_node, widths, BOX_HEIGHT)
-        return Layout(x, y, widths, tuple(texts), tuple(stems), "grid")
+        return BoxLayout(x, y, widths, tuple(texts), tuple(stems), "grid")
     place = _on_circle if is_round else _in_rows
     x, y = place(boxes.row, bundles, widths)
-    return Layout(x, y, widths, tuple(texts), tuple(stems), "circle" if is_round else "rows")
+    return BoxLayout(x, y, widths, tuple(texts), tuple(stems), "circle" if is_round else "rows")
 
 
 def _texts(labels: list[str], wide: float) -> tuple[list[str], str]:

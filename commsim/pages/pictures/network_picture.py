@@ -14,9 +14,9 @@ from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.pages.palette import BOX_HEIGHT, FAINT, FAULT, FILL, INK, LINK, MACHINE, STROKE, load_colour
 from topologies.presets import has_effective_rates
 
-from .boxes import Boxes, Bundles, link_loads, make_boxes, make_bundles
+from .boxes import Boxes, BoxLinks, link_loads, make_boxes, make_bundles
 from .cables import CASING, draw_cables, line_width, rate_classes
-from .layout import Layout, make_layout
+from .layout import BoxLayout, make_layout
 from .picture import Label, Line, Picture, Rectangle, Shape, shortened, text_width, wrapped
 
 KIND_NAMES = ("host", "switch", "GPU", "CPU", "NIC", "memory", "machine")
@@ -33,7 +33,7 @@ def full_load(busiest: float) -> float:
 
 
 def _draw_legend(
-    kind: NDArray[np.int64], bundles: Bundles, full: float | None, where: tuple[float, float, float], note: str
+    kind: NDArray[np.int64], bundles: BoxLinks, full: float | None, where: tuple[float, float, float], note: str
 ) -> tuple[list[Shape], float]:
     """Draw it with its top left corner and width at `where`; `note` stands behind the entries.
 
@@ -96,7 +96,7 @@ def draw_network(
     *,
     collapse: bool | None = None,
     whole: Network | None = None,
-    over: Callable[[Boxes, Layout], list[Shape]] | None = None,
+    over: Callable[[Boxes, BoxLayout], list[Shape]] | None = None,
 ) -> tuple[Picture, tuple[str, ...]]:
     """Draw a network.
 
@@ -160,11 +160,11 @@ def _heading(network: Network, result: Result | None, notes: Sequence[str], widt
     return shapes, y + 22
 
 
-def _moved(layout: Layout, dx: float, dy: float) -> Layout:
+def _moved(layout: BoxLayout, dx: float, dy: float) -> BoxLayout:
     return dataclasses.replace(layout, x=layout.x + dx, y=layout.y + dy)
 
 
-def _boxes(boxes: Boxes, at: Layout) -> list[Shape]:
+def _boxes(boxes: Boxes, at: BoxLayout) -> list[Shape]:
     shapes: list[Shape] = []
     for box, kind in enumerate(boxes.kind.tolist()):
         x, y, width = float(at.x[box]), float(at.y[box]), float(at.width[box])
@@ -182,7 +182,7 @@ def _sheet(x: float, y: float, width: float, kind: int, title: str) -> Rectangle
     return Rectangle(*corner, width, BOX_HEIGHT, FILL[kind], STROKE[kind], radius, title)
 
 
-def _captions(boxes: Boxes, at: Layout) -> list[Shape]:
+def _captions(boxes: Boxes, at: BoxLayout) -> list[Shape]:
     """Content of each row, written beside it."""
     shapes: list[Shape] = []
     for row in range(int(boxes.row.max()) + 1):

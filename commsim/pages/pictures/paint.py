@@ -157,16 +157,16 @@ def _label(label: Label) -> str:
     if label.halo:
         attributes |= {"stroke": "#ffffff", "stroke-width": "3", "paint-order": "stroke", "stroke-linejoin": "round"}
     # a label must not catch the mouse: what lies under it has the tooltip
-    return f'<text pointer-events="none"{_written(attributes)}>{_text(label.text)}</text>'
+    return f'<text pointer-events="none"{_attributes_text(attributes)}>{_text(label.text)}</text>'
 
 
 def _element(name: str, attributes: dict[str, str], title: str) -> str:
     if not title:
-        return f"<{name}{_written(attributes)}/>"
-    return f"<{name}{_written(attributes)}><title>{_text(title)}</title></{name}>"
+        return f"<{name}{_attributes_text(attributes)}/>"
+    return f"<{name}{_attributes_text(attributes)}><title>{_text(title)}</title></{name}>"
 
 
-def _written(attributes: dict[str, str]) -> str:
+def _attributes_text(attributes: dict[str, str]) -> str:
     return "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
 
 

@@ -48,7 +48,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ChartAxis:
     """What an axis shows, and whether equal factors take equal lengths."""
 
     label: str
@@ -56,31 +56,31 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineChart:
     """A chart of lines with marks; a linear axis of y begins at 0."""
 
     title: str
-    x: Axis
-    y: Axis
+    x: ChartAxis
+    y: ChartAxis
     series: tuple[Series, ...]
 
     @property
     def height(self) -> float:
         """Inches that it takes: more where the legend has many names."""
-        return max(HEIGHT, 0.5 + NAME * len({one.name for one in self.series if one.name}))
+        return max(HEIGHT, 0.5 + NAME * len({line.name for line in self.series if line.name}))
 
     def draw(self, axes: Any) -> None:
         """Draw it on axes of matplotlib."""
-        for i, one in enumerate(self.series):
-            number = i if one.colour is None else one.colour
-            marked = not one.dashed and (len(one.points) <= MAX_MARKED or not one.joined)
+        for i, line in enumerate(self.series):
+            number = i if line.colour is None else line.colour
+            marked = not line.dashed and (len(line.points) <= MAX_MARKED or not line.joined)
             mark = MARKS[number % len(MARKS)] if marked else ""
-            if not marked and len(one.points) == 1:  # a line of one point is nothing to see
+            if not marked and len(line.points) == 1:  # a line of one point is nothing to see
                 mark = "x"
-            x, y = zip(*one.points, strict=True) if one.points else ((), ())
+            x, y = zip(*line.points, strict=True) if line.points else ((), ())
             axes.plot(
                 x, y, color=COLOURS[number % len(COLOURS)], marker=mark,
-                linestyle=(DASHES[1] if one.dashed else "-") if one.joined else "none", label=one.name,
+                linestyle=(DASHES[1] if line.dashed else "-") if line.joined else "none", label=line.name,
             )  # fmt: skip
         for axis, name in ((self.x, "x"), (self.y, "y")):
             getattr(axes, f"set_{name}label")(axis.label)
@@ -90,7 +90,7 @@ class Lines:
                     getattr(getattr(axes, f"{name}axis"), f"set_{which}_formatter")(_numbers())
         if not self.y.logarithmic:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        if len({one.name for one in self.series if one.name}) > 1:
+        if len({line.name for line in self.series if line.name}) > 1:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
@@ -128,17 +128,17 @@ class Chart:
     """Charts one below the other, with a title for programs that read pictures aloud."""
 
     title: str
-    panels: tuple[Lines | Bars, ...]
+    panels: tuple[LineChart | Bars, ...]
 
 
-def draw_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Chart:
+def draw_chart(title: str, x: ChartAxis, y: ChartAxis, series: Sequence[Series]) -> Chart:
     """Make a chart of lines.
 
     Parameters
     ----------
     title : str
         Title above the chart.
-    x, y : Axis
+    x, y : ChartAxis
         A logarithmic axis leaves out points that are not positive; a linear one of y begins at 0.
     series : sequence of Series
         Series, at least one with a point.
@@ -148,10 +148,12 @@ def draw_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Chart:
     ValueError
         Without a point to draw.
     """
-    shown = tuple(dataclasses.replace(one, points=tuple(p for p in one.points if _drawable(p, x, y))) for one in series)
+    shown = tuple(
+        dataclasses.replace(line, points=tuple(p for p in line.points if _drawable(p, x, y))) for line in series
+    )
     if not any(one.points for one in shown):
         raise ValueError("a chart needs at least one point")
-    return Chart(title, (Lines(title, x, y, shown),))
+    return Chart(title, (LineChart(title, x, y, shown),))
 
 
 def draw_bars(title: str, label: str, cases: Sequence[str], values: Mapping[str, Sequence[float]]) -> Chart:
@@ -193,9 +195,9 @@ def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
     with mpl.rc_context({**STYLE, "savefig.dpi": 192}):
         canvas = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
         axes = np.atleast_1d(canvas.subplots(len(heights), 1, height_ratios=heights))
-        for one, panel in zip(axes, chart.panels, strict=True):
-            one.set_title(panel.title, fontsize=9, loc="left")
-            panel.draw(one)
+        for ax, panel in zip(axes, chart.panels, strict=True):
+            ax.set_title(panel.title, fontsize=9, loc="left")
+            panel.draw(ax)
         canvas.savefig(
             out,
             format=kind,
@@ -214,6 +216,6 @@ def _numbers() -> Any:
     return Numbers()
 
 
-def _drawable(point: Point, x: Axis, y: Axis) -> bool:
+def _drawable(point: Point, x: ChartAxis, y: ChartAxis) -> bool:
     positive = (not x.logarithmic or point[0] > 0) and (not y.logarithmic or point[1] > 0)
     return positive and all(math.isfinite(v) for v in point)

@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.pages.plots.chart import Axis, Chart, Series, draw_chart, stacked
+from commsim.pages.plots.chart import Chart, ChartAxis, Series, draw_chart, stacked
 
 if TYPE_CHECKING:
-    from commsim.placement.clusters.outcome import Outcome
+    from commsim.placement.clusters.outcome import ClusterReplay
 
 HOUR, DAY = 3600.0, 86400.0
 MAX_POINTS = 400
 
 
-def draw_outcomes(outcomes: Sequence[Outcome]) -> Chart:
+def draw_outcomes(outcomes: Sequence[ClusterReplay]) -> Chart:
     """Make both charts of all outcomes; one with CASSINI is dashed beside the one without.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of ClusterReplay
         Outcomes, at least one, of the same trace.
     """
-    times = [Series(one.label, _spread(one), one.placing == "cassini") for one in outcomes]
-    use = [Series(one.label, _use(one), one.placing == "cassini") for one in outcomes]
-    above = draw_chart("job completion time", Axis("JCT (h)", logarithmic=True), Axis("share of jobs"), times)
-    below = draw_chart("GPUs in use", Axis("time (days)"), Axis("GPUs"), use)
+    times = [Series(outcome.label, _spread(outcome), outcome.placing == "cassini") for outcome in outcomes]
+    use = [Series(outcome.label, _use(outcome), outcome.placing == "cassini") for outcome in outcomes]
+    above = draw_chart("job completion time", ChartAxis("JCT (h)", logarithmic=True), ChartAxis("share of jobs"), times)
+    below = draw_chart("GPUs in use", ChartAxis("time (days)"), ChartAxis("GPUs"), use)
     return stacked("job completion times and GPUs in use", [above, below])
 
 
-def _spread(outcome: Outcome) -> tuple[tuple[float, float], ...]:
+def _spread(outcome: ClusterReplay) -> tuple[tuple[float, float], ...]:
     hours = np.sort([job.jct_s for job in outcome.jobs]) / HOUR
     share = np.arange(1, len(hours) + 1) / len(hours)
     keep = np.unique(np.linspace(0, len(hours) - 1, MAX_POINTS).round().astype(int))
     return tuple((float(hours[i]), float(share[i])) for i in keep)
 
 
-def _use(outcome: Outcome) -> tuple[tuple[float, float], ...]:
+def _use(outcome: ClusterReplay) -> tuple[tuple[float, float], ...]:
     """Mean number of GPUs in use in each of a few hundred equal parts of the time."""
     times = np.array([time for time, _ in outcome.use])
     gpus = np.array([n for _, n in outcome.use], np.float64)

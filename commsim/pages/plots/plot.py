@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import replacing
-from commsim.pages.figure import Figure, drawn
-from commsim.pages.figure_tables import Column, Table, csv_text, distinct, format_value
+from commsim.pages.figure import Figure, drawn_table
+from commsim.pages.figure_tables import Column, FigureTable, csv_text, distinct, format_value
 from commsim.pages.figures_of_rows import BAND
 from commsim.pages.palette import EFFECTS, INK, SERIES
 from commsim.pages.pictures.paint import matplotlib_figure
@@ -99,7 +99,7 @@ def draw(figure: Figure, width: float) -> Any:
     return canvas
 
 
-def _by_series(table: Table, by: str | None) -> list[tuple[str, int, Table]]:
+def _by_series(table: FigureTable, by: str | None) -> list[tuple[str, int, FigureTable]]:
     """Split a table by the values of a column: name, number of the colour, rows.
 
     Raises
@@ -132,7 +132,7 @@ def _label_of(column: Column, value: float) -> str:
 def _curves(canvas: Any, figure: Figure) -> None:
     axes = canvas.add_subplot()
     x, y = figure.roles["x"], figure.roles["y"]
-    table = drawn(figure)
+    table = drawn_table(figure)
     to_x, to_y = label_axis(axes, figure, "x", table[x].values), label_axis(axes, figure, "y", table[y].values)
     for name, i, part in _by_series(table, figure.roles.get("by")):
         at = part[x].values / to_x
@@ -157,14 +157,14 @@ def _curves(canvas: Any, figure: Figure) -> None:
     _legend(canvas, axes)
 
 
-def _on_ranks(points: Table) -> str:
+def _on_ranks(points: FigureTable) -> str:
     ranks = distinct(points["n_ranks"]).tolist() if "n_ranks" in points else []
     return f" on {', '.join(f'{n:g}' for n in ranks)} ranks" if 0 < len(ranks) <= MAX_RANKS else ""
 
 
 def _cdf(canvas: Any, figure: Figure) -> None:
     axes = canvas.add_subplot()
-    x, table = figure.roles["x"], drawn(figure)
+    x, table = figure.roles["x"], drawn_table(figure)
     scale = label_axis(axes, figure, "x", table[x].values)
     for name, i, part in _by_series(table, figure.roles.get("by")):
         values = part[x].values / scale
@@ -262,7 +262,7 @@ def write_plot(figure: Figure, path: str | Path, width: float, provenance: Mappi
         canvas.savefig(out, format=path.suffix[1:], metadata=_metadata(path.suffix, figure, provenance))
     beside = path.with_suffix(".csv")
     with replacing(beside) as file:
-        file.write(csv_text(drawn(figure)).encode())
+        file.write(csv_text(drawn_table(figure)).encode())
     with replacing(path) as file:
         file.write(out.getvalue())
     return beside

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.pages.figure import Figure, drawn
-from commsim.pages.figure_tables import Column, Table, distinct, format_value
+from commsim.pages.figure import Figure, drawn_table
+from commsim.pages.figure_tables import Column, FigureTable, distinct, format_value
 from commsim.pages.palette import IDLE, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
 from commsim.pages.plots.plot_axes import LETTER, LETTERS, MARKS, SMALL, legend_columns, unit_scale
 
@@ -26,7 +26,7 @@ BAR = 0.45
 CLOSE = 1.01
 
 
-def _panels(canvas: Any, figure: Figure, table: Table) -> list[tuple[Any, Table]]:
+def _panels(canvas: Any, figure: Figure, table: FigureTable) -> list[tuple[Any, FigureTable]]:
     """One pair of axes per value of the facet, one above the other; the height suits the rows."""
     parts = _parts(figure, table)
     if len(parts) > MAX_PANELS:
@@ -38,8 +38,8 @@ def _panels(canvas: Any, figure: Figure, table: Table) -> list[tuple[Any, Table]
     each = min(2.4, max(0.7, 0.16 * rows)) if up.labels is None else max(0.5, 0.13 * rows)
     canvas.set_size_inches(canvas.get_figwidth(), 0.75 + len(parts) * (each + 0.25))
     axes = np.atleast_1d(canvas.subplots(len(parts), 1, sharex=True, sharey=True))
-    for one, name in zip(axes, parts, strict=True):
-        one.annotate(name, (0, 1), xycoords="axes fraction", fontsize=SMALL, va="bottom")
+    for ax, name in zip(axes, parts, strict=True):
+        ax.annotate(name, (0, 1), xycoords="axes fraction", fontsize=SMALL, va="bottom")
     canvas.supylabel(figure.wording["y"], fontsize=LETTERS)  # once: it may be longer than one map is high
     beside = max(map(len, up.labels)) * LETTER if up.labels else 0.0
     unit = _ticks(axes[-1], "x", across, canvas.get_figwidth() - MARGIN - beside)
@@ -48,7 +48,7 @@ def _panels(canvas: Any, figure: Figure, table: Table) -> list[tuple[Any, Table]
     return list(zip(axes, parts.values(), strict=True))
 
 
-def _parts(figure: Figure, table: Table) -> dict[str, Table]:
+def _parts(figure: Figure, table: FigureTable) -> dict[str, FigureTable]:
     """Rows of each value of the facet; without the baseline of speed-ups, which is 1 everywhere."""
     if "facet" not in figure.roles:
         return {"": table}
@@ -59,9 +59,9 @@ def _parts(figure: Figure, table: Table) -> dict[str, Table]:
     return shown if figure.scale == "ratio" and shown else parts
 
 
-def _cells_of(axes: Any, figure: Figure, part: Table, values: Reals) -> Reals:
+def _cells_of(axes: Any, figure: Figure, part: FigureTable, values: Reals) -> Reals:
     """Lay values out by row and column; what is missing is masked. The labels are those of the whole figure."""
-    whole = drawn(figure)
+    whole = drawn_table(figure)
     xs, ys = (distinct(whole[figure.roles[r]]) for r in ("x", "y"))
     out = np.full((len(ys), len(xs)), np.nan)
     at = np.searchsorted(ys, part[figure.roles["y"]].values), np.searchsorted(xs, part[figure.roles["x"]].values)
@@ -112,7 +112,7 @@ def draw_heat(canvas: Any, figure: Figure) -> None:
     """Draw a map per value of the facet, and the bar of colours."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
-    table, value = drawn(figure), figure.roles["value"]
+    table, value = drawn_table(figure), figure.roles["value"]
     ratio = figure.scale == "ratio"
     ramp = np.array(RATIO_RAMP if ratio else LOAD_RAMP) / 255
     colours = LinearSegmentedColormap.from_list("ramp", ramp).with_extremes(under=IDLE)
@@ -141,7 +141,7 @@ def draw_choice(canvas: Any, figure: Figure) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    table, by = drawn(figure), figure.roles["by"]
+    table, by = drawn_table(figure), figure.roles["by"]
     place = {value: i for i, value in enumerate(distinct(figure.table[by]).tolist())}
     colours = [SERIES[i % len(SERIES)] for i in range(len(place))]
     ramp = ListedColormap([*colours, colours[0]][: max(2, len(place))])

@@ -48,7 +48,7 @@ def plot_ranks(name: str, transfers: Any, start: Any, sent: Any, n_ranks: int, a
     -------
     matplotlib.axes.Axes
     """
-    ranks, told = _shown(transfers["src"], sent, n_ranks)
+    ranks, title = _ranks_and_title(transfers["src"], sent, n_ranks)
     every = 1 if ax is None else max(1, math.ceil(LANE * len(ranks) * ax.figure.dpi / ax.get_window_extent().height))
     if ax is None:
         from matplotlib import pyplot
@@ -59,7 +59,7 @@ def plot_ranks(name: str, transfers: Any, start: Any, sent: Any, n_ranks: int, a
         own = transfers["src"] == rank
         bars = list(zip(start[own] * 1e6, (sent - start)[own] * 1e6, strict=True))
         ax.broken_barh(bars, (row - 0.4, 0.8), edgecolor="white", linewidth=0.3)
-    ax.set(xlabel="time (µs)", ylabel="sender", title=f"{name}{told}")
+    ax.set(xlabel="time (µs)", ylabel="sender", title=f"{name}{title}")
     named = range(0, len(ranks), every)
     ax.set_yticks(named, [f"rank {ranks[row]}" for row in named], fontsize=LETTERS)
     ax.margins(y=0.01)
@@ -67,7 +67,7 @@ def plot_ranks(name: str, transfers: Any, start: Any, sent: Any, n_ranks: int, a
     return ax
 
 
-def _shown(senders: Any, sent: Any, n_ranks: int) -> tuple[Sequence[int], str]:
+def _ranks_and_title(senders: Any, sent: Any, n_ranks: int) -> tuple[Sequence[int], str]:
     """Return the ranks that a picture shows, and what its title says of them."""
     if n_ranks <= MAX_RANKS:
         return range(n_ranks), ""

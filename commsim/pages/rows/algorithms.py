@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.pages.figure_tables import Table, format_value, word_column
+from commsim.pages.figure_tables import FigureTable, format_value, word_column
 
 ALGORITHM = "collective"
 # Columns of a sweep that begin like those of the algorithm, and say what was asked of it.
@@ -24,7 +24,7 @@ def is_algorithm(name: str) -> bool:
     return name == ALGORITHM or name.startswith(f"{ALGORITHM}.")
 
 
-def varies_within(rows: Table, name: str, same: Sequence[str]) -> bool:
+def varies_within(rows: FigureTable, name: str, same: Sequence[str]) -> bool:
     """Whether a column has several values among rows that have the same ones in others."""
     values = np.column_stack([np.nan_to_num(rows[column].values, nan=-np.inf) for column in (*same, name)])
     return len(np.unique(values, axis=0)) > len(np.unique(values[:, :-1], axis=0))
@@ -53,21 +53,21 @@ def with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> 
         ]
     specs = config.get("collective")
     plain = isinstance(specs, list) and all(isinstance(s, str) for s in specs) and not config.get("operation")
-    named = [dict(row) for row in rows]
+    rows_with_specs = [dict(row) for row in rows]
     if not plain or not specs or len({s.partition(":")[0] for s in specs}) == len(specs) or len(rows) % len(specs):
-        return named
+        return rows_with_specs
     each = len(rows) // len(specs)
-    return [row | {"collective": specs[i // each]} for i, row in enumerate(named)]
+    return [row | {"collective": specs[i // each]} for i, row in enumerate(rows_with_specs)]
 
 
-def with_algorithms(rows: Table) -> Table:
+def with_algorithms(rows: FigureTable) -> FigureTable:
     """Name the parameters that tell the rows of one algorithm apart, as ``tree:n_chunks=8``, where they vary.
 
     Otherwise a curve, or a field of a map, would be the median over algorithms that differ.
 
     Parameters
     ----------
-    rows : Table
+    rows : FigureTable
         Results; what was asked of a sweep's algorithms is in the columns ``collective.*``.
     """
     if ALGORITHM not in rows or rows[ALGORITHM].labels is None:
@@ -79,27 +79,27 @@ def with_algorithms(rows: Table) -> Table:
         values: dict[str, set[str]] = {}
         for one, word in zip(algorithm, words, strict=True):
             values.setdefault(one, set()).add(word)
-        told = [
-            _told(one, name.partition(".")[2], word) if word and len(values[one]) > 1 else one
+        specs = [
+            _with_parameter(one, name.partition(".")[2], word) if word and len(values[one]) > 1 else one
             for one, word in zip(algorithm, words, strict=True)
         ]
-        rows = rows.beside(word_column(ALGORITHM, [one or None for one in told]))
+        rows = rows.beside(word_column(ALGORITHM, [one or None for one in specs]))
     return rows
 
 
-def _told(algorithm: str, parameter: str, value: str) -> str:
+def _with_parameter(algorithm: str, parameter: str, value: str) -> str:
     """Add a parameter to an algorithm's name; a name with all its parameters stands for it."""
     if parameter == "name":
         return value
     return f"{algorithm}{',' if ':' in algorithm else ':'}{parameter}={value}"
 
 
-def with_curves(rows: Table, by: str) -> Table:
+def with_curves(rows: FigureTable, by: str) -> FigureTable:
     """Add the column of pairs of a value and an algorithm, where a value has several algorithms.
 
     Parameters
     ----------
-    rows : Table
+    rows : FigureTable
         Results.
     by : str
         Column whose values get a colour each; empty for that of the algorithms.
@@ -109,12 +109,12 @@ def with_curves(rows: Table, by: str) -> Table:
     return rows.beside(word_column(CURVE, _paired(rows, by, {})))
 
 
-def curve_names(rows: Table, by: str, names: Names) -> dict[str, str]:
+def curve_names(rows: FigureTable, by: str, names: Names) -> dict[str, str]:
     """Return the names under which pairs of a value and an algorithm are shown, where others are than in the data.
 
     Parameters
     ----------
-    rows : Table
+    rows : FigureTable
         Results, with that column.
     by : str
         Column of the values.
@@ -125,15 +125,15 @@ def curve_names(rows: Table, by: str, names: Names) -> dict[str, str]:
     return {data: shown for data, shown in dict(pairs).items() if data != shown}
 
 
-def _paired(rows: Table, by: str, names: Names) -> list[str]:
-    values, algorithms = _shown(rows, by, names), _shown(rows, ALGORITHM, names)
+def _paired(rows: FigureTable, by: str, names: Names) -> list[str]:
+    values, algorithms = _legend_words(rows, by, names), _legend_words(rows, ALGORITHM, names)
     return [", ".join(filter(None, pair)) for pair in zip(values, algorithms, strict=True)]
 
 
-def _shown(rows: Table, name: str, names: Names) -> Iterable[str]:
+def _legend_words(rows: FigureTable, name: str, names: Names) -> Iterable[str]:
     """Return the words of a column as a legend has them."""
-    column, said = rows[name], names.get(name, {})
+    column, words = rows[name], names.get(name, {})
     if column.labels is not None:
-        return [said.get(word, word) for word in column.text()]
+        return [words.get(word, word) for word in column.text()]
     bare = "" if column.unit else f"{name.rpartition('.')[2].removeprefix('n_')}="
     return ["" if value != value else bare + format_value(value, column.unit) for value in column.values.tolist()]

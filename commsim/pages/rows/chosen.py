@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.pages.figure_tables import Column, Table, distinct, format_value
+from commsim.pages.figure_tables import Column, FigureTable, distinct, format_value
 
 Names = Mapping[str, Mapping[str, str]]
 
@@ -35,12 +35,12 @@ NAMES: tuple[Callable[[str], Sequence[str]], ...] = (
 )
 
 
-def kept(rows: Table, conditions: Iterable[str]) -> Table:
+def matching_rows(rows: FigureTable, conditions: Iterable[str]) -> FigureTable:
     """Return the rows that meet every condition.
 
     Parameters
     ----------
-    rows : Table
+    rows : FigureTable
         Results.
     conditions : iterable of str
         ``COLUMN=VALUE[,VALUE...]``, ``COLUMN!=...``, ``COLUMN<VALUE`` and such. A column may be named without its unit
@@ -60,12 +60,12 @@ def kept(rows: Table, conditions: Iterable[str]) -> Table:
     return rows
 
 
-def short_names(rows: Table, parameters: Sequence[str]) -> tuple[dict[str, dict[str, str]], list[str]]:
+def short_names(rows: FigureTable, parameters: Sequence[str]) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Name specifications by what differs among them: ``n_leaves=4`` for ``leaf_spine:n_leaves=4,n_spines=2``.
 
     Parameters
     ----------
-    rows : Table
+    rows : FigureTable
         Results.
     parameters : sequence of str
         Columns that vary.
@@ -75,23 +75,25 @@ def short_names(rows: Table, parameters: Sequence[str]) -> tuple[dict[str, dict[
     dict, list of str
         Of each column that has specifications, the short name of each; and what all of a column have.
     """
-    names, told = dict[str, dict[str, str]](), list[str]()
+    names, lines = dict[str, dict[str, str]](), list[str]()
     for name in parameters:
         column = rows[name]
         used = [(column.labels or ())[int(i)] for i in distinct(column)] if column.labels else []
         short, common = _without_common(used)
         if len(set(short)) == len(used) and short != used:
             names[name] = dict(zip(used, short, strict=True))
-            told.append(f"{name}: all have {common}")
-    return names, told
+            lines.append(f"{name}: all have {common}")
+    return names, lines
 
 
-def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable[str]) -> dict[str, dict[str, str]]:
+def renamed(
+    rows: FigureTable, columns: Iterable[str], names: Names, renames: Iterable[str]
+) -> dict[str, dict[str, str]]:
     """Add names of the user's own to short ones.
 
     Parameters
     ----------
-    rows : Table
+    rows : FigureTable
         Results.
     columns : iterable of str
         Those whose words may be renamed.
@@ -107,7 +109,7 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
     """
     out = {name: dict(of) for name, of in names.items()}
     words = {name: list(rows[name].labels or ()) for name in columns if name in rows and rows[name].labels}
-    asked = set(zip(rows["collective"].text(), rows["asked"].text(), strict=True)) if "asked" in rows else set()
+    specs = set(zip(rows["collective"].text(), rows["asked"].text(), strict=True)) if "asked" in rows else set()
     for text in renames:
         old, equals, new = text.rpartition("=")
         if not (equals and old and new):
@@ -115,11 +117,11 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
         known = False
         for name, labels in words.items():
             for label in labels:
-                if old in (label, names.get(name, {}).get(label)) or (name == "collective" and (label, old) in asked):
+                if old in (label, names.get(name, {}).get(label)) or (name == "collective" and (label, old) in specs):
                     out.setdefault(name, {})[label], known = new, True
         if not known:
             listed = [names.get(name, {}).get(label, label) for name in words for label in words[name]]
-            raise InputError(f"--rename {text}: no {old!r}; known: {_some(listed)}")
+            raise InputError(f"--rename {text}: no {old!r}; known: {_words_text(listed)}")
     for name, of in out.items():
         shown = [of.get(label, label) for label in words[name]]
         if len(set(shown)) < len(shown):
@@ -127,7 +129,7 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
     return out
 
 
-def shown(table: Table, names: Names) -> Table:
+def with_shown_words(table: FigureTable, names: Names) -> FigureTable:
     """Return the same rows with the words that are shown for those of the data."""
     changed = [
         Column(name, table[name].values, table[name].unit, tuple(of.get(label, label) for label in labels))
@@ -146,12 +148,12 @@ def separated(texts: Iterable[str]) -> list[str]:
     return [one for text in texts for one in ([text] if ":" in text else split.split(text))]
 
 
-def _condition(rows: Table, text: str) -> tuple[Column, str, str]:
+def _condition(rows: FigureTable, text: str) -> tuple[Column, str, str]:
     match = re.fullmatch(r"\s*([^=<>!]+?)\s*(!=|<=|>=|=|<|>)\s*(.+?)\s*", text)
     if match is None:
         raise InputError(f"--where must be COLUMN=VALUE[,VALUE...] or COLUMN<VALUE, such as size=1MiB, got {text!r}")
     name, sign, value = match.groups()
-    same = next((found for names_of in NAMES if (found := [one for one in rows if name in names_of(one)])), [])
+    same = next((matches for names_of in NAMES if (matches := [row for row in rows if name in names_of(row)])), [])
     if len(same) != 1:
         what = f"{' and '.join(same)} are called so" if same else "no such column"
         raise InputError(f"--where {text}: {what}; columns: {', '.join(rows)}")
@@ -163,7 +165,7 @@ def _meets(column: Column, sign: str, value: str, text: str) -> NDArray[np.bool_
         if sign in COMPARED:
             raise InputError(f"--where {text}: {column.name} has words, which are compared by = and !=")
         patterns = [value, *value.split(",")]  # a specification has commas of its own
-        like = [any(fnmatch.fnmatchcase(label, one) for one in patterns) for label in column.labels]
+        like = [any(fnmatch.fnmatchcase(label, pattern) for pattern in patterns) for label in column.labels]
         among = np.array([*like, False])[column.values]
     else:
         numbers = [_number(one, column.unit, text) for one in value.split(",")]
@@ -191,11 +193,11 @@ def _number(value: str, unit: str, text: str) -> float:
 
 def _listed(column: Column) -> str:
     if column.labels is not None:
-        return _some(column.labels[int(i)] for i in distinct(column))
-    return _some(format_value(one, column.unit) for one in distinct(column).tolist())
+        return _words_text(column.labels[int(i)] for i in distinct(column))
+    return _words_text(format_value(one, column.unit) for one in distinct(column).tolist())
 
 
-def _some(words: Iterable[str]) -> str:
+def _words_text(words: Iterable[str]) -> str:
     every = list(words)
     more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
     return f"{', '.join(every[:MAX_LISTED])}{more}" if every else "no value"
@@ -210,22 +212,22 @@ def _without_common(specs: Sequence[str]) -> tuple[list[str], str]:
     same_name = len({name for name, _ in parts}) == 1
     out = []
     for name, arguments in parts:
-        rest = ",".join(one for one in arguments if one not in common)
+        rest = ",".join(argument for argument in arguments if argument not in common)
         out.append((rest or name) if same_name else f"{name}:{rest}" if rest else name)
-    told = f"{parts[0][0]}:" if same_name else ""
-    return out, (told + ",".join(common)).rstrip(":")
+    prefix = f"{parts[0][0]}:" if same_name else ""
+    return out, (prefix + ",".join(common)).rstrip(":")
 
 
 def number_in_names(specs: Sequence[str]) -> tuple[str, list[float]] | None:
     """Return the one parameter in which specifications of one name differ, and its numbers; None if it is not so."""
     parts = [_split(spec) for spec in specs]
-    given = [dict(one.split("=", 1) for one in arguments) for _, arguments in parts]
-    names = {name for one in given for name in one}
-    varying = [name for name in names if len({one.get(name) for one in given}) > 1]
+    arguments = [dict(argument.split("=", 1) for argument in arguments) for _, arguments in parts]
+    names = {name for arguments in arguments for name in arguments}
+    varying = [name for name in names if len({arguments.get(name) for arguments in arguments}) > 1]
     if len({name for name, _ in parts}) > 1 or len(varying) != 1:
         return None
     try:
-        return varying[0], [float(one[varying[0]]) for one in given]
+        return varying[0], [float(arguments[varying[0]]) for arguments in arguments]
     except (KeyError, ValueError):  # it is not given everywhere, or a word
         return None
 

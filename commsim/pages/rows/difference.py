@@ -92,7 +92,7 @@ def difference(
     InputError
         If no row of one has the configuration of a row of the other.
     """
-    shared = [name for name in _asked(a) if name in set(_asked(b))]
+    shared = [name for name in _question_columns(a) if name in set(_question_columns(b))]
     differs = {name: values for name, values in _constants(a, b, shared) if values[0] != values[1]}
     apart = with_several_specs(a) | with_several_specs(b)
     keys = [name for name in shared if name not in differs and (name != "asked" or apart)]
@@ -140,7 +140,7 @@ def _busy(run: SimulatedRun) -> dict[str, float]:
     return {network.link_name(int(i)): float(n_bytes[i] / network.bandwidth[i]) for i in used}
 
 
-def _asked(rows: Sequence[Row]) -> list[str]:
+def _question_columns(rows: Sequence[Row]) -> list[str]:
     """Return the columns of what was asked: no results, and no lists, which only results are."""
     names = dict.fromkeys(name for row in rows for name in row)
     lists = {name for row in rows for name, value in row.items() if isinstance(value, list)}

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.core.operations import operation
-from commsim.formats.measurement import Measured
-from commsim.pages.figure_tables import Table, distinct, number_column, word_column
+from commsim.formats.measurement import Measurement
+from commsim.pages.figure_tables import FigureTable, distinct, number_column, word_column
 
 if TYPE_CHECKING:
     from commsim.pages.study import Study
 
 
-def measured_table(rows: Sequence[Measured], study: Study) -> Table:
+def measured_table(rows: Sequence[Measurement], study: Study) -> FigureTable:
     """Return measurements as a table, with bus bandwidths.
 
     Parameters
     ----------
-    rows : sequence of Measured
+    rows : sequence of Measurement
         Measurements.
     study : Study
         Study whose number of ranks, if it has one only, is that of measurements without one.
@@ -36,7 +36,7 @@ def measured_table(rows: Sequence[Measured], study: Study) -> Table:
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         busbw = [np.where(t > 0, size / t * np.array(factor), np.nan) for t in (time, high, low)]
-    return Table.of((
+    return FigureTable.of((
         word_column("operation", [row.operation for row in rows]),
         word_column("collective", [row.algorithm or None for row in rows]),
         word_column("source", [row.source for row in rows]),

@@ -34,7 +34,7 @@ def compare_schedules(a: Schedule, b: Schedule) -> tuple[str, dict[str, tuple[An
         return "the schedules are equal", {}
     if not differs and (np.sort(rows[0]) == np.sort(rows[1])).all():
         return "the schedules are equal but for the order of transfers within a hop", {}
-    sent = _sent(a, rows[0]), _sent(b, rows[1])
+    sent = _shares_sent(a, rows[0]), _shares_sent(b, rows[1])
     for pair in sorted(sent[0].keys() | sent[1].keys()):
         x, y = (one.get(pair, 0.0) for one in sent)
         if not np.isclose(x, y):
@@ -44,7 +44,7 @@ def compare_schedules(a: Schedule, b: Schedule) -> tuple[str, dict[str, tuple[An
     return "the schedules differ", differs
 
 
-def _sent(schedule: Schedule, rows: Transfers) -> dict[tuple[int, int], float]:
+def _shares_sent(schedule: Schedule, rows: Transfers) -> dict[tuple[int, int], float]:
     """Part of the size that each participant sends to each other."""
     n = schedule.n_participants
     chunks = np.bincount(rows["src"].astype(np.int64) * n + rows["dst"], weights=rows["count"])

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError, printable
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.result_file import read_result
 from commsim.core.files.whole_files import read_tree
 from commsim.core.remark import Remark, read_remarks
-from commsim.pages.figure_tables import Table, table_of_arrow, table_of_rows
+from commsim.pages.figure_tables import FigureTable, table_of_arrow, table_of_rows
 from commsim.pages.rows.algorithms import with_specs
 from commsim.pages.study import (
     EVERYTHING,
     NAMES_PREDICTED,
     PREDICTED,
-    Choice,
+    RowSelection,
     Study,
     made_by,
     make_study,
@@ -35,14 +35,14 @@ MESSAGE = {"received_s", "finished_s", "slowdown"}
 _NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {*NAMES_PREDICTED}
 
 
-def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, dict[str, Any]]:
+def read_study(path: str | Path, choice: RowSelection = EVERYTHING) -> tuple[Study, dict[str, Any]]:
     """Read rows, without any run in detail.
 
     Parameters
     ----------
     path : path
         JSON of ``commsim run``, a saved result, or the directory of a sweep.
-    choice : Choice
+    choice : RowSelection
         What is shown.
 
     Returns
@@ -73,14 +73,14 @@ def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, di
     return study_of_rows(path.name, rows, config, choice, remarks), config
 
 
-def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
+def read_together(paths: Sequence[str], choice: RowSelection = EVERYTHING) -> Study:
     """Read the rows of several results; column ``result`` has its file, and the algorithm if there are several.
 
     Parameters
     ----------
     paths : sequence of str
         JSON files of ``commsim run``.
-    choice : Choice
+    choice : RowSelection
         What is shown; by default each file has its colour.
 
     Raises
@@ -107,7 +107,9 @@ def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
     return study_of_rows(" and ".join(names), rows, {}, chosen, list(remarks))
 
 
-def _of_messages(path: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], choice: Choice) -> Study:
+def _of_messages(
+    path: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], choice: RowSelection
+) -> Study:
     """Make a study of the messages that ``commsim traffic`` wrote: their times and slowdowns.
 
     Raises
@@ -120,7 +122,7 @@ def _of_messages(path: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[
     if choice != EVERYTHING:
         raise InputError(f"{path}: holds messages of `commsim traffic`, which are all shown")
     for i, row in enumerate(rows):
-        fields = Fields(dict(row), path, ("results", i))
+        fields = TableFields(dict(row), path, ("results", i))
         for name in MESSAGE:
             if fields.number(name) < 0:
                 fields.refuse(name, "a finite number of at least 0")
@@ -150,7 +152,7 @@ def results_of(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], lis
     for i, row in enumerate(rows):
         for name in _NOT_NEGATIVE & row.keys():
             if not _is_amount(row[name]):
-                Fields(row, path, ("results", i)).refuse(name, "a finite number of at least 0")
+                TableFields(row, path, ("results", i)).refuse(name, "a finite number of at least 0")
     return config, rows
 
 
@@ -160,7 +162,7 @@ def _is_amount(value: Any) -> bool:
     return value is None or (is_number and 0 <= value < sys.float_info.max)
 
 
-def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
+def _read_sweep(path: Path) -> tuple[FigureTable, dict[str, str]]:
     try:
         from commsim.sweep.table import read_table
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import BUFFERS, REDUCE, Schedule, Transfers
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.pages.palette import COPY, FAINT, HELPER_LANE, INK, LANES, LINK
 from commsim.pages.palette import REDUCE as REDUCE_COLOUR
 from commsim.pages.pictures.picture import (
@@ -88,7 +88,7 @@ def _draw_arrow(arrow: Arrow, x0: float, x1: float, y: Sequence[float]) -> list[
     return [shaft, *(_plus(end, arrow.title) if arrow.adds else [_tip(near, end, arrow.title)])]
 
 
-def _draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], taken: Sequence[Label]) -> list[Label]:
+def _draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], labels: Sequence[Label]) -> list[Label]:
     """Write the chunks on the arrow, near an end, where no label of the same hop is; nowhere without room."""
     text = shortened(arrow.text, text_width("0" * MAX_LETTERS, SIZE), SIZE)
     reach = text_width(text, SIZE) / 2
@@ -98,7 +98,7 @@ def _draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], taken: S
         at = y[arrow.src] + (y[arrow.dst] - y[arrow.src]) * share
         if all(
             abs(x - other.x) > reach + text_width(other.text, SIZE) / 2 + 1 or abs(at - other.y) > SIZE + 1
-            for other in taken
+            for other in labels
         ):
             return [Label(x, at, text, SIZE, REDUCE_COLOUR if arrow.adds else COPY, bold=True, halo=True)]
     return []
@@ -130,7 +130,7 @@ def _plus(at: Point, title: str) -> list[Shape]:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class ColumnBand:
     """Some columns of the picture, as a line of music is some bars: its first hop, number of hops, and its top."""
 
     first: int
@@ -176,26 +176,26 @@ def _names(schedule: Schedule) -> list[str]:
 
 
 def _heading(schedule: Schedule, width: float) -> tuple[list[Shape], float]:
-    helpers = f" and {counted(schedule.n_helpers, 'helper')}" if schedule.n_helpers else ""
-    participants = f"{counted(schedule.n_ranks, 'rank')}{helpers}"
-    what = f"{schedule.operation} on {participants}, {counted(schedule.n_chunks, 'chunk')}"
-    moves = f"{counted(schedule.n_transfers, 'transfer')} in {counted(schedule.n_hops, 'hop')}"
+    helpers = f" and {count_text(schedule.n_helpers, 'helper')}" if schedule.n_helpers else ""
+    participants = f"{count_text(schedule.n_ranks, 'rank')}{helpers}"
+    what = f"{schedule.operation} on {participants}, {count_text(schedule.n_chunks, 'chunk')}"
+    moves = f"{count_text(schedule.n_transfers, 'transfer')} in {count_text(schedule.n_hops, 'hop')}"
     facts = wrapped([f"{what}: {moves}"], width - 2 * MARGIN)
     shapes: list[Shape] = [Label(MARGIN, MARGIN + 4, schedule.name, 14, INK, "start", bold=True)]
     shapes += [Label(MARGIN, MARGIN + 23 + 16 * i, line, 11, FAINT, "start") for i, line in enumerate(facts)]
     return shapes, MARGIN + 23 + 16 * len(facts) + 8
 
 
-def _systems(schedule: Schedule, top: float) -> list[System]:
+def _systems(schedule: Schedule, top: float) -> list[ColumnBand]:
     height = HEAD + LANE * schedule.n_participants + _BETWEEN
     starts = range(0, max(1, schedule.n_hops), COLUMNS_IN_A_SYSTEM)
     return [
-        System(first, min(COLUMNS_IN_A_SYSTEM, max(1, schedule.n_hops - first)), top + i * height)
+        ColumnBand(first, min(COLUMNS_IN_A_SYSTEM, max(1, schedule.n_hops - first)), top + i * height)
         for i, first in enumerate(starts)
     ]
 
 
-def _lanes(schedule: Schedule, names: list[str], system: System, left: float) -> list[Shape]:
+def _lanes(schedule: Schedule, names: list[str], system: ColumnBand, left: float) -> list[Shape]:
     shapes: list[Shape] = []
     for i, name in enumerate(names):
         y = system.top + HEAD + LANE * i
@@ -205,7 +205,7 @@ def _lanes(schedule: Schedule, names: list[str], system: System, left: float) ->
     return shapes
 
 
-def _columns(transfers: Transfers, system: System, left: float, n_lanes: int) -> list[Shape]:
+def _columns(transfers: Transfers, system: ColumnBand, left: float, n_lanes: int) -> list[Shape]:
     """Write numbers over the hops, and rule a line between them: a full one where a fence ends a stage."""
     stage = dict(zip(transfers["hop"].tolist(), transfers["stage"].tolist(), strict=True))
     shapes: list[Shape] = []
@@ -221,7 +221,7 @@ def _columns(transfers: Transfers, system: System, left: float, n_lanes: int) ->
     return shapes
 
 
-def _messages(schedule: Schedule, transfers: Transfers, system: System, left: float) -> list[Shape]:
+def _messages(schedule: Schedule, transfers: Transfers, system: ColumnBand, left: float) -> list[Shape]:
     shown = transfers[(transfers["hop"] >= system.first) & (transfers["hop"] < system.first + system.n_hops)]
     shapes: list[Shape] = []
     labels: list[Shape] = []

@@ -12,7 +12,7 @@ from commsim.pages.palette import COPY
 from commsim.pages.palette import REDUCE as REDUCE_COLOUR
 from commsim.pages.pictures.boxes import Boxes
 from commsim.pages.pictures.cables import beside
-from commsim.pages.pictures.layout import Layout
+from commsim.pages.pictures.layout import BoxLayout
 from commsim.pages.pictures.network_picture import draw_network
 from commsim.pages.pictures.picture import Disc, Line, Picture, Shape
 
@@ -36,18 +36,18 @@ def trees_of(schedule: Schedule, rank: int) -> dict[int, list[Arc]]:
     for channel, src, dst, op in dict.fromkeys(row for hop in kinds for row in hop.tolist()):
         if src != dst:
             arcs.setdefault(channel, []).append((src, dst, op == REDUCE))
-    found = {}
+    trees = {}
     for channel, tree in arcs.items():
         # Sums go up: their root is the receiver that never sends.
         from_root = [(dst, src) if adds else (src, dst) for src, dst, adds in tree]
         below = [b for _, b in from_root]
         if len(below) == len(set(below)) and {a for a, _ in from_root} - set(below) == {rank}:
-            found[channel] = tree
-    if not found:
+            trees[channel] = tree
+    if not trees:
         raise InputError(
             f"{schedule.name}: rank {rank} has no tree of its own in it; only schedules of trees are drawn so"
         )
-    return found
+    return trees
 
 
 def draw_trees(network: Network, schedule: Schedule, placement: Placement, rank: int) -> tuple[Picture, str]:
@@ -83,7 +83,7 @@ def draw_trees(network: Network, schedule: Schedule, placement: Placement, rank:
     routes = placement.routes
     row = {tuple(ends): i for i, ends in enumerate(routes.ends.tolist())}
 
-    def over(boxes: Boxes, at: Layout) -> list[Shape]:
+    def over(boxes: Boxes, at: BoxLayout) -> list[Shape]:
         shapes: list[Shape] = []
         for number, (channel, tree) in enumerate(trees.items()):
             offset = _APART * (number - (len(trees) - 1) / 2)
@@ -101,5 +101,5 @@ def draw_trees(network: Network, schedule: Schedule, placement: Placement, rank:
         return shapes
 
     picture, _ = draw_network(network, collapse=False, over=over)
-    told = "blue is copied, orange summed; dots are nearer to receivers"
-    return picture, f"{len(trees)} of {len(every)} trees of rank {rank}; {told}"
+    text = "blue is copied, orange summed; dots are nearer to receivers"
+    return picture, f"{len(trees)} of {len(every)} trees of rank {rank}; {text}"

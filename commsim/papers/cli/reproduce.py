@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from commsim.cli.flags import Verb, WithJson, flag
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.pages.pictures.paint import check_chart, write_picture
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
 if TYPE_CHECKING:
-    from commsim.papers.paper import Row
+    from commsim.papers.paper import PaperRow
 
 EXAMPLES = {
     "reproduce": """
@@ -30,7 +30,7 @@ EXAMPLES = {
 FAR = 0.2
 
 
-class Config(WithJson):
+class ReproduceConfig(WithJson):
     """All flags of ``commsim reproduce``."""
 
     paper: str | None = flag("paper", nargs="?", metavar="PAPER|FILE.toml", help="the paper (default: list all)")
@@ -39,7 +39,7 @@ class Config(WithJson):
     plot: str | None = flag(metavar="FILE", help="draw the figures, published and ours: .svg, .png or .pdf")
 
 
-def run(config: Config) -> Answer:
+def run(config: ReproduceConfig) -> Answer:
     """List papers, or compute their figures beside the published ones."""
     from commsim.papers.paper import load_paper, paper_names
 
@@ -67,7 +67,7 @@ def run(config: Config) -> Answer:
     return Answer(parts, written, more={"rows": written})
 
 
-def _parts(rows: list[Row], title: str) -> list[Part]:
+def _parts(rows: list[PaperRow], title: str) -> list[Part]:
     """Return the rows, their notes, whether their order is the published one, and the errors of those that count."""
     from commsim.papers.paper import errors_of, order_of
 
@@ -90,12 +90,12 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
     if far := sum(abs(row.error) >= FAR for row in rows):
         page = 'docs/data/papers.md, "What misses, and why"'
         parts += remarks(
-            [Remark("far-off", f"{counted(far, 'row')} {100 * FAR:.0f} % off or more: {page}", FAR, needed=True)]
+            [Remark("far-off", f"{count_text(far, 'row')} {100 * FAR:.0f} % off or more: {page}", FAR, needed=True)]
         )
     if errors.n_counted:
         shown = len(rows) - errors.n_counted
         decided = (
-            f"{100 * errors.by_paper:.1f} %: median over {counted(errors.n_papers, 'paper')} of each one's median"
+            f"{100 * errors.by_paper:.1f} %: median over {count_text(errors.n_papers, 'paper')} of each one's median"
             if errors.n_papers
             else "no number of an engine: formulas, counts and searches only"
         )
@@ -108,8 +108,8 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
     return parts
 
 
-def _setup(row: Row) -> str:
+def _setup(row: PaperRow) -> str:
     return "fitted" if row.fitted else "recalled" if row.recalled else row.setup
 
 
-COMMANDS = {"reproduce": Verb(Config, run)}
+COMMANDS = {"reproduce": Verb(ReproduceConfig, run)}

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.report.answer import Answer, Facts, Lines, Part, Table
 
 
-class Config(WithJson):
+class WorkloadSystemsConfig(WithJson):
     """All flags of ``commsim workload systems``."""
 
     name: str | None = flag("name", nargs="?", metavar="NAME", help="system to run (default: list all of them)")
@@ -21,16 +21,16 @@ class Config(WithJson):
     )  # fmt: skip
 
     @classmethod
-    def from_args(cls, args: argparse.Namespace, code: Sequence[str] | None = None) -> Config:
+    def from_args(cls, args: argparse.Namespace, code: Sequence[str] | None = None) -> WorkloadSystemsConfig:
         """Return the flags that were parsed; where answers go may stand among a system's own parameters, too."""
         raw = _pairs(tuple(args.parameters))
         args.json, args.csv = raw.pop("json", args.json), raw.pop("csv", args.csv)
         args.parameters = ["--help" if key == "help" else f"--{key}={value}" for key, value in raw.items()]
-        config: Config = super().from_args(args, code)
+        config: WorkloadSystemsConfig = super().from_args(args, code)
         return config
 
 
-def run(config: Config) -> Answer:
+def run(config: WorkloadSystemsConfig) -> Answer:
     """List the systems, or run one."""
     from commsim.papers.systems import SYSTEMS, run_system
 
@@ -49,10 +49,10 @@ def run(config: Config) -> Answer:
                  for key, p in entry.parameters.items()}  # fmt: skip
         return Answer([Lines([entry.summary, entry.metadata["paper"], ""]), Facts(facts)])
     else:
-        found = run_system(config.name, raw)
-        rows = [{"system": config.name, **found}]
-        parts = [Facts({key: _text(value) for key, value in found.items() if not _is_table(value)})]
-        for key, table in found.items():
+        row = run_system(config.name, raw)
+        rows = [{"system": config.name, **row}]
+        parts = [Facts({key: _text(value) for key, value in row.items() if not _is_table(value)})]
+        for key, table in row.items():
             if _is_table(table):
                 parts.append(Table(list(table[0]), [[_text(value) for value in row.values()] for row in table], key))
     return Answer(parts, rows, {"what": "systems", "system": config.name, **raw})
@@ -88,6 +88,6 @@ def _text(value: object) -> str:
 
 COMMANDS = {
     "workload systems": Verb(
-        Config, run, "model published training systems (KungFu, PipeDream, Gemini, ...) with parameters"
+        WorkloadSystemsConfig, run, "model published training systems (KungFu, PipeDream, Gemini, ...) with parameters"
     ),
 }

@@ -38,10 +38,10 @@ def run_system(name: str, raw: dict[str, str]) -> Answer:
         If the system or a parameter is unknown, or a value is wrong.
     """
     build = SYSTEMS[name].build
-    given = read_arguments(build, raw)
-    for key, value in given.items():
+    arguments = read_arguments(build, raw)
+    for key, value in arguments.items():
         if isinstance(value, int) and abs(value) > MAX_COUNT:
             raise InputError(f"{name}: {key} is at most {MAX_COUNT}, got {value}")
         if key == "seed" and value < 0:
             raise InputError(f"{name}: a seed is 0 or more, got {value}")
-    return build(**given)
+    return build(**arguments)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Bytes, Seconds
 from commsim.training.cost_by_formula import closed_form_costs
-from commsim.training.task_graph import Graph, Task, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
 from . import Answer, training_system
 
@@ -65,7 +65,7 @@ def embedding_bytes(n_tables: int, dimension: int, batch: int, n_ranks: int, ele
     return float(math.ceil(n_tables / n_ranks) * batch * dimension * element_bytes)
 
 
-def recommendation_graph(model: RecommendationModel, n_ranks: int) -> Graph:
+def recommendation_graph(model: RecommendationModel, n_ranks: int) -> TaskGraph:
     """Graph of one iteration as one rank sees it; with one rank nothing is sent."""
     tasks: list[Task] = []
     group = tuple(range(n_ranks))
@@ -92,7 +92,7 @@ def recommendation_graph(model: RecommendationModel, n_ranks: int) -> Graph:
     bottom = compute("backward bottom", model.bottom * ratio, top)
     send("bottom gradients", "all_reduce", model.bottom_gradients, bottom, priority=1)
     compute("update rows", model.lookup * ratio, returned, priority=1)
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
 @training_system("Naumov et al., arXiv 1906.00091")

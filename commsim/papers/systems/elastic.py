@@ -151,7 +151,7 @@ class MorphingJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PipelineShape:
     """How a job runs: pipelines of `depth` GPUs, `width` of them, `n_micro_batches` each, `time` seconds an iteration.
 
     `left_out` GPUs are not used: what is over, and stragglers.
@@ -190,7 +190,7 @@ def micro_batches(job: MorphingJob, width: int) -> int:
     return math.ceil(job.batch / (width * job.micro_batch))
 
 
-def morph(job: MorphingJob, speeds: Sequence[float]) -> Shape:
+def morph(job: MorphingJob, speeds: Sequence[float]) -> PipelineShape:
     """Choose the fastest shape for some GPUs; slow ones are left out when the others are faster without them.
 
     Parameters
@@ -202,7 +202,7 @@ def morph(job: MorphingJob, speeds: Sequence[float]) -> Shape:
 
     Returns
     -------
-    Shape
+    PipelineShape
         Of equal ones that with fewer GPUs.
 
     Raises
@@ -215,7 +215,7 @@ def morph(job: MorphingJob, speeds: Sequence[float]) -> Shape:
         raise InputError(f"speeds must be positive, got {order[-1]}")
     shallowest = math.ceil(job.n_cut_points / job.max_blocks)
     shapes = [
-        Shape(depth, width, micro_batches(job, width), shape_time(job, depth, width, order[depth * width - 1]),
+        PipelineShape(depth, width, micro_batches(job, width), shape_time(job, depth, width, order[depth * width - 1]),
               len(order) - depth * width)
         for depth in range(shallowest, min(job.n_cut_points, len(order)) + 1)
         for width in range(1, min(len(order) // depth, math.ceil(job.batch / job.micro_batch)) + 1)

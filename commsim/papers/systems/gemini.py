@@ -20,7 +20,7 @@ from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.training.parallel.pipeline_orders import one_forward_one_backward
 from commsim.training.task_graph import simulate_graph
-from commsim.training.timeline import Timeline
+from commsim.training.timeline import TaskTimeline
 
 from . import Answer, training_system
 
@@ -188,7 +188,7 @@ def idle_spans(busy: Spans, iteration: float) -> list[tuple[float, float]]:
     return [*spans, (until, iteration)] if until < iteration else spans
 
 
-def network_idle(timeline: Timeline, worker: str) -> list[tuple[float, float]]:
+def network_idle(timeline: TaskTimeline, worker: str) -> list[tuple[float, float]]:
     """Spans of an iteration in which a worker, such as ``gpu0``, does not communicate."""
     busy = [
         (float(timeline.start[i]), float(timeline.end[i]))

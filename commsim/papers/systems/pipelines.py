@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Seconds
 from commsim.core.value import Value, freeze
-from commsim.training.staleness import Progress, run_workers
+from commsim.training.staleness import WorkerProgress, run_workers
 
 from . import Answer, training_system
 
@@ -289,7 +289,7 @@ def run_waves(
     n_concurrent: int,
     push: float = 0.0,
     pull: float = 0.0,
-) -> Progress:
+) -> WorkerProgress:
     """Train: each virtual worker runs waves of mini-batches, at most `bound` waves ahead of the slowest.
 
     Parameters
@@ -305,7 +305,7 @@ def run_waves(
 
     Returns
     -------
-    Progress
+    WorkerProgress
         By wave.
     """
     compute = np.array([[n_concurrent * stage_seconds(layers, gpus)] * n_waves for gpus in workers])

@@ -22,7 +22,7 @@ from commsim.core.units import Bandwidth, Seconds
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.training.parallel.pipeline_orders import one_forward_one_backward
-from commsim.training.task_graph import Graph, simulate_graph
+from commsim.training.task_graph import TaskGraph, simulate_graph
 
 from . import Answer, training_system
 
@@ -220,12 +220,14 @@ def low_rank_ratio(rows: int, columns: int, rank: int) -> Fraction:
     return min(Fraction(1), Fraction(rank * (rows + columns), rows * columns))
 
 
-def compress_backward(graph: Graph, ratio: float, n_micro_batches: int, *, epilogue: int | None = None) -> Graph:
+def compress_backward(
+    graph: TaskGraph, ratio: float, n_micro_batches: int, *, epilogue: int | None = None
+) -> TaskGraph:
     """Compress the gradients of activations that stages send back; activations stay whole.
 
     Parameters
     ----------
-    graph : Graph
+    graph : TaskGraph
         Graph from :func:`commsim.training.parallel.pipeline.pipeline_graph`.
     ratio : float
         Compressed size over size.
@@ -242,7 +244,7 @@ def compress_backward(graph: Graph, ratio: float, n_micro_batches: int, *, epilo
     count = n_micro_batches if epilogue is None else epilogue
     if not 0 < ratio <= 1 or not 0 <= count <= n_micro_batches:
         raise InputError(f"needs a ratio in (0, 1] and an epilogue of 0..{n_micro_batches}, got {ratio} and {count}")
-    return Graph(
+    return TaskGraph(
         tuple(
             replace(task, size=task.size * ratio)
             if task.operation == "send" and _gradient_of(task.name) >= n_micro_batches - count

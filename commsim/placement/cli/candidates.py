@@ -10,13 +10,13 @@ from commsim.cli.flags import Flags, flag, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
+from commsim.core.units import count_text, format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
 
 if TYPE_CHECKING:
-    from commsim.placement.candidate import Candidate
+    from commsim.placement.candidate import PlacementCandidate
     from commsim.placement.cluster import Cluster
-    from commsim.placement.link_classes import Settings
+    from commsim.placement.link_classes import ScoreSettings
     from commsim.placement.place import Ranking
     from commsim.training.sharing.periodic import PeriodicJob
 
@@ -25,14 +25,14 @@ _MAX_NAMES = 6
 MAX_HOSTS = 32  # hosts, or ranges of them, of a job
 
 
-def settings_of(config: Scoring, seed: int = 0, hashes: int | None = None) -> Settings:
+def settings_of(config: Scoring, seed: int = 0, hashes: int | None = None) -> ScoreSettings:
     """Read the flags."""
-    from commsim.placement.link_classes import Settings
+    from commsim.placement.link_classes import ScoreSettings
     from commsim.prediction.plans.draws import HASHES
 
     step = None if config.step is None else parse_time(config.step, "--step")
     quantum, longest = parse_time(config.quantum, "--quantum"), parse_time(config.longest, "--longest")
-    return Settings(config.angles, step, quantum, longest, seed, hashes or HASHES)
+    return ScoreSettings(config.angles, step, quantum, longest, seed, hashes or HASHES)
 
 
 def generators_of(text: str) -> list[str]:
@@ -66,7 +66,7 @@ class Scoring(Flags):
     csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
 
 
-class Config(Hashes, Scoring, Faults):
+class PlaceRankConfig(Hashes, Scoring, Faults):
     """All flags of ``commsim place rank``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
@@ -114,7 +114,7 @@ class ScoreConfig(Scoring):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: PlaceRankConfig) -> Answer:
     """Make candidates, score and rank them."""
     from commsim.placement.affected import after_faults
     from commsim.placement.cluster import read_cluster
@@ -124,16 +124,16 @@ def run(config: Config) -> Answer:
     from commsim.training.sharing.periodic import read_jobs
 
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
-    said: list[Remark] = []
+    notes: list[Remark] = []
     if config.fail or config.scale:
-        cluster, jobs, said = after_faults(
+        cluster, jobs, notes = after_faults(
             cluster, jobs, config.fail, config.scale, settings_of(config, config.seed, config.hashes)
         )
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
     how["settings"] = settings_of(config, config.seed, config.hashes)
     if config.others:
-        if given := config.given("candidates", "generator"):
-            raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
+        if flags := config.given("candidates", "generator"):
+            raise InputError(f"{flags[0]} has no effect: the placements of the files are ranked")
         placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
         if config.fail:
             _refuse_failed(failed_hosts(cluster.network, config.fail), placed)
@@ -141,13 +141,13 @@ def run(config: Config) -> Answer:
     else:
         ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators_of(config.generator), **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
-    parts = remarks(said) + _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
+    parts = remarks(notes) + _parts(ranking, jobs, f"{count_text(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
     tree = ranking.to_dict()
     candidates = [row | more for row, more in zip(tree.pop("candidates"), crux, strict=True)]
     del tree["schema"], tree["remarks"]  # those of the answer are written
-    return Answer(parts, candidates, more=tree | {"notes": [*map(str, said), *tree["notes"]]}, key="candidates")
+    return Answer(parts, candidates, more=tree | {"notes": [*map(str, notes), *tree["notes"]]}, key="candidates")
 
 
 def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:
@@ -161,7 +161,9 @@ def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[Periodic
                 )
 
 
-def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:
+def _crux(
+    config: PlaceRankConfig, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: PlacementCandidate
+) -> dict[str, Any]:
     if config.crux is None:
         return {}
     from commsim.placement.crux_plan import plan_crux
@@ -219,8 +221,8 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
     cells = _jobs_of(best, jobs)
     cut = sum(row[-1].endswith(SHORTENED) for row in cells)
-    told = f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"
-    more = [Remark("shortened", told)] if cut else []
+    text = f"placements of {count_text(cut, 'job')} are shortened: --json has all hosts"
+    more = [Remark("shortened", text)] if cut else []
     return [
         *parts,
         Table(columns, cells, f"the best, iteration times by {best.prediction}:"),
@@ -232,7 +234,7 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     ]
 
 
-def _jobs_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> list[list[str]]:
+def _jobs_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> list[list[str]]:
     """Return where and when each job of a candidate runs, and how long its iterations take."""
     from commsim.placement.candidate import counted_names
 
@@ -264,19 +266,19 @@ def score(config: ScoreConfig) -> Answer:
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
             rounded_by, seen = scored.circle.rounding * 1e3, scored.circle.perimeter
-            told = f"the score is of iteration times rounded by up to {rounded_by:.4g} ms, over {seen:.4g} s"
-            said.append(Remark("score-rounded", told, needed=True, details="a shorter --quantum, a longer --longest"))
+            lines = f"the score is of iteration times rounded by up to {rounded_by:.4g} ms, over {seen:.4g} s"
+            said.append(Remark("score-rounded", lines, needed=True, details="a shorter --quantum, a longer --longest"))
         slower = sum(times[job.name] >= job.period * 1.001 for job in jobs)
         tree["agrees"] = (scored.score > 1 - 1e-9) == (slower == 0)
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
     values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict) and key != "agrees"}
     if config.check:
-        values["simulation"] = f"{slower or 'no'} of {counted(len(jobs), 'job')} slower" + (
+        values["simulation"] = f"{slower or 'no'} of {count_text(len(jobs), 'job')} slower" + (
             ", as the score says" if tree["agrees"] else f", while a score of {rounded['score']} says otherwise"
         )
     columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
     rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
     if config.check:
         rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
-    table = Table(columns, rows, f"{counted(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")
+    table = Table(columns, rows, f"{count_text(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")
     return Answer([*remarks(said), Facts(values), table], [tree], more=tree, key=None)

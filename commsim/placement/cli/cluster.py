@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import counted, format_time
+from commsim.core.units import count_text, format_time
 from commsim.report.answer import Answer, Lines, Table, comments, remarks
 from commsim.report.terminal import progress
 
 if TYPE_CHECKING:
     from commsim.placement.clusters.machines import Machines
-    from commsim.placement.clusters.outcome import Outcome
+    from commsim.placement.clusters.outcome import ClusterReplay
     from commsim.placement.clusters.placement_choices import Placing
     from commsim.placement.clusters.trace_job import TraceJob
 
@@ -36,7 +36,7 @@ COLUMNS = [
 LEAST = ["starts", "rho_p50", "deadlines", "link_excess", "rho_p99", "gpus_used", "jct_p50(h)", "makespan(h)"]
 
 
-class RunConfig(WithJson):
+class ClusterRunConfig(WithJson):
     """All flags of ``commsim cluster run``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="topology, and hosts with GPUs")
@@ -66,7 +66,7 @@ class RunConfig(WithJson):
     plot: str | None = flag(metavar="FILE.svg", help="also draw the distribution of JCT and the use of GPUs")
 
 
-def run(config: RunConfig) -> Answer:
+def run(config: ClusterRunConfig) -> Answer:
     """Replay the trace under each policy."""
     from commsim.placement.cluster import read_cluster
     from commsim.placement.clusters.machines import machines_of
@@ -89,7 +89,7 @@ def run(config: RunConfig) -> Answer:
         for policy, placing in progress(runs, "policies")
     ]
     if len({placing for _, placing in runs}) > 1 and config.placing:
-        outcomes = [replace(one, names_packed=True) for one in outcomes]
+        outcomes = [replace(outcome, names_packed=True) for outcome in outcomes]
     if config.plot:
         from commsim.pages.pictures.paint import write_picture
         from commsim.pages.plots.outcome_chart import draw_outcomes
@@ -98,20 +98,20 @@ def run(config: RunConfig) -> Answer:
     parts = [
         *comments([_replayed(machines, small)]),
         *remarks(_about(config, machines, jobs, small)),
-        Table(COLUMNS, [_row(one) for one in outcomes], least=LEAST),
+        Table(COLUMNS, [_row(outcome) for outcome in outcomes], least=LEAST),
         *remarks([*as_remarks(unfilled(outcomes), "unfilled"), *_gains(outcomes)]),
     ]
-    rows = [one.row() for one in outcomes]
+    rows = [outcome.row() for outcome in outcomes]
     return Answer(parts, rows, config.flags("plot"), lines=job_rows(outcomes) if config.csv else None)
 
 
-def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
+def _runs(config: ClusterRunConfig) -> list[tuple[str, Placing]]:
     from commsim.core.spec import derived
     from commsim.placement.clusters.placement_choices import known_placing
     from commsim.placement.clusters.policy import POLICIES, load_policy
 
-    asked = config.policy or ""
-    named = [load_policy(derived(asked, text)).name for text in asked.split(",")] if asked else []
+    policies = config.policy or ""
+    named = [load_policy(derived(policies, text)).name for text in policies.split(",")] if policies else []
     placings: list[Placing] = [known_placing(text) for text in config.placing.split(",")] if config.placing else []
     if config.cassini and (config.compare or placings):
         other = "--placing" if placings else "--compare"
@@ -122,18 +122,20 @@ def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
     return [(name, placing) for name in named or POLICIES for placing in placings or usual]
 
 
-def _gains(outcomes: list[Outcome]) -> Iterator[Remark]:
+def _gains(outcomes: list[ClusterReplay]) -> Iterator[Remark]:
     """Describe for each policy how much faster iterations are with CASSINI, and what its shifts cost."""
-    for best in (one for one in outcomes if one.placing == "cassini"):
+    for best in (outcome for outcome in outcomes if outcome.placing == "cassini"):
         for other in (
-            one for one in outcomes if one.policy == best.policy and one.placing in ("drawn", "random", "shuffled")
+            outcome
+            for outcome in outcomes
+            if outcome.policy == best.policy and outcome.placing in ("drawn", "random", "shuffled")
         ):
             mean, tail = best.times_faster(other)
-            told = f"{best.label}: iterations {mean:.2f} times faster than {other.label}, {tail:.2f} times at p99"
-            yield Remark("gain", told, mean - 1)
+            text = f"{best.label}: iterations {mean:.2f} times faster than {other.label}, {tail:.2f} times at p99"
+            yield Remark("gain", text, mean - 1)
         if best.shifts:
-            told = f"{best.label}: {best.shifts} shifts of running jobs, which waited {best.shift_delay:.3g} s in all"
-            yield Remark("shifts", told)
+            text = f"{best.label}: {best.shifts} shifts of running jobs, which waited {best.shift_delay:.3g} s in all"
+            yield Remark("shifts", text)
 
 
 def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[TraceJob, ...]:
@@ -149,30 +151,30 @@ def _replayed(machines: Machines, small: tuple[TraceJob, ...]) -> str:
 
     network = machines.cluster.network
     host = dict(zip(network.nodes, host_names(network), strict=True))  # a seat may be a GPU of a machine
-    size = f"{counted(machines.n_gpus, 'GPU')} of {counted(len({host[name] for name in machines.names}), 'host')}"
-    return f"{counted(len(small), 'job')} on {size}, {network.name}"
+    size = f"{count_text(machines.n_gpus, 'GPU')} of {count_text(len({host[name] for name in machines.names}), 'host')}"
+    return f"{count_text(len(small), 'job')} on {size}, {network.name}"
 
 
 def _about(
-    config: RunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]
+    config: ClusterRunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]
 ) -> Iterator[Remark]:
     """Describe what is left out, and what is assumed."""
     if len(small) < len(jobs):
-        n, most = counted(len(jobs) - len(small), "job"), counted(config.largest or 0, "GPU")
+        n, most = count_text(len(jobs) - len(small), "job"), count_text(config.largest or 0, "GPU")
         yield Remark("jobs-left-out", f"left out: {n} of more than {most}", needed=True)
     if n_whole := sum(job.gpus >= machines.n_gpus for job in small):
-        told = f"{counted(n_whole, 'job')} with all GPUs of the cluster: each waits until no other one runs"
-        yield Remark("jobs-of-all", told, n_whole / len(small), details="--largest leaves out jobs")
+        text = f"{count_text(n_whole, 'job')} with all GPUs of the cluster: each waits until no other one runs"
+        yield Remark("jobs-of-all", text, n_whole / len(small), details="--largest leaves out jobs")
     if machines.inference.any():
         lent = int(machines.gpus[machines.inference].sum())
-        told = f"inference lends {lent} more GPUs, by the time of day (assumed)"
-        yield Remark("gpus-lent", told, lent / machines.n_gpus)
+        text = f"inference lends {lent} more GPUs, by the time of day (assumed)"
+        yield Remark("gpus-lent", text, lent / machines.n_gpus)
     if any(job.model for job in small):
-        told = "iteration times and traffic of models are assumed: commsim cluster models; --assume sets them"
-        yield Remark("models-assumed", told, needed=True)
+        text = "iteration times and traffic of models are assumed: commsim cluster models; --assume sets them"
+        yield Remark("models-assumed", text, needed=True)
 
 
-def _row(outcome: Outcome) -> list[str]:
+def _row(outcome: ClusterReplay) -> list[str]:
     row = outcome.row()
     hours = [
         f"{row[key] / 3600:.3f}" for key in ("jct_mean_s", "jct_p50_s", "jct_p99_s", "queued_mean_s", "makespan_s")
@@ -207,7 +209,7 @@ def list_models(config: ModelsConfig) -> Answer:
     from commsim.placement.clusters.models import EFFICIENCY, MODELS, read_assumptions
 
     models = read_assumptions(config.assume).models if config.assume else MODELS
-    said = [
+    lines = [
         "sizes: CASSINI, table 3, the smallest of a range; vgg16's computation: CASSINI, section 2; CPUs per GPU, on "
         "hosts whose CPUs are given: two of Synergy's profiles; all else assumed",
         f"traffic: ring all-reduce of the size in every iteration, at {EFFICIENCY:.0%} of the host's port (assumed)",
@@ -226,10 +228,10 @@ def list_models(config: ModelsConfig) -> Answer:
         for model in models.values()
     ]
     columns = ["model", "size", "compute", "busy", "skewed", "cpu", "noise", "speeds"]  # as --assume takes them
-    return Answer([*comments(said), Table(columns, rows)])
+    return Answer([*comments(lines), Table(columns, rows)])
 
 
-class TraceConfig(Flags):
+class ClusterTraceConfig(Flags):
     """All flags of ``commsim cluster trace``."""
 
     source: str = flag(
@@ -243,19 +245,19 @@ class TraceConfig(Flags):
     output: str = flag("-o", required=True, metavar="FILE.csv", help="file to write")
 
 
-def trace(config: TraceConfig) -> Answer:
+def trace(config: ClusterTraceConfig) -> Answer:
     """Read or make it, write it, and say what it holds."""
     from commsim.placement.clusters.logs import READERS, read_log
     from commsim.placement.clusters.models import MODELS
     from commsim.placement.clusters.trace_file import write_trace
     from commsim.placement.clusters.traces import load_trace
 
-    said = []
+    lines = []
     if config.kind is not None:
         if config.gpus is not None:
             raise InputError("--gpus has no effect on a log; it is for synthetic traces")
         jobs = read_log(config.kind, config.source, tuple(MODELS), config.seed)
-        said.append(
+        lines.append(
             f"models are drawn at random from {', '.join(MODELS)}, seed {config.seed}: the log does not name them"
         )
     else:
@@ -267,13 +269,13 @@ def trace(config: TraceConfig) -> Answer:
     write_trace(config.output, jobs)
     mean = sum(job.gpus for job in jobs) / len(jobs)
     days = jobs[-1].submit / 86400
-    said.append(f"{counted(len(jobs), 'job')} in {days:.2f} days, {mean:.2f} GPUs on average: {config.output}")
-    return Answer(comments(said))
+    lines.append(f"{count_text(len(jobs), 'job')} in {days:.2f} days, {mean:.2f} GPUs on average: {config.output}")
+    return Answer(comments(lines))
 
 
 COMMANDS = {
-    "cluster run": Verb(RunConfig, run, "replay a trace of jobs under a policy"),
+    "cluster run": Verb(ClusterRunConfig, run, "replay a trace of jobs under a policy"),
     "cluster policies": Verb(Flags, list_policies, "print the policies"),
     "cluster models": Verb(ModelsConfig, list_models, "print the assumptions about models"),
-    "cluster trace": Verb(TraceConfig, trace, "write a trace: from a public log, or a synthetic one"),
+    "cluster trace": Verb(ClusterTraceConfig, trace, "write a trace: from a public log, or a synthetic one"),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, flag
 from commsim.core.errors import InputError, located
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree, replacing
 from commsim.report.answer import Answer, Lines
 
@@ -15,7 +15,7 @@ from .import_ import require_yaml
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
-    from commsim.placement.schedulers.fabric_tree import Tree
+    from commsim.placement.schedulers.fabric_tree import SwitchTree
 
 FORMATS = ("slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "volcano", "kueue", "nodelist", "pods")
 _MAX_NAMES = 8
@@ -23,7 +23,7 @@ _PLACED = ("nodelist", "pods")  # what has a placement
 _YAML = ("slurm-yaml", "topograph-model", "volcano", "kueue", "pods")
 
 
-class Config(Flags):
+class PlaceExportConfig(Flags):
     """All flags of ``commsim place export``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="the cluster")
@@ -42,7 +42,7 @@ class Config(Flags):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: PlaceExportConfig) -> Answer:
     """Read the cluster, and write a file for a scheduler."""
     from commsim.placement.cluster import read_cluster
     from commsim.placement.schedulers.tree_network import tree_of
@@ -50,8 +50,8 @@ def run(config: Config) -> Answer:
     if config.plugin == "block" and not config.target.startswith("slurm"):
         raise InputError(f"--plugin has no effect on {config.target}")
     useless = {"nodelist": (), "pods": ("hostfile",)}.get(config.target, ("placements", "hostfile", "job", "candidate"))
-    if given := config.given(*useless):
-        raise InputError(f"{given[0]} has no effect on {config.target}")
+    if flags := config.given(*useless):
+        raise InputError(f"{flags[0]} has no effect on {config.target}")
     if config.target in _PLACED and config.placements is None:
         raise InputError(f"{config.target} needs --placements FILE, which `commsim place --json` writes")
     if config.target in _YAML:
@@ -63,7 +63,7 @@ def run(config: Config) -> Answer:
     for name, all_names in stand_ins.items():
         shown = ", ".join(all_names[:4]) + (", ..." if len(all_names) > 4 else "")
         comments.append(f"{name} represents {len(all_names)} switches that are interchangeable: {shown}")
-    text = _placed(config, cluster, tree) if config.target in _PLACED else _text(config, tree, tuple(comments))
+    text = _placement_text(config, cluster, tree) if config.target in _PLACED else _text(config, tree, tuple(comments))
     if config.output is None:
         return Answer([Lines(text.splitlines(), is_file=True)])
     with replacing(config.output) as out:
@@ -71,7 +71,7 @@ def run(config: Config) -> Answer:
     return Answer([Lines([f"{config.output}: written"])])
 
 
-def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:
+def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...]) -> str:
     from commsim.placement.schedulers import kubernetes, slurm
     from commsim.placement.schedulers.fabric_tree import blocks_of
 
@@ -90,14 +90,14 @@ def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:
     return kubernetes.write_kueue(tree, comments)
 
 
-def _placed(config: Config, cluster: Cluster, tree: Tree) -> str:
+def _placement_text(config: PlaceExportConfig, cluster: Cluster, tree: SwitchTree) -> str:
     """Return what places jobs: pods, or options, and write the hosts of these; say on standard error what is lost."""
     from commsim.core.network_queries import host_names
     from commsim.placement.schedulers.pods import write_pods
     from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options
     from commsim.report.render import tell
 
-    placed, starts = _chosen(config, config.placements or "", cluster)
+    placed, starts = _placement_and_starts(config, config.placements or "", cluster)
     known = set(tree.nodes)
     host_of = {node: node if node in known else node.partition(".")[0] for nodes in placed.values() for node in nodes}
     of_host = Counter(host_names(cluster.network)[node] for node in cluster.network.endpoints)
@@ -123,7 +123,9 @@ def _placed(config: Config, cluster: Cluster, tree: Tree) -> str:
     return options + "\n"
 
 
-def _chosen(config: Config, path: str, cluster: Cluster) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
+def _placement_and_starts(
+    config: PlaceExportConfig, path: str, cluster: Cluster
+) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
     """Nodes and starts (ms) by job of the placement that ``--placements``, ``--candidate`` and ``--job`` choose.
 
     Raises
@@ -134,7 +136,7 @@ def _chosen(config: Config, path: str, cluster: Cluster) -> tuple[dict[str, tupl
     from commsim.placement.strategies.free_gpus import FreeGpus
     from commsim.training.sharing.periodic import PeriodicJob
 
-    tree = Fields(read_tree(path), path)
+    tree = TableFields(read_tree(path), path)
     if "moves" in tree and "candidates" not in tree:
         raise InputError(
             f"{path}: is of `commsim place moves`, and has a move of each job by itself; to export one, write its "

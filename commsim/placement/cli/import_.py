@@ -14,13 +14,13 @@ from commsim.core.units import parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Lines, remarks
 
 if TYPE_CHECKING:
-    from commsim.placement.schedulers.fabric_tree import Blocks, Tree
+    from commsim.placement.schedulers.fabric_tree import Blocks, SwitchTree
 
 FABRICS = ("slurm-conf", "slurm-yaml", "topograph-graph", "topograph-model")
 MACHINES = ("nccl-xml", "nvidia-smi")
 
 
-class Config(Flags):
+class PlaceImportConfig(Flags):
     """All flags of ``commsim place import``."""
 
     file: str = flag("file", help="file to read")
@@ -44,7 +44,7 @@ class Config(Flags):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: PlaceImportConfig) -> Answer:
     """Read a file of another tool, and write a network or a cluster."""
     output, suffixes = Path(config.output), SUFFIXES if config.gpus_per_host is None else (".toml", ".json")
     if output.suffix not in suffixes:
@@ -68,7 +68,7 @@ def run(config: Config) -> Answer:
     return Answer([*remarks(Remark("read", one, needed=True) for one in said), Lines([f"{wrote}: {counts}"])])
 
 
-def _refuse_what_has_no_effect(config: Config) -> None:
+def _refuse_what_has_no_effect(config: PlaceImportConfig) -> None:
     is_machine = config.source in MACHINES
     given = {
         "--tier-bandwidth": config.tier_bandwidth and is_machine,
@@ -81,9 +81,9 @@ def _refuse_what_has_no_effect(config: Config) -> None:
             raise InputError(f"{name} has no effect on {config.source}")
 
 
-def _fabric(config: Config) -> tuple[Network, list[str]]:
+def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str]]:
     """Read a scheduler's file; return its network, and remarks."""
-    from commsim.placement.schedulers.fabric_tree import Tree
+    from commsim.placement.schedulers.fabric_tree import SwitchTree
     from commsim.placement.schedulers.tier_rates import parse_tiers
     from commsim.placement.schedulers.tree_network import build_network, cables_up
 
@@ -92,13 +92,13 @@ def _fabric(config: Config) -> tuple[Network, list[str]]:
                          f" --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
     tiers, latency = parse_tiers(config.tier_bandwidth), parse_time(config.latency, "--latency")
     topology = _read(config)
-    tree = topology if isinstance(topology, Tree) else topology.tree()
+    tree = topology if isinstance(topology, SwitchTree) else topology.tree()
     network = build_network(tree, tiers, latency, Path(config.file).name)
     unused = "LinkSpeed has no unit and Slurm does not use it; --tier-bandwidth counts"
     return network, [*([unused] if any(switch.speed for switch in tree.switches) else []), *cables_up(network)]
 
 
-def _machine(config: Config) -> Network:
+def _machine(config: PlaceImportConfig) -> Network:
     if config.source == "nvidia-smi":
         from commsim.formats.machines.nvidia_smi import read_nvidia_smi
 
@@ -108,7 +108,7 @@ def _machine(config: Config) -> Network:
     return read_nccl_topology(config.file, nvlink=parse_bandwidth(config.nvlink, "--nvlink") if config.nvlink else None)
 
 
-def _read(config: Config) -> Tree | Blocks:
+def _read(config: PlaceImportConfig) -> SwitchTree | Blocks:
     from commsim.placement.schedulers import kubernetes, slurm
 
     if config.source in ("slurm-yaml", "topograph-model"):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from commsim.placement.moves import Move
 
 
-class Config(Hashes, Scoring, Faults):
+class PlaceMovesConfig(Hashes, Scoring, Faults):
     """All flags of ``commsim place moves``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
@@ -28,7 +28,7 @@ class Config(Hashes, Scoring, Faults):
     seed: int = flag(default=0, metavar="N", help="seed of random candidates, of hashes in routing and of faults")
 
 
-def run(config: Config) -> Answer:
+def run(config: PlaceMovesConfig) -> Answer:
     """Rank the moves."""
     from commsim.placement.candidate import counted_names
     from commsim.placement.cluster import read_cluster
@@ -40,28 +40,28 @@ def run(config: Config) -> Answer:
     jobs = on_nodes(cluster, read_jobs(config.jobs))
     how: dict[str, Any] = {"n": config.candidates, "generators": generators_of(config.generator), "check": config.check}
     how["settings"] = settings_of(config, config.seed, config.hashes)
-    found = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, **how)
-    forced = [one.job for one in found.forced]
+    ranked_moves = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, **how)
+    forced = [move.job for move in ranked_moves.forced]
     columns = ["job", "now", "after", "gain", "others now", "others after", "from", "to"]
     rows = []
-    for one in found.moves:
-        values = [f"{value:.4f}x" for value in (one.now.stretch, one.after.stretch)]
-        values += [f"{one.gain:.4f}", *(f"{value:.4f}x" for value in one.others)]
-        is_only_forced = one.job in forced and not one.gain
-        to = "no further move" if is_only_forced else one.to(MAX_HOSTS)
-        rows.append([one.job, *values, counted_names(one.now.placement[one.job], MAX_HOSTS), to])
-    by = found.moves[0].now.prediction
+    for move in ranked_moves.moves:
+        values = [f"{value:.4f}x" for value in (move.now.stretch, move.after.stretch)]
+        values += [f"{move.gain:.4f}", *(f"{value:.4f}x" for value in move.others)]
+        is_only_forced = move.job in forced and not move.gain
+        to = "no further move" if is_only_forced else move.to(MAX_HOSTS)
+        rows.append([move.job, *values, counted_names(move.now.placement[move.job], MAX_HOSTS), to])
+    by = ranked_moves.moves[0].now.prediction
     title = f"stretch of the jobs (iteration time over iter_time_ms), by {by}, now and with one job moved"
     title += f"; {', '.join(forced)} already moved now" if forced else ""
     parts = [
-        *comments(found.told(MAX_HOSTS)),
-        *remarks(found.remarks),
+        *comments(ranked_moves.remark_lines(MAX_HOSTS)),
+        *remarks(ranked_moves.remarks),
         Table(columns, rows, title, ["from", "gain"]),
     ]
-    best = found.moves[0]
+    best = ranked_moves.moves[0]
     parts += [_times(best)] if best.gain else []
-    more = {"forced": [one.row() for one in found.forced]} if forced else {}
-    return Answer(parts, [one.row() for one in found.moves], more=more, key="moves")
+    more = {"forced": [move.row() for move in ranked_moves.forced]} if forced else {}
+    return Answer(parts, [move.row() for move in ranked_moves.moves], more=more, key="moves")
 
 
 def _times(best: Move) -> Table:

@@ -16,7 +16,7 @@ from commsim.report.hash_columns import ends_of_hashes
 MAX_BYTES = 16 * 2**20
 
 
-class Config(Hashes, WithJson):
+class PlaceOrderConfig(Hashes, WithJson):
     """All flags of ``commsim place order``."""
 
     nodes: str = flag(
@@ -33,43 +33,43 @@ class Config(Hashes, WithJson):
     output: str | None = flag("-o", metavar="FILE", help="write the order, one node per line")
 
 
-def run(config: Config) -> Answer:
+def run(config: PlaceOrderConfig) -> Answer:
     """Order the ranks."""
     from commsim.placement.order import order_ranks
     from commsim.prediction.inputs import load_network
     from commsim.prediction.plans.draws import HASHES
 
     network, nodes = load_network(config.topology), _nodes(config.nodes)
-    found = order_ranks(
+    rank_order = order_ranks(
         network, nodes, float(parse_size(config.size, "--size")), collective=config.collective, seed=config.seed,
         hashes=config.hashes or HASHES,
     )  # fmt: skip
     crossed = {
-        f"crossings of {name}s": f"{n} before, {found.crossings_after[name]} after"
-        for name, n in found.crossings_before.items()
+        f"crossings of {name}s": f"{n} before, {rank_order.crossings_after[name]} after"
+        for name, n in rank_order.crossings_before.items()
         if n
     }
-    drawn = {"before": found.hashes_before, "after": found.hashes_after}
-    gain = f"{found.gain:.3f}x"
+    drawn = {"before": rank_order.hashes_before, "after": rank_order.hashes_after}
+    gain = f"{rank_order.gain:.3f}x"
     facts = {
-        "order": " ".join(found.order[:32]) + (" ..." if len(found.order) > 32 else ""),
+        "order": " ".join(rank_order.order[:32]) + (" ..." if len(rank_order.order) > 32 else ""),
         **crossed,
-        "time": f"{format_time(found.time_before)} before, {format_time(found.time_after)} after, {gain}",
+        "time": f"{format_time(rank_order.time_before)} before, {format_time(rank_order.time_after)} after, {gain}",
         **{f"time {when}": ends_of_hashes(of)[2:] for when, of in drawn.items() if of is not None},
     }
-    said, written = list[Remark](), list[str]()
-    if found.ranks == tuple(range(len(nodes))):
-        said.append(Remark("order-kept", "the order given is kept: no other is faster or crosses less", needed=True))
-    if found.how == "ring":
-        told = "times are rounds of a ring by their most loaded link, and not simulated"
-        said.append(Remark("not-simulated", told, needed=True))
+    notes, written = list[Remark](), list[str]()
+    if rank_order.ranks == tuple(range(len(nodes))):
+        notes.append(Remark("order-kept", "the order given is kept: no other is faster or crosses less", needed=True))
+    if rank_order.how == "ring":
+        text = "times are rounds of a ring by their most loaded link, and not simulated"
+        notes.append(Remark("not-simulated", text, needed=True))
     if config.output:
         from commsim.core.files.whole_files import replacing
 
         with replacing(config.output) as out:
-            out.write("".join(f"{name}\n" for name in found.order).encode())
+            out.write("".join(f"{name}\n" for name in rank_order.order).encode())
         written.append(f"{config.output}: written")
-    return Answer([Facts(facts), *comments(written), *remarks(said)], [found.row()])
+    return Answer([Facts(facts), *comments(written), *remarks(notes)], [rank_order.row()])
 
 
 def _nodes(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from commsim.report.answer import Answer
 from commsim.report.render import announce
 
 
-class Config(Flags):
+class PlaceServeConfig(Flags):
     """All flags of ``commsim place serve``."""
 
     cluster: str | None = flag(
@@ -41,7 +41,7 @@ class Config(Flags):
     log: bool = switched(help="print one line per request on standard error")
 
 
-def run(config: Config) -> Answer:
+def run(config: PlaceServeConfig) -> Answer:
     """Serve until Ctrl-C (SIGINT) or SIGTERM; requests under way are answered first."""
     from commsim.placement.cluster import read_cluster
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .cassini_ranking import CANDIDATES, Ranking
+from .cassini_ranking import CANDIDATES, CassiniRanking
 from .machines import Machines
 from .models import Assumptions
 from .placement_choices import Placing, spreads
 from .policy import Grant
-from .state import JobState, Pool, Spread, Work, room
-from .traffic import Sharer, Traffic
+from .state import ClusterJobs, GpuPool, JobState, Spread, room
+from .traffic import ClusterTraffic, Sharer
 
 # Rounds over all jobs in which shifts are solved anew; a shift is only changed where the score gains more than this.
 ROUNDS, LEAST_GAIN = 2, 0.02
@@ -32,15 +32,17 @@ class Allocation:
         Seed of the drawn shifts and placements, and of the routes' hashes.
     """
 
-    def __init__(self, machines: Machines, work: Work, *, placing: Placing, assumed: Assumptions, seed: int) -> None:
-        self.machines, self.work, self.pool = machines, work, Pool(machines)
-        self.traffic = Traffic(machines.cluster, seed, assumed.contended)
+    def __init__(
+        self, machines: Machines, work: ClusterJobs, *, placing: Placing, assumed: Assumptions, seed: int
+    ) -> None:
+        self.machines, self.work, self.pool = machines, work, GpuPool(machines)
+        self.traffic = ClusterTraffic(machines.cluster, seed, assumed.contended)
         self.running: list[JobState] = []
         self.sharers: dict[int, Sharer] = {}
         # Of running jobs that CASSINI moved in time: how often, and the seconds for which they waited.
         self.n_shifts, self.shift_delay = 0, 0.0
         self._placing = placing
-        self._ranking = Ranking(self.traffic) if placing == "cassini" else None
+        self._ranking = CassiniRanking(self.traffic) if placing == "cassini" else None
         self._restart, self._seed = assumed.restart, seed
 
     def apply(self, grants: Sequence[Grant], usable: NDArray[np.bool_], now: float) -> None:
@@ -73,7 +75,7 @@ class Allocation:
             state.stretch = sharer.stretch if sharer is not None else 1.0
             state.slowdown = sharer.slowdown if sharer is not None else 1.0
 
-    def _solve_shifts(self, ranking: Ranking, now: float) -> None:
+    def _solve_shifts(self, ranking: CassiniRanking, now: float) -> None:
         """Solve the shifts anew of jobs on links whose jobs have changed; a job that moves waits once.
 
         One job after the other takes its best shift while the others keep theirs, which ends in a local optimum; all

@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .traffic import Sharer, Traffic
+from .traffic import ClusterTraffic, Sharer
 
 SHIFTS = 72
 # As many as in the experiments of the paper.
 CANDIDATES = 10
 
 
-class Ranking:
+class CassiniRanking:
     """Ranks candidates; remembers what each profile sends at each shift."""
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: ClusterTraffic) -> None:
         self._traffic = traffic
         self._shifted: dict[PeriodicJob, NDArray[np.float64]] = {}
 

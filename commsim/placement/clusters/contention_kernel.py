@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 from commsim.training.sharing.shared_links_tables import JOB_ROW, LINK_ROW, PHASE_ROW, USE_ROW, SharedLinks
-from commsim.training.sharing.shared_rates_kernel import Reached, fill_class
+from commsim.training.sharing.shared_rates_kernel import SolveReach, fill_class
 
 F = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
         one_use[j]["share"], user[j] = use[j], j
     link[0]["end_user"] = n_jobs
     t = SharedLinks(job, np.empty(0, PHASE_ROW), one_use, link, user, nothing)
-    reached = Reached(np.empty(n_jobs, np.int32), np.zeros(1, np.int32))
+    reached = SolveReach(np.empty(n_jobs, np.int32), np.zeros(1, np.int32))
     for n in range(n_instants):
         total = 0.0
         for j in range(n_jobs):

@@ -44,10 +44,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree
 from commsim.core.units import parse_size, parse_time
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 # Share of a port's rate that a ring all-reduce gets: VGG16's 528 MB in 114 ms are 74 % of 50 Gb/s (assumed of all).
 EFFICIENCY = 0.75
@@ -63,7 +63,7 @@ _IMAGES, _TEXTS = 4.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class TrainedModel:
     """What one model does.
 
     Parameters
@@ -101,9 +101,9 @@ class Model:
     stages: tuple[float, ...] = ()
 
 
-def _model(name: str, megabytes: float, compute: float, busy: float, skewed: bool, images: bool) -> Model:
+def _model(name: str, megabytes: float, compute: float, busy: float, skewed: bool, images: bool) -> TrainedModel:
     cpu, speeds = (_IMAGES, _CONVOLUTIONS) if images else (_TEXTS, _TRANSFORMERS)
-    return Model(name, megabytes * 1e6, compute, busy, skewed, cpu, speeds=speeds)
+    return TrainedModel(name, megabytes * 1e6, compute, busy, skewed, cpu, speeds=speeds)
 
 
 MODELS = {
@@ -121,13 +121,13 @@ MODELS = {
         _model("gpt1", 650, 0.300, 0.90, False, False),
         _model("gpt2", 1623, 0.500, 0.90, False, False),
         _model("gpt3", 1952, 0.600, 0.95, False, False),
-        Model("dlrm", 890e6, 0.250, 0.40, True, _TEXTS, speeds=_CONVOLUTIONS),
+        TrainedModel("dlrm", 890e6, 0.250, 0.40, True, _TEXTS, speeds=_CONVOLUTIONS),
     )
 }
 
 
 def profile(
-    model: Model, name: str, gpus: int, n_hosts: int, port: float, gpu_type: str = "", nics: int = 1
+    model: TrainedModel, name: str, gpus: int, n_hosts: int, port: float, gpu_type: str = "", nics: int = 1
 ) -> PeriodicJob:
     """Return what a job of `model` does on the network.
 
@@ -147,7 +147,7 @@ def profile(
         return PeriodicJob(name, gpus, compute, ())
     rate = EFFICIENCY * port
     duration = 2 * (gpus - 1) / gpus * model.size / (nics * rate)
-    return PeriodicJob(name, gpus, compute + duration, (Phase(compute, duration, rate),))
+    return PeriodicJob(name, gpus, compute + duration, (JobPhase(compute, duration, rate),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Assumptions:
 
     Parameters
     ----------
-    models : mapping of str to Model
+    models : mapping of str to TrainedModel
         The table.
     host : HostKind
         Kind of the hosts that `hosts` does not name.
@@ -180,7 +180,7 @@ class Assumptions:
         of 25 Gb/s each (CASSINI, Figure 2).
     """
 
-    models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+    models: Mapping[str, TrainedModel] = field(default_factory=lambda: MODELS)
     host: HostKind = HostKind()
     hosts: Mapping[str, HostKind] = field(default_factory=dict)
     inference: tuple[str, ...] = ()
@@ -196,7 +196,7 @@ def read_assumptions(path: str | Path) -> Assumptions:
     InputError
         Naming the file, the line and the field that is wrong.
     """
-    top = Fields(read_tree(path), path)
+    top = TableFields(read_tree(path), path)
     models = dict(MODELS)
     table = top.table("models")
     for name in table:
@@ -204,7 +204,7 @@ def read_assumptions(path: str | Path) -> Assumptions:
     hosts = top.table("hosts")
     usual = _host(hosts, HostKind())
     per_host = hosts.table("per_host")
-    named = {name: _finished(per_host.table(name), usual) for name in per_host}
+    hosts_by_name = {name: _finished(per_host.table(name), usual) for name in per_host}
     inference = tuple(hosts.items("inference", str, "the name of a host")) if "inference" in hosts else ()
     hosts.finish()
     restart = top.quantity("restart", parse_time, 30.0)
@@ -212,16 +212,16 @@ def read_assumptions(path: str | Path) -> Assumptions:
     if not 0 < contended <= 1:
         top.refuse("contended", "more than 0 and at most 1")
     top.finish()
-    return Assumptions(models, usual, named, inference, restart, contended)
+    return Assumptions(models, usual, hosts_by_name, inference, restart, contended)
 
 
-def _model_assumptions(fields: Fields, name: str) -> Model:
+def _model_assumptions(fields: TableFields, name: str) -> TrainedModel:
     old = MODELS.get(name)
     size = fields.quantity("size", parse_size, old.size if old else None)
     compute = fields.quantity("compute", parse_time, old.compute if old else None)
     if not compute > 0:
         fields.refuse("compute", "more than 0")
-    usual = old or Model(name, size, compute)
+    usual = old or TrainedModel(name, size, compute)
     busy, cpu, noise = (fields.number(key, getattr(usual, key)) for key in ("busy", "cpu", "noise"))
     for key, good in (("busy", 0 < busy <= 1), ("cpu", cpu >= 0), ("noise", noise > 0)):
         if not good:
@@ -238,16 +238,16 @@ def _model_assumptions(fields: Fields, name: str) -> Model:
         if len(stages) != RESOURCES or not sum(stages):
             fields.refuse("stages", f"{RESOURCES} times, of storage and CPUs, GPU, network, not all 0")
     fields.finish()
-    return Model(name, size, compute, busy, skewed, cpu, noise, {**usual.speeds, **speeds}, stages)
+    return TrainedModel(name, size, compute, busy, skewed, cpu, noise, {**usual.speeds, **speeds}, stages)
 
 
-def _finished(fields: Fields, usual: HostKind) -> HostKind:
+def _finished(fields: TableFields, usual: HostKind) -> HostKind:
     host = _host(fields, usual)
     fields.finish()
     return host
 
 
-def _host(fields: Fields, usual: HostKind) -> HostKind:
+def _host(fields: TableFields, usual: HostKind) -> HostKind:
     cpu = fields.number("cpu", usual.cpu)
     if cpu < 0:
         fields.refuse("cpu", "0 or more")

@@ -48,7 +48,7 @@ class JobOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ClusterReplay:
     """One replay.
 
     Parameters
@@ -102,7 +102,7 @@ class Outcome:
         reached = np.cumsum(counts) >= share * counts.sum() * (1 - 1e-12)
         return float(times[np.argmax(reached)])
 
-    def times_faster(self, other: Outcome) -> tuple[float, float]:
+    def times_faster(self, other: ClusterReplay) -> tuple[float, float]:
         """Return by which factor iterations are faster than those of another replay: in the mean, and at p99."""
         mean, tail = (other.iteration_time(share) / self.iteration_time(share) for share in (None, 0.99))
         return mean, tail
@@ -147,7 +147,7 @@ class Outcome:
         }
 
 
-def unfilled(outcomes: Sequence[Outcome]) -> list[str]:
+def unfilled(outcomes: Sequence[ClusterReplay]) -> list[str]:
     """Say why fewer GPUs are used than the load of the trace suggests: it fills up, jobs wait, or its last jobs end.
 
     Returns
@@ -155,37 +155,39 @@ def unfilled(outcomes: Sequence[Outcome]) -> list[str]:
     list of str
         One line, for the first outcome whose use is more than a tenth below the load (at most 1).
     """
-    for one in outcomes:
-        first, last = min(job.submit_s for job in one.jobs), max(job.submit_s for job in one.jobs)
-        used, span = one.row()["utilisation"], last - first
+    for outcome in outcomes:
+        first, last = min(job.submit_s for job in outcome.jobs), max(job.submit_s for job in outcome.jobs)
+        used, span = outcome.row()["utilisation"], last - first
         if not span:
             continue
-        load = sum(job.gpus * job.ideal_s for job in one.jobs) / (one.n_gpus * span)
+        load = sum(job.gpus * job.ideal_s for job in outcome.jobs) / (outcome.n_gpus * span)
         if used >= _FILLED * min(load, 1.0):
             continue
-        steps = zip(one.use, one.use[1:], strict=False)
-        early = sum(n * (min(end, last) - at) for (at, n), (end, _) in steps if at < last) / (one.n_gpus * span)
+        steps = zip(outcome.use, outcome.use[1:], strict=False)
+        early = sum(n * (min(end, last) - at) for (at, n), (end, _) in steps if at < last) / (outcome.n_gpus * span)
         why = []
         if early < _FILLED * min(load, 1.0):
-            waited = sum(job.queued_s for job in one.jobs) > (1 - _FILLED) * sum(job.ideal_s for job in one.jobs)
+            waited = sum(job.queued_s for job in outcome.jobs) > (1 - _FILLED) * sum(
+                job.ideal_s for job in outcome.jobs
+            )
             why.append("jobs wait until enough GPUs are free at once" if waited else "the cluster still fills up")
         if used < _FILLED * early:
             why.append("then only the last jobs run, which is a smaller fraction of a longer trace")
         above = " (above 1: its jobs take more GPU time than there is until the last one arrives)" if load > 1 else ""
         return [
-            f"gpus_used is {used:.0%} ({one.label}), the load of the trace {load:.2f}{above}: {early:.0%} are used "
-            f"while jobs arrive, for {span / 3600:.1f} of {one.makespan / 3600:.1f} h; {'; '.join(why)}"
+            f"gpus_used is {used:.0%} ({outcome.label}), the load of the trace {load:.2f}{above}: {early:.0%} are used "
+            f"while jobs arrive, for {span / 3600:.1f} of {outcome.makespan / 3600:.1f} h; {'; '.join(why)}"
         ]
     return []
 
 
-def job_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def job_rows(outcomes: Sequence[ClusterReplay]) -> list[dict[str, Any]]:
     """Return one row per policy and job."""
     columns = JobOutcome.__slots__
     return [
-        {"policy": one.label, **{column: getattr(job, column) for column in columns}}
-        for one in outcomes
-        for job in one.jobs
+        {"policy": outcome.label, **{column: getattr(job, column) for column in columns}}
+        for outcome in outcomes
+        for job in outcome.jobs
     ]
 
 

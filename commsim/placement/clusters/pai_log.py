@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import located
-from commsim.core.files.csv_rows import Row, read_rows
+from commsim.core.files.csv_rows import CsvRow, read_rows
 
-from .trace_file import GIB, built
+from .trace_file import GIB, build_job
 from .trace_job import TraceJob
 
 TASKS = (
@@ -59,7 +59,7 @@ def read_pai_2020(path: str | Path) -> list[TraceJob]:
     return jobs
 
 
-def _add(total: _Sum, row: Row, gpus: float) -> None:
+def _add(total: _Sum, row: CsvRow, gpus: float) -> None:
     n = row.number("inst_num", 1.0)
     total.start = min(total.start, row.number("start_time"))
     total.end = max(total.end, row.number("end_time"))
@@ -71,16 +71,16 @@ def _add(total: _Sum, row: Row, gpus: float) -> None:
 def read_pai_2023(path: str | Path) -> list[TraceJob]:
     """Read ``openb_pod_list_*.csv``; a pod that was never scheduled, or not deleted, is left out."""
     rows = read_rows(path, PODS)
-    return [built(row, _pod) for row in rows if row.number("num_gpu", 0.0) > 0 and _lived(row) > 0]
+    return [build_job(row, _pod) for row in rows if row.number("num_gpu", 0.0) > 0 and _lived(row) > 0]
 
 
-def _lived(row: Row) -> float:
+def _lived(row: CsvRow) -> float:
     if not row.text("scheduled_time") or not row.text("deletion_time"):
         return 0.0
     return row.number("deletion_time") - row.number("scheduled_time")
 
 
-def _pod(row: Row) -> TraceJob:
+def _pod(row: CsvRow) -> TraceJob:
     memory = row.number("memory_mib", 0.0) * 2.0**20
     cpu, submit = row.number("cpu_milli", 0.0) / 1000, row.number("creation_time")
     return TraceJob(row.text("name"), submit, row.whole("num_gpu"), _lived(row), model="?", cpu=cpu, memory=memory)

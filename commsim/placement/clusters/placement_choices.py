@@ -73,8 +73,8 @@ def spreads(
     ways: dict[Spread, None] = {}
     if order == "fragments":
         hosts = np.flatnonzero(free > 0)
-        taken = _take(free, hosts[np.argsort(free[hosts], kind="stable")], n)
-        ways[tuple(sorted(taken))] = None  # in the order of hosts, so that ring neighbours share a rack
+        placement = _take(free, hosts[np.argsort(free[hosts], kind="stable")], n)
+        ways[tuple(sorted(placement))] = None  # in the order of hosts, so that ring neighbours share a rack
     for ordered in _orders(machines, free, n, order, room):
         if len(ways) >= limit:
             break
@@ -108,10 +108,10 @@ def _orders(
 def _take(free: NDArray[np.int64], hosts: NDArray[np.intp], n: int) -> Spread:
     spread: list[tuple[int, int]] = []
     for host in hosts:
-        taken = min(int(free[host]), n)
-        if taken:
-            spread.append((int(host), taken))
-            n -= taken
+        n_taken = min(int(free[host]), n)
+        if n_taken:
+            spread.append((int(host), n_taken))
+            n -= n_taken
         if not n:
             break
     return tuple(spread)

@@ -18,7 +18,7 @@ from commsim.core.files.own_files import resolve
 from commsim.core.registry import Entry, Registry
 
 from .machines import Machines
-from .state import JobState, Work
+from .state import ClusterJobs, JobState
 
 # Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice.
 Order = Literal["packed", "fragments", "demand"]
@@ -62,11 +62,11 @@ class View:
         Time since the start of the trace.
     states : sequence of JobState
         Jobs that have come and not finished, in order of submission.
-    kept : sequence of JobState
+    running : sequence of JobState
         Those among them that run and must not be stopped now.
     usable : int64[n_hosts]
         GPUs of each host that the policy may give away.
-    work : Work
+    work : ClusterJobs
         Progress on so many GPUs.
     machines : Machines
         Hosts.
@@ -74,9 +74,9 @@ class View:
 
     now: float
     states: Sequence[JobState]
-    kept: Sequence[JobState]
+    running: Sequence[JobState]
     usable: NDArray[np.int64]
-    work: Work
+    work: ClusterJobs
     machines: Machines
 
     @property
@@ -157,9 +157,9 @@ def fill(
     free : int
         GPUs that are left.
     """
-    grants = [Grant(state, len(state.gpus), beside=state.beside, order=order) for state in view.kept]
-    free = view.n_gpus - len({gpu for state in view.kept for gpu in state.gpus})
-    unchanged = set(map(id, view.kept))
+    grants = [Grant(state, len(state.gpus), beside=state.beside, order=order) for state in view.running]
+    free = view.n_gpus - len({gpu for state in view.running for gpu in state.gpus})
+    unchanged = set(map(id, view.running))
     for state in ordered:
         if id(state) in unchanged:
             continue

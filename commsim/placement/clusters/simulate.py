@@ -18,10 +18,10 @@ from commsim.core.errors import InputError, PhysicsError
 from .allocation import Allocation
 from .machines import DAY, Machines
 from .models import Assumptions
-from .outcome import Outcome, Stay, job_outcomes
+from .outcome import ClusterReplay, Stay, job_outcomes
 from .placement_choices import Placing
 from .policy import Grant, View, load_policy
-from .state import JobState, Work, speeds
+from .state import ClusterJobs, JobState, speeds
 from .trace_job import TraceJob
 
 LONGEST = 3650 * DAY
@@ -35,7 +35,7 @@ def simulate_cluster(
     placing: Placing = "packed",
     assumed: Assumptions | None = None,
     seed: int = 0,
-) -> Outcome:
+) -> ClusterReplay:
     """Replay a trace.
 
     Parameters
@@ -84,7 +84,7 @@ class _Replay:
             interval = entry.metadata["interval"]
             raise InputError(f"a restart must take less than the {interval:g} s of {policy}, got {assumed.restart:g} s")
         self._policy, self._facts = entry.build, entry.metadata
-        self._work = Work(jobs, machines, assumed.models)
+        self._work = ClusterJobs(jobs, machines, assumed.models)
         self._allocation = Allocation(machines, self._work, placing=placing, assumed=assumed, seed=seed)
         self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]
         self._machines, self._now, self._next = machines, 0.0, 0
@@ -97,12 +97,12 @@ class _Replay:
         self.excess = self.asked = 0.0
         self._iterations: dict[float, float] = {}
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ClusterReplay:
         """Sum the run up, once all jobs have finished."""
         jobs = job_outcomes(self.states, self._machines.n_gpus)
         share = self.excess / self.asked if self.asked else 0.0
         times = tuple(sorted(self._iterations.items()))
-        return Outcome(
+        return ClusterReplay(
             self.name, self._placing, self._machines.n_gpus, jobs, tuple(self.stays), tuple(self.use), share, times,
             self._allocation.n_shifts, self._allocation.shift_delay,
         )  # fmt: skip

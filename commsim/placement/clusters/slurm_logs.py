@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commsim.core.files.csv_rows import Row, read_rows
+from commsim.core.files.csv_rows import CsvRow, read_rows
 
-from .trace_file import GIB, built
+from .trace_file import GIB, build_job
 from .trace_job import TraceJob
 
 NEEDED = ("job_id", "gpu_num", "cpu_num", "node_num", "submit_time", "duration")
@@ -18,19 +18,19 @@ NEEDED = ("job_id", "gpu_num", "cpu_num", "node_num", "submit_time", "duration")
 
 def read_helios(path: str | Path) -> list[TraceJob]:
     """Read one cluster's ``cluster_log.csv``; raises as :func:`commsim.core.files.csv_rows.read_rows`."""
-    return [built(row, _row_job) for row in read_rows(path, NEEDED) if _ran(row)]
+    return [build_job(row, _row_job) for row in read_rows(path, NEEDED) if _ran(row)]
 
 
 def read_acme(path: str | Path) -> list[TraceJob]:
     """Read ``trace_seren.csv`` or ``trace_kalos.csv``; the second also has the memory of a pod."""
-    return [built(row, _row_job) for row in read_rows(path, (*NEEDED, "type", "gpu_time")) if _ran(row)]
+    return [build_job(row, _row_job) for row in read_rows(path, (*NEEDED, "type", "gpu_time")) if _ran(row)]
 
 
-def _ran(row: Row) -> bool:
+def _ran(row: CsvRow) -> bool:
     return row.number("gpu_num", 0.0) > 0 and row.number("duration", 0.0) > 0 and row.text("submit_time") != ""
 
 
-def _row_job(row: Row) -> TraceJob:
+def _row_job(row: CsvRow) -> TraceJob:
     memory = row.number("mem_per_pod_GB", 0.0) * row.number("node_num", 1.0) * GIB
     gpus, cpu = row.whole("gpu_num"), row.number("cpu_num", 0.0)
     return TraceJob(

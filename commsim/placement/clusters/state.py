@@ -14,12 +14,12 @@ from commsim.placement.strategies.muri import group_time
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .machines import Machines
-from .models import Model, profile
+from .models import TrainedModel, profile
 from .trace_job import TraceJob
 
 # Hosts of a job, in the order of its ranks, each with a number of GPUs.
 Spread = tuple[tuple[int, int], ...]
-UNKNOWN = Model("", 0.0, 1.0)
+UNKNOWN = TrainedModel("", 0.0, 1.0)
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +86,7 @@ class JobState:
         return max(1.0 - self.done / self.total, 0.0)
 
 
-class Pool:
+class GpuPool:
     """Jobs of each GPU. A GPU has one job, and a second one only beside the first."""
 
     def __init__(self, machines: Machines) -> None:
@@ -133,7 +133,7 @@ class Pool:
         state.gpus, state.spread = gpus, spread
 
 
-class Work:
+class ClusterJobs:
     """Profiles and progress of the jobs of one trace on one cluster.
 
     Progress counts in iterations on as many GPUs as the job asks for. An iteration on g GPUs is worth
@@ -149,11 +149,11 @@ class Work:
     Qiao et al., "Pollux: co-adaptive cluster scheduling for goodput-optimized deep learning", OSDI 2021
     """
 
-    def __init__(self, jobs: Sequence[TraceJob], machines: Machines, models: Mapping[str, Model]) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], machines: Machines, models: Mapping[str, TrainedModel]) -> None:
         self._machines = machines
         self._port, self._nics = float(machines.port.min()), int(machines.nics.min())
         self._known: dict[tuple[object, ...], PeriodicJob] = {}
-        self.models: list[Model] = []
+        self.models: list[TrainedModel] = []
         for job in jobs:
             if job.gpus > machines.n_gpus:
                 raise InputError(f"{job.name} wants {job.gpus} GPUs, but the cluster has {machines.n_gpus}")
@@ -198,13 +198,13 @@ class Work:
 Claims = list[tuple[JobState, float, float, float]]
 
 
-def needs(work: Work, state: JobState, gpus: int) -> tuple[float, float]:
+def needs(work: ClusterJobs, state: JobState, gpus: int) -> tuple[float, float]:
     """CPUs and bytes of memory that `gpus` workers of a job need to run at full speed."""
     cpu = state.job.cpu / state.job.gpus or work.models[state.index].cpu
     return cpu * gpus, state.job.memory / state.job.gpus * gpus
 
 
-def room(machines: Machines, work: Work, states: Iterable[JobState]) -> NDArray[np.float64]:
+def room(machines: Machines, work: ClusterJobs, states: Iterable[JobState]) -> NDArray[np.float64]:
     """Share of each host's CPUs or memory, whichever is scarcer, that running jobs have not claimed."""
     claimed = np.zeros((2, len(machines.names)))
     for state in states:
@@ -214,7 +214,7 @@ def room(machines: Machines, work: Work, states: Iterable[JobState]) -> NDArray[
     return free
 
 
-def side_by_side(work: Work, a: JobState, b: JobState, n_hosts: int = 0) -> tuple[float, float]:
+def side_by_side(work: ClusterJobs, a: JobState, b: JobState, n_hosts: int = 0) -> tuple[float, float]:
     """Part of its full speed that each of two jobs has on the same GPUs.
 
     Where the stages of both are known, they use storage, GPU and network alternately, and each makes an iteration in
@@ -232,12 +232,12 @@ def side_by_side(work: Work, a: JobState, b: JobState, n_hosts: int = 0) -> tupl
         return part, part
     together = group_time([first.stages, second.stages])
     gpus = a.job.gpus
-    alone = (work.profile(one.index, gpus, n_hosts or work.packed_hosts(gpus)).period for one in (a, b))
+    alone = (work.profile(job.index, gpus, n_hosts or work.packed_hosts(gpus)).period for job in (a, b))
     part_of_a, part_of_b = (min(1.0, period / together) for period in alone)
     return part_of_a, part_of_b
 
 
-def speeds(machines: Machines, work: Work, states: Iterable[JobState], tuned: bool) -> dict[int, float]:
+def speeds(machines: Machines, work: ClusterJobs, states: Iterable[JobState], tuned: bool) -> dict[int, float]:
     """Part of its full speed at which each running job computes, by its index.
 
     Beside another job, both get what :func:`side_by_side` says. A job with fewer CPUs or less memory
@@ -267,8 +267,8 @@ def speeds(machines: Machines, work: Work, states: Iterable[JobState], tuned: bo
 
 def _slow_down(found: dict[int, float], claims: Claims, column: int, limit: float, tuned: bool) -> None:
     wanted = np.array([claim[column] for claim in claims], np.float64)
-    given = np.array([claim[1] for claim in claims]) * limit
-    got = np.minimum(wanted, given)
+    limits = np.array([claim[1] for claim in claims]) * limit
+    got = np.minimum(wanted, limits)
     if tuned:
         got += _fair(wanted - got, limit - float(got.sum()))
     for claim, want, have in zip(claims, wanted, got, strict=True):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commsim.core.errors import InputError, located
-from commsim.core.files.csv_rows import Row, read_rows, write_rows
-from commsim.training.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.core.files.csv_rows import CsvRow, read_rows, write_rows
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 from .trace_job import TraceJob
 
@@ -33,7 +33,7 @@ def read_trace(path: str | Path) -> tuple[TraceJob, ...]:
     InputError
         Naming file, line and column, if a line is malformed, a job is named twice, or no job is given.
     """
-    jobs = [built(row, _job) for row in read_rows(path, NEEDED) if _known(row)]
+    jobs = [build_job(row, _job) for row in read_rows(path, NEEDED) if _is_known(row)]
     return checked(jobs, path)
 
 
@@ -73,20 +73,20 @@ def _cells(job: TraceJob) -> list[object]:
     return [job.name, repr(job.submit), job.gpus, *optional, *rest, *last]
 
 
-def built(row: Row, build: Callable[[Row], TraceJob]) -> TraceJob:
+def build_job(row: CsvRow, build: Callable[[CsvRow], TraceJob]) -> TraceJob:
     """Build a job of a row, and put the row's place before what is wrong with it."""
     with located(row.where):
         return build(row)
 
 
-def _known(row: Row) -> bool:
+def _is_known(row: CsvRow) -> bool:
     unknown = [name for name in row.columns if name not in COLUMNS]
     if unknown:
         raise InputError(f"{row.where}: unknown column {unknown[0]!r}; known: {', '.join(COLUMNS)}")
     return True
 
 
-def _job(row: Row) -> TraceJob:
+def _job(row: CsvRow) -> TraceJob:
     def optional(column: str) -> float | None:
         return row.number(column) if row.text(column) else None
 
@@ -111,7 +111,7 @@ def _job(row: Row) -> TraceJob:
     )
 
 
-def _phases(row: Row, name: str, period: float) -> tuple[Phase, ...]:
+def _phases(row: CsvRow, name: str, period: float) -> tuple[JobPhase, ...]:
     text = row.text("phases")
     phases = []
     for part in text.split(";") if text else []:
@@ -120,7 +120,7 @@ def _phases(row: Row, name: str, period: float) -> tuple[Phase, ...]:
             (overlap,) = beside or [0.0]
         except ValueError:
             row.refuse("phases", "offset_ms:dur_ms:rate_Gbps[:overlap_ms];... such as 141:114:37", text)
-        phases.append(Phase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3))
+        phases.append(JobPhase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3))
     if phases:
         PeriodicJob(name or "job", 1, period, tuple(phases))  # refuses what overlaps or does not fit
     return tuple(phases)

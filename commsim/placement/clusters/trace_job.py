@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.training.sharing.periodic import Phase
+from commsim.training.sharing.periodic import JobPhase
 
 MAX_GPUS = 2**20
 # Of any time in a trace: some 300 years.
@@ -33,7 +33,7 @@ class TraceJob:
         A name of the model table; empty if `period` and `phases` say what it does.
     period : float, s
         Iteration time without other jobs, where no model is named.
-    phases : tuple of Phase
+    phases : tuple of JobPhase
         Communication in that iteration.
     cpu : float
         CPUs that it needs to run at full speed, all workers together; 0 for a job that does not mind.
@@ -57,7 +57,7 @@ class TraceJob:
     iterations: float | None = None
     model: str = ""
     period: float = 0.0
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[JobPhase, ...] = ()
     cpu: float = 0.0
     memory: float = 0.0
     deadline: float | None = None

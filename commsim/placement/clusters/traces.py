@@ -10,12 +10,12 @@ from commsim.core.spec import read_arguments, split_spec
 
 from .generated_traces import GENERATORS
 from .logs import READERS, read_log
-from .models import Model
+from .models import TrainedModel
 from .trace_file import read_trace
 from .trace_job import TraceJob
 
 
-def load_trace(text: str, n_gpus: int, models: Mapping[str, Model], seed: int = 0) -> tuple[TraceJob, ...]:
+def load_trace(text: str, n_gpus: int, models: Mapping[str, TrainedModel], seed: int = 0) -> tuple[TraceJob, ...]:
     """Read ``FILE.csv``, ``KIND:FILE`` of a public log, or make ``poisson:jobs=500,load=0.9,seed=1`` and the like.
 
     Parameters
@@ -24,7 +24,7 @@ def load_trace(text: str, n_gpus: int, models: Mapping[str, Model], seed: int = 
         What the user wrote.
     n_gpus : int
         Number of GPUs of the cluster, on which a generator's load depends.
-    models : mapping of str to Model
+    models : mapping of str to TrainedModel
         The table from which models are drawn; those that a file names must be in it.
     seed : int
         Seed of the models that are drawn for a public log.

@@ -57,7 +57,7 @@ class Sharer:
         return max(self.stretch / self.alone, 1.0)
 
 
-class Traffic:
+class ClusterTraffic:
     """What runs over each link now, and what that does to each job.
 
     Parameters
@@ -128,7 +128,7 @@ class Traffic:
 
     def changed(self) -> set[Sharer]:
         """Jobs that share a link with others, on links whose jobs have changed since all was last settled."""
-        return {one for link in self._dirty if len(self._on_link[link]) > 1 for one in self._on_link[link]}
+        return {job for link in self._dirty if len(self._on_link[link]) > 1 for job in self._on_link[link]}
 
     def others(self, sharer: Sharer) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Demand of all other jobs on the links of one, float64[n, n_instants], and which of the links have any."""
@@ -142,15 +142,15 @@ class Traffic:
         affected: dict[int, Sharer] = {}
         for link in sorted(self._dirty):
             jobs = self._on_link[link]
-            affected |= {id(one): one for one in jobs}
+            affected |= {id(job): job for job in jobs}
             self._extra.pop(link, None)
             self._over[link] = np.maximum(self.demand[link] - self.capacity[link], 0.0).mean()
             self._asked[link] = self.demand[link].mean()
             if len(jobs) > 0 and (self.demand[link] > self.capacity[link] * (1 + 1e-9)).any():
-                use = np.array([one.use[np.searchsorted(one.links, link)] for one in jobs])
+                use = np.array([job.use[np.searchsorted(job.links, link)] for job in jobs])
                 extra = np.empty((len(jobs), INSTANTS))
                 capacity = float(self.capacity[link]) * (self._contended if len(jobs) > 1 else 1.0)
-                stretch(np.array([one.rates for one in jobs]), use, capacity, extra)
+                stretch(np.array([job.rates for job in jobs]), use, capacity, extra)
                 self._extra[link] = extra
         self._dirty.clear()
         for sharer in affected.values():
@@ -174,5 +174,5 @@ class Traffic:
     def _sum(self, link: int) -> None:
         """Add the demand up anew, so that no rounding is left of jobs that have gone."""
         self.demand[link] = 0.0
-        for one in self._on_link[link]:
-            self.demand[link] += one.use[np.searchsorted(one.links, link)] * one.rates
+        for job in self._on_link[link]:
+            self.demand[link] += job.use[np.searchsorted(job.links, link)] * job.rates

@@ -29,7 +29,7 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class SwitchTree:
     """Switches over nodes; several trees if not all of them have a common top.
 
     Parameters
@@ -110,9 +110,9 @@ class Tree:
         return tier
 
 
-def tree_from(below: Mapping[str, tuple[Iterable[str], Iterable[str]]]) -> Tree:
+def tree_from(below: Mapping[str, tuple[Iterable[str], Iterable[str]]]) -> SwitchTree:
     """Make a tree of the switches and the nodes below each switch."""
-    return Tree(tuple(Switch(name, tuple(switches), tuple(nodes)) for name, (switches, nodes) in below.items()))
+    return SwitchTree(tuple(Switch(name, tuple(switches), tuple(nodes)) for name, (switches, nodes) in below.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +147,15 @@ class Blocks:
             if len(nodes) < max(base, 1):
                 raise InputError(f"block {name} has {len(nodes)} nodes, fewer than the smallest block size {base or 1}")
 
-    def tree(self) -> Tree:
+    def tree(self) -> SwitchTree:
         """Return a switch for every block, and one over all of them when there are several."""
         switches = [Switch(name, nodes=nodes) for name, nodes in self.blocks]
         if len(switches) > 1:
             switches.append(Switch(free_name("blocks", self), tuple(name for name, _ in self.blocks)))
-        return Tree(tuple(switches))
+        return SwitchTree(tuple(switches))
 
 
-def blocks_of(tree: Tree) -> Blocks:
+def blocks_of(tree: SwitchTree) -> Blocks:
     """Return the blocks of nodes below each switch that has nodes, and the sizes that they allow.
 
     The smallest block D gives the sizes D, 2D, ... up to D times the number of blocks.
@@ -165,12 +165,12 @@ def blocks_of(tree: Tree) -> Blocks:
     return Blocks(blocks, tuple(smallest << k for k in range(len(blocks).bit_length())))
 
 
-def free_name(wanted: str, taken: Blocks | Tree | Iterable[str]) -> str:
+def free_name(wanted: str, taken: Blocks | SwitchTree | Iterable[str]) -> str:
     """Return `wanted`, with a number if it is taken."""
     if isinstance(taken, Blocks):
         names = {name for name, _ in taken.blocks} | {node for _, nodes in taken.blocks for node in nodes}
     else:
-        names = {s.name for s in taken.switches} | set(taken.nodes) if isinstance(taken, Tree) else set(taken)
+        names = {s.name for s in taken.switches} | set(taken.nodes) if isinstance(taken, SwitchTree) else set(taken)
     n = 0
     while (name := f"{wanted}{n or ''}") in names:
         n += 1

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from commsim.core.errors import InputError, cut
+from commsim.core.errors import InputError, shorten
 
 # More than this are refused before they are written out, so that a short text cannot fill the memory.
 MAX_NAMES = 2**17
@@ -43,16 +43,16 @@ def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
     names: list[str] = []
     words = split_hosts(text.strip())
     if "" in words:
-        raise InputError(f"{cut(repr(text))} is not a list of hosts: a name is missing")
+        raise InputError(f"{shorten(repr(text))} is not a list of hosts: a name is missing")
     for word in words:
         parts = [_numbers(piece, text) if piece[0] == "[" else [piece] for piece in _PIECE.findall(word)]
         if sum(map(len, _PIECE.findall(word))) != len(word):
             raise InputError(
-                f"{cut(repr(text))} is not a list of hosts: the brackets of {cut(repr(word))} do not close"
+                f"{shorten(repr(text))} is not a list of hosts: the brackets of {shorten(repr(word))} do not close"
             )
         n_names = math.prod(len(part) for part in parts)
         if len(names) + n_names > limit:
-            raise InputError(f"{cut(repr(text))} names more than {limit} hosts")
+            raise InputError(f"{shorten(repr(text))} names more than {limit} hosts")
         names += map("".join, itertools.product(*parts))
     return tuple(names)
 
@@ -75,7 +75,7 @@ def compress_hosts(names: Iterable[str]) -> str:
             runs[-1][1][-1][1] = number
         else:
             runs[-1][1].append([number, number])
-    return ",".join(_written(prefix, ranges) for prefix, ranges in runs)
+    return ",".join(_range_text(prefix, ranges) for prefix, ranges in runs)
 
 
 def check_name(name: str, what: str = "a host") -> str:
@@ -110,12 +110,12 @@ def _numbers(bracket: str, text: str) -> Sequence[str]:
     for part in bracket[1:-1].split(","):
         match = _RANGE.fullmatch(part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise InputError(f"{cut(repr(text))}: {part!r} is not a range of numbers such as 01-16")
+            raise InputError(f"{shorten(repr(text))}: {part!r} is not a range of numbers such as 01-16")
         ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
         widths.append(len(match[1]))
     n_numbers = sum(len(numbers) for numbers in ranges)
     if n_numbers > MAX_NAMES:
-        raise InputError(f"{cut(repr(text))} names more than {MAX_NAMES} hosts")
+        raise InputError(f"{shorten(repr(text))} names more than {MAX_NAMES} hosts")
     return [f"{i:0{width}d}" for numbers, width in zip(ranges, widths, strict=True) for i in numbers]
 
 
@@ -123,7 +123,7 @@ def _follows(number: str, first: str, last: str) -> bool:
     return number == f"{int(last) + 1:0{len(first)}d}" and last == f"{int(last):0{len(first)}d}"
 
 
-def _written(prefix: str, ranges: list[list[str]]) -> str:
+def _range_text(prefix: str, ranges: list[list[str]]) -> str:
     if not ranges or ranges == [[ranges[0][0]] * 2]:
         return prefix + (ranges[0][0] if ranges else "")
     return f"{prefix}[{','.join(a if a == b else f'{a}-{b}' for a, b in ranges)}]"

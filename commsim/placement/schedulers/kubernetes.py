@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 from commsim.core.errors import InputError, located
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
 from commsim.formats.markup import read_yaml, write_yaml
 
-from .fabric_tree import Tree, require_unique, tree_from
+from .fabric_tree import SwitchTree, require_unique, tree_from
 from .hostlist import check_name, compress_hosts, expand_hosts, split_hosts
 
 # Label of a node that names its switch of a tier, 0 for the closest; topograph sets these.
@@ -22,7 +22,7 @@ _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 _MAX_LEVELS = 16
 
 
-def write_volcano(tree: Tree, comments: tuple[str, ...] = ()) -> str:
+def write_volcano(tree: SwitchTree, comments: tuple[str, ...] = ()) -> str:
     """Write a HyperNode for every switch; its tier is 1 above nodes, and grows upwards.
 
     Raises
@@ -47,7 +47,7 @@ def write_volcano(tree: Tree, comments: tuple[str, ...] = ()) -> str:
     return write_yaml(documents, comments)
 
 
-def write_kueue(tree: Tree, comments: tuple[str, ...] = (), name: str = "commsim") -> str:
+def write_kueue(tree: SwitchTree, comments: tuple[str, ...] = (), name: str = "commsim") -> str:
     """Write a Topology of one label for each tier, the farthest first, and the host's name last.
 
     The labels that nodes need are those that topograph sets. For clusters without it, comments say how to set them.
@@ -95,7 +95,7 @@ def object_name(name: str, what: str) -> str:
     return name
 
 
-def _object_names(tree: Tree) -> dict[str, str]:
+def _object_names(tree: SwitchTree) -> dict[str, str]:
     """By switch, its name in lower case with - in place of what Kubernetes does not allow."""
     names: dict[str, str] = {}
     for switch in tree.switches:
@@ -117,7 +117,7 @@ def _node(name: str) -> str:
     return name
 
 
-def read_topograph_model(text: str, path: str = "model.yaml") -> Tree:
+def read_topograph_model(text: str, path: str = "model.yaml") -> SwitchTree:
     """Read a model: ``switches`` by name, and ``blocks`` of nodes on a switch; older ones have ``nodes`` on switches.
 
     Only the tree is read: labels, annotations, nodes' types and capacity blocks are passed over.
@@ -130,7 +130,7 @@ def read_topograph_model(text: str, path: str = "model.yaml") -> Tree:
     tree = read_yaml(text, path)
     if not isinstance(tree, dict):
         raise InputError(f"{path}: expected a mapping, got {type(tree).__name__}")
-    top = Fields(tree, path)
+    top = TableFields(tree, path)
     below: dict[str, tuple[list[str], list[str]]] = {}
     switches = top.table("switches")
     for name in switches:
@@ -152,7 +152,7 @@ def read_topograph_model(text: str, path: str = "model.yaml") -> Tree:
         return tree_from(below)
 
 
-def write_topograph_model(tree: Tree, comments: tuple[str, ...] = ()) -> str:
+def write_topograph_model(tree: SwitchTree, comments: tuple[str, ...] = ()) -> str:
     """Write a model; :func:`read_topograph_model` gives the same tree back, without speeds, in another order."""
     switches = {check_name(s.name, "a switch"): {"switches": list(s.switches)} for s in tree.switches if s.switches}
     blocks = [
@@ -163,7 +163,7 @@ def write_topograph_model(tree: Tree, comments: tuple[str, ...] = ()) -> str:
     return write_yaml([{"switches": switches, "blocks": blocks}], comments)
 
 
-def read_topograph_graph(text: str, path: str = "graph.json") -> Tree:
+def read_topograph_graph(text: str, path: str = "graph.json") -> SwitchTree:
     """Read ``{"instances": [{"id": ..., "network_layers": [closest, ..., farthest]}]}``.
 
     Raises
@@ -179,11 +179,11 @@ def read_topograph_graph(text: str, path: str = "graph.json") -> Tree:
         raise InputError(f"{path}: expected a table at the top level, got {type(tree).__name__}")
     below: dict[str, tuple[dict[str, None], list[str]]] = {}
     ids = []
-    for one in Fields(tree, path).tables("instances"):
-        ids.append(check_name(one.text("id"), "an instance"))
-        layers = one.items("network_layers", str, "the name of a switch")
+    for instance in TableFields(tree, path).tables("instances"):
+        ids.append(check_name(instance.text("id"), "an instance"))
+        layers = instance.items("network_layers", str, "the name of a switch")
         if not layers:
-            one.refuse("network_layers", "at least one switch, the closest first")
+            instance.refuse("network_layers", "at least one switch, the closest first")
         for k, layer in enumerate(layers):
             children, nodes = below.setdefault(check_name(layer, "a switch"), ({}, []))
             if k:
@@ -195,7 +195,7 @@ def read_topograph_graph(text: str, path: str = "graph.json") -> Tree:
         return tree_from(below)
 
 
-def write_topograph_graph(tree: Tree) -> str:
+def write_topograph_graph(tree: SwitchTree) -> str:
     """Write what topograph's graph engine would answer; :func:`read_topograph_graph` reads it."""
     instances = [{"id": node, "network_layers": list(layers)} for node, layers in tree.layers().items()]
     return json.dumps({"instances": instances}, indent=1) + "\n"

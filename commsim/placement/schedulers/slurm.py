@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from commsim.core.errors import InputError, located
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.formats.markup import read_yaml, write_yaml
 
-from .fabric_tree import Blocks, Switch, Tree, require_unique
+from .fabric_tree import Blocks, Switch, SwitchTree, require_unique
 from .hostlist import check_name, compress_hosts, expand_hosts
 
 _TREE = ("switchname", "switches", "nodes", "linkspeed")
@@ -23,7 +23,7 @@ _OTHERS = ("ring", "torus3d", "flat")
 ARBITRARY = "--distribution=arbitrary"
 
 
-def read_slurm_conf(text: str, path: str = "topology.conf") -> Tree | Blocks:
+def read_slurm_conf(text: str, path: str = "topology.conf") -> SwitchTree | Blocks:
     """Read what a topology.conf says.
 
     Parameters
@@ -58,15 +58,15 @@ def read_slurm_conf(text: str, path: str = "topology.conf") -> Tree | Blocks:
     if not switches and not blocks:
         raise InputError(f"{path}: has no SwitchName and no BlockName")
     with located(path):
-        return Tree(tuple(switches)) if switches else Blocks(tuple(blocks), sizes)
+        return SwitchTree(tuple(switches)) if switches else Blocks(tuple(blocks), sizes)
 
 
-def write_slurm_conf(topology: Tree | Blocks, comments: tuple[str, ...] = ()) -> str:
+def write_slurm_conf(topology: SwitchTree | Blocks, comments: tuple[str, ...] = ()) -> str:
     """Write a topology.conf; :func:`read_slurm_conf` gives an equal value back.
 
     Parameters
     ----------
-    topology : Tree or Blocks
+    topology : SwitchTree or Blocks
         What to write.
     comments : tuple of str
         Lines that come first.
@@ -77,7 +77,7 @@ def write_slurm_conf(topology: Tree | Blocks, comments: tuple[str, ...] = ()) ->
         If a switch has nodes and switches below it, a name is too long, or one cannot be written.
     """
     lines = [f"# {comment}" for comment in comments]
-    if isinstance(topology, Tree):
+    if isinstance(topology, SwitchTree):
         lines += [_line(switch) for switch in topology.switches]
     else:
         lines += [
@@ -163,12 +163,12 @@ def _fail_unknown(record: dict[str, str]) -> NoReturn:
     raise InputError(f"a line is SwitchName=, BlockName= or one BlockSizes=, got {key}=")
 
 
-def sbatch_options(tree: Tree, placement: Sequence[str]) -> str:
+def sbatch_options(tree: SwitchTree, placement: Sequence[str]) -> str:
     """Options that pin a job to the hosts of a placement.
 
     Parameters
     ----------
-    tree : Tree
+    tree : SwitchTree
         What the scheduler knows.
     placement : sequence of str
         The host of each rank.
@@ -214,14 +214,14 @@ class NamedTopology:
     ----------
     name : str
         What partitions call it.
-    topology : Tree or Blocks
+    topology : SwitchTree or Blocks
         What it says.
     is_default : bool
         Whether it is the cluster's.
     """
 
     name: str
-    topology: Tree | Blocks
+    topology: SwitchTree | Blocks
     is_default: bool = False
 
 
@@ -238,13 +238,13 @@ def read_slurm_yaml(text: str, path: str = "topology.yaml") -> tuple[NamedTopolo
         raise InputError(f"{path}: expected a list of topologies, got {type(entries).__name__}")
     topologies = [_entry(entry, path, i) for i, entry in enumerate(entries)]
     with located(path):
-        require_unique([one.name for one in topologies], "topology")
-    if sum(one.is_default for one in topologies) > 1:
+        require_unique([topology.name for topology in topologies], "topology")
+    if sum(topology.is_default for topology in topologies) > 1:
         raise InputError(f"{path}: cluster_default is true more than once")
     return tuple(topologies)
 
 
-def choose_topology(topologies: Sequence[NamedTopology], name: str | None, path: str) -> Tree | Blocks:
+def choose_topology(topologies: Sequence[NamedTopology], name: str | None, path: str) -> SwitchTree | Blocks:
     """Return the topology of a name; without one the cluster's default, or the only one.
 
     Raises
@@ -252,28 +252,28 @@ def choose_topology(topologies: Sequence[NamedTopology], name: str | None, path:
     InputError
         If the name is unknown, or it is not clear which.
     """
-    known = ", ".join(one.name for one in topologies)
+    known = ", ".join(topology.name for topology in topologies)
     if name is None:
-        default = [one for one in topologies if one.is_default] or list(topologies)
+        default = [topology for topology in topologies if topology.is_default] or list(topologies)
         if len(default) > 1:
             raise InputError(f"{path}: has several topologies and no default; choose one with --topology: {known}")
         return default[0].topology
-    for one in topologies:
-        if one.name == name:
-            return one.topology
+    for topology in topologies:
+        if topology.name == name:
+            return topology.topology
     raise InputError(f"{path}: has no topology {name!r}; it has {known}")
 
 
 def write_slurm_yaml(topologies: Sequence[NamedTopology], comments: tuple[str, ...] = ()) -> str:
     """Write a topology.yaml; :func:`read_slurm_yaml` gives equal values back."""
-    return write_yaml([[_tree_of(one) for one in topologies]], comments)
+    return write_yaml([[_tree_of(topology) for topology in topologies]], comments)
 
 
 def _entry(entry: Any, path: str, i: int) -> NamedTopology:
     where = f"{path}: entry {i}"
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be a mapping, got {type(entry).__name__}")
-    fields = Fields(entry, where)
+    fields = TableFields(entry, where)
     name = fields.text("topology")
     default = fields.one_of("cluster_default", ("true", "false"), "false") == "true"
     kinds = [key for key in (*_KINDS, *_OTHERS) if key in fields]
@@ -289,38 +289,38 @@ def _entry(entry: Any, path: str, i: int) -> NamedTopology:
     return NamedTopology(name, topology, default)
 
 
-def _tree(body: Fields) -> Tree:
+def _tree(body: TableFields) -> SwitchTree:
     switches = []
-    for one in body.tables("switches"):
-        name = check_name(one.text("switch"), "a switch")
-        if ("children" in one) == ("nodes" in one):
-            one.fail(None, "needs either children or nodes")
-        children = expand_hosts(one.text("children")) if "children" in one else ()
-        switches.append(Switch(name, children, expand_hosts(one.text("nodes")) if "nodes" in one else ()))
-        one.finish()
-    return Tree(tuple(switches))
+    for switch in body.tables("switches"):
+        name = check_name(switch.text("switch"), "a switch")
+        if ("children" in switch) == ("nodes" in switch):
+            switch.fail(None, "needs either children or nodes")
+        children = expand_hosts(switch.text("children")) if "children" in switch else ()
+        switches.append(Switch(name, children, expand_hosts(switch.text("nodes")) if "nodes" in switch else ()))
+        switch.finish()
+    return SwitchTree(tuple(switches))
 
 
-def _blocks(body: Fields) -> Blocks:
+def _blocks(body: TableFields) -> Blocks:
     sizes = []
     for i, size in enumerate(body.items("block_sizes", str, "a whole number") if "block_sizes" in body else ()):
         if not (size.isascii() and size.isdigit() and len(size) < 10):
             body.member("block_sizes", i, f"must be a whole number, got {size!r}")
         sizes.append(int(size))
     blocks = []
-    for one in body.tables("blocks"):
-        blocks.append((check_name(one.text("block"), "a block"), expand_hosts(one.text("nodes"))))
-        one.finish()
+    for block in body.tables("blocks"):
+        blocks.append((check_name(block.text("block"), "a block"), expand_hosts(block.text("nodes"))))
+        block.finish()
     return Blocks(tuple(blocks), tuple(sizes))
 
 
-def _tree_of(one: NamedTopology) -> dict[str, Any]:
-    entry: dict[str, Any] = {"topology": one.name, "cluster_default": one.is_default}
-    if isinstance(one.topology, Tree):
-        entry["tree"] = {"switches": [_switch_entry(switch) for switch in one.topology.switches]}
+def _tree_of(topology: NamedTopology) -> dict[str, Any]:
+    entry: dict[str, Any] = {"topology": topology.name, "cluster_default": topology.is_default}
+    if isinstance(topology.topology, SwitchTree):
+        entry["tree"] = {"switches": [_switch_entry(switch) for switch in topology.topology.switches]}
         return entry
-    sizes = {"block_sizes": list(one.topology.sizes)} if one.topology.sizes else {}
-    blocks = [{"block": name, "nodes": compress_hosts(nodes)} for name, nodes in one.topology.blocks]
+    sizes = {"block_sizes": list(topology.topology.sizes)} if topology.topology.sizes else {}
+    blocks = [{"block": name, "nodes": compress_hosts(nodes)} for name, nodes in topology.topology.blocks]
     entry["block"] = {**sizes, "blocks": blocks}
     return entry
 

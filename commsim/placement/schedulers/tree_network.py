@@ -12,16 +12,16 @@ from commsim.core.network_queries import tiers as tiers_of
 from commsim.core.units import write_bandwidth
 from topologies import LINK_LATENCY
 
-from .fabric_tree import Switch, Tree, free_name, require_unique
+from .fabric_tree import Switch, SwitchTree, free_name, require_unique
 from .tier_rates import Tiers
 
 
-def build_network(tree: Tree, tiers: Tiers, latency: float = LINK_LATENCY, name: str = "imported") -> Network:
+def build_network(tree: SwitchTree, tiers: Tiers, latency: float = LINK_LATENCY, name: str = "imported") -> Network:
     """Build the network of a tree: cables between a node or switch and the switch above it.
 
     Parameters
     ----------
-    tree : Tree
+    tree : SwitchTree
         Nodes become hosts.
     tiers : Tiers
         How fast the cables are. The tier of a cable is one more than that of its lower end.
@@ -70,17 +70,17 @@ def cables_up(network: Network) -> list[str]:
     tier = tiers_of(network)
     up = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
     up &= tier[network.src] < tier[network.dst]
-    said = []
+    lines = []
     for t in np.unique(tier[network.src[up]]).tolist():
         of = up & (tier[network.src] == t)
         counts = np.unique(np.bincount(network.src[of])[np.unique(network.src[of])])
         rates = " or ".join(write_bandwidth(rate) for rate in np.unique(network.bandwidth[of]).tolist())
         n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        said.append(f"tier {t + 1}: {n} {'cable' if n == '1' else 'cables'} of {rates} up from each switch")
-    return said
+        lines.append(f"tier {t + 1}: {n} {'cable' if n == '1' else 'cables'} of {rates} up from each switch")
+    return lines
 
 
-def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
+def tree_of(network: Network) -> tuple[SwitchTree, dict[str, tuple[str, ...]]]:
     """Find the tree that a scheduler should know: hosts by their first switch, switches by the first one above them.
 
     Of switches that do the same (the spines of a leaf-spine) one represents all. Switches at the top that nothing
@@ -88,7 +88,7 @@ def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
 
     Returns
     -------
-    tree : Tree
+    tree : SwitchTree
         Nodes are hosts, or machines by the first part of their nodes' names (``m0`` of ``m0.gpu0``).
     stand_ins : dict of str to tuple of str
         By switch of the tree that represents several: all of them, by their names in the network.
@@ -119,9 +119,9 @@ def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
     switches_found = [Switch(name[u], tuple(s), tuple(n)) for u, (s, n) in below.items()]
     tops = [name[u] for u in below if above[u] == u]
     if len(tops) > 1 and _is_connected(network):
-        taken = (*network.nodes, *(name[u] for u in at))
-        switches_found.append(Switch(free_name("fabric", taken), tuple(tops)))
-    return Tree(tuple(switches_found)), _stand_ins(network, unit, above, name, set(below))
+        names = (*network.nodes, *(name[u] for u in at))
+        switches_found.append(Switch(free_name("fabric", names), tuple(tops)))
+    return SwitchTree(tuple(switches_found)), _stand_ins(network, unit, above, name, set(below))
 
 
 def _stand_ins(

@@ -12,8 +12,8 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 from commsim import __version__
-from commsim.core.errors import InputError, cut, printable
-from commsim.core.files.fields import Fields
+from commsim.core.errors import InputError, printable, shorten
+from commsim.core.files.fields import TableFields
 from commsim.placement.evaluation import LOOPS
 from commsim.placement.place import RANKINGS
 
@@ -34,7 +34,7 @@ from .models import (
     schemas,
 )
 from .posted_cluster import SOURCE as CLUSTER
-from .state import KnownJob, read_known_jobs
+from .state import JobRecord, read_known_jobs
 
 # Addresses that FastAPI adds by itself.
 BESIDE = {
@@ -134,21 +134,21 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
 
     @app.exception_handler(HTTPException)
     async def by_framework(request: Request, error: HTTPException) -> Response:
-        return refused(error.status_code, f"{request.method} {cut(printable(request.url.path))}: {error.detail}")
+        return refused(error.status_code, f"{request.method} {shorten(printable(request.url.path))}: {error.detail}")
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:
         path, body = request.url.path, error.body
-        said = said_of(error.errors(), body)
+        text = said_of(error.errors(), body)
         if path in ("/jobs", "/place") and isinstance(body, dict):
-            said = said_by_readers(body, is_search=path == "/place", known=service.known) or said
-        return refused(400, said + ("" if isinstance(body, bytes) else _right(path)))
+            text = said_by_readers(body, is_search=path == "/place", known=service.known) or text
+        return refused(400, text + ("" if isinstance(body, bytes) else _right(path)))
 
     @app.exception_handler(InputError)
     async def by_reader(request: Request, error: InputError) -> Response:
-        said = str(error)
-        is_body = said.startswith((f"{SOURCE}: ", f"{CLUSTER}: "))
-        return refused(400, said + (_right(request.url.path) if is_body else ""))
+        text = str(error)
+        is_body = text.startswith((f"{SOURCE}: ", f"{CLUSTER}: "))
+        return refused(400, text + (_right(request.url.path) if is_body else ""))
 
     @app.exception_handler(Refusal)
     async def by_service(_: Request, error: Refusal) -> Response:
@@ -163,9 +163,9 @@ def _right(path: str) -> str:
     return f"; the body must be like {BODIES[path]}" if path in BODIES else ""
 
 
-def said_by_readers(body: Mapping[str, Any], *, is_search: bool, known: Mapping[str, KnownJob]) -> str | None:
+def said_by_readers(body: Mapping[str, Any], *, is_search: bool, known: Mapping[str, JobRecord]) -> str | None:
     """Say what is wrong with a body as the command line says it of a file; None where its readers find nothing."""
-    fields = Fields(body, SOURCE)
+    fields = TableFields(body, SOURCE)
     try:
         fields.only(*(Search if is_search else Jobs).model_fields)
         if not isinstance(rows := fields.raw("jobs"), list) or not rows:
@@ -192,9 +192,9 @@ def said_of(errors: Sequence[Mapping[str, Any]], body: object = None) -> str:
         line, start = body.count("\n", 0, at) + 1, body.rfind("\n", 0, at) + 1
         return f"{said} at line {line}, column {at - start + 1}"
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"][1:]).lstrip(".")
-    given = first["input"]
-    got = f", got {repr(given)[:MAX_SHOWN]}" if isinstance(given, str | int | float | None) else ""
-    if isinstance(given, bytes):  # what FastAPI does not read as JSON
+    text = first["input"]
+    got = f", got {repr(text)[:MAX_SHOWN]}" if isinstance(text, str | int | float | None) else ""
+    if isinstance(text, bytes):  # what FastAPI does not read as JSON
         got = "; is its Content-Type application/json?"
     said = first["msg"].removeprefix("Value error, ") + got
     return printable(": ".join(filter(None, ("request", where[:MAX_SHOWN], said))))

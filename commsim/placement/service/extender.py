@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
-from commsim.core.units import counted
+from commsim.core.files.fields import TableFields
+from commsim.core.units import count_text
 
 from .limits import MAX_NODES
 from .models import ExtenderArgs
 from .rating import Rating
-from .state import KnownJob
+from .state import JobRecord
 
 
 def names_of(args: ExtenderArgs) -> list[str]:
@@ -25,13 +25,13 @@ def names_of(args: ExtenderArgs) -> list[str]:
     """
     if args.NodeNames is not None:
         return args.NodeNames
-    items = Fields(args.Nodes or {}, "request", ("Nodes",)).tables("items")
+    items = TableFields(args.Nodes or {}, "request", ("Nodes",)).tables("items")
     if len(items) > MAX_NODES:
         raise InputError(f"request: at most {MAX_NODES} nodes at once, got {len(items)}")
     return [item.table("metadata").text("name") for item in items]
 
 
-def lacking(asked: KnownJob | None, ratings: Mapping[str, Rating] | None) -> str | None:
+def lacking(asked: JobRecord | None, ratings: Mapping[str, Rating] | None) -> str | None:
     """Say why no node will do for a pod: its job needs more GPUs than are free on all hosts; None where they suffice.
 
     A pod that is bound before the rest of its job has room keeps its GPUs from others, and computes nothing.
@@ -80,7 +80,7 @@ def filter_result(
         if rating is None:
             never[name] = "commsim: not a host of the cluster's file"
         elif rating.n_free < pod_gpus:
-            failed[name] = f"commsim: {counted(rating.n_free, 'GPU')} free, the pod needs {pod_gpus}"
+            failed[name] = f"commsim: {count_text(rating.n_free, 'GPU')} free, the pod needs {pod_gpus}"
         elif lacks is not None:
             failed[name] = f"commsim: {lacks}"
         elif min_score is not None and rating.worst < min_score:

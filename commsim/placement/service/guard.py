@@ -113,11 +113,11 @@ class Guard:
     def _check_token(self, scope: Scope) -> None:
         if self._limits.token is None or scope["path"] in OPEN_PATHS:
             return
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        kind, _, token = given.partition(b" ")
+        header = dict(scope["headers"]).get(b"authorization", b"")
+        kind, _, token = header.partition(b" ")
         right = hmac.compare_digest(token.strip(), self._limits.token.encode())
         if kind.lower() != b"bearer" or not right:
-            raise Refusal(401, "the header Authorization: Bearer TOKEN is " + ("wrong" if given else "missing"))
+            raise Refusal(401, "the header Authorization: Bearer TOKEN is " + ("wrong" if header else "missing"))
 
     def _check_sender(self, scope: Scope) -> None:
         """Refuse what a web page in a browser of this machine can send; only a token would tell it apart otherwise.

@@ -76,10 +76,12 @@ class JobStore:
             If a row is not what was written.
         """
         with self._named():
-            said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]  # a page that is lost takes its jobs with it
+            verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[
+                0
+            ]  # a page that is lost takes its jobs with it
             rows = self._db.execute("SELECT name, job, crc FROM jobs ORDER BY rowid").fetchall()
-        if said != "ok":
-            raise InputError(f"{self._path}: is damaged: {said.splitlines()[-1]}")
+        if verdict != "ok":
+            raise InputError(f"{self._path}: is damaged: {verdict.splitlines()[-1]}")
         for name, text, crc in rows:
             if zlib.crc32(f"{name}\n{text}".encode("utf-8", "surrogatepass")) != crc:
                 raise InputError(f"{self._path}: job {str(name)[:64]!r} is damaged")

@@ -33,11 +33,11 @@ def require_answer(tree: object) -> None:
     """
     n_bytes, waiting = 0, [tree]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += [*one, *one.values()]
-        elif isinstance(one, (list, tuple)):
-            waiting += one
-        n_bytes += len(one) + 4 if isinstance(one, str) else 8
+        answer = waiting.pop()
+        if isinstance(answer, dict):
+            waiting += [*answer, *answer.values()]
+        elif isinstance(answer, (list, tuple)):
+            waiting += answer
+        n_bytes += len(answer) + 4 if isinstance(answer, str) else 8
         if n_bytes > MAX_ANSWER:
             raise InputError(f"request: the answer is larger than {MAX_ANSWER >> 20} MiB: ask for fewer candidates")

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from commsim.core.errors import InputError, cut, printable
+from commsim.core.errors import InputError, printable, shorten
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .extender import failed_result, filter_result, host_priorities, lacking
 from .guard import Refusal
@@ -20,7 +20,7 @@ from .job_store import JobStore
 from .models import ExtenderArgs, Search
 from .posted_cluster import read_posted_cluster
 from .rating import Rater, Rating
-from .state import ClusterState, KnownJob, gpus_of_pod, job_of_pod, read_known_jobs
+from .state import ClusterState, JobRecord, gpus_of_pod, job_of_pod, read_known_jobs
 
 T = TypeVar("T")
 _REMEMBERED = 200_000  # ratings of hosts, of all jobs together: about 50 MB
@@ -96,7 +96,7 @@ class PlacementService:
         return self._state is not None
 
     @property
-    def known(self) -> Mapping[str, KnownJob]:
+    def known(self) -> Mapping[str, JobRecord]:
         """Jobs by name; none without a cluster."""
         return {} if self._state is None else self._state.jobs
 
@@ -137,7 +137,7 @@ class PlacementService:
 
     def warm_up(self) -> None:
         """Compile what scores links, so that the first request need not wait for it."""
-        phases = (Phase(0.0, 0.05, 1.0),)
+        phases = (JobPhase(0.0, 0.05, 1.0),)
         jobs = [PeriodicJob(name, 1, 0.1, phases) for name in ("a", "b", "c", "d")]
         for n in (2, 4):
             score_link(jobs[:n], 1.0)
@@ -145,41 +145,41 @@ class PlacementService:
     async def filter(self, args: ExtenderArgs) -> dict[str, Any]:
         """Answer a filter request."""
         try:
-            asked, ratings, pod_gpus = await self._rated(args)
+            job, ratings, pod_gpus = await self._rated(args)
         except (InputError, Refusal) as error:
             return failed_result(f"commsim: {error}")
-        return filter_result(args, ratings, pod_gpus, self._preferences.min_score, lacking(asked, ratings))
+        return filter_result(args, ratings, pod_gpus, self._preferences.min_score, lacking(job, ratings))
 
     async def prioritize(self, args: ExtenderArgs) -> list[dict[str, Any]]:
         """Answer a prioritize request."""
-        asked, ratings, _ = await self._rated(args)
-        return host_priorities(args, None if lacking(asked, ratings) else ratings)
+        job, ratings, _ = await self._rated(args)
+        return host_priorities(args, None if lacking(job, ratings) else ratings)
 
-    async def _rated(self, args: ExtenderArgs) -> tuple[KnownJob | None, Mapping[str, Rating] | None, int]:
-        asked = job_of_pod(args.Pod, self.state)
-        pod_gpus = gpus_of_pod(args.Pod, self._preferences.gpu_resource) if asked is not None else 0
-        if asked is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
-            self._ignore(args, "no known job" if asked is None else f"no request for {self._preferences.gpu_resource}")
+    async def _rated(self, args: ExtenderArgs) -> tuple[JobRecord | None, Mapping[str, Rating] | None, int]:
+        job = job_of_pod(args.Pod, self.state)
+        pod_gpus = gpus_of_pod(args.Pod, self._preferences.gpu_resource) if job is not None else 0
+        if job is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
+            self._ignore(args, "no known job" if job is None else f"no request for {self._preferences.gpu_resource}")
             return None, None, 0
-        asked = self.state.located(asked)
-        if pod_gpus > (left := asked.n_left):
-            raise InputError(f"the pod asks for {pod_gpus} GPUs, but {left} of job {asked.job.name} are left to place")
-        known = self._ratings.get((self.state.version, asked, pod_gpus))
+        job = self.state.located(job)
+        if pod_gpus > (left := job.n_left):
+            raise InputError(f"the pod asks for {pod_gpus} GPUs, but {left} of job {job.job.name} are left to place")
+        known = self._ratings.get((self.state.version, job, pod_gpus))
         if known is None:
-            known = await self._kept(lambda: self._rate(asked, pod_gpus))
-        return asked, known, pod_gpus
+            known = await self._kept(lambda: self._rate(job, pod_gpus))
+        return job, known, pod_gpus
 
     def _ignore(self, args: ExtenderArgs, why: str) -> None:
         """Count a pod that may go anywhere, and say why where requests are logged."""
         self.ignored[why] += 1
         if self.tell is not None:
             name = args.Pod.metadata.name or "without a name"
-            self.tell(f"pod {cut(printable(name))!r}: ignored, it has {why}")
+            self.tell(f"pod {shorten(printable(name))!r}: ignored, it has {why}")
 
-    def _rate(self, asked: Any, pod_gpus: int) -> dict[str, Rating]:
-        key = (self.state.version, asked, pod_gpus)
-        self.state.check(asked)
-        ratings = self._rater.rate(asked, pod_gpus)
+    def _rate(self, value: Any, pod_gpus: int) -> dict[str, Rating]:
+        key = (self.state.version, value, pod_gpus)
+        self.state.check(value)
+        ratings = self._rater.rate(value, pod_gpus)
         while self._ratings and (len(self._ratings) + 1) * len(ratings) > _REMEMBERED:
             del self._ratings[next(iter(self._ratings))]  # the oldest
         self._ratings[key] = ratings
@@ -192,10 +192,10 @@ class PlacementService:
         def put() -> None:
             before = self.state.saved()
             try:
-                for one in known:
-                    self.state.put(one)
+                for job in known:
+                    self.state.put(job)
                 if self._store is not None:
-                    self._store.put([self.state.jobs[one.job.name].row() for one in known])  # with the GPUs they got
+                    self._store.put([self.state.jobs[job.job.name].row() for job in known])  # with the GPUs they got
             except Exception:
                 self.state.restore(before)
                 raise
@@ -229,8 +229,8 @@ class PlacementService:
 
         def put() -> None:
             state = ClusterState(read_posted_cluster(tables))
-            for one in self.known.values():
-                state.put(one)
+            for job in self.known.values():
+                state.put(job)
             state.version = 1 if self._state is None else self._state.version + 1
             if self._store is not None:
                 self._store.put_cluster(tables)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.fields import Fields
+from commsim.core.files.fields import TableFields
 from commsim.core.limits import without_files
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.cluster_schema import cluster_schema
@@ -27,7 +27,7 @@ def read_posted_cluster(tables: Mapping[str, Any]) -> Cluster:
         limits.
     """
     _check_lengths(tables)
-    if "file" in Fields(tables, SOURCE).table("topology"):
+    if "file" in TableFields(tables, SOURCE).table("topology"):
         raise InputError(f"{SOURCE}: topology.file: a request cannot name a file; --cluster FILE at the start can")
     with without_files(), at_most(MAX_NETWORK_NODES, MAX_NETWORK_LINKS):
         cluster = read_cluster(dict(tables))
@@ -39,7 +39,7 @@ def read_posted_cluster(tables: Mapping[str, Any]) -> Cluster:
 
 def _check_lengths(tables: Mapping[str, Any]) -> None:
     """Refuse names and texts without bounds, before anything is made of them."""
-    top = Fields(tables, SOURCE)
+    top = TableFields(tables, SOURCE)
     for table, most, longest in (
         (top.table("topology"), MAX_PARAMETERS, MAX_TEXT), (top.table("hosts").table("per_host"), MAX_NODES, MAX_NAME),
         (top.table("hosts").table("busy"), MAX_NODES, MAX_NAME),

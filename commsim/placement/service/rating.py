@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.placement.affected import after_faults
 from commsim.placement.candidate import counted_names
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
@@ -22,7 +22,7 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .limits import MAX_SEARCHED_GPUS, MAX_SEARCHED_JOBS, require_answer
 from .models import Search
-from .state import ClusterState, KnownJob, read_known_jobs
+from .state import ClusterState, JobRecord, read_known_jobs
 
 # Of a host, in the protocol of Kubernetes.
 MAX_POINTS = 10
@@ -78,7 +78,7 @@ class Rater:
         self._state = state
         self._known: dict[object, float] = {}
 
-    def rate(self, asked: KnownJob, pod_gpus: int) -> dict[str, Rating]:
+    def rate(self, job: JobRecord, pod_gpus: int) -> dict[str, Rating]:
         """Rate every host of the cluster for the next pod of a job.
 
         The rest of the job is imagined on free GPUs as near as possible to the host. Hosts of one rack that have the
@@ -86,7 +86,7 @@ class Rater:
 
         Parameters
         ----------
-        asked : KnownJob
+        job : JobRecord
             The job, and where its pods are so far.
         pod_gpus : int
             GPUs of each of its pods.
@@ -97,16 +97,16 @@ class Rater:
             By host. Hosts without enough free GPUs have 0 points.
         """
         state = self._state
-        free = state.free(asked.job.name, asked.placed)
-        kinds = self._kinds(asked, free, pod_gpus)
+        free = state.free(job.job.name, job.placed)
+        kinds = self._kinds(job, free, pod_gpus)
         firsts: dict[object, str] = {}
         for host, kind in kinds.items():
             firsts.setdefault(kind, host)
-        placements = [self._completed(asked, pod_gpus, host, free) for host in firsts.values()]
+        placements = [self._completed(job, pod_gpus, host, free) for host in firsts.values()]
         uses = link_uses(state.cluster, placements)
-        others = self._others(asked)
+        others = self._others(job)
         rated = {
-            kind: self._rating(asked, use, placement, others)
+            kind: self._rating(job, use, placement, others)
             for kind, placement, use in zip(firsts, placements, uses, strict=True)
         }
         none = Rating(0, 0.0, "", False, 0)
@@ -114,11 +114,11 @@ class Rater:
             host: _with_free(rated[kinds[host]] if host in kinds else none, len(gpus)) for host, gpus in free.items()
         }
 
-    def _kinds(self, asked: KnownJob, free: dict[str, list[str]], pod_gpus: int) -> dict[str, object]:
+    def _kinds(self, job: JobRecord, free: dict[str, list[str]], pod_gpus: int) -> dict[str, object]:
         """By host with room, what decides its rating: where it is, who is there, how much is free."""
         host_of = self._state.host_of
         residents: dict[str, list[str]] = {}
-        for name, known in {**self._state.jobs, asked.job.name: asked}.items():
+        for name, known in {**self._state.jobs, job.job.name: job}.items():
             for host in {host_of[node] for node in known.placed}:
                 residents.setdefault(host, []).append(name)
         return {
@@ -127,25 +127,25 @@ class Rater:
             if len(gpus) >= pod_gpus
         }
 
-    def _completed(self, asked: KnownJob, pod_gpus: int, host: str, free: dict[str, list[str]]) -> tuple[str, ...]:
+    def _completed(self, job: JobRecord, pod_gpus: int, host: str, free: dict[str, list[str]]) -> tuple[str, ...]:
         """Return the whole job's placement when its next pod is on `host` and the others are as near as they can be."""
-        placed, rest = [*asked.placed, *free[host][:pod_gpus]], free[host][pod_gpus:]
-        placed += rest[: asked.job.n_gpus - len(placed)]
+        placed, rest = [*job.placed, *free[host][:pod_gpus]], free[host][pod_gpus:]
+        placed += rest[: job.job.n_gpus - len(placed)]
         for other in self._state.nearest(host):
-            left = asked.job.n_gpus - len(placed)
+            left = job.job.n_gpus - len(placed)
             if left <= 0:
                 break
             if other != host:
                 placed += free[other][:left]
         return tuple(placed)
 
-    def _others(self, asked: KnownJob) -> _Others:
-        names = [name for name in self._state.jobs if name != asked.job.name]
+    def _others(self, job: JobRecord) -> _Others:
+        names = [name for name in self._state.jobs if name != job.job.name]
         use = np.array([self._state.use[name] for name in names]).reshape(-1, self._state.cluster.network.n_links)
         return _Others([self._state.jobs[name].job for name in names], use, np.any(use > 0, axis=0))
 
-    def _rating(self, asked: KnownJob, use: NDArray[np.float64], placement: Sequence[str], others: _Others) -> Rating:
-        scores = self._link_scores(asked, use, others)
+    def _rating(self, job: JobRecord, use: NDArray[np.float64], placement: Sequence[str], others: _Others) -> Rating:
+        scores = self._link_scores(job, use, others)
         racks = {self._state.place[self._state.host_of[node]][0] for node in placement}
         worst = min(scores, key=lambda link: scores[link]) if scores else -1
         least = scores.get(worst, 1.0)
@@ -153,15 +153,15 @@ class Rater:
         name = self._state.cluster.network.link_name(worst) if scores else ""
         return Rating(0, least, name, len(racks) == 1, points)
 
-    def _link_scores(self, asked: KnownJob, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
+    def _link_scores(self, job: JobRecord, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
         """By link that the job would share with others, or overload alone, its score."""
         scores: dict[int, float] = {}
-        is_full = use * asked.job.peak_rate > self._state.cluster.network.bandwidth * (1 + 1e-9)
+        is_full = use * job.job.peak_rate > self._state.cluster.network.bandwidth * (1 + 1e-9)
         for link in np.flatnonzero((use > 0) & (others.is_used | is_full)).tolist():
             at = link, float(use[link])
             if at not in others.scores:
                 sharing = np.flatnonzero(others.use[:, link]).tolist()
-                jobs = [asked.job, *(others.jobs[i] for i in sharing)]
+                jobs = [job.job, *(others.jobs[i] for i in sharing)]
                 times = (at[1], *others.use[sharing, link].tolist())
                 others.scores[at] = self._link_score(jobs, times, float(self._state.cluster.network.bandwidth[link]))
             scores[link] = others.scores[at]
@@ -208,17 +208,17 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
     names = {job.name for job in wanted}
     others = [known for known in state.jobs.values() if known.placed and known.job.name not in names]
     jobs = [_job(known.job, known.placed) for known in others] + wanted
-    told = [
+    lines = [
         f"job {known.job.name} has {len(known.placed)} of its {known.job.n_gpus} GPUs: none are kept for the others"
         for known in others
         if len(known.placed) < known.job.n_gpus
     ]
-    told += [
+    lines += [
         f"job {known.job.name} is known and has no GPUs yet: none are kept for it; to place both, send its name, too"
         for known in state.jobs.values()
         if not known.placed and known.job.name not in names
     ]
-    told += [
+    lines += [
         f"job {job.name} is known on {counted_names(state.jobs[job.name].placed)}, and is placed anew: the request has "
         "neither placement nor placed"
         for job in wanted
@@ -233,16 +233,16 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         options["generators"] = asked.generators
 
     def search() -> dict[str, Any]:
-        cluster, left, said = state.cluster, tuple(jobs), list[Remark]()
-        settings = Settings(seed=asked.seed)
+        cluster, left, remarks = state.cluster, tuple(jobs), list[Remark]()
+        settings = ScoreSettings(seed=asked.seed)
         if asked.fail or asked.scale:
-            cluster, left, said = after_faults(cluster, jobs, asked.fail, asked.scale, settings)
+            cluster, left, remarks = after_faults(cluster, jobs, asked.fail, asked.scale, settings)
         ranking = place_jobs(cluster, left, n=asked.candidates, settings=settings, **options)
         tree = ranking.to_dict()
         left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
         answer = {
             **{key: tree[key] for key in tree if key not in left_out},
-            "notes": [*told, *map(str, said), *tree["notes"]],
+            "notes": [*lines, *map(str, remarks), *tree["notes"]],
         }
         require_answer(answer)
         return answer

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, cut
-from commsim.core.files.fields import Fields, Keys
+from commsim.core.errors import InputError, shorten
+from commsim.core.files.fields import Keys, TableFields
 from commsim.core.network_queries import host_names, locality_levels
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
 from commsim.placement.node_names import nodes_of
@@ -52,7 +52,7 @@ LABELS = (
 
 
 @dataclass(frozen=True, slots=True)
-class KnownJob:
+class JobRecord:
     """A job that runs, or waits.
 
     Parameters
@@ -78,7 +78,7 @@ class KnownJob:
         return job_row(job.name, job.n_gpus, job.period, job.phases) | {"placed": list(self.placed), **started}
 
 
-_Saved: TypeAlias = tuple[dict[str, KnownJob], dict[str, NDArray[np.float64]], int]
+_Saved: TypeAlias = tuple[dict[str, JobRecord], dict[str, NDArray[np.float64]], int]
 
 
 class ClusterState:
@@ -88,7 +88,7 @@ class ClusterState:
     ----------
     version : int
         Grows with every change.
-    jobs : dict of str to KnownJob
+    jobs : dict of str to JobRecord
         Jobs by name.
     use : dict of str to float64[n_links]
         Load of each link over its rate, by name.
@@ -100,7 +100,7 @@ class ClusterState:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.version = cluster, 0
-        self.jobs: dict[str, KnownJob] = {}
+        self.jobs: dict[str, JobRecord] = {}
         self.use: dict[str, NDArray[np.float64]] = {}
         network = cluster.network
         host_of = host_names(network)
@@ -114,7 +114,7 @@ class ClusterState:
         self.gpus = {host: tuple(names) for host, names in gpus.items()}
         self.host_of = {network.nodes[node]: host_of[node] for node in network.endpoints.tolist()}
 
-    def put(self, known: KnownJob) -> None:
+    def put(self, known: JobRecord) -> None:
         """Add a job, or replace the one of its name.
 
         Raises
@@ -131,7 +131,7 @@ class ClusterState:
         self.use = {**self.use, name: link_use(self.cluster, known.placed)}
         self.version += 1
 
-    def located(self, known: KnownJob) -> KnownJob:
+    def located(self, known: JobRecord) -> JobRecord:
         """Return a job with a node for each place that it has; a machine's name stands for its free GPUs, in order.
 
         Raises
@@ -140,10 +140,10 @@ class ClusterState:
             If it has more of a machine than is free.
         """
         others = (other.placed for other in self.jobs.values() if other.job.name != known.job.name)
-        taken = Counter(itertools.chain(known.placed, *others))
-        return replace(known, placed=nodes_of(self.cluster, known.placed, taken, known.job.name))
+        counts = Counter(itertools.chain(known.placed, *others))
+        return replace(known, placed=nodes_of(self.cluster, known.placed, counts, known.job.name))
 
-    def check(self, known: KnownJob) -> None:
+    def check(self, known: JobRecord) -> None:
         """Raise unless the cluster could hold the job, and it can be where it is placed.
 
         Raises
@@ -153,21 +153,23 @@ class ClusterState:
         """
         name, wanted = known.job.name, Counter(known.placed)
         if known.job.n_gpus > (total := sum(map(len, self.gpus.values()))):
-            raise Refusal(400, f"job {name} needs {counted(known.job.n_gpus, 'GPU')}, and the cluster has {total}")
+            raise Refusal(400, f"job {name} needs {count_text(known.job.n_gpus, 'GPU')}, and the cluster has {total}")
         for node in wanted:
             if node not in self.host_of:
                 first = next(iter(self.host_of))
                 raise Refusal(
-                    400, f"job {name} is placed on {cut(repr(node))}, which has no GPUs here; the first is {first}"
+                    400, f"job {name} is placed on {shorten(repr(node))}, which has no GPUs here; the first is {first}"
                 )
-        taken = Counter(node for other in self.jobs.values() if other.job.name != name for node in other.placed)
+        counts = Counter(node for other in self.jobs.values() if other.job.name != name for node in other.placed)
         have = Counter(gpu for gpus in self.gpus.values() for gpu in gpus)
         for node, count in wanted.items():
-            if count + taken[node] > have[node]:
+            if count + counts[node] > have[node]:
                 at = self.cluster.network.nodes.index(node)
                 n_gpus, n_busy = int(self.cluster.gpus[at]), int(self.cluster.busy[at])
-                others = (f"{n_busy} of them busy, " if n_busy else "") + f"{taken[node]} of them taken by other jobs"
-                raise Refusal(409, f"job {name} takes {counted(count, 'GPU')} of {node}, which has {n_gpus}, {others}")
+                others = (f"{n_busy} of them busy, " if n_busy else "") + f"{counts[node]} of them taken by other jobs"
+                raise Refusal(
+                    409, f"job {name} takes {count_text(count, 'GPU')} of {node}, which has {n_gpus}, {others}"
+                )
 
     def remove(self, name: str) -> None:
         """Forget a job.
@@ -178,15 +180,15 @@ class ClusterState:
             If it is not known.
         """
         if name not in self.jobs:
-            raise Refusal(404, f"job {cut(repr(name))} is not known")
+            raise Refusal(404, f"job {shorten(repr(name))} is not known")
         self.jobs = {key: known for key, known in self.jobs.items() if key != name}
         self.use = {key: use for key, use in self.use.items() if key != name}
         self.version += 1
 
-    def free(self, but: str, taken: Iterable[str] = ()) -> dict[str, list[str]]:
-        """By host, the node of each free GPU; those of job `but` count as free, those in `taken` do not."""
+    def free(self, but: str, nodes: Iterable[str] = ()) -> dict[str, list[str]]:
+        """By host, the node of each free GPU; those of job `but` count as free, those in `nodes` do not."""
         busy = Counter(node for known in self.jobs.values() if known.job.name != but for node in known.placed)
-        busy.update(taken)
+        busy.update(nodes)
         free: dict[str, list[str]] = {}
         for host, gpus in self.gpus.items():
             left = free[host] = []
@@ -215,7 +217,7 @@ class ClusterState:
         self.jobs, self.use, self.version = saved
 
 
-def job_of_pod(pod: Pod, state: ClusterState) -> KnownJob | None:
+def job_of_pod(pod: Pod, state: ClusterState) -> JobRecord | None:
     """Return the job that a pod belongs to, None if it names none that is known.
 
     Raises
@@ -247,8 +249,8 @@ def gpus_of_pod(pod: Pod, resource: str) -> int:
     """
     total = 0
     for container in (pod.spec and pod.spec.containers) or ():
-        asked = container.resources
-        amounts = {**((asked and asked.requests) or {}), **((asked and asked.limits) or {})}
+        resources = container.resources
+        amounts = {**((resources and resources.requests) or {}), **((resources and resources.limits) or {})}
         if resource in amounts:
             amount = str(amounts[resource])
             if not (amount.isascii() and amount.isdigit()):
@@ -260,13 +262,13 @@ def gpus_of_pod(pod: Pod, resource: str) -> int:
 
 
 def read_known_jobs(
-    rows: object, source: str, keys: Keys = (), known: Mapping[str, KnownJob] | None = None
-) -> list[KnownJob]:
+    rows: object, source: str, keys: Keys = (), known: Mapping[str, JobRecord] | None = None
+) -> list[JobRecord]:
     """Read jobs as in ``jobs.json``, with ``placement`` if all of a job is placed, or ``placed`` for a part.
 
     Parameters
     ----------
-    known : mapping of str to KnownJob, optional
+    known : mapping of str to JobRecord, optional
         Jobs for which a name stands. One that is placed wholly is then to be placed anew. Default: no names.
 
     Raises
@@ -275,37 +277,37 @@ def read_known_jobs(
         Naming the field that is wrong.
     """
     if isinstance(rows, list) and len(rows) > MAX_JOBS:
-        Fields({}, source, keys).fail(None, f"are at most {MAX_JOBS}, got {len(rows)}")
+        TableFields({}, source, keys).fail(None, f"are at most {MAX_JOBS}, got {len(rows)}")
     if known is not None and isinstance(rows, list):
-        rows = [_spelled_out(row, known, Fields({}, source, (*keys, i))) for i, row in enumerate(rows)]
+        rows = [_spelled_out(row, known, TableFields({}, source, (*keys, i))) for i, row in enumerate(rows)]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         parse_jobs(rows, source, keys)
     for i, row in enumerate(table := cast("list[dict[str, Any]]", rows)):
-        fields = Fields(row, source, (*keys, i))
+        fields = TableFields(row, source, (*keys, i))
         for key, most, what in _LENGTHS:
-            if isinstance(given := row.get(key), (list, str)) and len(given) > most:
-                fields.fail(key, f"must have at most {most} {what}, got {len(given)}")
+            if isinstance(value := row.get(key), (list, str)) and len(value) > most:
+                fields.fail(key, f"must have at most {most} {what}, got {len(value)}")
         for key in ("placement", "placed"):
             for k, name in enumerate(row[key] if isinstance(row.get(key), list) else ()):
                 if isinstance(name, str) and len(name) > MAX_NAME:
-                    fields.member(key, k, f"must have at most {MAX_NAME} letters, got {cut(repr(name))}")
+                    fields.member(key, k, f"must have at most {MAX_NAME} letters, got {shorten(repr(name))}")
     jobs = parse_jobs(table, source, keys)
     for i, (job, row) in enumerate(zip(jobs, table, strict=True)):
-        fields = Fields(row, source, (*keys, i))
+        fields = TableFields(row, source, (*keys, i))
         if job.period > MAX_PERIOD_MS / 1e3:
             fields.refuse("iter_time_ms", f"at most {MAX_PERIOD_MS:g}")
-    return [KnownJob(job, job.placement or job.placed) for job in jobs]
+    return [JobRecord(job, job.placement or job.placed) for job in jobs]
 
 
-def _spelled_out(row: object, known: Mapping[str, KnownJob], fields: Fields) -> object:
+def _spelled_out(row: object, known: Mapping[str, JobRecord], fields: TableFields) -> object:
     """Return the row of a known job for its name; anything else as it is."""
     if not isinstance(row, str):
         return row
     if row not in known:
         names = ", ".join(list(known)[:MAX_NAMED]) + (", ..." if len(known) > MAX_NAMED else "")
-        fields.fail(None, f"is the name of no known job: {cut(repr(row))}; known: {names or 'none'}")
-    one = known[row]
-    return {key: value for key, value in one.row().items() if key != "placed" or one.n_left}
+        fields.fail(None, f"is the name of no known job: {shorten(repr(row))}; known: {names or 'none'}")
+    job = known[row]
+    return {key: value for key, value in job.row().items() if key != "placed" or job.n_left}
 
 
 def strict_json(text: str | bytes) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels, tiers
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
 from commsim.training.sharing.periodic import PeriodicJob
 
@@ -107,7 +107,7 @@ class FreeGpus:
                     raise InputError(f"job {job.name} is placed on {name}, which has no GPUs in {self.network.name}")
                 self.free[index[name]] -= 1
                 if self.free[index[name]] < 0:
-                    asked = f"{counted((job.placement or ()).count(name), 'GPU')} of {name}"
+                    asked = f"{count_text((job.placement or ()).count(name), 'GPU')} of {name}"
                     has = f"which has {cluster.gpus[index[name]]}, {cluster.free[index[name]]} free before these jobs"
                     raise InputError(f"job {job.name} asks {asked}, {has}")
         waiting = [job for job in jobs if job.placement is None]
@@ -198,15 +198,15 @@ class FreeGpus:
         """Take `n` at random."""
         return self._take(rng.choice(self._all()[0], n, replace=False))
 
-    def level(self, taken: Taken) -> int:
+    def level(self, gpus: Taken) -> int:
         """How many levels of groups hold all of them: the more, the closer together they are."""
-        return int((self.path[taken] == self.path[taken[0]]).all(axis=0).sum())
+        return int((self.path[gpus] == self.path[gpus[0]]).all(axis=0).sum())
 
-    def names(self, taken: Taken, after: Sequence[str] = ()) -> tuple[str, ...]:
+    def names(self, gpus: Taken, after: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the names of nodes, those near the last of the ranks before them first."""
         if after:
-            taken = taken[np.argsort(-self._shared(taken, after[-1]), kind="stable")]
-        return tuple(self.network.nodes[i] for i in taken)
+            gpus = gpus[np.argsort(-self._shared(gpus, after[-1]), kind="stable")]
+        return tuple(self.network.nodes[i] for i in gpus)
 
     def _all(self) -> tuple[Taken, Taken]:
         """Return each free GPU's node, and how many of that node come before it."""

@@ -27,10 +27,10 @@ def themis(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator
     fair = packed(free, jobs, None)
     if rng is None:
         return fair
-    levels = {i: free.level(taken) for i, taken in fair.items()}
+    levels = {i: free.level(gpus) for i, gpus in fair.items()}
     free.reset()
     other = packed(free, jobs, rng)
-    as_fair = all(free.level(taken) == levels[i] for i, taken in other.items())
+    as_fair = all(free.level(gpus) == levels[i] for i, gpus in other.items())
     return exchanged(free, other if as_fair else fair, rng)
 
 
@@ -53,8 +53,8 @@ def exchanged(free: FreeGpus, plan: Plan, rng: np.random.Generator) -> Plan:
         After twice as many attempts as there are jobs.
     """
     plan, left = dict(plan), free.at_first.copy()
-    for taken in plan.values():
-        np.subtract.at(left, taken, 1)
+    for gpus in plan.values():
+        np.subtract.at(left, gpus, 1)
     movable = np.array(list(plan), np.int64)
     for _ in range(2 * len(movable)):
         i, j = (int(job) for job in rng.choice(movable, 2))
@@ -81,7 +81,7 @@ def _move(free: FreeGpus, plan: Plan, i: int, left: NDArray[np.int64], rng: np.r
         plan[i] = free.in_order(new)
 
 
-def _with(taken: Taken, at: int, node: np.int64) -> Taken:
-    changed = taken.copy()
+def _with(gpus: Taken, at: int, node: np.int64) -> Taken:
+    changed = gpus.copy()
     changed[at] = node
     return changed

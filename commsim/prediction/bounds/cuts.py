@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import SWITCH
 from commsim.core.network_queries import levels_from, locality_levels
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 
 from .demand import Demand
 
@@ -34,7 +34,7 @@ class Cut:
     fixed: float = 0.0
 
 
-def partition_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
+def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
     """Bounds from groups of ranks that locality makes: single ranks, machines, racks and so on, and slabs of a grid.
 
     Around each group a set of nodes is drawn, and what must leave or enter it is divided by the capacity of the links
@@ -51,12 +51,12 @@ def partition_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
         yield from cuts_around(graph, demand, of_node, 2, name)
 
 
-def cuts_around(graph: Graph, demand: Demand, of_node: NDArray[np.int64], k: int, name: str) -> Iterator[Cut]:
+def cuts_around(graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], k: int, name: str) -> Iterator[Cut]:
     """Bounds from k disjoint sets of nodes: of the weakest, and of all together.
 
     Parameters
     ----------
-    graph : Graph
+    graph : UsableLinks
         Graph of the network.
     demand : Demand
         What must cross.
@@ -82,7 +82,7 @@ def cuts_around(graph: Graph, demand: Demand, of_node: NDArray[np.int64], k: int
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(bytes_across > 0, bytes_across / capacity, 0.0)
         worst = int(each.argmax())
-        whose = f"{name} {_named(graph, of_node, worst)}"
+        whose = f"{name} {_set_name(graph, of_node, worst)}"
         fixed = _handling(graph, of_rank, worst, link[of_link == worst], way)
         yield Cut(float(each[worst]), f"the capacity {way} {whose}", fixed)
         if between and capacity.sum():
@@ -90,7 +90,7 @@ def cuts_around(graph: Graph, demand: Demand, of_node: NDArray[np.int64], k: int
 
 
 def _with_helpers(
-    graph: Graph, demand: Demand, of_node: NDArray[np.int64], helpers: NDArray[np.int32], k: int, name: str
+    graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], helpers: NDArray[np.int32], k: int, name: str
 ) -> Iterator[Cut]:
     """Bound of an all-reduce from k sets and nodes in none that add and copy too: all that they send and receive.
 
@@ -115,7 +115,7 @@ def _with_helpers(
     yield Cut(2 * demand.between(k) / capacity, f"the capacity out of and into {both}")
 
 
-def _links_up(graph: Graph) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+def _links_up(graph: UsableLinks) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
     """Return the links that join each tier to those below it, from the first tier on: upper ends, lower ends."""
     tier = levels_from(graph.on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
     upper, lower = np.concatenate((graph.src, graph.dst)), np.concatenate((graph.dst, graph.src))
@@ -126,13 +126,13 @@ def _links_up(graph: Graph) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]
 
 
 def _surroundings(
-    graph: Graph, group: NDArray[np.int64], above: list[tuple[NDArray[np.int32], NDArray[np.int32]]]
+    graph: UsableLinks, group: NDArray[np.int64], above: list[tuple[NDArray[np.int32], NDArray[np.int32]]]
 ) -> Iterator[NDArray[np.int64]]:
     """Disjoint sets of nodes around groups of ranks: which group's each node is in, or -1.
 
     Parameters
     ----------
-    graph : Graph
+    graph : UsableLinks
         Graph of the network.
     group : int64[n_ranks]
         0..k-1.
@@ -153,7 +153,7 @@ def _surroundings(
         yield of_node
 
 
-def _partitions(graph: Graph) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _partitions(graph: UsableLinks) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Ways to group all ranks, by name of a group, each with at least two groups."""
     p, network = len(graph.ranks), graph.network
     yield "rank", np.arange(p)
@@ -171,7 +171,7 @@ def _partitions(graph: Graph) -> Iterator[tuple[str, NDArray[np.int64]]]:
         before = k
 
 
-def _slabs(graph: Graph) -> Iterator[tuple[NDArray[np.int64], str]]:
+def _slabs(graph: UsableLinks) -> Iterator[tuple[NDArray[np.int64], str]]:
     """Halves of a grid, along each of its dimensions."""
     at = graph.network.coordinates
     for d in range(at.shape[1]):
@@ -182,7 +182,7 @@ def _slabs(graph: Graph) -> Iterator[tuple[NDArray[np.int64], str]]:
                 yield of_node, f"half along dimension {d},"
 
 
-def _handling(graph: Graph, of_rank: NDArray[np.int64], group: int, links: NDArray[np.intp], way: str) -> float:
+def _handling(graph: UsableLinks, of_rank: NDArray[np.int64], group: int, links: NDArray[np.intp], way: str) -> float:
     """Overhead that a single rank with a single link cannot avoid: its link is its port, which is busy for it."""
     inside = np.flatnonzero(of_rank == group)
     if len(inside) != 1 or len(links) != 1:
@@ -195,7 +195,7 @@ def _handling(graph: Graph, of_rank: NDArray[np.int64], group: int, links: NDArr
     return float(costs[node])
 
 
-def _named(graph: Graph, of_node: NDArray[np.int64], group: int) -> str:
+def _set_name(graph: UsableLinks, of_node: NDArray[np.int64], group: int) -> str:
     """Name of a set: its only rank, or its switches and how many ranks."""
     inside = np.flatnonzero(of_node == group)
     nodes = graph.network.nodes

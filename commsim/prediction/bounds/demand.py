@@ -138,10 +138,10 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
     n_chunks = op.least_chunks(n_ranks, layout)
     at_root = np.bincount([root], minlength=n_ranks).astype(np.float64)
     if op.signals:
-        return _whole("signals", n_ranks, at_root * 0)
+        return _whole_demand("signals", n_ranks, at_root * 0)
     if op.moves is not None:
         if op.starts == "blocks":
-            return _whole("all_pairs", n_ranks, at_root * 0)
+            return _whole_demand("all_pairs", n_ranks, at_root * 0)
         rank, at, origin, chunk = op.moves(np.arange(n_ranks), n_ranks, n_chunks, layout)
         if op.layout == "runs":
             has, needs, number = (rank, origin, rank * n_chunks + at) if op.reduces else (
@@ -155,17 +155,17 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
         return Demand("pairs", n_ranks, pair[0], pair[1], times / n_chunks)
     match (op.starts, op.ends):
         case ("all", "all"):
-            return _whole("all_reduce", n_ranks, at_root * 0)
+            return _whole_demand("all_reduce", n_ranks, at_root * 0)
         case ("root", "all"):
-            return _whole("spread", n_ranks, at_root)
+            return _whole_demand("spread", n_ranks, at_root)
         case ("all", "root"):
-            return _whole("collect", n_ranks, at_root)
+            return _whole_demand("collect", n_ranks, at_root)
     home = np.bincount(home_of_chunks(n_ranks, n_chunks, layout), minlength=n_ranks) / n_chunks
     match (op.starts, op.ends):
         case ("home", "all"):
-            return _whole("spread", n_ranks, home)
+            return _whole_demand("spread", n_ranks, home)
         case ("all", "home"):
-            return _whole("collect", n_ranks, home)
+            return _whole_demand("collect", n_ranks, home)
     others = np.flatnonzero(np.arange(n_ranks) != root)
     ends = (np.full(len(others), root), others)
     src, dst = ends if op.starts == "root" else ends[::-1]
@@ -176,6 +176,6 @@ def _sums(group: NDArray[np.int64], amount: Floats, k: int) -> Floats:
     return np.bincount(group, amount, k).astype(np.float64)
 
 
-def _whole(kind: Kind, n_ranks: int, amount: Floats) -> Demand:
+def _whole_demand(kind: Kind, n_ranks: int, amount: Floats) -> Demand:
     none = np.empty(0, np.intp)
     return Demand(kind, n_ranks, none, none, amount)

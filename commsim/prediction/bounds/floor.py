@@ -51,13 +51,13 @@ class Floor:
         least = self.per_byte * result.size
         if result.time >= least * (1 - SLACK):
             return
-        said = (
+        text = (
             f"{result.collective}, {format_size(int(result.size))}: engine {result.engine} gives "
             f"{format_time(result.time)}, but {self.why} takes at least {format_time(least)}"
         )
         if result.engine in ON_PAPER:
-            raise InputError(f"{said}; use engine flow")
-        raise PhysicsError(said)
+            raise InputError(f"{text}; use engine flow")
+        raise PhysicsError(text)
 
 
 def floor_of(plan: Plan, anywhere: bool | None = None) -> Floor:

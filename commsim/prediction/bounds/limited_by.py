@@ -113,11 +113,11 @@ def _by_kind(network: Network, busy: NDArray[np.float64]) -> dict[str, float]:
     group = group.ravel()
     order = np.lexsort((busy, group))
     last = order[np.flatnonzero(np.r_[group[order][1:] != group[order][:-1], True])]  # the busiest of each group
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for link in last[busy[last] > 0].tolist():
         name = kind_of_link(network, link)
-        found[name] = max(found.get(name, 0.0), float(busy[link]))
-    return found
+        limits[name] = max(limits.get(name, 0.0), float(busy[link]))
+    return limits
 
 
 def _waits_for_slots(plan: WorkPlan, result: Result) -> bool:
@@ -152,5 +152,5 @@ def told_limits(limits: Sequence[Limit | None], sizes: Sequence[float]) -> str:
     for size, limit in sorted(zip(sizes, limits, strict=True), key=lambda one: one[0]):
         if limit is not None and (not said or said[-1][1].what != limit.what):
             said.append((size, limit))
-    told = [str(limit) if k == 0 else f"{limit} from {format_size(size)}" for k, (size, limit) in enumerate(said)]
-    return f"limited by: {', '.join(told)}" if told else ""
+    lines = [str(limit) if k == 0 else f"{limit} from {format_size(size)}" for k, (size, limit) in enumerate(said)]
+    return f"limited by: {', '.join(lines)}" if lines else ""

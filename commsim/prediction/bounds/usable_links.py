@@ -11,7 +11,7 @@ from commsim.core.network import Network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Graph:
+class UsableLinks:
     """Links that can carry something, and where ranks sit.
 
     Parameters
@@ -67,7 +67,7 @@ class Graph:
 
 def usable(
     network: Network, ranks: NDArray[np.int32], anywhere: bool, helpers: NDArray[np.int32] | None = None
-) -> Graph:
+) -> UsableLinks:
     """Return the graph that schedules of one kind can use.
 
     Routing is left out: any path is allowed, also over the nodes of other ranks, since these may send on what they
@@ -89,7 +89,7 @@ def usable(
     computes[ranks] = computes[helpers] = True
     passes = computes | network.forwards | anywhere
     link = np.flatnonzero(passes[network.src] & passes[network.dst])
-    return Graph(
+    return UsableLinks(
         network, ranks, anywhere, link,
         network.src[link], network.dst[link], network.bandwidth[link], network.latency[link], helpers,
     )  # fmt: skip

@@ -15,9 +15,9 @@ from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.prediction.good_parameters import by_rails, count_rails, servers_that_fit
 from commsim.prediction.helper_placement import (
     helpers_sit_beside,
@@ -36,7 +36,7 @@ SERVING = frozenset({"servers", "aggregators"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CollectiveRequest:
     """A registered collective as it is asked for; the rest is as in :func:`commsim.prediction.build.prepare`.
 
     Parameters
@@ -62,8 +62,8 @@ class Asked:
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments, read; what network and placement decide is not among them."""
-        found = found_parameters(self.entry.metadata["needs"])
-        return read_arguments(self.entry.build, self.raw, given=found, more=self.more)
+        parameters = found_parameters(self.entry.metadata["needs"])
+        return read_arguments(self.entry.build, self.raw, names=parameters, more=self.more)
 
     @property
     def all_ranks(self) -> int:
@@ -83,7 +83,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class PlacedSchedule:
     """A schedule, placed.
 
     Parameters
@@ -104,30 +104,30 @@ class Built:
     notes: tuple[Remark, ...] = ()
 
 
-def plan_dense(asked: Asked) -> Plan:
+def plan_dense(request: CollectiveRequest) -> Plan:
     """Plan a collective that needs nothing of its own."""
-    return laid_out(built(asked), asked)
+    return laid_out(build_collective(request), request)
 
 
-def laid_out(made: Built, asked: Asked, **job: Any) -> Plan:
+def laid_out(collective: PlacedSchedule, request: CollectiveRequest, **job: Any) -> Plan:
     """Check a placement, and plan a schedule on it; further fields are those of its job."""
-    return planned(made, asked.network, asked.routing, asked.seed, **job)
+    return plan_schedule(collective, request.network, request.routing, request.seed, **job)
 
 
-def planned(made: Built, network: Network, routing: str | None, seed: int, **job: Any) -> Plan:
+def plan_schedule(collective: PlacedSchedule, network: Network, routing: str | None, seed: int, **job: Any) -> Plan:
     """Check a placement, and plan a schedule on it."""
-    schedule, placement = made.schedule, made.placement
+    schedule, placement = collective.schedule, collective.placement
     placement.check(network, schedule.n_ranks, schedule.n_helpers)
-    paths = FlowPaths(network, Job(schedule, placement, **job), routing, seed)
-    return Plan(schedule, made.parameters, network, placement, paths, made.notes)
+    paths = FlowPaths(network, FlowJob(schedule, placement, **job), routing, seed)
+    return Plan(schedule, collective.parameters, network, placement, paths, collective.notes)
 
 
-def built(asked: Asked) -> Built:
+def build_collective(request: CollectiveRequest) -> PlacedSchedule:
     """Build and place a collective without aggregators, with the parameters that locality decides."""
-    entry, network, placement, seed = asked.entry, asked.network, asked.placement, asked.seed
+    entry, network, placement, seed = request.entry, request.network, request.placement, request.seed
     name, needs = entry.name, entry.metadata["needs"]
-    parameters, n_ranks, notes = asked.parameters, asked.all_ranks, list[Remark]()
-    as_many_as_fit = asked.n_ranks is None
+    parameters, n_ranks, notes = request.parameters, request.all_ranks, list[Remark]()
+    as_many_as_fit = request.n_ranks is None
     if SERVING.intersection(needs) and (not as_many_as_fit or helpers_sit_beside(network, placement)):
         fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
@@ -153,7 +153,7 @@ def built(asked: Asked) -> Built:
         placement, own = with_helpers(schedule, network, placement), True
     if schedule.n_helpers:
         require_seats(schedule, network, placement)
-    where = placed(placement, network, schedule, seed)
+    where = placement_of(placement, network, schedule, seed)
     if "memories" in needs and parameters.get(NEEDS["memories"]) and own:
         where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
     if schedule.n_helpers and own and len(helper_nodes(network)):
@@ -166,20 +166,20 @@ def built(asked: Asked) -> Built:
                 parameters[NEEDS["rails"]] = rails
                 notes.append(Remark("rails", f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine"))
             schedule = entry.build(n_ranks, **parameters)
-            told = f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each"
-            notes.append(Remark("groups", told))
-    if "dims" in needs and "dims" not in asked.raw:
+            text = f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each"
+            notes.append(Remark("groups", text))
+    if "dims" in needs and "dims" not in request.raw:
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims
             schedule = entry.build(n_ranks, **parameters)
-            told = f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost"
-            notes.append(Remark("dims", told))
+            text = f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost"
+            notes.append(Remark("dims", text))
     usual = getattr(entry.parameters.get("n_servers"), "default", None)
-    if usual is not None and "n_servers" not in asked.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
-        told = f"{name}: n_servers={usual}, its default; {counted(free, 'host')} beside the ranks are free"
-        notes.append(Remark("servers-default", told, needed=True))
-    return Built(schedule, parameters, where, tuple(notes))
+    if usual is not None and "n_servers" not in request.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
+        text = f"{name}: n_servers={usual}, its default; {count_text(free, 'host')} beside the ranks are free"
+        notes.append(Remark("servers-default", text, needed=True))
+    return PlacedSchedule(schedule, parameters, where, tuple(notes))
 
 
 def _free_hosts(network: Network, where: Placement, n_ranks: int) -> int:
@@ -189,7 +189,7 @@ def _free_hosts(network: Network, where: Placement, n_ranks: int) -> int:
     return 0 if inside else count_places(network, ranks)
 
 
-def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
+def placement_of(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
     """Return the placement, that of a file, or that of the ranks by a strategy with the helpers beside them."""
     if isinstance(placement, Placement):
         return placement

@@ -18,7 +18,7 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.prediction.good_parameters import PARTITIONS, partitions_that_fit
-from commsim.prediction.plans.asked import Asked, built, laid_out
+from commsim.prediction.plans.asked import CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.dense import Plan
 
 __all__ = [
@@ -70,20 +70,20 @@ class CutBySize(Plan):
         """Return what results leave out, assume or depend on, and the number of pieces that was chosen."""
         cut = [self.cut(result.size) for result in results]
         pieces = [parameters["n_chunks"] for parameters in cut if parameters.get("n_chunks") is not None]
-        told = list[Remark]()
+        remarks = list[Remark]()
         if pieces:
             low, high = min(pieces), max(pieces)
             n = str(low) if low == high else f"{low} to {high} by size"
-            told.append(Remark("pieces", f"{self.schedule.name}: n_chunks={n}"))
-        return told + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+            remarks.append(Remark("pieces", f"{self.schedule.name}: n_chunks={n}"))
+        return remarks + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
 
 
-def plan_pieces(asked: Asked) -> Plan:
+def plan_pieces(request: CollectiveRequest) -> Plan:
     """Plan a pipeline; a number of pieces that is given is that of all sizes."""
-    plan = laid_out(built(asked), asked)
+    plan = laid_out(build_collective(request), request)
     if plan.parameters.get("n_chunks") is not None:
         return plan
-    cut = functools.partial(_in_pieces, asked.entry.name, plan.schedule.n_ranks, dict(plan.parameters))
+    cut = functools.partial(_in_pieces, request.entry.name, plan.schedule.n_ranks, dict(plan.parameters))
     return plan.as_kind(CutBySize, cut=cut)
 
 
@@ -92,9 +92,9 @@ def _in_pieces(name: str, n_ranks: int, given: dict[str, Any], size: float) -> d
     return sized_parameters(COLLECTIVES[name], n_ranks, size, given)
 
 
-def plan_partitions(asked: Asked) -> Plan:
+def plan_partitions(request: CollectiveRequest) -> Plan:
     """Plan a collective whose servers add partitions."""
-    return with_partitions_that_fit(laid_out(built(asked), asked))
+    return with_partitions_that_fit(laid_out(build_collective(request), request))
 
 
 def with_partitions_that_fit(prepared: Plan) -> Plan:
@@ -112,8 +112,8 @@ def with_partitions_that_fit(prepared: Plan) -> Plan:
     if not most:
         return prepared
     cut = functools.partial(_in_partitions, prepared, most)
-    told = Remark("partitions", BY_SIZE.format(name))
-    return prepared.as_kind(CutBySize, notes=(*prepared.notes, told), cut=cut)
+    remark = Remark("partitions", BY_SIZE.format(name))
+    return prepared.as_kind(CutBySize, notes=(*prepared.notes, remark), cut=cut)
 
 
 def most_partitions(

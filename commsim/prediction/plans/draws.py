@@ -98,14 +98,14 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     if observed:
         again = dataclasses.replace(wish, hashes=1, hash_seed=seeds[k])
         found = plan.outcome(size, again)
-    said = first.said
+    remarks = first.remarks
     results = found.results
     if not alike(times):
         results = tuple(
             dataclasses.replace(result, hashes=OverHashes(len(draws), float(of.min()), float(of.max()), seeds[k]))
             for result, of in zip(results, times.T, strict=True)
         )
-    return dataclasses.replace(found, results=results, said=said)
+    return dataclasses.replace(found, results=results, remarks=remarks)
 
 
 def alike(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:

@@ -39,8 +39,8 @@ def of_packed_ranks(
     racks = next((level.group for level in locality_levels(network) if level.name == "rack"), np.zeros(1, np.int64))
     if not racks.max() or (np.diff(racks) < 0).any():
         return []
-    told = "ranks are packed rack by rack; --placement spread is the time of a fragmented job"
-    return [Remark("ranks-packed", told)]
+    text = "ranks are packed rack by rack; --placement spread is the time of a fragmented job"
+    return [Remark("ranks-packed", text)]
 
 
 def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
@@ -49,5 +49,5 @@ def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
         return False
     n = plan.schedule.n_ranks
     is_packed = np.array_equal(plan.placement.nodes[:n], plan.network.endpoints[:n])
-    seen = [one for one in results if one.engine != "closed-form" and one.link_bytes.any()]
-    return n > 1 and is_packed and any(not one.operation.startswith("all_to_all") for one in seen)
+    seen = [result for result in results if result.engine != "closed-form" and result.link_bytes.any()]
+    return n > 1 and is_packed and any(not result.operation.startswith("all_to_all") for result in seen)

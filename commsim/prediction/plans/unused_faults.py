@@ -34,7 +34,7 @@ def of_unused_faults(
     if not (scenario.slower or scenario.failed):
         return []
     hashed = is_hashed(scenario.routing or scenario.network.routing) and not scenario.wish.sprays
-    several = any(one.hashes is not None for some in results.values() for one in some)
+    several = any(fault.hashes is not None for some in results.values() for fault in some)
     draw = f"with the hash of {'the median draw' if several else 'this --seed'}, " if hashed else ""
     missed = {
         "crosses a slower link": [
@@ -44,8 +44,8 @@ def of_unused_faults(
             name for name, some in results.items() if _misses_failed(scenario, whole.get(name), some)
         ],
     }  # fmt: skip
-    said = {what: f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names}
-    return [Remark("fault-unused", text, needed=True) for text in said.values()]
+    texts = {what: f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names}
+    return [Remark("fault-unused", text, needed=True) for text in texts.values()]
 
 
 def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]) -> bool:
@@ -53,9 +53,9 @@ def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]
     slower = list(scenario.slower)
     if not slower:
         return False
-    if all(one.link_bytes.size for one in results):
-        return not any(one.link_bytes[slower].any() for one in results)
-    used = plan.links_used({one.size for one in results}, None)
+    if all(result.link_bytes.size for result in results):
+        return not any(result.link_bytes[slower].any() for result in results)
+    used = plan.links_used({result.size for result in results}, None)
     return used is not None and not used[slower].any()
 
 
@@ -64,7 +64,7 @@ def _misses_failed(scenario: Scenario, whole: WorkPlan | None, results: Sequence
     if whole is None or not scenario.failed:
         return False
     try:
-        used = whole.links_used({one.size for one in results}, "spray" if scenario.wish.sprays else None)
+        used = whole.links_used({result.size for result in results}, "spray" if scenario.wish.sprays else None)
     except InputError:  # messages that are pinned to a link may not have it there
         return False
     return used is not None and not used[list(scenario.failed)].any()

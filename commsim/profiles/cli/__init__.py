@@ -18,8 +18,8 @@ from .gradients import ProfileConfig, profile
 from .retime import retimed
 
 if TYPE_CHECKING:
-    from commsim.profiles.calls import Call
-    from commsim.profiles.one_iteration import Iteration
+    from commsim.profiles.calls import RecordedCall
+    from commsim.profiles.one_iteration import RankIteration
 
 COLUMNS = ["operation", "size", "group", "ranks", "calls", "median", "untimed"]
 
@@ -29,7 +29,7 @@ RETIMED = ("ranks", "grow", "algorithm", "phases", "timeline", "report")
 AS_IT_IS = ("job", "graph")
 
 
-class Config(Communication):
+class WorkloadCallsConfig(Communication):
     """All flags of ``commsim workload calls``."""
 
     TITLE: ClassVar[str] = ""
@@ -60,7 +60,7 @@ class Config(Communication):
     report: str | None = flag(metavar="FILE.html", help="write a page of the re-timed calls")
 
 
-def run(config: Config) -> Answer:
+def run(config: WorkloadCallsConfig) -> Answer:
     """Read the profiles, and write what is asked for."""
     from commsim.profiles.kernel_names import KernelNames, sizes_by_name
     from commsim.profiles.listed import read_listed
@@ -71,12 +71,12 @@ def run(config: Config) -> Answer:
     )
     period = _period(config.period)
     if config.network is not None or config.bandwidth is not None:
-        if given := config.given(*AS_IT_IS):
-            hint = "; --name names the job, --phases writes it" if given[0] == "--job" else ""
-            raise InputError(f"{given[0]} is of the profile as it is; leave out --network and --bandwidth{hint}")
+        if flags := config.given(*AS_IT_IS):
+            hint = "; --name names the job, --phases writes it" if flags[0] == "--job" else ""
+            raise InputError(f"{flags[0]} is of the profile as it is; leave out --network and --bandwidth{hint}")
         return retimed(config, period)
-    if given := config.given(*RETIMED):
-        raise InputError(f"{given[0]} goes with --network or --bandwidth, on which the step is timed again")
+    if flags := config.given(*RETIMED):
+        raise InputError(f"{flags[0]} goes with --network or --bandwidth, on which the step is timed again")
     if config.graph and Path(config.graph).suffix not in (".toml", ".json"):
         raise InputError(f"{config.graph}: a graph of tasks is a file that ends with .toml or .json")
     gap = parse_time(config.gap, "--gap")
@@ -85,7 +85,7 @@ def run(config: Config) -> Answer:
     profiles = [read_listed(path, names, sizes, notes) for path in config.files]
     said = (*notes, *_missing_ranks([listed.calls for listed in profiles]))
     calls, steps = profiles[0].calls, profiles[0].steps
-    title = f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}"
+    title = f"{config.files[0]}: {len(calls)} calls of rank {_cell_text(calls[0].rank)}"
     parts: list[Part] = [*remarks(as_remarks(said, "read")), Table(COLUMNS, _rows(calls), title)]
     if not (config.job or config.graph or config.json or config.csv or config.period):
         return Answer(parts)
@@ -115,7 +115,7 @@ def _period(text: str | None) -> float | None:
     return period
 
 
-def _rows(calls: tuple[Call, ...]) -> list[list[str]]:
+def _rows(calls: tuple[RecordedCall, ...]) -> list[list[str]]:
     """One row for each kind of call, those that send the most first."""
     import statistics
 
@@ -127,12 +127,12 @@ def _rows(calls: tuple[Call, ...]) -> list[list[str]]:
         operation, size, group, n_ranks = kind
         times = [time for time in durations if time is not None]
         median = format_time(statistics.median(times)) if times else "-"
-        rows.append([operation, format_size(size), group or "-", _shown(n_ranks), f"{len(durations)}", median,
+        rows.append([operation, format_size(size), group or "-", _cell_text(n_ranks), f"{len(durations)}", median,
                      f"{len(durations) - len(times)}"])  # fmt: skip
     return rows
 
 
-def _missing_ranks(profiles: list[tuple[Call, ...]]) -> list[str]:
+def _missing_ranks(profiles: list[tuple[RecordedCall, ...]]) -> list[str]:
     """Name the ranks without a file, and refuse two files of one rank."""
     ranks = [calls[0].rank for calls in profiles]
     known = [rank for rank in ranks if rank is not None]
@@ -147,7 +147,7 @@ def _missing_ranks(profiles: list[tuple[Call, ...]]) -> list[str]:
     return [f"{len(known)} of {expected} ranks have a file; without one: {names}"]
 
 
-def _json_rows(iteration: Iteration) -> list[dict[str, object]]:
+def _json_rows(iteration: RankIteration) -> list[dict[str, object]]:
     return [
         {"operation": c.operation, "size_B": c.size, "n_ranks": c.n_ranks, "group": c.group,
          "start_s": c.start - iteration.begin, "time_s": c.duration}
@@ -155,13 +155,13 @@ def _json_rows(iteration: Iteration) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def _shown(value: int | None) -> str:
+def _cell_text(value: int | None) -> str:
     return "unknown" if value is None else str(value)
 
 
 COMMANDS = {
     "workload calls": Verb(
-        Config,
+        WorkloadCallsConfig,
         run,
         "read the collective calls of a profile (Kineto, flight recorder, Chakra); re-time its step on another network",
     ),

@@ -97,12 +97,12 @@ def _make_model(text: str, torch: Any) -> Any:
         raise InputError(f"the model must be MODULE:CLASS, such as torchvision.models:resnet50, got {text!r}")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        made = getattr(importlib.import_module(module), name)()
+        model = getattr(importlib.import_module(module), name)()
     except Exception as error:  # whatever the user's module may raise
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"{text}: cannot be made: {type(error).__name__}: {first}") from None
     finally:
         sys.path.remove(str(Path.cwd()))
-    if not isinstance(made, torch.nn.Module):
-        raise InputError(f"{text}: must make a torch.nn.Module, got {type(made).__name__}")
-    return made
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"{text}: must make a torch.nn.Module, got {type(model).__name__}")
+    return model

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.files.whole_files import write_json
-from commsim.core.units import counted, format_size, format_time, parse_time
+from commsim.core.units import count_text, format_size, format_time, parse_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 from commsim.report.hash_columns import ends_of_hashes
 from commsim.training.cli.message_flags import costs
 
 if TYPE_CHECKING:
-    from commsim.profiles.retime import Retimed
+    from commsim.profiles.retime import RetimedStep
     from commsim.training.task_graph import Task
 
-    from . import Config
+    from . import WorkloadCallsConfig
 
 COLUMNS = ["group", "operation", "size", "ranks", "calls", "time", "exposed"]
 
 
-def retimed(config: Config, period: float | None) -> Answer:
+def retimed(config: WorkloadCallsConfig, period: float | None) -> Answer:
     """Time the step of a profile again, and write what is asked for."""
     from commsim.profiles.exposed import rows_of
     from commsim.profiles.read_ranks import traced_graph
@@ -39,9 +39,9 @@ def retimed(config: Config, period: float | None) -> Answer:
     waits, step = found.waits, found.timeline.iteration_time
     rows = rows_of(whole, found.timeline, waits)
     seen = max((step.end - step.begin for step in steps), default=None)
-    before = {} if seen is None else {"in the profile": f"{format_time(seen)} with {counted(traced.world, 'rank')}"}
+    before = {} if seen is None else {"in the profile": f"{format_time(seen)} with {count_text(traced.world, 'rank')}"}
     facts = {
-        "step": f"{format_time(step)}{ends_of_hashes(found.hashes)} with {counted(whole.world, 'rank')}",
+        "step": f"{format_time(step)}{ends_of_hashes(found.hashes)} with {count_text(whole.world, 'rank')}",
         **before,
         "computation": f"{format_time(waits.compute)} of rank {waits.rank}, which waits the longest",
         "exposed": f"{format_time(waits.exposed)}, of which {format_time(waits.late)} waiting for later ranks",
@@ -61,7 +61,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
             format_time(row["time_s"]), format_time(row["exposed_s"])]  # fmt: skip
 
 
-def _write_files(config: Config, found: Retimed, time_of: Callable[[Task], float]) -> list[Part]:
+def _write_files(config: WorkloadCallsConfig, found: RetimedStep, time_of: Callable[[Task], float]) -> list[Part]:
     """Write the demand over time and the timeline, and say so."""
     from commsim.training.cli.phases import phases_of
     from commsim.training.timeline import chrome_trace, job_row
@@ -72,7 +72,7 @@ def _write_files(config: Config, found: Retimed, time_of: Callable[[Task], float
         phases, whose = phases_of(timeline, rank, parse_time(config.gap, "--gap"), time_of)
         name = config.name or Path(config.files[0]).name.split(".")[0]
         write_json(config.phases, [job_row(name, found.traced.world, timeline.iteration_time, phases)])
-        written.append(f"{config.phases}: {counted(len(phases), 'phase')} of {whose}")
+        written.append(f"{config.phases}: {count_text(len(phases), 'phase')} of {whose}")
     if config.timeline:
         write_json(config.timeline, chrome_trace(timeline))
         written.append(f"{config.timeline}: written")
@@ -81,7 +81,7 @@ def _write_files(config: Config, found: Retimed, time_of: Callable[[Task], float
     return [Lines(written)] if written else []
 
 
-def _page(config: Config, found: Retimed) -> list[str]:
+def _page(config: WorkloadCallsConfig, found: RetimedStep) -> list[str]:
     """Write the page of all calls, and return that it is written."""
     from commsim import __version__
     from commsim.pages.cli.report import write_report
@@ -90,7 +90,7 @@ def _page(config: Config, found: Retimed) -> list[str]:
     from commsim.profiles.exposed import calls_of
 
     where = config.network or config.bandwidth
-    title = f"{Path(config.files[0]).name} on {where}, {counted(found.traced.world, 'rank')}"
+    title = f"{Path(config.files[0]).name} on {where}, {count_text(found.traced.world, 'rank')}"
     rows = table_of_rows(calls_of(found.traced, found.timeline, found.waits))
     flags = {key: value for key, value in vars(config).items() if key not in ("json", "csv", "report")}
     provenance = {"input": ", ".join(config.files[:3]), **made_by("workload calls", {"version": __version__, **flags})}

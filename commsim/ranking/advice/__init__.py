@@ -11,7 +11,7 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.core.units import counted, format_size, format_time
+from commsim.core.units import count_text, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit
 from commsim.prediction.options import Quantity
@@ -28,22 +28,22 @@ from commsim.ranking.rank_algorithms import rank_algorithms
 from commsim.sparse.plan_sparse import links_only
 
 from .bottleneck import Bound, find_bound
-from .candidates import NOT_PROGRAMMABLE, Candidate, candidates
-from .crossovers import Found, about_data, density_of_crossover, gains_of_servers
+from .candidates import NOT_PROGRAMMABLE, Alternative, candidates
+from .crossovers import CrossoverAnswer, about_data, density_of_crossover, gains_of_servers
 from .question import Question, question_of
 
 IN_RUNS = "non-zero elements are assumed in runs of {0} (--block); scattered ones make blocks pay far less"
 REDUCED = "has fewer servers or partitions than it might: with more it is faster"
-__all__ = ["Advice", "Found", "Question", "Ranked", "advise", "advise_for"]
+__all__ = ["Advice", "CrossoverAnswer", "Question", "TimedAlternative", "advise", "advise_for"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class TimedAlternative:
     """One way with its time.
 
     Parameters
     ----------
-    candidate : Candidate
+    candidate : Alternative
         Way that was predicted.
     result : Result
         Result of the flow engine.
@@ -55,7 +55,7 @@ class Ranked:
         What limits the time, in the words of all verbs.
     """
 
-    candidate: Candidate
+    candidate: Alternative
     result: Result
     bound: Bound
     block: int
@@ -86,7 +86,7 @@ class Advice(Shown):
 
     Parameters
     ----------
-    ranked : tuple of Ranked
+    ranked : tuple of TimedAlternative
         The fastest first.
     ready : mapping of str to Plan
         Simulated collectives by spec, to ask more of them.
@@ -106,7 +106,7 @@ class Advice(Shown):
         Time of each way by its label on the network without its faults, where it has some.
     """
 
-    ranked: tuple[Ranked, ...]
+    ranked: tuple[TimedAlternative, ...]
     ready: Mapping[str, Plan]
     left_out: Mapping[str, str]
     notes: tuple[Remark, ...]
@@ -134,19 +134,19 @@ class Advice(Shown):
 
     def __repr__(self) -> str:
         first = self.ranked[0]
-        asked = f"{format_size(first.result.size)}, {counted(first.result.n_ranks, 'worker')}"
+        question = f"{format_size(first.result.size)}, {count_text(first.result.n_ranks, 'worker')}"
         best = f"{first.candidate.label} {format_time(first.result.time)}"
-        return f"Advice({asked}, {counted(len(self.ranked), 'way')}, the best: {best})"
+        return f"Advice({question}, {count_text(len(self.ranked), 'way')}, the best: {best})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each way, the fastest first, as a data frame of pandas or polars."""
         return frame_of(self.rows(), library)
 
-    def crossover(self, against: str = "") -> Found:
+    def crossover(self, against: str = "") -> CrossoverAnswer:
         """Find from which density on dense ways are faster, or the one that `against` names, by further predictions."""
         return density_of_crossover(self.question, self, against)
 
-    def servers(self) -> Found:
+    def servers(self) -> CrossoverAnswer:
         """Find up to how many CPU servers BytePS gains, by further predictions."""
         return gains_of_servers(self.question, self.network)
 
@@ -232,7 +232,7 @@ def advise(question: Question, network: Network) -> Advice:
         seed=question.seed,
     )
     order = rank_algorithms(list(ready), [size], lambda spec, _: known[spec]).by_size[size]
-    best: dict[tuple[str, str], Ranked] = {}
+    best: dict[tuple[str, str], TimedAlternative] = {}
     tried: dict[tuple[str, str], tuple[str, ...]] = {}
     for spec, result in order:
         candidate = by_spec[spec]
@@ -242,16 +242,18 @@ def advise(question: Question, network: Network) -> Advice:
             wish = dataclasses.replace(question.wish, trace=True).of_draw(result)
             traced = result if result.trace is not None else sized.run(size, wish)
             untraced = dataclasses.replace(result, trace=None)
-            found = find_bound(sized.hashed_by(wish.hash_seed), traced)
-            best[candidate.group] = Ranked(candidate, untraced, found, _block(ready[spec]), limit_of(sized, untraced))
-    said = (note for prepared in ready.values() for note in prepared.notes if note.code != "data")
+            bound = find_bound(sized.hashed_by(wish.hash_seed), traced)
+            best[candidate.group] = TimedAlternative(
+                candidate, untraced, bound, _block(ready[spec]), limit_of(sized, untraced)
+            )
+    remarks = (note for prepared in ready.values() for note in prepared.notes if note.code != "data")
     small = (Remark("reduced", f"{c.label} {REDUCED}", needed=True) for c in ways if c.reduced and c.spec in ready)
-    notes = tuple(dict.fromkeys((*said, *small)))
+    notes = tuple(dict.fromkeys((*remarks, *small)))
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
     assumed = about_given(ranked, network)
     if any(getattr(reason, "code", "") == NOT_PROGRAMMABLE for reason in left_out.values()):
-        told = "systems that aggregate in switches are left out: --programmable assumes such switches"
-        assumed = [*assumed, Remark(NOT_PROGRAMMABLE, told)]
+        text = "systems that aggregate in switches are left out: --programmable assumes such switches"
+        assumed = [*assumed, Remark(NOT_PROGRAMMABLE, text)]
     assumed += priced_apart(ranked, question.size)
     names = dict.fromkeys(plan.schedule.name for plan in ranked.values() if plan.data is not None)
     assumed += [one.of(name) for name in names for one in links_only(name, network)]

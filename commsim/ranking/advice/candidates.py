@@ -183,7 +183,7 @@ def _machines(entry: Entry[Schedule], question: Question, network: Network) -> d
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Alternative:
     """One way.
 
     Parameters
@@ -221,7 +221,7 @@ class Candidate:
         return self.label.removesuffix(f",{density}").removesuffix(f":{density}") if density else self.label
 
 
-def candidates(question: Question, network: Network) -> tuple[list[Candidate], dict[str, str]]:
+def candidates(question: Question, network: Network) -> tuple[list[Alternative], dict[str, str]]:
     """List what is to be compared.
 
     Parameters
@@ -233,10 +233,10 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
 
     Returns
     -------
-    list of Candidate, dict of str to str
+    list of Alternative, dict of str to str
         And by name what is not, and why.
     """
-    ways: list[Candidate] = []
+    ways: list[Alternative] = []
     left_out: dict[str, str] = {}
     costs = software(network.software) if network.software else None
     for name in COLLECTIVES:
@@ -251,8 +251,8 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; lossy ranks it too"
         elif entry.metadata["systems"] and not question.programmable and able_switches(network)[1]:
-            told = f"{network.name} has no aggregating switch; programmable assumes it"
-            left_out[name] = Reason(told, NOT_PROGRAMMABLE)
+            text = f"{network.name} has no aggregating switch; programmable assumes it"
+            left_out[name] = Reason(text, NOT_PROGRAMMABLE)
         elif entry.metadata["systems"] and usual_system(entry).at().in_machines and not _adds_in_machines(network):
             left_out[name] = f"needs switches inside machines that add, and {network.name} has none"
         elif form is not None and costs is not None and costs.systems and name not in costs.systems:
@@ -264,7 +264,7 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
                 for own in coarser(entry, fitted, network, question.size):
                     for density, data in {"": ""}.items() if form is None else question.data_of(form).items():
                         label = spec_of(name, own, density if len(question.densities) > 1 else "")
-                        ways.append(Candidate(spec_of(name, own, data), label, (group, density), way, exact, reduced))
+                        ways.append(Alternative(spec_of(name, own, data), label, (group, density), way, exact, reduced))
     return ways, left_out
 
 

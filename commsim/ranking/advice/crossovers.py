@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.core.network import SWITCH, Network
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import counted, first_of
+from commsim.core.units import count_text, first_of
 from commsim.sparse.sparse_data import FLOAT
 
 from .payoff import SparsePays, can_search, density_crossover, n_drawn
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CrossoverAnswer:
     """What was found.
 
     Parameters
@@ -40,7 +40,7 @@ class Found:
     remarks: tuple[Remark, ...] = ()
 
 
-def density_of_crossover(question: Question, advice: Advice, against: str = "") -> Found:
+def density_of_crossover(question: Question, advice: Advice, against: str = "") -> CrossoverAnswer:
     """Find from which density on dense ways are faster.
 
     Parameters
@@ -57,25 +57,25 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     """
     sparse = [row.candidate for row in advice.ranked if row.candidate.way == "sparse"]
     ways = [row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")]
-    named = [row for row in ways if against in ("", row.candidate.label, row.candidate.spec.partition(":")[0])]
-    dense = named[0] if named else None
+    rows = [row for row in ways if against in ("", row.candidate.label, row.candidate.spec.partition(":")[0])]
+    dense = rows[0] if rows else None
     if against and dense is None:
         known = first_of([row.candidate.label for row in ways])
         raise InputError(f"against is a way that is ranked and not sparse: {known}; got {against!r}")
     if against and (not question.densities or question.gradients is not None):
         raise InputError("against needs a density, and no gradients: the crossover is one of densities")
     if not question.densities or question.gradients is not None or not sparse or dense is None or not dense.result.time:
-        return Found()
+        return CrossoverAnswer()
     first = {candidate.group[0]: candidate.group for candidate in reversed(sparse)}  # of several densities one will do
     specs = [spec for group in reversed(first.values()) for spec in advice.partitioned[group]]
     tried = [spec for spec in specs if can_search(advice.ready[spec], question)]
     untried = sorted({spec.partition(":")[0] for spec in specs if spec not in tried})
-    said: list[Remark] = []
+    remarks: list[Remark] = []
     if untried:
-        told = f"crossover without {', '.join(untried)}: data at many densities would take minutes to draw"
-        said.append(Remark("crossover-partial", told))
+        text = f"crossover without {', '.join(untried)}: data at many densities would take minutes to draw"
+        remarks.append(Remark("crossover-partial", text))
     if not tried:
-        return Found(None, tuple(said))
+        return CrossoverAnswer(None, tuple(remarks))
     each: dict[str, SparsePays] = {}
     for place, (label, group) in enumerate(reversed(first.items())):
         EXPECTED.begin(f"crossover density of {label} ({place + 1} of {len(first)})")
@@ -87,15 +87,15 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     more = 0
     if crossover.sparse:
         more = _n_machines(advice.ready[crossover.sparse]) - _n_machines(advice.ready[dense.candidate.spec])
-    said.append(Remark("crossover", _density_sentence(crossover, longest, dense.candidate.label, more), needed=True))
+    remarks.append(Remark("crossover", _density_sentence(crossover, longest, dense.candidate.label, more), needed=True))
     if others := [f"{label} {_until(pays)}" for label, pays in each.items() if label != longest]:
-        told = f"other sparse ways against {dense.candidate.label}, faster: {', '.join(others)}"
-        said.append(Remark("crossover-others", told))
+        text = f"other sparse ways against {dense.candidate.label}, faster: {', '.join(others)}"
+        remarks.append(Remark("crossover-others", text))
     blocks = [data.block for spec in tried if (data := advice.ready[spec].data) is not None]
     drawn = min((n for block in blocks if (n := n_drawn(question, block, 1.0)) is not None), default=None)
     if drawn is not None:
-        told = f"crossovers are of {drawn} drawn elements of a worker in place of {question.size / FLOAT:.0f}"
-        said.append(Remark("crossover-drawn", told, details="another draw may move a crossover by some per cent"))
+        text = f"crossovers are of {drawn} drawn elements of a worker in place of {question.size / FLOAT:.0f}"
+        remarks.append(Remark("crossover-drawn", text, details="another draw may move a crossover by some per cent"))
     row = _ends(crossover) | {
         "before": crossover.sparse or None,
         "after": crossover.dense,
@@ -103,7 +103,7 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
         "drawn_elements": drawn,
         "each": {label: _ends(pays) for label, pays in each.items()},
     }
-    return Found(row, tuple(said))
+    return CrossoverAnswer(row, tuple(remarks))
 
 
 def _ends(pays: SparsePays) -> dict[str, float | None]:
@@ -131,7 +131,7 @@ def _n_machines(plan: Plan) -> int:
 
 
 def _density_sentence(crossover: SparsePays, sparse: str, dense: str, more: int) -> str:
-    sparse += f" (with {counted(more, 'more machine')})" if more > 0 else ""
+    sparse += f" (with {count_text(more, 'more machine')})" if more > 0 else ""
     if not crossover.sparse:
         return f"sparse is never faster: {dense} is faster at every density from {crossover.high:.3g} on"
     if crossover.high == float("inf") and _is_tie(crossover):
@@ -143,10 +143,10 @@ def _density_sentence(crossover: SparsePays, sparse: str, dense: str, more: int)
     return f"sparse pays up to a density {within}: until then {sparse}, then {dense} is faster"
 
 
-def gains_of_servers(question: Question, network: Network) -> Found:
+def gains_of_servers(question: Question, network: Network) -> CrossoverAnswer:
     """Find after how many CPU servers BytePS stops gaining."""
     if not question.n_servers or question.n_workers < 2:
-        return Found()
+        return CrossoverAnswer()
     servers = server_gains(question, network)
     row = {
         "simulated_s": {str(k): time for k, time in servers.simulated.items()},
@@ -154,7 +154,7 @@ def gains_of_servers(question: Question, network: Network) -> Found:
         "enough": servers.enough,
         "enough_in_theory": servers.enough_in_theory,
     }
-    return Found(row, (Remark("servers", servers_sentence(servers), needed=True),))
+    return CrossoverAnswer(row, (Remark("servers", servers_sentence(servers), needed=True),))
 
 
 def servers_sentence(servers: Servers) -> str:

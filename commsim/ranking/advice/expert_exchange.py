@@ -58,28 +58,28 @@ def advise_expert_exchange(network: Network, exchange: str = "", **options: Any)
         If a parameter is wrong, or is one that is tried.
     """
     _, given = split_spec(f"ep_dispatch:{exchange}") if exchange else ("", {})
-    if taken := given.keys() & {"tokens", "mode"}:
-        raise InputError(f"expert_exchange tries every {min(taken)}, leave out {min(taken)}={given[min(taken)]}")
-    said = dict[Remark, None]()
+    if keys := given.keys() & {"tokens", "mode"}:
+        raise InputError(f"expert_exchange tries every {min(keys)}, leave out {min(keys)}={given[min(keys)]}")
+    remarks = dict[Remark, None]()
     if "library" not in given:
         given = {**given, "library": "deepep" if gpu_of(network) else "none"}
         costs = "DeepEP's kernels" if gpu_of(network) else "links only, since its GPUs are not known"
-        said[Remark("exchange-costs", f"costs of {costs}; another library can be named")] = None
+        remarks[Remark("exchange-costs", f"costs of {costs}; another library can be named")] = None
 
     def time(tokens: int, mode: str) -> float:
         total = 0.0
         for operation in OPERATIONS:
             mine = {key: value for key, value in given.items() if key != "precision" or operation == "ep_dispatch"}
             text = ",".join(f"{key}={value}" for key, value in {**mine, "tokens": tokens, "mode": mode}.items())
-            found = solve(scenario_of(f"{operation}:{text}", network, **options), [1.0])
-            total += found.results[0].time
-            said.update(dict.fromkeys(note for note in found.derived if note.code != SIZE_UNUSED))
+            solution = solve(scenario_of(f"{operation}:{text}", network, **options), [1.0])
+            total += solution.results[0].time
+            remarks.update(dict.fromkeys(note for note in solution.derived if note.code != SIZE_UNUSED))
         return total
 
-    return _compared(time, said)
+    return _compared(time, remarks)
 
 
-def _compared(time: Callable[[int, str], float], said: dict[Remark, None]) -> ExchangeAdvice:
+def _compared(time: Callable[[int, str], float], remarks: dict[Remark, None]) -> ExchangeAdvice:
     rows, before, crossover = list[dict[str, Any]](), 0, None
     tokens = FIRST
     while tokens <= LAST:
@@ -92,16 +92,16 @@ def _compared(time: Callable[[int, str], float], said: dict[Remark, None]) -> Ex
         crossover = None if best == "low_latency" else crossover
         tokens *= 2
     if crossover is None:
-        told = f"low latency is faster up to {LAST} tokens of a rank"
+        text = f"low latency is faster up to {LAST} tokens of a rank"
     elif crossover == FIRST:
-        told = "normal mode is faster at every number of tokens"
+        text = "normal mode is faster at every number of tokens"
     else:
-        told = f"normal mode pays from {crossover} tokens of a rank, low latency below"
+        text = f"normal mode pays from {crossover} tokens of a rank, low latency below"
     last = rows[-1]
     far = format_time(last["low_latency_s"]), format_time(last["normal_s"])
     most = f"at {LAST} tokens low latency takes {far[0]} and normal {far[1]}"
-    own = Remark("best-mode", told, needed=True), Remark("times-of-modes", most)
-    return ExchangeAdvice(tuple(rows), crossover, (*own, *said))
+    own = Remark("best-mode", text, needed=True), Remark("times-of-modes", most)
+    return ExchangeAdvice(tuple(rows), crossover, (*own, *remarks))
 
 
 def _between(time: Callable[[int, str], float], low: int, high: int) -> int:

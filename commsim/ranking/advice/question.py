@@ -10,7 +10,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import PLURALS, Network
 from commsim.core.placement import count_places
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.scenario import Wish
 from commsim.sparse.form import SparseForm
@@ -131,7 +131,8 @@ class Question:
         n_servers = min(free, self.n_workers) if self.n_servers is None else self.n_servers
         if not 0 <= n_servers <= free:
             raise InputError(
-                f"{network.name} has {counted(free, 'place')} for servers beside {counted(self.n_workers, 'worker')}: "
+                f"{network.name} has {count_text(free, 'place')} for servers beside "
+                f"{count_text(self.n_workers, 'worker')}: "
                 f"servers must be 0..{free}, got {n_servers}"
             )
         for density in self.densities if self.gradients is None else ():

@@ -37,7 +37,7 @@ INTERRUPTED = 130
 OF_TENSORS = ("size", "density", "against", "block", "gradients", "servers", "lossy", "programmable")
 
 
-class Config(Hashes, Faults, WithJson):
+class AdviseConfig(Hashes, Faults, WithJson):
     """All flags of ``commsim advise``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16; latency= is per link")
@@ -74,7 +74,7 @@ class Config(Hashes, Faults, WithJson):
     reduce_rate: str | None = flag(metavar="RATE", help="rate at which a rank reduces, such as 10GB/s (1/gamma)")
 
 
-def run(config: Config) -> Answer:
+def run(config: AdviseConfig) -> Answer:
     """Rank, say why, and find the crossovers if they are asked for."""
     if config.operation == "expert_exchange":
         return advise_exchange(config)
@@ -104,39 +104,39 @@ def run(config: Config) -> Answer:
 
 def _with_crossovers(ranking: Answer, advice: Advice, against: str | None) -> Answer:
     """Return the ranking with the crossovers; without them where Ctrl-C ends the search."""
-    from commsim.ranking.advice import Found
+    from commsim.ranking.advice import CrossoverAnswer
 
-    crossover, servers, said, code = Found(), Found(), tuple[Remark, ...](), 0
+    crossover, servers, notes, code = CrossoverAnswer(), CrossoverAnswer(), tuple[Remark, ...](), 0
     try:
         crossover, servers = advice.crossover(against or ""), advice.servers()
     except KeyboardInterrupt:
-        told = "interrupted: the ranking is complete, the search for crossovers is not"
-        said, code = (Remark("cut-off", told, needed=True),), INTERRUPTED
-    parts = [*ranking.parts, *remarks((*crossover.remarks, *servers.remarks, *said))]
+        text = "interrupted: the ranking is complete, the search for crossovers is not"
+        notes, code = (Remark("cut-off", text, needed=True),), INTERRUPTED
+    parts = [*ranking.parts, *remarks((*crossover.remarks, *servers.remarks, *notes))]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover.row, "servers": servers.row}}
     return dataclasses.replace(ranking, parts=parts, more=more, code=code, complete=None)
 
 
-def advise_exchange(config: Config) -> Answer:
+def advise_exchange(config: AdviseConfig) -> Answer:
     """Compare the modes of an exchange of experts by tokens."""
     from commsim.prediction.inputs import load_network
     from commsim.ranking.advice.expert_exchange import MODES, advise_expert_exchange
 
-    if given := config.given(*OF_TENSORS):
-        raise InputError(f"{given[0]} is of a tensor, and cannot be used with --operation expert_exchange")
+    if flags := config.given(*OF_TENSORS):
+        raise InputError(f"{flags[0]} is of a tensor, and cannot be used with --operation expert_exchange")
     costs = {name: getattr(config, name) for name in COSTS}
-    found = advise_expert_exchange(
+    advice = advise_expert_exchange(
         load_network(config.topology), config.exchange or "", n_ranks=config.workers, placement=config.placement,
         routing=config.routing, seed=config.seed, hashes=config.hashes, fail=config.fail, scale=config.scale, **costs,
     )  # fmt: skip
     shown = [
         [str(row["tokens"]), *(format_time(row[f"{mode}_s"]) for mode in MODES), row["best"].replace("_", " ")]
-        for row in found.rows
+        for row in advice.rows
     ]
     title = "dispatch and combine together, by tokens of a rank"
     table = Table(["tokens", "low latency", "normal", "faster"], shown, title)
-    more = {"left_out": [], "crossovers": {"tokens": found.normal_from}}
-    return Answer([table, *remarks(found.remarks)], list(found.rows), config.flags(), more)
+    more = {"left_out": [], "crossovers": {"tokens": advice.normal_from}}
+    return Answer([table, *remarks(advice.remarks)], list(advice.rows), config.flags(), more)
 
 
 def _densities(text: str | None) -> tuple[float, ...]:
@@ -146,4 +146,4 @@ def _densities(text: str | None) -> tuple[float, ...]:
         raise InputError(f"--density takes shares such as 0.01, 1% or 0.01,0.1, got {text!r}") from None
 
 
-COMMANDS = {"advise": Verb(Config, run)}
+COMMANDS = {"advise": Verb(AdviseConfig, run)}

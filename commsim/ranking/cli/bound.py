@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
+from commsim.cli.flags.costs import COSTS, TOPOLOGY, CostFlags, Placing, Sizes
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.limits import check_room_for_libraries
 from commsim.core.operations import OPERATIONS, no_bytes, operation
@@ -30,7 +30,7 @@ EXAMPLES = {
 }
 
 
-class Config(Hashes, Faults, Costs, Sizes, Placing, WithJson):
+class BoundConfig(Hashes, Faults, CostFlags, Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
@@ -61,7 +61,7 @@ class Config(Hashes, Faults, Costs, Sizes, Placing, WithJson):
         )  # fmt: skip
 
 
-def run(config: Config) -> Answer:
+def run(config: BoundConfig) -> Answer:
     """Bound, and predict the algorithms beside it."""
     check_room_for_libraries()
     from commsim.prediction.inputs import load_network
@@ -69,37 +69,37 @@ def run(config: Config) -> Answer:
     from commsim.ranking.contenders import skipped
     from commsim.ranking.synthesis.over_bound import bound_of, over_bound
 
-    sizes, said = _sizes(config)
+    sizes, notes = _sizes(config)
     whole = load_network(config.topology)
     scenario = config.scenario(whole)
     title = f"{config.operation} on {scenario.network.name}"
     if config.algorithm == "none" and not config.collective:
         bounds = [bound_of(scenario, config.operation, root=config.root, anywhere=a) for a in (False, True)]
         parts, more = _parts_of_bounds(title, bounds, sizes)
-        return Answer([*remarks((*said, *scenario.remarks)), *parts], [], more=more)
+        return Answer([*remarks((*notes, *scenario.remarks)), *parts], [], more=more)
     if config.root:
-        told = "--root: no effect, each algorithm has its own root: --collective NAME:root=RANK"
-        said.append(Remark("option-unused", told, needed=True))
-    one = [] if config.algorithm in ("all", "none") else [config.algorithm]
-    named = [*one, *config.collective]
+        text = "--root: no effect, each algorithm has its own root: --collective NAME:root=RANK"
+        notes.append(Remark("option-unused", text, needed=True))
+    algorithms = [] if config.algorithm in ("all", "none") else [config.algorithm]
+    specs = [*algorithms, *config.collective]
     has_faults = bool(config.fail or config.scale)
-    found = over_bound(
+    excess = over_bound(
         scenario, config.operation, sizes, whole=changed_network(whole, **config.costs())[0] if has_faults else None,
-        algorithms=named if config.algorithm != "all" else (), named=named,
+        algorithms=specs if config.algorithm != "all" else (), named=specs,
     )  # fmt: skip
-    parts, more = _parts_of_bounds(title, found.bounds, sizes)
-    said = [*said, *found.derived, *skipped(found.left_out)]
+    parts, more = _parts_of_bounds(title, excess.bounds, sizes)
+    notes = [*notes, *excess.derived, *skipped(excess.left_out)]
     engine = f"engine {scenario.wish.engine}"
     if config.best:  # the answer stands first, and what it is compared with below
-        found = found.best
-        first = table_of_ratios(found, f"{title}: the fastest algorithm of each size, {engine}")
-        shown = [first, *remarks((*said, *found.remarks)), *parts]
+        excess = excess.best
+        first = table_of_ratios(excess, f"{title}: the fastest algorithm of each size, {engine}")
+        shown = [first, *remarks((*notes, *excess.remarks)), *parts]
     else:
-        shown = [*remarks(said), *parts, table_of_ratios(found, engine), *remarks(found.remarks)]
-    return Answer(shown, [one.row() for one in found.ratios], more=more)
+        shown = [*remarks(notes), *parts, table_of_ratios(excess, engine), *remarks(excess.remarks)]
+    return Answer(shown, [ratio.row() for ratio in excess.ratios], more=more)
 
 
-def _sizes(config: Config) -> tuple[list[int], list[Remark]]:
+def _sizes(config: BoundConfig) -> tuple[list[int], list[Remark]]:
     """Return the sizes that the operation can have, and a remark where those of the flags have no effect."""
     sizes = config.sizes()
     if not operation(config.operation).signals:
@@ -113,10 +113,10 @@ def _parts_of_bounds(
     """Return the lower bound and what limits it, at every size; and the same for the JSON."""
     from commsim.ranking.tables_of_questions import table_of_bounds
 
-    said = [note for bound in bounds for note in bound.notes]
-    said += [Remark("attained", _attained(bound)) for bound in bounds if best_trees_of(bound) is not None]
+    notes = [note for bound in bounds for note in bound.notes]
+    notes += [Remark("attained", _attained(bound)) for bound in bounds if best_trees_of(bound) is not None]
     more = {"bounds": [_bound_row(bound, size) for bound in bounds for size in sizes]}
-    return [table_of_bounds(bounds, sizes, title), *remarks(said)], more
+    return [table_of_bounds(bounds, sizes, title), *remarks(notes)], more
 
 
 @functools.cache
@@ -143,4 +143,4 @@ def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-COMMANDS = {"bound": Verb(Config, run)}
+COMMANDS = {"bound": Verb(BoundConfig, run)}

@@ -17,14 +17,14 @@ from commsim.ranking.tables_of_questions import table_of_ranking
 from commsim.report.answer import Part, remarks
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import Config
+    from commsim.cli.run.config import RunConfig
     from commsim.prediction.solve import Solution
 
 # Relative difference of times that are the same.
 SAME = 1e-9
 
 
-def _bounds(_: Config, answered: Answered) -> list[Part]:
+def _bounds(_: RunConfig, answered: Answered) -> list[Part]:
     """Return the ratio of each time to the lower bound."""
     several = len(answered.solutions) > 1
     known = ((one.scenario.name if several else "", one.plan, one.results) for one in answered.solutions)
@@ -33,7 +33,7 @@ def _bounds(_: Config, answered: Answered) -> list[Part]:
     )
 
 
-def ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
+def ranked(config: RunConfig, solutions: Sequence[Solution]) -> list[Part]:
     """Rank collectives of one operation in one table, and name the sizes where the fastest changes."""
     operations = {one.results[0].operation for one in solutions if one.results}
     named = {one.scenario.name or str(one.scenario.collective): one for one in solutions}
@@ -57,7 +57,7 @@ def ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
     return [table, *remarks([*_changes(config, times, sizes), *apart])]
 
 
-def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[Remark]:
+def _changes(config: RunConfig, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[Remark]:
     """Name the sizes between which another one of the collectives that are compared is the fastest."""
     fastest: list[tuple[str, float, float]] = []  # with its first and its last size
     for size in sizes:

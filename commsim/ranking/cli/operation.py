@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.run.answered import Answered, answered_by, answered_of
-from commsim.cli.run.config import Config
+from commsim.cli.run.config import RunConfig
 from commsim.cli.run.kinds import OF_ONE_COLLECTIVE, Kind, Refused
 from commsim.core.operations import meaning_of_size
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.report.answer import remarks
-from commsim.report.table_of_run import Row
+from commsim.report.table_of_run import RunRow
 
 if TYPE_CHECKING:
     from commsim.ranking.rank_algorithms import Ranking
@@ -25,12 +25,12 @@ OF_RANKINGS: tuple[Refused, ...] = (
 )
 
 
-def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
+def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
     """Rank all algorithms of --operation; --collective adds to what is compared.
 
     Parameters
     ----------
-    config : Config
+    config : RunConfig
         All flags.
     sizes : sequence of int, bytes
         Sizes at which the algorithms are compared.
@@ -52,20 +52,20 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     )  # fmt: skip
     plans = ranking.plans
     first = next(iter(plans.values()))
-    n_ranks = counted(first.schedule.n_ranks, "rank")
+    n_ranks = count_text(first.schedule.n_ranks, "rank")
     title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
     costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
-    found = [one for order in ranking.by_size.values() for _, one in order]
-    title += f", {costs_in_title(costly.network, found)}{spreading_in_title(first.network, scenario.routing)}"
+    ranked = [one for order in ranking.by_size.values() for _, one in order]
+    title += f", {costs_in_title(costly.network, ranked)}{spreading_in_title(first.network, scenario.routing)}"
     title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
     parts = parts_of_ranking(ranking, title)
     rows = [
-        Row(
+        RunRow(
             result,
             plans[name].network,
             plans[name].schedule,
             config.datatype,
-            asked=name,
+            key=name,
             limit=limit_of(plans[name], result),
         )
         for order in ranking.by_size.values()
@@ -74,18 +74,18 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     return answered_of(config, parts, rows, rows[0].network, more=_json(ranking))
 
 
-def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
+def answer_algorithms(config: RunConfig, sizes: Sequence[int]) -> Answered:
     """Show the table of each algorithm of --operation that was asked for, all with the same number of ranks."""
     from commsim.ranking.contenders import skipped
     from commsim.ranking.rank_algorithms import solve_each
 
     scenario, operation = config.scenario(""), config.operation or ""
-    named = [] if config.algorithm == "all" else [config.algorithm or "", *config.collective]
+    specs = [] if config.algorithm == "all" else [config.algorithm or "", *config.collective]
     solutions, left_out = solve_each(
-        scenario, operation, sizes, algorithms=named, named=named or config.collective, synthesized=config.synthesized,
+        scenario, operation, sizes, algorithms=specs, named=specs or config.collective, synthesized=config.synthesized,
     )  # fmt: skip
-    said = remarks((*scenario.remarks, *skipped(left_out)))
-    return dataclasses.replace(answered_by(config, solutions, said), more={"left_out": left_out})
+    notes = remarks((*scenario.remarks, *skipped(left_out)))
+    return dataclasses.replace(answered_by(config, solutions, notes), more={"left_out": left_out})
 
 
 def _json(ranking: Ranking) -> dict[str, Any]:

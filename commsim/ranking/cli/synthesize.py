@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Verb, WithJson, flag, switched
-from commsim.cli.flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
+from commsim.cli.flags.costs import COSTS, TOPOLOGY, CostFlags, Placing, Sizes
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED, check_room_for_libraries
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.remark import Remark
-from commsim.core.units import counted, microseconds, parse_time
+from commsim.core.units import count_text, microseconds, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 from commsim.report.render import show_step
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.ranking.synthesis.made_schedules import Candidate
+    from commsim.ranking.synthesis.made_schedules import TimedSchedule
     from commsim.ranking.synthesis.synthesize import Synthesis
 
 EXAMPLES = {
@@ -33,7 +33,7 @@ EXAMPLES = {
 FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "faults/whole", "repaired(us)", "repaired/whole"]
 
 
-class Config(Faults, Costs, Sizes, Placing, WithJson):
+class SynthesizeConfig(Faults, CostFlags, Sizes, Placing, WithJson):
     """All flags of ``commsim synthesize``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
@@ -57,7 +57,7 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: SynthesizeConfig) -> Answer:
     """Make schedules, and write them."""
     check_room_for_libraries()
     op = operation(config.operation)
@@ -80,38 +80,45 @@ def run(config: Config) -> Answer:
     from commsim.ranking.tables_of_questions import crossovers_of_synthesis, table_of_synthesis
 
     loaded, has_faults = load_network(config.topology), bool(config.fail or config.scale)
-    given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
+    options: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
     scenario = scenario_of(
         "", loaded, n_ranks=config.ranks, placement=config.placement, fail=config.fail, scale=config.scale,
-        seed=config.seed, **given,
+        seed=config.seed, **options,
     )  # fmt: skip
-    found = synthesize_for(
-        scenario, op.name, sizes, whole=changed_network(loaded, **given)[0] if has_faults else None,
+    synthesis = synthesize_for(
+        scenario, op.name, sizes, whole=changed_network(loaded, **options)[0] if has_faults else None,
         running=config.running, root=config.root, time_limit=limit, max_messages=config.max_messages,
         textbook=not config.no_textbook, report=_progress,
     )  # fmt: skip
     show_step()
-    parts: list[Part] = [table_of_synthesis(found), *_table_of_faults(found), *crossovers_of_synthesis(found)]
-    parts += remarks(found.remarks)
+    parts: list[Part] = [
+        table_of_synthesis(synthesis),
+        *_table_of_faults(synthesis),
+        *crossovers_of_synthesis(synthesis),
+    ]
+    parts += remarks(synthesis.remarks)
     if config.output:
-        parts += comments([_write(found.network, found.best(sizes[0]), config.output)])
+        parts += comments([_write(synthesis.network, synthesis.best(sizes[0]), config.output)])
     if config.msccl:
         from commsim.formats.msccl.rules import write_rules
 
-        written = write_rules(op.name, found.ranges(), config.msccl)
+        written = write_rules(op.name, synthesis.ranges(), config.msccl)
         parts += remarks(Remark("not-written", one.note, needed=True) for one in written if one.note)
-        parts.append(Lines([f"{config.msccl}: {counted(len(written), 'MSCCL file')}"]))
+        parts.append(Lines([f"{config.msccl}: {count_text(len(written), 'MSCCL file')}"]))
     if config.tuner_csv:
-        parts.append(Lines([_write_tuner(found, found.n_ranks, config.tuner_csv)]))
+        parts.append(Lines([_write_tuner(synthesis, synthesis.n_ranks, config.tuner_csv)]))
     more = {
-        "cost_of_faults": [one.row() for one in found.faults],
-        "ranges": [{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in found.ranges()],
-        "notes": [str(one) for one in found.notes],
+        "cost_of_faults": [fault.row() for fault in synthesis.faults],
+        "ranges": [
+            {"low_B": size_range.low, "high_B": size_range.high, "chosen": size_range.method}
+            for size_range in synthesis.ranges()
+        ],
+        "notes": [str(note) for note in synthesis.notes],
     }
-    return Answer(parts, [found.row(size) for size in found.candidates], more=more)
+    return Answer(parts, [synthesis.row(size) for size in synthesis.candidates], more=more)
 
 
-def run_exchange(config: Config) -> Answer:
+def run_exchange(config: SynthesizeConfig) -> Answer:
     """Bound an exchange of experts of a given routing."""
     from commsim.prediction.inputs import load_network
     from commsim.prediction.read import scenario_of
@@ -119,62 +126,62 @@ def run_exchange(config: Config) -> Answer:
 
     if config.output or config.msccl or config.running or config.tuner_csv:
         raise InputError(f"{config.operation}: its bound is given, and no schedule is made or written")
-    given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
+    options: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
     scenario = scenario_of(
         "", load_network(config.topology), n_ranks=config.ranks, placement=config.placement, fail=config.fail,
-        scale=config.scale, seed=config.seed, **given,
+        scale=config.scale, seed=config.seed, **options,
     )  # fmt: skip
-    found = bound_of_routing(scenario, config.operation, config.exchange or "")
+    bound = bound_of_routing(scenario, config.operation, config.exchange or "")
     cells = [
-        [mode, microseconds(time), microseconds(found.bound), f"{time / found.bound:.3f}x" if found.bound else "-"]
-        for mode, time in found.times.items()
+        [mode, microseconds(time), microseconds(bound.bound), f"{time / bound.bound:.3f}x" if bound.bound else "-"]
+        for mode, time in bound.times.items()
     ]
     table = Table(["way", "time(us)", "bound(us)", "times bound"], cells, f"{config.operation}, links alone")
-    said = (Remark("limited-by", f"limited by {found.why}", needed=True), *found.notes)
+    notes = (Remark("limited-by", f"limited by {bound.why}", needed=True), *bound.notes)
     return Answer(
-        [table, *remarks(said)],
-        [found.row()],
-        more={"cost_of_faults": [], "ranges": [], "notes": [str(one) for one in said]},
+        [table, *remarks(notes)],
+        [bound.row()],
+        more={"cost_of_faults": [], "ranges": [], "notes": [str(one) for one in notes]},
     )
 
 
-def _table_of_faults(found: Synthesis) -> list[Part]:
+def _table_of_faults(synthesis: Synthesis) -> list[Part]:
     """Return what the faults cost with the schedule that runs without them, and with the one made for them."""
-    if not found.faults:
+    if not synthesis.faults:
         return []
     cells = []
-    for one in found.faults:
-        now = ("-", "fails") if one.faulted is None else (microseconds(one.faulted), f"{one.cost:.3f}x")
-        repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
-        cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
+    for fault in synthesis.faults:
+        now = ("-", "fails") if fault.faulted is None else (microseconds(fault.faulted), f"{fault.cost:.3f}x")
+        repaired = microseconds(fault.repaired), f"{fault.repaired_cost:.3f}x"
+        cells.append([f"{fault.size}", fault.running, microseconds(fault.whole), *now, *repaired])
     title = (
         "cost of the faults: whole and faults are the times of the running schedule without and with them, repaired is "
         "that of the schedule made here, with them"
     )
     return [
         Table(FAULT_COLUMNS, cells, title),
-        *remarks(Remark("faults-cost", one.remark, needed=True) for one in found.faults if one.remark),
+        *remarks(Remark("faults-cost", fault.remark, needed=True) for fault in synthesis.faults if fault.remark),
     ]
 
 
-def _write_tuner(found: Synthesis, p: int, path: str) -> str:
+def _write_tuner(synthesis: Synthesis, p: int, path: str) -> str:
     """Write the best that NCCL has at each size, and say how many rules that is; the rest cannot be asked of it."""
-    from commsim.formats.measurement import Measured
+    from commsim.formats.measurement import Measurement
     from commsim.nccl.plans.plan_nccl import NcclPlan
     from commsim.nccl.tuner_and_graph_files import rules_of_rows, write_tuner
 
     rows = []
-    for size, tried in found.candidates.items():
+    for size, tried in synthesis.candidates.items():
         for one in tried:
             launched = one.prepared.at(size).parameters if isinstance(one.prepared, NcclPlan) else {}
             algorithm, protocol = (str(launched.get(key, "")) for key in ("algorithm", "protocol"))
-            rows.append(Measured(found.operation, size, one.time, p, algorithm or one.method, protocol))
+            rows.append(Measurement(synthesis.operation, size, one.time, p, algorithm or one.method, protocol))
     rules = rules_of_rows(rows)
-    write_tuner(path, rules, f"the best for {found.operation} on {found.network.name} that NCCL has")
-    return f"{path}: {counted(len(rules), 'rule')} for NCCL's own algorithms; NCCL cannot run synthesized schedules"
+    write_tuner(path, rules, f"the best for {synthesis.operation} on {synthesis.network.name} that NCCL has")
+    return f"{path}: {count_text(len(rules), 'rule')} for NCCL's own algorithms; NCCL cannot run synthesized schedules"
 
 
-def _write(network: Network, candidate: Candidate, path: str) -> str:
+def _write(network: Network, candidate: TimedSchedule, path: str) -> str:
     """Write the schedule, and say how it is run."""
     from commsim.core.files.schedule_file import write_schedule
 
@@ -189,4 +196,4 @@ def _progress(what: str, done: int, of: int) -> None:
     show_step(f"{what} {done}/{of}" if of > 1 else what)
 
 
-COMMANDS = {"synthesize": Verb(Config, run)}
+COMMANDS = {"synthesize": Verb(SynthesizeConfig, run)}

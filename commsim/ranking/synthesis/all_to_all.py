@@ -16,7 +16,7 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, OUTPUT, SCRATCH
 
-from .trees.tree_program import Planned
+from .trees.tree_program import TreePlan
 from .trees.whole_rates import WholeNetwork
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ _ZERO = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RoutedShare:
     """Part of what one rank has for another, and the arcs over which it goes.
 
     Parameters
@@ -50,7 +50,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
+class OptimalExchange:
     """The best exchange of equal blocks between all pairs of ranks.
 
     Parameters
@@ -62,7 +62,7 @@ class Exchange:
         What the ways take.
     busiest : tuple of int
         Arcs that the bound charges.
-    ways : tuple of Way
+    ways : tuple of RoutedShare
         All of them; shares are numbers of parts.
     n_parts : int
         Parts of a block.
@@ -71,7 +71,7 @@ class Exchange:
     bound_per_unit: Fraction
     per_unit: float
     busiest: tuple[int, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[RoutedShare, ...]
     n_parts: int
 
     def height(self, whole: WholeNetwork) -> int:
@@ -79,7 +79,7 @@ class Exchange:
         return max(sum(1 for _ in _legs(whole, way.arcs)) for way in self.ways)
 
 
-def best_exchange(whole: WholeNetwork) -> Exchange:
+def best_exchange(whole: WholeNetwork) -> OptimalExchange:
     """Find the ways by which equal blocks between all pairs arrive soonest.
 
     Least T such that what rank s sends flows to all others over arcs, one block each, and no arc carries more than T
@@ -102,7 +102,7 @@ def best_exchange(whole: WholeNetwork) -> Exchange:
     flows, lengths = _solve(whole)
     bound = _exact_bound(whole, lengths)
     ways = [way for s in range(whole.n_ranks) for way in _paths(whole, flows[s], s)]
-    best: tuple[float, int, list[Way]] | None = None
+    best: tuple[float, int, list[RoutedShare]] | None = None
     for n_parts in PARTS:
         cut = _in_parts(ways, n_parts)
         load = np.zeros(len(whole.src))
@@ -116,17 +116,17 @@ def best_exchange(whole: WholeNetwork) -> Exchange:
     assert best is not None
     time, n_parts, cut = best
     busiest = tuple(np.flatnonzero(lengths > lengths.max(initial=0.0) * 1e-6).tolist())
-    return Exchange(bound, time, busiest, tuple(cut), n_parts)
+    return OptimalExchange(bound, time, busiest, tuple(cut), n_parts)
 
 
-def plan_exchange(whole: WholeNetwork, exchange: Exchange, n_pieces: int) -> Planned:
+def plan_exchange(whole: WholeNetwork, exchange: OptimalExchange, n_pieces: int) -> TreePlan:
     """Write the schedule: every way in pieces, from rank to rank; those on the way keep a piece in scratch memory.
 
     Parameters
     ----------
     whole : WholeNetwork
         Network to exchange over.
-    exchange : Exchange
+    exchange : OptimalExchange
         The ways.
     n_pieces : int
         Pieces of a block, one after the other.
@@ -173,7 +173,7 @@ def plan_exchange(whole: WholeNetwork, exchange: Exchange, n_pieces: int) -> Pla
                 src_buffer=src_buffer, dst_buffer=dst_buffer,
             )  # fmt: skip
     schedule = program.build("synthesized_all_to_all", "all_to_all", weights=weights)
-    return Planned(schedule, Placement(whole.node[:n], PinnedRoutes.of(routes)))
+    return TreePlan(schedule, Placement(whole.node[:n], PinnedRoutes.of(routes)))
 
 
 def _link(whole: WholeNetwork, used: Floats, arc: int, count: int) -> int:
@@ -197,8 +197,10 @@ def _solve(whole: WholeNetwork) -> tuple[Floats, Floats]:
         )
     rate = whole.rate / float(whole.rate.max())
     arc = np.arange(m)
-    one = np.ones(m)
-    balance = coo_array((np.r_[one, -one], (np.r_[whole.dst, whole.src], np.r_[arc, arc])), (whole.n_nodes, m)).tocsr()
+    ones = np.ones(m)
+    balance = coo_array(
+        (np.r_[ones, -ones], (np.r_[whole.dst, whole.src], np.r_[arc, arc])), (whole.n_nodes, m)
+    ).tocsr()
     rows, right = [], []
     for s in range(n):
         keep = np.arange(whole.n_nodes) != s
@@ -208,10 +210,10 @@ def _solve(whole: WholeNetwork) -> tuple[Floats, Floats]:
     most = hstack([csr_array(-rate[:, np.newaxis]), *(eye_array(m) for _ in range(n))])
     cost = np.zeros(1 + n * m)
     cost[0] = 1.0
-    found = linprog(cost, most.tocsr(), np.zeros(m), equal.tocsr(), np.concatenate(right), bounds=(0, None))
-    if not found.success:
+    solution = linprog(cost, most.tocsr(), np.zeros(m), equal.tocsr(), np.concatenate(right), bounds=(0, None))
+    if not solution.success:
         raise InputError(f"{whole.network.name}: a rank cannot be reached from every other one; nothing is synthesized")
-    return np.asarray(found.x[1:].reshape(n, m)), np.maximum(-found.ineqlin.marginals, 0.0)
+    return np.asarray(solution.x[1:].reshape(n, m)), np.maximum(-solution.ineqlin.marginals, 0.0)
 
 
 def _exact_bound(whole: WholeNetwork, lengths: Floats) -> Fraction:
@@ -232,7 +234,7 @@ def _exact_bound(whole: WholeNetwork, lengths: Floats) -> Fraction:
     return Fraction(distance, int((whole_length * whole.rate).sum()))
 
 
-def _paths(whole: WholeNetwork, flow: Floats, src: int) -> Iterator[Way]:
+def _paths(whole: WholeNetwork, flow: Floats, src: int) -> Iterator[RoutedShare]:
     """Peel the flow of one rank into paths, those with the fewest arcs first."""
     left = np.where(flow > _ZERO, flow, 0.0)
     leaving: dict[int, list[int]] = defaultdict(list)
@@ -248,7 +250,7 @@ def _paths(whole: WholeNetwork, flow: Floats, src: int) -> Iterator[Way]:
             left[arcs] -= amount
             left[left < _ZERO] = 0.0
             wanted -= amount
-            yield Way(src, dst, amount, tuple(arcs))
+            yield RoutedShare(src, dst, amount, tuple(arcs))
 
 
 def _shortest(whole: WholeNetwork, leaving: dict[int, list[int]], left: Floats, src: int, dst: int) -> list[int]:
@@ -270,9 +272,9 @@ def _shortest(whole: WholeNetwork, leaving: dict[int, list[int]], left: Floats, 
     return path[::-1]
 
 
-def _in_parts(ways: list[Way], n_parts: int) -> list[Way]:
+def _in_parts(ways: list[RoutedShare], n_parts: int) -> list[RoutedShare]:
     """Round the shares of each pair to whole parts, the largest remainders up."""
-    of_pair: dict[tuple[int, int], list[Way]] = defaultdict(list)
+    of_pair: dict[tuple[int, int], list[RoutedShare]] = defaultdict(list)
     for way in ways:
         of_pair[way.src, way.dst].append(way)
     cut = []
@@ -282,7 +284,7 @@ def _in_parts(ways: list[Way], n_parts: int) -> list[Way]:
         parts = np.floor(wanted + 1e-6)
         order = np.argsort(parts - wanted, kind="stable")
         parts[order[: int(n_parts - parts.sum())]] += 1
-        cut += [Way(src, dst, int(p), way.arcs) for p, way in zip(parts, some, strict=True) if p]
+        cut += [RoutedShare(src, dst, int(p), way.arcs) for p, way in zip(parts, some, strict=True) if p]
     return cut
 
 

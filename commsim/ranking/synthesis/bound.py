@@ -15,12 +15,12 @@ from commsim.core.frames import frame_of
 from commsim.core.layouts import Layout
 from commsim.core.network import SWITCH, Network
 from commsim.core.remark import Remark
-from commsim.core.units import counted, first_of, format_size, format_time
+from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.bounds.cuts import Cut, partition_cuts
 from commsim.prediction.bounds.demand import Demand, demand_of
 from commsim.prediction.bounds.floor import uses_more_than_ranks
-from commsim.prediction.bounds.usable_links import Graph, usable
+from commsim.prediction.bounds.usable_links import UsableLinks, usable
 from commsim.prediction.given import SizeLike, size_of
 from commsim.prediction.plans.dense import Plan
 
@@ -72,7 +72,7 @@ class LowerBound(Shown):
 
     def __repr__(self) -> str:
         least = [f"{format_size(size)} {format_time(self.time(size))}" for size in SIZES]
-        return f"LowerBound({self.operation}, {counted(self.n_ranks, 'rank')}, at least: {first_of(least)})"
+        return f"LowerBound({self.operation}, {count_text(self.n_ranks, 'rank')}, at least: {first_of(least)})"
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -186,7 +186,7 @@ def bound_for(prepared: Plan, network: Network | None = None, *, as_placed: bool
     )
 
 
-def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[Remark]]:
+def _parts(graph: UsableLinks, demand: Demand) -> tuple[list[Cut], list[Remark]]:
     """All bounds, and what was not tried."""
     always = [*latency_bounds(graph, demand), *_adding(graph, demand)]
     by_bytes: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
@@ -195,15 +195,15 @@ def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[Remark]]:
     after = nearest_ranks(graph)  # the last message still takes this, once its bytes have left
     notes: list[Remark] = []
     if importlib.util.find_spec("scipy") is None:
-        told = "cuts by locality only: minimum cuts and linear programs need SciPy (pip install 'commsim[opt]')"
-        notes.append(Remark("bound-loose", told, needed=True))
+        text = "cuts by locality only: minimum cuts and linear programs need SciPy (pip install 'commsim[opt]')"
+        notes.append(Remark("bound-loose", text, needed=True))
     else:
         by_bytes += [*min_cuts(graph, demand), *volume_bounds(graph, demand)]
         program = program_bound(graph, demand)
         by_bytes += [program] if program is not None else []
         if demand.kind != "signals" and len(graph.link) > MAX_LINKS:
-            told = f"cuts by locality only: minimum cuts are for at most {MAX_LINKS} links, got {len(graph.link)}"
-            notes.append(Remark("bound-loose", told, needed=True))
+            text = f"cuts by locality only: minimum cuts are for at most {MAX_LINKS} links, got {len(graph.link)}"
+            notes.append(Remark("bound-loose", text, needed=True))
         elif n_variables(graph, demand) > MAX_VARIABLES:
             size = n_variables(graph, demand)
             limit = f"it would have {size} variables, the limit is {MAX_VARIABLES}"
@@ -223,7 +223,7 @@ def _tightest(parts: Sequence[Cut]) -> list[Cut]:
     return unbeaten
 
 
-def _adding(graph: Graph, demand: Demand) -> list[Cut]:
+def _adding(graph: UsableLinks, demand: Demand) -> list[Cut]:
     """Bound by additions: every byte of a sum takes p-1 of them, by all nodes that may add, each at its own rate."""
     gamma = graph.network.gamma[graph.computes]
     if not demand.sums or not gamma.all():

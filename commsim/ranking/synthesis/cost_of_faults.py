@@ -123,21 +123,21 @@ def synthesize_for(
     p = len(where.nodes)
     if not 0 <= root < p:
         raise InputError(f"root must be a rank 0..{p - 1}, got {root}")
-    found = synthesize(operation, scenario.network, sizes, ranks=where.nodes, root=root, **options)
-    found.notes[:0] = scenario.remarks
-    if whole is not None and found.candidates:
-        found.faults = cost_of_faults(found, whole, where, running=running, root=root)
-    return found
+    synthesis = synthesize(operation, scenario.network, sizes, ranks=where.nodes, root=root, **options)
+    synthesis.notes[:0] = scenario.remarks
+    if whole is not None and synthesis.candidates:
+        synthesis.faults = cost_of_faults(synthesis, whole, where, running=running, root=root)
+    return synthesis
 
 
 def cost_of_faults(
-    found: Synthesis, whole: Network, placement: Placement, *, running: str | None = None, root: int = 0
+    synthesis: Synthesis, whole: Network, placement: Placement, *, running: str | None = None, root: int = 0
 ) -> list[CostOfFaults]:
     """Compare what was found for a network with faults with a schedule that runs on the network without them.
 
     Parameters
     ----------
-    found : Synthesis
+    synthesis : Synthesis
         Schedules found for the network with faults.
     whole : Network
         The network without them.
@@ -154,24 +154,24 @@ def cost_of_faults(
         If `running` is of another operation, or cannot run without faults; or if none can be taken.
     """
     if running is None:
-        known = registered(found.operation, whole, placement.nodes, root)
+        known = registered(synthesis.operation, whole, placement.nodes, root)
     else:
-        require_operation(running, found.operation)
+        require_operation(running, synthesis.operation)
         known = {running: _on(running, whole, placement)}
         ranks, p = known[running].schedule.n_ranks, len(placement.nodes)
         if ranks != p:
             raise InputError(f"{running} has {ranks} ranks, and the operation {p}")
-    bounds = Maker(found.operation, whole, placement.nodes, root, MAX_MESSAGES, None)
+    bounds = Maker(synthesis.operation, whole, placement.nodes, root, MAX_MESSAGES, None)
     rows, faulted = list[CostOfFaults](), dict[str, Plan | None]()
-    for size in found.candidates:
+    for size in synthesis.candidates:
         times = {name: time for name, one in known.items() if (time := _time(one, size)) is not None}
         if not times:
-            raise InputError(f"no schedule is known to run {found.operation} on {whole.name} without faults")
+            raise InputError(f"no schedule is known to run {synthesis.operation} on {whole.name} without faults")
         name = min(times, key=times.__getitem__)
         if name not in faulted:
-            faulted[name] = _where_it_can(name, found.network, placement)
+            faulted[name] = _where_it_can(name, synthesis.network, placement)
         now = None if (ready := faulted[name]) is None else _time(ready, size)
-        repaired, bound = found.best(size).time, found.bounds[size]
+        repaired, bound = synthesis.best(size).time, synthesis.bounds[size]
         rows.append(CostOfFaults(size, name, times[name], now, repaired, bound, bounds.bound(size)))
     return rows
 

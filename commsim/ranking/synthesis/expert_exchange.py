@@ -82,12 +82,12 @@ def bound_of_routing(scenario: Scenario, operation: str, exchange: str = "") -> 
     InputError
         If a parameter is wrong, or is one of the ways that are compared.
     """
-    _, given = split_spec(f"{operation}:{exchange}") if exchange else ("", {})
-    if taken := given.keys() & {"mode", "library", "in_order"}:
-        raise InputError(f"the bound is of any way to send: leave out {min(taken)}={given[min(taken)]}")
+    _, parameters = split_spec(f"{operation}:{exchange}") if exchange else ("", {})
+    if keys := parameters.keys() & {"mode", "library", "in_order"}:
+        raise InputError(f"the bound is of any way to send: leave out {min(keys)}={parameters[min(keys)]}")
 
     def planned(**more: str) -> ExpertPlan:
-        text = ",".join(f"{key}={value}" for key, value in {**given, **more}.items())
+        text = ",".join(f"{key}={value}" for key, value in {**parameters, **more}.items())
         plan = plan_of(dataclasses.replace(scenario, collective=f"{operation}:{text}"))
         assert isinstance(plan, ExpertPlan)
         return plan
@@ -98,9 +98,9 @@ def bound_of_routing(scenario: Scenario, operation: str, exchange: str = "") -> 
     plans = {mode: planned(mode=mode) for mode in MODES}
     size = float(whole.sent or 0.0)
     text = f"a token is sent once to each rank that needs it: copies of {format_size(int(size))} at the busiest rank"
-    told = Remark("copies", text)
+    remark = Remark("copies", text)
     return BoundOfRouting(
         operation, size, bound.time(size), bound.why(size), {mode: plan.links() for mode, plan in plans.items()},
         {mode: plan.schedule.n_transfers for mode, plan in plans.items()},
-        tuple(dict.fromkeys((told, *bound.notes, *whole.notes))),
+        tuple(dict.fromkeys((remark, *bound.notes, *whole.notes))),
     )  # fmt: skip

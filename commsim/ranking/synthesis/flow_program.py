@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 
 # By which the solver may be off.
 ROUNDING = 1e-6
@@ -61,7 +61,7 @@ class FlowProgram:
 
 def send(
     program: FlowProgram,
-    graph: Graph,
+    graph: UsableLinks,
     node: int,
     variable: list[tuple[int, int]],
     fixed: Floats,
@@ -74,7 +74,7 @@ def send(
     ----------
     program : FlowProgram
         Gets the columns and rows.
-    graph : Graph
+    graph : UsableLinks
         Graph of the network.
     node : int
         Node of the rank.
@@ -130,7 +130,7 @@ def flow(
     program.equal.append((incidence(arcs[:, 0], arcs[:, 1], p).tocsr()[keep], moved, -sources[keep]))
 
 
-def on_links(program: FlowProgram, graph: Graph, carried: list[NDArray[np.int64]]) -> FlowProgram:
+def on_links(program: FlowProgram, graph: UsableLinks, carried: list[NDArray[np.int64]]) -> FlowProgram:
     """Let no link carry more than T times its bandwidth."""
     from scipy.sparse import coo_array, eye_array, hstack
 
@@ -153,6 +153,6 @@ def incidence(src: Any, dst: Any, n: int, back: bool = False) -> Any:
     return coo_array((np.concatenate((np.ones(m), -np.ones(m))), ends), shape=(n, m))
 
 
-def unit(graph: Graph) -> float:
+def unit(graph: UsableLinks) -> float:
     """Rate that the program counts as 1, so that its numbers are near 1."""
     return float(graph.bandwidth.max(initial=0.0)) or 1.0

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 
-from .greedy_kernel import Ways, send_rarest
+from .greedy_kernel import RankRoutes, send_rarest
 from .trees.forest import DIRECTIONS
-from .trees.tree_program import Planned
+from .trees.tree_program import TreePlan
 
 Numbers = NDArray[np.int64]
 Paths = dict[tuple[int, int], tuple[int, ...]]
@@ -89,7 +89,7 @@ class Greedy:
         """Seconds until all has arrived, if messages go in the order of their starts."""
         return sum(half.time for half in (self.sums, self.copies) if half is not None)
 
-    def plan(self, *, in_order: bool) -> Planned:
+    def plan(self, *, in_order: bool) -> TreePlan:
         """Return the schedule; `in_order` gives what starts sooner a larger share of its links."""
         halves = [(half, half is self.sums) for half in (self.sums, self.copies) if half is not None]
         n_messages = sum(len(half.src) for half, _ in halves)
@@ -105,12 +105,12 @@ class Greedy:
             before += len(half.src)
         weights = MOST_RATIO ** np.linspace(1.0, 0.0, n_classes) if in_order else ()
         schedule = program.build(f"greedy_{self.operation}", self.operation, self.root, weights=weights)
-        return Planned(schedule, Placement(self.ranks, PinnedRoutes.of(routes)))
+        return TreePlan(schedule, Placement(self.ranks, PinnedRoutes.of(routes)))
 
 
 def send_greedily(
     operation: str,
-    graph: Graph,
+    graph: UsableLinks,
     size: float,
     per_rank: int,
     root: int = 0,
@@ -125,7 +125,7 @@ def send_greedily(
     ----------
     operation : str
         One of ``DIRECTIONS``.
-    graph : Graph
+    graph : UsableLinks
         What can be used.
     size : float, bytes
         Size of the operation.
@@ -172,14 +172,14 @@ def _hop(program: Program, src: Numbers, dst: Numbers, chunk: Numbers, sums: boo
     (program.reduce if sums else program.copy)(chunk, src=src, dst=dst, channel=channel)
 
 
-def _turned(graph: Graph) -> Graph:
+def _turned(graph: UsableLinks) -> UsableLinks:
     """Return the graph with every link turned round; it costs the sender what it cost the receiver."""
-    return Graph(
+    return UsableLinks(
         graph.network, graph.ranks, graph.anywhere, graph.link, graph.dst, graph.src, graph.bandwidth, graph.latency
     )
 
 
-def _best(graph: Graph, owner: Numbers, n_bytes: float, restarts: int) -> Sending | None:
+def _best(graph: UsableLinks, owner: Numbers, n_bytes: float, restarts: int) -> Sending | None:
     """Return the soonest of some draws."""
     n, rng = len(graph.ranks), np.random.default_rng(0)
     best: Sending | None = None
@@ -204,8 +204,8 @@ def _best(graph: Graph, owner: Numbers, n_bytes: float, restarts: int) -> Sendin
 
 
 def _drawn_ways(
-    graph: Graph, n_bytes: float, rng: np.random.Generator
-) -> tuple[Ways, dict[tuple[int, int], tuple[int, ...]]]:
+    graph: UsableLinks, n_bytes: float, rng: np.random.Generator
+) -> tuple[RankRoutes, dict[tuple[int, int], tuple[int, ...]]]:
     """Return the quickest way for a chunk between any two ranks with no third one on it, and its links."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
@@ -245,7 +245,7 @@ def _drawn_ways(
             first.append(len(rows))
             paths[u, v] = tuple(int(graph.link[e]) for e in path)
     whole = np.int64
-    ways = Ways(
+    ways = RankRoutes(
         np.array(src, whole), np.array(dst, whole), np.array(first, whole), np.array(rows, whole), np.array(busy),
         np.array(takes), between,
     )  # fmt: skip

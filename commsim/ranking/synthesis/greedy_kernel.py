@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 NEIGHBOURS = 1.5
 
 
-class Ways(NamedTuple):
+class RankRoutes(NamedTuple):
     """One way from a rank to each rank that it reaches past switches only."""
 
     src: Numbers  # [n_ways]
@@ -30,7 +30,7 @@ class Ways(NamedTuple):
 
 @kernel
 def send_rarest(
-    ways: Ways, order: Numbers, patience: float, seed: int, free: Floats, have: Floats, sent: Floats
+    ways: RankRoutes, order: Numbers, patience: float, seed: int, free: Floats, have: Floats, sent: Floats
 ) -> int:
     """Send until every rank has every chunk; return the number of messages, or -1 if that never happens.
 
@@ -41,7 +41,7 @@ def send_rarest(
 
     Parameters
     ----------
-    ways : Ways
+    ways : RankRoutes
         Ways that chunks can take.
     order : int64[n_ways]
         Order in which the ways are asked.
@@ -114,7 +114,7 @@ def send_rarest(
 
 
 @kernel
-def _count_near(ways: Ways, reach: Floats, near: Numbers, r: int, c: int) -> None:
+def _count_near(ways: RankRoutes, reach: Floats, near: Numbers, r: int, c: int) -> None:
     """Count a rank that has, or waits for, a chunk at all whose neighbour it is."""
     for v in range(len(near)):
         if ways.between[r, v] <= reach[v]:
@@ -122,7 +122,7 @@ def _count_near(ways: Ways, reach: Floats, near: Numbers, r: int, c: int) -> Non
 
 
 @kernel
-def _serves(ways: Ways, have: Floats, now: float, patience: float, w: int, c: int) -> bool:
+def _serves(ways: RankRoutes, have: Floats, now: float, patience: float, w: int, c: int) -> bool:
     """Whether no other rank can bring the chunk so much sooner that it is worth the wait."""
     v = ways.dst[w]
     soonest = ways.takes[w]

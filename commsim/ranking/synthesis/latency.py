@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.network import NIC
 from commsim.prediction.bounds.cuts import Cut
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 from commsim.routing.message_engines import engines_of_nodes
 
 MAX_SEARCHES = 64
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Rows = list[list[tuple[int, float]]]
 
 
-def latency_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
+def latency_bounds(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
     """Bounds for messages of no bytes.
 
     *Distance*: what rank v needs of rank u has crossed links whose latencies add up to at least the shortest way's,
@@ -56,7 +56,7 @@ def latency_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
         yield Cut(0.0, f"hearing of {p - 1} others, each with its overhead", tree_time(p, gap, nearest + o))
 
 
-def nearest_ranks(graph: Graph) -> float:
+def nearest_ranks(graph: UsableLinks) -> float:
     """Least latency of a message between any two participants: no message takes less after it was sent."""
     if not len(graph.link):
         return 0.0
@@ -116,7 +116,7 @@ def shortest(rows: Rows, sources: list[int]) -> Floats:
     return distance
 
 
-def _distance(graph: Graph, demand: Demand, overheads: float) -> tuple[str, float]:
+def _distance(graph: UsableLinks, demand: Demand, overheads: float) -> tuple[str, float]:
     """Longest of the shortest ways between ranks where one needs something of the other."""
     rows = _rows(graph.n_nodes, graph.src, graph.dst, graph.latency)
     back = _rows(graph.n_nodes, graph.dst, graph.src, graph.latency)
@@ -162,11 +162,11 @@ def _rows(n_nodes: int, src: NDArray[np.int32], dst: NDArray[np.int32], latency:
     return rows
 
 
-def _least(graph: Graph, costs: Floats) -> float:
+def _least(graph: UsableLinks, costs: Floats) -> float:
     return float(costs[graph.computes].min())
 
 
-def _per_port(graph: Graph, costs: Floats, ends: NDArray[np.int32]) -> float:
+def _per_port(graph: UsableLinks, costs: Floats, ends: NDArray[np.int32]) -> float:
     """Least time between two messages of one participant: its cost, shared by its engines, each with a link."""
     network, n_ports = graph.network, np.maximum(1, np.bincount(ends, minlength=graph.n_nodes))
     nics = np.where((network.kind == NIC) & (network.machine >= 0), network.message_engines, 0)

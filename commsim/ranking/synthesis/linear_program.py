@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commsim.prediction.bounds.cuts import Cut
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 
 from .flow_program import FlowProgram, flow, on_links, send, unit
 
@@ -20,7 +20,7 @@ from .flow_program import FlowProgram, flow, on_links, send, unit
 MAX_VARIABLES = 25_000
 
 
-def program_bound(graph: Graph, demand: Demand) -> Cut | None:
+def program_bound(graph: UsableLinks, demand: Demand) -> Cut | None:
     """Return the bound of the linear program; None where it is too large, or says no more than cuts do.
 
     *Messages between pairs*: the maximum concurrent flow. ``f[s, e]`` is what rank s sends over link e; everything
@@ -56,7 +56,7 @@ def program_bound(graph: Graph, demand: Demand) -> Cut | None:
     return Cut(_spread(graph, demand), "all links together (linear program, trees)")
 
 
-def n_variables(graph: Graph, demand: Demand) -> int:
+def n_variables(graph: UsableLinks, demand: Demand) -> int:
     """Return the size of the program; 0 where cuts say all that there is to say."""
     p, m = demand.n_ranks, len(graph.link)
     if p < 2 or demand.kind in ("signals", *BY_PAIR[1:]):
@@ -69,7 +69,7 @@ def n_variables(graph: Graph, demand: Demand) -> int:
     return 1 + p * m + blocks * p * (p - 1)
 
 
-def _messages(graph: Graph, demand: Demand) -> float:
+def _messages(graph: UsableLinks, demand: Demand) -> float:
     program, p = FlowProgram(), demand.n_ranks
     wanted = np.full((p, p), 1.0 / p)
     if demand.kind == "pairs":
@@ -81,7 +81,7 @@ def _messages(graph: Graph, demand: Demand) -> float:
     return on_links(program, graph, [columns for columns, _ in flows]).solve(graph.network.name) / unit(graph)
 
 
-def _spread(graph: Graph, demand: Demand) -> float:
+def _spread(graph: UsableLinks, demand: Demand) -> float:
     back = demand.kind == "collect"
     program, sent, arcs, carried = _messages_between_ranks(graph, back)
     total = demand.amount
@@ -90,7 +90,7 @@ def _spread(graph: Graph, demand: Demand) -> float:
     return on_links(program, graph, carried).solve(graph.network.name) / unit(graph)
 
 
-def _all_reduce(graph: Graph) -> float:
+def _all_reduce(graph: UsableLinks) -> float:
     from scipy.sparse import eye_array, hstack
 
     program, sent, arcs, carried = _messages_between_ranks(graph, back=False)
@@ -114,7 +114,7 @@ def _all_reduce(graph: Graph) -> float:
 
 
 def _messages_between_ranks(
-    graph: Graph, back: bool
+    graph: UsableLinks, back: bool
 ) -> tuple[FlowProgram, NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]:
     """Columns for what each rank sends to each other and what that puts on links, which `back` turns round."""
     program, p = FlowProgram(), len(graph.ranks)

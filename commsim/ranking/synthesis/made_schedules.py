@@ -21,11 +21,11 @@ from commsim.prediction.build import prepare
 from commsim.prediction.plans.dense import Plan
 from commsim.ranking.contenders import algorithms_for, prepare_all
 
-from .all_to_all import NEAR_ENOUGH, Exchange, best_exchange, plan_exchange
+from .all_to_all import NEAR_ENOUGH, OptimalExchange, best_exchange, plan_exchange
 from .greedy import MAX_STEPS, send_greedily
 from .latency import latency_bounds, nearest_ranks
 from .trees.forest import DIRECTIONS, Certificate, Forest, Grower, untrimmed, weights_of
-from .trees.tree_program import Planned, plan_trees
+from .trees.tree_program import TreePlan, plan_trees
 from .trees.trimming import trimmed
 from .trees.whole_rates import WholeNetwork, unbalanced_switch, whole_network
 
@@ -55,7 +55,7 @@ _ATTAINED = 1.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class TimedSchedule:
     """A schedule for a size, and the time that the flow engine predicts.
 
     Parameters
@@ -86,7 +86,7 @@ class Candidate:
     result: Result | None
     pieces: int = 1
     height: int = 0
-    in_pieces: Callable[[int], Planned] | None = None
+    in_pieces: Callable[[int], TreePlan] | None = None
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -141,7 +141,7 @@ class Maker:
         self.notes: list[Remark] = []
         self.certificate: Certificate | None = None
         self.grower: Grower | None = None
-        self.exchange: tuple[WholeNetwork, Exchange] | None = None
+        self.exchange: tuple[WholeNetwork, OptimalExchange] | None = None
         self._per_byte = 0.0  # that no schedule beats, where it is known in exact numbers
         self._rounded = False  # whether the exact numbers are those of lower rates than the network has
         self._forests: list[Forest] | None = None
@@ -158,8 +158,8 @@ class Maker:
         whole = whole_network(self.network, self.nodes)
         self._rounded = whole.rounded > 0
         if whole.rounded:
-            told = f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
-            self.notes.append(Remark("rates-rounded", told, whole.rounded))
+            text = f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
+            self.notes.append(Remark("rates-rounded", text, whole.rounded))
         return whole
 
     def _prepare_trees(self) -> None:
@@ -173,14 +173,14 @@ class Maker:
             return
         name, into, out = uneven
         gb = float(whole.unit) / 1e9
-        told = f"{name} has {into * gb:g} GB/s in and {out * gb:g} GB/s out"
+        text = f"{name} has {into * gb:g} GB/s in and {out * gb:g} GB/s out"
         up, down = DIRECTIONS[self.operation]
         weight = weights_of(self.operation, whole.n_ranks, self.root)
         try:
             left = trimmed(whole, weight, [True] * up + [False] * down)
         except InputError as error:
             more = f"trees need as much in as out, and {error}"
-            self.notes.append(Remark("not-proved", f"not proved: {told}", needed=True, details=more))
+            self.notes.append(Remark("not-proved", f"not proved: {text}", needed=True, details=more))
             return
         self.grower = Grower(left, self.operation, self.root, proved=False)
         if not (up and down):  # the bound is that of the network as it is
@@ -190,7 +190,7 @@ class Maker:
             )
         if self.certificate is None or not self.certificate.proved:
             more = "trees use as much in as out, and may be slower than the best"
-            self.notes.append(Remark("not-proved", f"not proved: {told}", needed=True, details=more))
+            self.notes.append(Remark("not-proved", f"not proved: {text}", needed=True, details=more))
 
     def _prepare_exchange(self) -> None:
         """Find the best exchange, where the network is small enough for that."""
@@ -227,7 +227,7 @@ class Maker:
         """Bound at no size, in seconds."""
         return max((cut.fixed for cut in latency_bounds(self.graph, self.demand)), default=0.0)
 
-    def candidates(self, size: int, *, textbook: bool) -> Iterator[Candidate]:
+    def candidates(self, size: int, *, textbook: bool) -> Iterator[TimedSchedule]:
         """Make schedules for a size: registered collectives first, and then, unless these attain the bound, our own."""
         if textbook:
             best = math.inf
@@ -237,7 +237,7 @@ class Maker:
                 except InputError:  # too large for the engine, or for this size
                     continue
                 best = min(best, result.time)
-                yield Candidate(name, size, result.time, ready, result)
+                yield TimedSchedule(name, size, result.time, ready, result)
             if best <= self.bound(size) * _ATTAINED:
                 return
         planned = sorted((self._estimate(forest, size), i) for i, forest in enumerate(self.forests()))
@@ -260,26 +260,26 @@ class Maker:
         if self.exchange is not None:
             yield from self._exchanges(size)
 
-    def _greedy(self, size: int) -> Iterator[Candidate]:
+    def _greedy(self, size: int) -> Iterator[TimedSchedule]:
         """Greedily sent chunks."""
         near = self.bound(size) <= _NEAR_LATENCY * self._of_no_bytes
         for per_rank in _PER_RANK:
             self._tell("sending greedily", 0, 1)
             steps = MAX_STEPS if near else _FEW_STEPS
-            found = send_greedily(self.operation, self.graph, size, per_rank, self.root, max_steps=steps)
-            if found is None:
+            schedule = send_greedily(self.operation, self.graph, size, per_rank, self.root, max_steps=steps)
+            if schedule is None:
                 return
             for in_order in (False, True):
-                plan = found.plan(in_order=in_order)
+                plan = schedule.plan(in_order=in_order)
                 if plan.schedule.n_transfers > self.max_messages:
                     return
                 ready = prepare(plan.schedule, self.network, placement=plan.placement)
                 result = ready.predict(size)
-                yield Candidate("ordered greedy" if in_order else "greedy", size, result.time, ready, result)
-                if result.time <= found.time * _ATTAINED:  # fair sharing delays nothing
+                yield TimedSchedule("ordered greedy" if in_order else "greedy", size, result.time, ready, result)
+                if result.time <= schedule.time * _ATTAINED:  # fair sharing delays nothing
                     break
 
-    def _exchanges(self, size: int) -> Iterator[Candidate]:
+    def _exchanges(self, size: int) -> Iterator[TimedSchedule]:
         """Exchange in one piece; and in several, where ranks pass on what is not theirs."""
         assert self.exchange is not None
         whole, exchange = self.exchange
@@ -293,18 +293,18 @@ class Maker:
             plan = plan_exchange(whole, exchange, pieces)
             ready = prepare(plan.schedule, self.network, placement=plan.placement)
             result = ready.predict(size)
-            yield Candidate("paths", size, result.time, ready, result, pieces, height)
+            yield TimedSchedule("paths", size, result.time, ready, result, pieces, height)
 
-    def _candidate(self, forest: Forest, ready: Plan, size: int, pieces: int, guess: float) -> Candidate:
+    def _candidate(self, forest: Forest, ready: Plan, size: int, pieces: int, guess: float) -> TimedSchedule:
         """Simulate a forest's schedule, or say that it is too long for that."""
         if forest.n_arcs > self.max_messages:
-            told = f"{forest.name}: estimated, since {forest.n_arcs} messages a piece exceed --max-messages"
+            text = f"{forest.name}: estimated, since {forest.n_arcs} messages a piece exceed --max-messages"
             more = f"the limit is {self.max_messages}; it is chosen only where nothing is simulated"
-            note = Remark("estimated", told, needed=True, details=more)
+            note = Remark("estimated", text, needed=True, details=more)
             self.notes += [note] if note not in self.notes else []
-            return Candidate(forest.name, size, max(guess, self.bound(size)), ready, None, pieces, forest.height)
+            return TimedSchedule(forest.name, size, max(guess, self.bound(size)), ready, None, pieces, forest.height)
         result = ready.predict(size)
-        return Candidate(forest.name, size, result.time, ready, result, pieces, forest.height)
+        return TimedSchedule(forest.name, size, result.time, ready, result, pieces, forest.height)
 
     def forests(self) -> list[Forest]:
         """Trees that attain the optimum, and fewer ones."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.prediction.bounds.cuts import Cut, cuts_around
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 
 # Of a graph that is searched: one maximum flow then takes some tens of milliseconds.
 MAX_LINKS = 30_000
@@ -21,7 +21,7 @@ _UNITS = 2**29  # that all data is; the solver counts in 32 bits
 Floats = NDArray[np.float64]
 
 
-def min_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
+def min_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
     """Bounds from the worst cuts that maximum flows find, beyond those that locality suggests.
 
     For data that all ranks need, and sums backwards, the worst cut of all is found for every rank that is tried: let x
@@ -44,16 +44,16 @@ def min_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
         for sends in _halves(p):
             yield from _cut_between(graph, demand, sends)
         return
-    one = np.zeros(p)
-    one[0] = 1.0
-    own = one if demand.kind == "all_reduce" else demand.amount
+    ones = np.zeros(p)
+    ones[0] = 1.0
+    own = ones if demand.kind == "all_reduce" else demand.amount
     if demand.kind != "collect":
         yield from _worst(graph, own, backwards=False)
     if demand.kind != "spread":
         yield from _worst(graph, own, backwards=True)
 
 
-def _worst(graph: Graph, own: Floats, backwards: bool) -> Iterator[Cut]:
+def _worst(graph: UsableLinks, own: Floats, backwards: bool) -> Iterator[Cut]:
     """Worst cut over what ranks have for all others (or need of them, backwards)."""
     src, dst = (graph.dst, graph.src) if backwards else (graph.src, graph.dst)
     p = len(own)
@@ -70,10 +70,10 @@ def _worst(graph: Graph, own: Floats, backwards: bool) -> Iterator[Cut]:
                 raise InputError(f"{graph.network.name}: a rank cannot reach another one, so no bound exists")
             per_byte, best = amount / capacity, side
     if best is not None:
-        yield Cut(per_byte, f"the capacity {'into' if backwards else 'out of'} {_named(graph, best)} (minimum cut)")
+        yield Cut(per_byte, f"the capacity {'into' if backwards else 'out of'} {_side_name(graph, best)} (minimum cut)")
 
 
-def _cut_between(graph: Graph, demand: Demand, sends: NDArray[np.bool_]) -> Iterator[Cut]:
+def _cut_between(graph: UsableLinks, demand: Demand, sends: NDArray[np.bool_]) -> Iterator[Cut]:
     """Bounds from the minimum cut between some ranks and all others."""
     most = 2 * np.bincount(graph.src, graph.bandwidth, graph.n_nodes)[graph.ranks]  # more than a rank's links carry
     side = _source_side(graph, graph.src, graph.dst, graph.bandwidth, np.where(sends, most, 0.0), -1, ~sends)
@@ -81,11 +81,11 @@ def _cut_between(graph: Graph, demand: Demand, sends: NDArray[np.bool_]) -> Iter
         return
     for cut in cuts_around(graph, demand, np.where(side, 0, -1), 1, ""):
         if "out of" in cut.why:
-            yield Cut(cut.per_byte, f"the capacity out of {_named(graph, side)} (minimum cut)", cut.fixed)
+            yield Cut(cut.per_byte, f"the capacity out of {_side_name(graph, side)} (minimum cut)", cut.fixed)
 
 
 def _source_side(
-    graph: Graph,
+    graph: UsableLinks,
     src: NDArray[np.int32],
     dst: NDArray[np.int32],
     capacity: Floats,
@@ -129,7 +129,7 @@ def _halves(p: int) -> Iterator[NDArray[np.bool_]]:
             yield ~sends
 
 
-def _named(graph: Graph, side: NDArray[np.bool_]) -> str:
+def _side_name(graph: UsableLinks, side: NDArray[np.bool_]) -> str:
     inside = graph.ranks[side[graph.ranks]]
     names = [graph.network.nodes[int(node)] for node in inside[:3]]
     more = f" and {len(inside) - 3} others" if len(inside) > 3 else ""

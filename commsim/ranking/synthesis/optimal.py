@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 
 from .flow_program import FlowProgram, incidence, on_links, send, unit
 
@@ -44,7 +44,7 @@ def all_to_all_rate(network: Network) -> float | None:
     if p * network.n_links > MAX_VARIABLES or not _has_solver():
         return None
     program, graph = FlowProgram(), _graph(network)
-    return _rate(program, graph, [_sent(program, graph, s, [], np.full(p, 1.0 / p)) for s in range(p)])
+    return _rate(program, graph, [_send_columns(program, graph, s, [], np.full(p, 1.0 / p)) for s in range(p)])
 
 
 def tree_all_reduce_rate(network: Network) -> float | None:
@@ -86,7 +86,7 @@ def tree_all_reduce_rate(network: Network) -> float | None:
     for s in range(p):
         of_s = np.flatnonzero(arcs[:, 0] == s)
         variable = [(v, int(way[a])) for a, v in zip(of_s, arcs[of_s, 1].tolist(), strict=True) for way in (down, up)]
-        carried.append(_sent(program, graph, s, variable, np.zeros(p)))
+        carried.append(_send_columns(program, graph, s, variable, np.zeros(p)))
     for ways, sent in ((arcs, down), (arcs[:, ::-1], up)):
         for sink in range(p):
             _from_roots(program, ways, sent, root, sink)
@@ -101,14 +101,14 @@ def _has_solver() -> bool:
     return True
 
 
-def _graph(network: Network) -> Graph:
+def _graph(network: Network) -> UsableLinks:
     """Return all links, with a rank on every endpoint."""
     links, ranks = np.arange(network.n_links), network.endpoints.astype(np.int32)
-    return Graph(network, ranks, False, links, network.src, network.dst, network.bandwidth, network.latency)
+    return UsableLinks(network, ranks, False, links, network.src, network.dst, network.bandwidth, network.latency)
 
 
-def _sent(
-    program: FlowProgram, graph: Graph, s: int, variable: list[tuple[int, int]], fixed: NDArray[np.float64]
+def _send_columns(
+    program: FlowProgram, graph: UsableLinks, s: int, variable: list[tuple[int, int]], fixed: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Columns for what endpoint s puts on the links; nodes that do not forward pass nothing of it on."""
     from scipy.sparse import eye_array
@@ -136,6 +136,6 @@ def _from_roots(
     program.equal.append((balance, np.concatenate((moved, source)), wanted))
 
 
-def _rate(program: FlowProgram, graph: Graph, carried: list[NDArray[np.int64]]) -> float:
+def _rate(program: FlowProgram, graph: UsableLinks, carried: list[NDArray[np.int64]]) -> float:
     """Solve it, and return 1 over the least T, in bytes/s."""
     return unit(graph) / on_links(program, graph, carried).solve(graph.network.name, rounding=0.0)

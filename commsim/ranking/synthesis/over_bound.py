@@ -11,7 +11,7 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.core.units import counted, first_of, format_size, format_time
+from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.bounds.floor import uses_more_than_ranks
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit
@@ -118,7 +118,7 @@ class OverBound(Shown):
     @property
     def best(self) -> OverBound:
         """The same with the fastest algorithm of each size only."""
-        first = {one.size: one for one in reversed(self.ratios)}
+        first = {ratio.size: ratio for ratio in reversed(self.ratios)}
         return dataclasses.replace(self, ratios=tuple(first[size] for size in sorted(first)))
 
     @property
@@ -127,15 +127,15 @@ class OverBound(Shown):
         return tuple(dict.fromkeys((*self.derived, *self.remarks)))
 
     def __repr__(self) -> str:
-        best = {one.size: one for one in reversed(self.ratios)}
+        best = {ratio.size: ratio for ratio in reversed(self.ratios)}
         times = [f"{format_size(size)} {one.algorithm} {one.times_bound:.3f} times the bound"
                  for size, one in sorted(best.items())]  # fmt: skip
-        n_algorithms = len({one.algorithm for one in self.ratios})
-        return f"OverBound({counted(n_algorithms, 'algorithm')}, the best: {first_of(times)})"
+        n_algorithms = len({ratio.algorithm for ratio in self.ratios})
+        return f"OverBound({count_text(n_algorithms, 'algorithm')}, the best: {first_of(times)})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each algorithm and size, as a data frame of pandas or polars."""
-        return frame_of((one.row() for one in self.ratios), library)
+        return frame_of((ratio.row() for ratio in self.ratios), library)
 
 
 def bound_of(scenario: Scenario, operation: str, *, root: int = 0, anywhere: bool = False) -> LowerBound:
@@ -189,13 +189,13 @@ def over_bound(
     sizes, about_sizes = legal_sizes(operation, sizes)
     # For schedules that put the same kinds of nodes to use on the same data there is one bound.
     known: dict[Any, LowerBound] = {}
-    found: dict[str, tuple[LowerBound, Plan, Sequence[Result]]] = {}
+    by_algorithm: dict[str, tuple[LowerBound, Plan, Sequence[Result]]] = {}
 
     def predict(spec: str, plan: Plan) -> None:
         ranks = plan.placement.nodes[: plan.schedule.n_ranks]
         key = (uses_more_than_ranks(plan), plan.schedule.layout, plan.schedule.root, ranks.tobytes(), plan.data is None)
         bound = known.get(key) or bound_for(plan, scenario.network)
-        found[spec] = bound, plan, _results(scenario, spec, plan, sizes)
+        by_algorithm[spec] = bound, plan, _results(scenario, spec, plan, sizes)
         known[key] = bound
         plan.paths.forget()  # tables of all algorithms together would take gigabytes
 
@@ -205,13 +205,15 @@ def over_bound(
         Ratio(
             size, spec, result, bound.time(size), bound.anywhere, before.get(spec, {}).get(size), limit_of(plan, result)
         )
-        for spec, (bound, plan, results) in found.items()
+        for spec, (bound, plan, results) in by_algorithm.items()
         for size, result in zip(sizes, results, strict=True)
     ]
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
     bounds = _with_both_kinds(next(iter(plans.values())), scenario.network, list(known.values()))
-    of_plans = {spec: results for spec, (_, _, results) in found.items()}
-    unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in found.items()}, of_plans, plans_before)
+    of_plans = {spec: results for spec, (_, _, results) in by_algorithm.items()}
+    unused = of_unused_faults(
+        scenario, {spec: plan for spec, (_, plan, _) in by_algorithm.items()}, of_plans, plans_before
+    )
     remarks = list(unused)
     return OverBound(
         tuple(bounds),
@@ -241,8 +243,8 @@ def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[R
         least = bound.time(r.size)
         times = f"the time is {times_of(r.time, least):.3f} times the bound"
         why = f"({bound.why(r.size)}){kind}"
-        told = f"{head}{format_size(r.size)}: at least {format_time(least)}; {times}"
-        lines.append(Remark("over-bound", told, needed=True, details=why))
+        text = f"{head}{format_size(r.size)}: at least {format_time(least)}; {times}"
+        lines.append(Remark("over-bound", text, needed=True, details=why))
     return [*lines, *(note.of(head.rstrip(": ")) for note in bound.notes)]
 
 

@@ -31,15 +31,15 @@ class SynthesizedPlan(Plan):
 
     Parameters
     ----------
-    made : callable
+    plan_of : callable
         Function from a size in bytes to the fastest plan that was made for it.
     """
 
-    made: Callable[[float], Plan]
+    plan_of: Callable[[float], Plan]
 
     def at(self, size: float) -> Plan:
         """Return the plan of one size."""
-        return self.made(size)
+        return self.plan_of(size)
 
 
 def operation_of(name: str) -> str | None:
@@ -95,16 +95,16 @@ def prepare_synthesized(
         load_placement(placement or PACKED, network, p, seed) if not isinstance(placement, Placement) else placement
     )
     maker = Maker(operation, network, placement.nodes, root, MAX_MESSAGES, None)
-    made = functools.partial(_made, maker, {})
+    made = functools.partial(_fastest_plan, maker, {})
     first = made(_FIRST)
     proof = maker.certificate
-    told = []
+    lines = []
     if proof is not None and proof.proved:
-        told = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
-    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *told, *maker.notes), made=made)
+        lines = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
+    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *lines, *maker.notes), made=made)
 
 
-def _made(maker: Maker, known: dict[float, Plan], size: float) -> Plan:
+def _fastest_plan(maker: Maker, known: dict[float, Plan], size: float) -> Plan:
     """Return the fastest plan that is made for a size."""
     if size not in known:
         tried = list(maker.candidates(int(size), textbook=False))

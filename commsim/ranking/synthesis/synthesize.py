@@ -19,7 +19,7 @@ from commsim.core.units import first_of, format_size, format_time
 from commsim.core.value import Shown
 
 from .bound import ROUNDING, times_of
-from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
+from .made_schedules import MAX_MESSAGES, Maker, Report, TimedSchedule
 from .trees.forest import Certificate
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Synthesis(Shown):
     operation: str
     certificate: Certificate | None
     notes: list[Remark] = field(default_factory=list)
-    candidates: dict[int, list[Candidate]] = field(default_factory=dict)
+    candidates: dict[int, list[TimedSchedule]] = field(default_factory=dict)
     bounds: dict[int, float] = field(default_factory=dict)
     faults: list[CostOfFaults] = field(default_factory=list)
 
@@ -100,7 +100,9 @@ class Synthesis(Shown):
         """Describe how the best schedule of a size works, and what the best of another kind takes."""
         best = self.best(size)
         how = f"{best.method} of height {best.height} in {best.pieces} pieces" if best.height else best.method
-        others = [one for one in self.candidates[size] if one.method.split()[0] != best.method.split()[0]]
+        others = [
+            candidate for candidate in self.candidates[size] if candidate.method.split()[0] != best.method.split()[0]
+        ]
         then = f"; {others[0].method} takes {others[0].time / best.time:.3f} times that" if others else ""
         return f"{format_size(size)}: {how}{then}"
 
@@ -109,7 +111,7 @@ class Synthesis(Shown):
         return frame_of(({k: v for k, v in self.row(size).items() if k not in ("certificate", "tried")}
                          for size in self.candidates), library)  # fmt: skip
 
-    def best(self, size: int) -> Candidate:
+    def best(self, size: int) -> TimedSchedule:
         """Return the fastest schedule of a size."""
         return self.candidates[size][0]
 
@@ -133,39 +135,39 @@ class Synthesis(Shown):
             "n_messages": best.prepared.schedule.n_transfers,
             "certificate": None if self.certificate is None else self.certificate.row(),
             "tried": [
-                {"method": one.method, "time_s": one.time, "simulated": one.result is not None}
-                for one in self.candidates[size]
+                {"method": candidate.method, "time_s": candidate.time, "simulated": candidate.result is not None}
+                for candidate in self.candidates[size]
             ],
         }
 
-    def ranges(self) -> list[Range]:
+    def ranges(self) -> list[MethodRange]:
         """Return which method is chosen from which size to which: borders are geometric middles of sizes tried."""
-        sizes, found = sorted(self.candidates), list[Range]()
+        sizes, ranges = sorted(self.candidates), list[MethodRange]()
         low = sizes[0]
         for size, after in zip(sizes, [*sizes[1:], 0], strict=True):
             if not after or self.best(size).method != self.best(after).method:
                 high = max(size, math.isqrt(size * after)) if after else size
                 first = next(one for one in sizes if one >= low)
-                found.append(Range(low, high, tuple(self.candidates[first])))
+                ranges.append(MethodRange(low, high, tuple(self.candidates[first])))
                 low = high + 1
-        return found
+        return ranges
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class MethodRange:
     """Sizes at which one method is chosen.
 
     Parameters
     ----------
     low, high : int, bytes
         Both included.
-    candidates : tuple of Candidate
+    candidates : tuple of TimedSchedule
         Those of the smallest size in it that was tried, the fastest first.
     """
 
     low: int
     high: int
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[TimedSchedule, ...]
 
     @property
     def method(self) -> str:
@@ -233,13 +235,13 @@ def synthesize(
     """
     nodes = np.asarray(network.endpoints if ranks is None else ranks, np.int32)
     maker = Maker(operation, network, nodes, root, max_messages, report)
-    found = Synthesis(network, operation, maker.certificate, maker.notes)
+    synthesis = Synthesis(network, operation, maker.certificate, maker.notes)
     deadline = Deadline(time_limit)
     try:
         for size in sizes:
-            found.bounds[size] = maker.bound(size)
-            tried: list[Candidate] = []
-            found.candidates[size] = tried
+            synthesis.bounds[size] = maker.bound(size)
+            tried: list[TimedSchedule] = []
+            synthesis.candidates[size] = tried
             for candidate in maker.candidates(size, textbook=textbook):
                 tried.append(candidate)
                 tried.sort(key=lambda one: one.rank)
@@ -248,12 +250,12 @@ def synthesize(
             if not tried:
                 raise InputError(f"{network.name}: no schedule for {operation} can be made here")
             if deadline.over and size != sizes[-1]:
-                told = f"time limit: sizes above {size} bytes were not tried"
-                found.notes.append(Remark("cut-off", told, needed=True))
+                text = f"time limit: sizes above {size} bytes were not tried"
+                synthesis.notes.append(Remark("cut-off", text, needed=True))
                 break
     except KeyboardInterrupt:
-        if not any(found.candidates.values()):
+        if not any(synthesis.candidates.values()):
             raise
-        found.notes.append(Remark("cut-off", "interrupted: the best so far", needed=True))
-    found.candidates = {size: tried for size, tried in found.candidates.items() if tried}
-    return found
+        synthesis.notes.append(Remark("cut-off", "interrupted: the best so far", needed=True))
+    synthesis.candidates = {size: tried for size, tried in synthesis.candidates.items() if tried}
+    return synthesis

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.prediction.bounds.cuts import Cut
 from commsim.prediction.bounds.demand import Demand
-from commsim.prediction.bounds.usable_links import Graph
+from commsim.prediction.bounds.usable_links import UsableLinks
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ ROUNDING = 1e-9
 EACH = 64
 
 
-def volume_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
+def volume_bounds(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
     """Bounds of messages between pairs by what they take up of all links together.
 
     Give every link e a length l[e]. A byte from s to t, by whatever way, uses links whose lengths add up to at least
@@ -41,13 +41,13 @@ def volume_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
     if demand.kind not in ("pairs", "all_pairs") or not m or len(sources) * m > MAX_STEPS:
         return
     for length, what in ((np.ones(m), "bytes times links"), (1 / graph.bandwidth, "bytes times time on links")):
-        taken = sum(_taken(graph, demand, sources[i : i + EACH], length) for i in range(0, len(sources), EACH))
+        taken = sum(_byte_distance(graph, demand, sources[i : i + EACH], length) for i in range(0, len(sources), EACH))
         if not np.isfinite(taken):
             raise InputError(f"{graph.network.name}: a rank cannot reach another one, so there is no bound")
         yield Cut(taken / float((graph.bandwidth * length).sum()) * (1 - ROUNDING), f"all {m} links together ({what})")
 
 
-def _taken(graph: Graph, demand: Demand, sources: NDArray[np.intp], length: Floats) -> float:
+def _byte_distance(graph: UsableLinks, demand: Demand, sources: NDArray[np.intp], length: Floats) -> float:
     """Bytes times distance of all that some ranks send, per byte of the operation."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra

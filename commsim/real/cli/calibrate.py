@@ -15,7 +15,7 @@ from commsim.cli.flags.costs import Sizes
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import counted, microseconds
+from commsim.core.units import count_text, microseconds
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, comments, remarks
 from commsim.report.render import keep, tell
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from commsim.core.curves import Curves
     from commsim.core.network import Network
     from commsim.real.calibrate import Calibration
-    from commsim.real.transport import Transport
-    from commsim.real.validate import Row
+    from commsim.real.transport import RankTransport
+    from commsim.real.validate import ValidationRow
 
 EXAMPLES = {
     "calibrate": """
@@ -59,7 +59,7 @@ INTERVALS = ("p5", "p95", "low", "high", "note")
 EARLY = 0.1
 
 
-class Config(WithJson):
+class CalibrateConfig(WithJson):
     """All flags of ``commsim calibrate``."""
 
     backend: str = flag(choices=BACKENDS, default="mpi", help="library that carries the messages")
@@ -73,13 +73,13 @@ class Config(WithJson):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: CalibrateConfig) -> Answer:
     """Measure, and write the network; only rank 0 has an answer."""
     with reported_once():
         return _calibrate(config)
 
 
-def _calibrate(config: Config) -> Answer:
+def _calibrate(config: CalibrateConfig) -> Answer:
     from commsim.core.files.store import SUFFIXES
 
     if config.output and Path(config.output).suffix not in SUFFIXES:
@@ -101,9 +101,9 @@ def _calibrate(config: Config) -> Answer:
         if transport.rank:
             return Answer()
         assert network.curves is not None
-        said, written = _quality(calibration, network.curves), list[str]()
+        lines, written = _quality(calibration, network.curves), list[str]()
         if n_kept:
-            said.insert(0, f"{n_kept} of these passes were kept by a calibration that was cut off")
+            lines.insert(0, f"{n_kept} of these passes were kept by a calibration that was cut off")
         if config.output and kept:
             save(network, config.output)
             kept.remove()
@@ -113,13 +113,13 @@ def _calibrate(config: Config) -> Answer:
         parts = [
             _curves(network.curves, title),
             *comments(written),
-            *remarks([*disturbed, *as_remarks(said, "quality")]),
+            *remarks([*disturbed, *as_remarks(lines, "quality")]),
         ]
         more = {"machine": network.curves.machine, "mark": network.curves.mark, "busy": calibration.busy}
         return Answer(parts, _json(network.curves), config.flags() | {"n_ranks": transport.size}, more)
 
 
-def _progress(transport: Transport, verb: str, n_passes: int, or_more: str = "") -> Callable[[float], None]:
+def _progress(transport: RankTransport, verb: str, n_passes: int, or_more: str = "") -> Callable[[float], None]:
     """Return what ranks call before each pass, and with the part of it that is done: rank 0 shows passes and time."""
     EXPECTED.is_shown = True  # a line of each rank with the time alone says less
     began, number, is_early = time.monotonic(), 0, True
@@ -136,21 +136,21 @@ def _progress(transport: Transport, verb: str, n_passes: int, or_more: str = "")
     return progress
 
 
-def disturbances(transport: Transport) -> list[str]:
+def disturbances(transport: RankTransport) -> list[str]:
     """Return remarks on what will disturb a measurement: other processes use the cores, or ranks have to share them."""
     from commsim.real.busy import QUIET, idle_share
     from commsim.real.validate import oversubscribed
 
     share, shared = idle_share(transport), oversubscribed(transport)
-    said = []
+    lines = []
     if share > QUIET:
-        said.append(f"busy: other processes use {share:.0%} of the cores; what is measured now will be disturbed")
+        lines.append(f"busy: other processes use {share:.0%} of the cores; what is measured now will be disturbed")
     if shared:
-        said.append("oversubscribed: more ranks than cores share this host; the prediction is not expected to hold")
+        lines.append("oversubscribed: more ranks than cores share this host; the prediction is not expected to hold")
     if transport.rank == 0:  # at once, since what follows may take minutes
-        for line in said:
+        for line in lines:
             tell(f"commsim: {line}")
-    return said
+    return lines
 
 
 def _quality(calibration: Calibration, curves: Curves) -> list[str]:
@@ -281,20 +281,22 @@ def _network_of(network: Network | None) -> dict[str, object]:
     return {} if network is None else {"network": network_tree(network, "the network of --json")}
 
 
-def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int, list[Row]], None] | None:
+def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int, list[ValidationRow]], None] | None:
     """Return what writes the rows so far to the file of ``--json``, so that they are there if the rest never comes."""
     if (path := config.json) is None:
         return None
 
-    def keep_rows(number: int, rows: list[Row]) -> None:
-        said = f"unfinished: {number} of {n_passes} passes were measured, and nothing is predicted yet"
+    def keep_rows(number: int, rows: list[ValidationRow]) -> None:
+        text = f"unfinished: {number} of {n_passes} passes were measured, and nothing is predicted yet"
         flags = config.flags("verbose") | {"n_ranks": n_ranks}
-        keep(Answer(remarks([Remark("unfinished", said, needed=True)]), [row.json() for row in rows]), flags, path)
+        keep(Answer(remarks([Remark("unfinished", text, needed=True)]), [row.json() for row in rows]), flags, path)
 
     return keep_rows
 
 
-def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, verbose: bool) -> list[Part]:
+def _parts(
+    rows: Sequence[ValidationRow], network: Network | None, transport: RankTransport, verbose: bool
+) -> list[Part]:
     """Return the rows, a summary of their errors, and what marks them."""
     from commsim.real.calibrate import machine_name
     from commsim.real.validate import about_sums, summary_of
@@ -302,23 +304,23 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, v
     if network is None:
         title = f"a single rank over {transport.name}, which sends nothing: nothing to predict; times in us"
     else:
-        title = f"{counted(transport.size, 'rank')} over {transport.name}, against {network.name}; times in us"
-    said = [*about_sums(rows), *summary_of(rows)]
+        title = f"{count_text(transport.size, 'rank')} over {transport.name}, against {network.name}; times in us"
+    lines = [*about_sums(rows), *summary_of(rows)]
     if network is not None and network.curves is not None:
         here = machine_name(transport)
         if network.curves.machine != here:
-            said.append(f"MARKED: calibrated on another machine ({network.curves.machine}) than this ({here})")
+            lines.append(f"MARKED: calibrated on another machine ({network.curves.machine}) than this ({here})")
         if network.curves.mark:
-            said.append(f"MARKED: the calibration was disturbed: {network.curves.mark}")
+            lines.append(f"MARKED: the calibration was disturbed: {network.curves.mark}")
     if rows and rows[0].oversubscribed:
-        said.append(
+        lines.append(
             "oversubscribed: more ranks than cores share this host; the errors of such rows are shown, and no median "
             "of errors and no count of intervals is made of them"
         )
-    return [_table(rows, title, verbose), *comments(said)]
+    return [_table(rows, title, verbose), *comments(lines)]
 
 
-def _table(rows: Sequence[Row], title: str, verbose: bool) -> Table:
+def _table(rows: Sequence[ValidationRow], title: str, verbose: bool) -> Table:
     """Return the rows; intervals where they are asked for, and wrong results where there are some."""
     cells = [_text(row) for row in rows]
     kept = [
@@ -328,7 +330,7 @@ def _table(rows: Sequence[Row], title: str, verbose: bool) -> Table:
     return Table([VALIDATED[i] for i in kept], [[row[i] for i in kept] for row in cells], title)
 
 
-def _text(row: Row) -> list[str]:
+def _text(row: ValidationRow) -> list[str]:
     ours, predicted = row.ours, row.predicted
     interval = predicted.interval if predicted else None
     return [
@@ -344,4 +346,4 @@ def _text(row: Row) -> list[str]:
     ]
 
 
-COMMANDS = {"calibrate": Verb(Config, run), "validate": Verb(ValidateConfig, validate)}
+COMMANDS = {"calibrate": Verb(CalibrateConfig, run), "validate": Verb(ValidateConfig, validate)}

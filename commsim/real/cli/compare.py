@@ -29,7 +29,7 @@ EXAMPLES = {
 OF_PREDICTION = ("placement", "routing", "engine", "hashes", "overhead", "recv_overhead", "reduce_rate", "software")
 
 
-class Config(Prediction, WithJson):
+class CompareConfig(Prediction, WithJson):
     """All flags of ``commsim compare``."""
 
     files: tuple[str, ...] = flag(
@@ -48,7 +48,7 @@ class Config(Prediction, WithJson):
     plot: str | None = flag(metavar="FILE", help="draw both times and the errors: .svg or .png")
 
 
-def run(config: Config) -> Answer:
+def run(config: CompareConfig) -> Answer:
     """Set predicted and measured times side by side."""
     from commsim.ranking.tables_of_questions import parts_of_comparison
     from commsim.real.comparison.comparison import compare, compare_files
@@ -57,30 +57,30 @@ def run(config: Config) -> Answer:
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
     if (len(config.files) == 2) == (config.topology is not None):
         raise InputError("the prediction is a file, or --topology (and --collective): give one of the two")
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "operation": config.operation, "n_ranks": config.ranks, "in_place": config.in_place,
         "line_rate": config.line_rate,
     }  # fmt: skip
     if config.topology is not None:
         given = {name: getattr(config, name) for name in OF_PREDICTION}
-        found = compare(
+        comparison = compare(
             config.files[0], config.topology, config.collective, seed=config.seed or None,
-            over=functools.partial(progress, what="predict"), **asked, **given,
+            over=functools.partial(progress, what="predict"), **options, **given,
         )  # fmt: skip
     else:
         for name in config.given(*OF_PREDICTION):
             raise InputError(f"{name} goes with --topology, not with a file of predictions")
-        found = compare_files(config.files[0], config.files[1], config.collective, **asked)
-    parts = parts_of_comparison(found, f"{config.files[-1]} against {found.predictor}")
+        comparison = compare_files(config.files[0], config.files[1], config.collective, **options)
+    parts = parts_of_comparison(comparison, f"{config.files[-1]} against {comparison.predictor}")
     if config.plot:
-        _draw_comparison(found.pairs, config.plot)
+        _draw_comparison(comparison.pairs, config.plot)
         parts.append(Lines([f"{config.plot}: written"]))
     more: dict[str, Any] = {
-        "summary": {name: getattr(found.summary, name) for name in found.summary.__slots__},
-        "explanations": [str(one) for one in found.reasons],
+        "summary": {name: getattr(comparison.summary, name) for name in comparison.summary.__slots__},
+        "explanations": [str(reason) for reason in comparison.reasons],
     }
-    chosen = {"collective": found.collective or config.collective}
-    return Answer(parts, [pair.row() for pair in found.pairs], config.flags() | chosen, more)
+    chosen = {"collective": comparison.collective or config.collective}
+    return Answer(parts, [pair.row() for pair in comparison.pairs], config.flags() | chosen, more)
 
 
 def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
@@ -92,7 +92,7 @@ def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
         If no size has both times, or no picture can be written to `path`.
     """
     from commsim.pages.pictures.paint import write_picture
-    from commsim.pages.plots.chart import Axis, Series, draw_chart
+    from commsim.pages.plots.chart import ChartAxis, Series, draw_chart
 
     series = []
     for operation in sorted({pair.measured.operation for pair in pairs}):
@@ -119,8 +119,8 @@ def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
                 series.append(Series(f"{prefix} {name}".strip(), tuple(spread), dashed=True))
     if not series:
         raise InputError("nothing to draw: no size has both times")
-    picture = draw_chart("predicted and measured", Axis("size (B)", True), Axis("time (us)", True), series)
+    picture = draw_chart("predicted and measured", ChartAxis("size (B)", True), ChartAxis("time (us)", True), series)
     write_picture(picture, path)
 
 
-COMMANDS = {"compare": Verb(Config, run)}
+COMMANDS = {"compare": Verb(CompareConfig, run)}

@@ -10,13 +10,13 @@ from commsim.core.errors import InputError
 from commsim.core.limits import check_room_for_libraries
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import counted, format_bandwidth, format_size, format_time, parse_bandwidth, write_time
+from commsim.core.units import count_text, format_bandwidth, format_size, format_time, parse_bandwidth, write_time
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
-    from commsim.formats.measurement import Measured
+    from commsim.formats.measurement import Measurement
     from commsim.real.comparison.hockney import Fit
-    from commsim.real.comparison.sampling import Estimate
+    from commsim.real.comparison.sampling import FittedValue
 
 EXAMPLES = {
     "fit": """
@@ -45,16 +45,16 @@ def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[s
         )
     middle, fastest, slowest = network_costs(chosen[0], collective)
     spec = f"star:n_hosts={chosen[0].n_ranks},bandwidth={middle.B:.6g}B/s,latency={_short(middle.L / 2)}"
-    said = (
-        f"{collective} on {counted(chosen[0].n_ranks or 0, 'rank')}: L + o = {format_time(middle.L)} a message "
+    text = (
+        f"{collective} on {count_text(chosen[0].n_ranks or 0, 'rank')}: L + o = {format_time(middle.L)} a message "
         f"({format_time(fastest.L)}..{format_time(slowest.L)}), B = {format_bandwidth(middle.B)} "
         f"({slowest.B / 1e9:.4g}..{fastest.B / 1e9:.4g} GB/s, reducing included); L and o come as a sum"
     )
     row = {"collective": collective, "alpha_s": middle.L, "bandwidth_Bps": middle.B, "topology": spec}
-    return [*comments([said]), Lines([f"commsim run --collective {collective} --topology '{spec}'"])], row
+    return [*comments([text]), Lines([f"commsim run --collective {collective} --topology '{spec}'"])], row
 
 
-def loggp_of(rows: Sequence[Measured], seed: int) -> tuple[list[Part], dict[str, Any]]:
+def loggp_of(rows: Sequence[Measurement], seed: int) -> tuple[list[Part], dict[str, Any]]:
     """Return what is known of LogGP's numbers, with the flags of ``commsim run`` that stand for them."""
     from commsim.real.comparison.hockney import fit_loggp
 
@@ -75,8 +75,8 @@ def loggp_of(rows: Sequence[Measured], seed: int) -> tuple[list[Part], dict[str,
         flags = f" --overhead {_short(costs.o)}" if costs.o else ""
         star = f"star:n_hosts=2,bandwidth={costs.B:.6g}B/s,latency={_short(costs.L / 2)}"
         parts.append(Lines([f"commsim run --topology '{star}'{flags}"]))
-        told = "the whole gap is assigned to o: commsim has no separate g"
-        parts += remarks([Remark("gap-in-overhead", told)] if costs.o else [])
+        text = "the whole gap is assigned to o: commsim has no separate g"
+        parts += remarks([Remark("gap-in-overhead", text)] if costs.o else [])
     return parts, {
         "L_plus_o": as_json(loggp.latency_and_overhead),
         "max_g_o": as_json(loggp.gap_or_overhead),
@@ -85,7 +85,7 @@ def loggp_of(rows: Sequence[Measured], seed: int) -> tuple[list[Part], dict[str,
     }
 
 
-def as_json(estimate: Estimate | None) -> dict[str, float] | None:
+def as_json(estimate: FittedValue | None) -> dict[str, float] | None:
     """Return an estimate as the files have it."""
     return None if estimate is None else {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
@@ -95,7 +95,7 @@ def _short(seconds: float) -> str:
     return write_time(float(f"{seconds:.6g}"))
 
 
-class Config(WithJson):
+class FitConfig(WithJson):
     """All flags of ``commsim fit``."""
 
     file: str = flag(
@@ -116,7 +116,7 @@ class Config(WithJson):
     seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals")
 
 
-def run(config: Config) -> Answer:
+def run(config: FitConfig) -> Answer:
     """Fit a line to each kind of rows."""
     check_room_for_libraries()
     from commsim.formats.measured import read_measured
@@ -134,7 +134,11 @@ def run(config: Config) -> Answer:
     if not fits:
         raise InputError(f"{config.file}: a fit needs at least 2 sizes of one operation")
     table = Table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {config.file}", LEAST)
-    parts = [*remarks(as_remarks(notes, "read")), table, *remarks(one for fit in fits for one in _said(fit, line))]
+    parts = [
+        *remarks(as_remarks(notes, "read")),
+        table,
+        *remarks(remark for fit in fits for remark in _remarks_of_fit(fit, line)),
+    ]
     more: dict[str, Any] = {}
     if config.collective is not None:
         shown, more["network"] = network_of(config.collective, fits)
@@ -162,15 +166,15 @@ def _cells(fit: Fit) -> list[str]:
     ]
 
 
-def _said(fit: Fit, line: float | None) -> Iterator[Remark]:
+def _remarks_of_fit(fit: Fit, line: float | None) -> Iterator[Remark]:
     """Describe what is not known, and how near to the line rate the fit comes."""
     name = f"{fit.operation} {fit.algorithm}".strip()
     yield from (Remark("not-known", f"{name}: not known: {text}", needed=True) for text in fit.hidden)
     share = fit.efficiency(line)
     if line is not None and share is not None:
-        told = f"{name}: asymptotic bus bandwidth: {share:.1%} of the line rate, {format_bandwidth(line)}"
+        text = f"{name}: asymptotic bus bandwidth: {share:.1%} of the line rate, {format_bandwidth(line)}"
         why = "`commsim compare --line-rate ...` lists possible reasons" if share > 1.005 else ""
-        yield Remark("line-rate", told, share - 1, needed=True, details=why)
+        yield Remark("line-rate", text, share - 1, needed=True, details=why)
 
 
 def _row(fit: Fit, line: float | None) -> dict[str, Any]:
@@ -182,4 +186,4 @@ def _row(fit: Fit, line: float | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-COMMANDS = {"fit": Verb(Config, run)}
+COMMANDS = {"fit": Verb(FitConfig, run)}

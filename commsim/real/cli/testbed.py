@@ -20,11 +20,11 @@ from commsim.report.render import tell
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.real.testbed.flaps import Flapped
-    from commsim.real.testbed.layout import Layout
-    from commsim.real.testbed.measure import Cell
-    from commsim.real.testbed.places import Place
-    from commsim.real.testbed.share import Shared
+    from commsim.real.testbed.flaps import FlappedRun
+    from commsim.real.testbed.layout import TestbedLayout
+    from commsim.real.testbed.measure import TestbedCell
+    from commsim.real.testbed.places import TestbedNames
+    from commsim.real.testbed.share import ShiftedRun
 
 EXAMPLES = {
     "testbed": """
@@ -52,7 +52,7 @@ class InTestbed(Flags):
     routing: str | None = flag(metavar="NAME", help="with --network: routing, in place of the network's own")
 
 
-class RunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
+class TestbedRunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
     """All flags of ``commsim testbed run``."""
 
     DEFAULTS: ClassVar[dict[str, str]] = {"minbytes": "64K", "maxbytes": "4M"}
@@ -72,7 +72,7 @@ class RunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
     seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP")
 
 
-def run(config: RunConfig) -> Answer:
+def run(config: TestbedRunConfig) -> Answer:
     """Measure beside the prediction; the exit code is 1 if a result was wrong."""
     sizes = config.sizes()
     from commsim.prediction.inputs import load_network
@@ -98,7 +98,7 @@ def run(config: RunConfig) -> Answer:
     return Answer([table], [cell_row(cell) for cell in cells], code=code)
 
 
-def _run_flaps(config: RunConfig, place: Place, layout: Layout) -> Answer:
+def _run_flaps(config: TestbedRunConfig, place: TestbedNames, layout: TestbedLayout) -> Answer:
     """Measure what flaps cost; the exit code is 1 if a result was wrong."""
     from commsim.prediction.build import prepare
     from commsim.real.testbed.flaps import kernel_rto, measure_flaps
@@ -114,37 +114,45 @@ def _run_flaps(config: RunConfig, place: Place, layout: Layout) -> Answer:
         flaps = dataclasses.replace(flaps, rto=kernel_rto(layout))
     from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 
-    found = []
+    flapped = []
     for spec in config.collective or USUAL[:1]:
         prepared = prepare(spec, layout.network, n_ranks=config.ranks, placement=config.placement, seed=config.seed)
         if isinstance(prepared, AggregatedPlan) or prepared.data is not None:
             raise InputError(f"--flap runs dense collectives of hosts, got {spec}")
         with Ranks(place, layout, prepared.placement.nodes.tolist(), config.backend) as ranks:
             n = config.iters or 5
-            found += [measure_flaps(ranks, prepared, size, flaps, iterations=n) for size in config.sizes()]
+            flapped += [measure_flaps(ranks, prepared, size, flaps, iterations=n) for size in config.sizes()]
     table = Table(
         FLAPPED,
-        [_flapped_text(one) for one in found],
+        [_flapped_text(one) for one in flapped],
         f"{layout.network.name}, {', '.join(config.flap)}",
         ["whole(ms)", "remark"],
     )
-    return Answer([table], [_flapped_row(one) for one in found], code=1 if any(one.wrong for one in found) else 0)
+    return Answer([table], [_flapped_row(one) for one in flapped], code=1 if any(one.wrong for one in flapped) else 0)
 
 
-def _flapped_row(one: Flapped) -> dict[str, Any]:
-    return {"collective": one.collective, "size_B": one.size, "whole_s": one.whole.tolist(),
-            "flapped_s": one.flapped.tolist(), "lost_s": one.lost, "predicted_lost_s": one.predicted_lost,
-            "predicted_whole_s": one.predicted_whole, "wrong": one.wrong, "foreign_load": one.load.foreign}  # fmt: skip
+def _flapped_row(flapped: FlappedRun) -> dict[str, Any]:
+    return {
+        "collective": flapped.collective,
+        "size_B": flapped.size,
+        "whole_s": flapped.whole.tolist(),
+        "flapped_s": flapped.flapped.tolist(),
+        "lost_s": flapped.lost,
+        "predicted_lost_s": flapped.predicted_lost,
+        "predicted_whole_s": flapped.predicted_whole,
+        "wrong": flapped.wrong,
+        "foreign_load": flapped.load.foreign,
+    }
 
 
-def _flapped_text(one: Flapped) -> list[str]:
-    times = (np.median(one.whole), np.median(one.flapped), one.lost, one.predicted_lost)
-    return [one.collective, f"{one.size:.0f}", *(f"{1e3 * t:.2f}" for t in times), f"{one.error:+.1%}",
-            f"{one.wrong:.0f}", one.load.disturbed]  # fmt: skip
+def _flapped_text(flapped: FlappedRun) -> list[str]:
+    times = (np.median(flapped.whole), np.median(flapped.flapped), flapped.lost, flapped.predicted_lost)
+    return [flapped.collective, f"{flapped.size:.0f}", *(f"{1e3 * t:.2f}" for t in times), f"{flapped.error:+.1%}",
+            f"{flapped.wrong:.0f}", flapped.load.disturbed]  # fmt: skip
 
 
 @contextlib.contextmanager
-def testbed_of(config: InTestbed) -> Iterator[tuple[Place, Layout]]:
+def testbed_of(config: InTestbed) -> Iterator[tuple[TestbedNames, TestbedLayout]]:
     """Find the testbed that the flags name, or build one for the time of the run.
 
     Raises
@@ -153,7 +161,7 @@ def testbed_of(config: InTestbed) -> Iterator[tuple[Place, Layout]]:
         If the flags name both, or neither and the usual one is not up.
     """
     from commsim.prediction.inputs import load_network
-    from commsim.real.testbed.own_testbed import built, up
+    from commsim.real.testbed.own_testbed import temporary_testbed, up
 
     if config.name and config.network:
         raise InputError("--name names a testbed that is up, --network builds one: give one of them")
@@ -161,13 +169,13 @@ def testbed_of(config: InTestbed) -> Iterator[tuple[Place, Layout]]:
         raise InputError("--routing is decided when a testbed is built: give it with --network, or to testbed up")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what was built for the run goes with it
     if config.network:
-        with built(routed(load_network(config.network), config.routing), _tell) as testbed:
+        with temporary_testbed(routed(load_network(config.network), config.routing), _tell) as testbed:
             yield testbed
     else:
         yield up(config.name or "testbed")
 
 
-def cell_row(cell: Cell) -> dict[str, Any]:
+def cell_row(cell: TestbedCell) -> dict[str, Any]:
     """Return a cell as the JSON has it."""
     low, high = cell.spread
     return cell.result.row() | {
@@ -181,7 +189,7 @@ def cell_row(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _text(cell: Cell) -> list[str]:
+def _text(cell: TestbedCell) -> list[str]:
     result, (low, high) = cell.result, cell.spread
     return [result.collective, f"{result.size:.0f}", f"{result.time * 1e3:.2f}", f"{low * 1e3:.2f}",
             f"{high * 1e3:.2f}", f"{cell.predicted.time * 1e3:.2f}", f"{cell.error:+.1%}", f"{cell.bytes_error:.2%}",
@@ -225,7 +233,7 @@ def run_shared(config: ShareConfig) -> Answer:
     return Answer([table], [_shared_row(one, j) for one in runs for j in range(len(hosts))])
 
 
-def _hosts_of(text: str, layout: Layout) -> list[list[int]]:
+def _hosts_of(text: str, layout: TestbedLayout) -> list[list[int]]:
     names = {layout.network.nodes[seat]: seat for seat in layout.seats}
     jobs = [[name.strip() for name in job.split(",")] for job in text.split(";")]
     for name in (name for job in jobs for name in job if name not in names):
@@ -235,16 +243,16 @@ def _hosts_of(text: str, layout: Layout) -> list[list[int]]:
     return [[names[name] for name in job] for job in jobs]
 
 
-def _shared_row(one: Shared, j: int) -> dict[str, Any]:
-    return {"shift_s": one.shift, "job": j, "time_s": float(one.measured[j]), "alone_s": float(one.alone[j]),
-            "predicted_s": float(one.predicted[j]), "error": float(one.error[j]),
-            "samples_s": one.times[j].tolist(), "foreign_load": one.load.foreign}  # fmt: skip
+def _shared_row(shared: ShiftedRun, j: int) -> dict[str, Any]:
+    return {"shift_s": shared.shift, "job": j, "time_s": float(shared.measured[j]), "alone_s": float(shared.alone[j]),
+            "predicted_s": float(shared.predicted[j]), "error": float(shared.error[j]),
+            "samples_s": shared.times[j].tolist(), "foreign_load": shared.load.foreign}  # fmt: skip
 
 
-def _shared_text(one: Shared, j: int) -> list[str]:
-    numbers = (one.shift, one.measured[j], np.ptp(one.times[j]), one.alone[j], one.predicted[j])
+def _shared_text(shared: ShiftedRun, j: int) -> list[str]:
+    numbers = (shared.shift, shared.measured[j], np.ptp(shared.times[j]), shared.alone[j], shared.predicted[j])
     ms = [f"{1e3 * x:.2f}" for x in numbers]
-    return [ms[0], str(j), *ms[1:], f"{one.error[j]:+.1%}", f"{one.measured[j] / one.alone[j]:.2f}"]
+    return [ms[0], str(j), *ms[1:], f"{shared.error[j]:+.1%}", f"{shared.measured[j] / shared.alone[j]:.2f}"]
 
 
 class UpConfig(Flags):
@@ -265,9 +273,9 @@ def up(config: UpConfig) -> Answer:
     from commsim.prediction.inputs import load_network
     from commsim.real.testbed.build import build
     from commsim.real.testbed.layout import lay_out
-    from commsim.real.testbed.places import Place
+    from commsim.real.testbed.places import TestbedNames
 
-    place, layout = Place(config.name), lay_out(routed(load_network(config.network), config.routing))
+    place, layout = TestbedNames(config.name), lay_out(routed(load_network(config.network), config.routing))
     for warning in build(place, layout):
         _tell(warning)
     network = layout.network
@@ -303,11 +311,11 @@ class DownConfig(Flags):
 
 def down(config: DownConfig) -> Answer:
     """End what runs in it, and remove it."""
-    from commsim.real.testbed.places import Place, require_root, testbeds
+    from commsim.real.testbed.places import TestbedNames, require_root, testbeds
 
     require_root()
     there = testbeds()
-    which, gone = there if config.all else [Place(config.name)], []
+    which, gone = there if config.all else [TestbedNames(config.name)], []
     for place in which:
         if not config.all and place not in there:
             known = ", ".join(one.name for one in there) or "none is up"
@@ -319,7 +327,9 @@ def down(config: DownConfig) -> Answer:
 
 COMMANDS = {
     "testbed up": Verb(UpConfig, up, "build a network of namespaces with the rates of its links"),
-    "testbed run": Verb(RunConfig, run, "run collectives in a testbed for real, and compare with the prediction"),
+    "testbed run": Verb(
+        TestbedRunConfig, run, "run collectives in a testbed for real, and compare with the prediction"
+    ),
     "testbed share": Verb(
         ShareConfig, run_shared, "run jobs on shared links of a testbed, with and without a time shift"
     ),

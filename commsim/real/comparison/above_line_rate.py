@@ -23,7 +23,7 @@ from commsim.core.network import SWITCH
 from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.prediction.plans.dense import Plan
 
 # Busbw is above the line only if it is by more than half a per cent: programs print four digits.
@@ -34,7 +34,7 @@ MARGIN = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LineRate:
     """What a rank can send at most.
 
     Parameters
@@ -67,14 +67,14 @@ class Line:
     is_given: bool = False
 
 
-def explain_above(row: Measured, line: Line) -> tuple[str, ...]:
+def explain_above(row: Measurement, line: LineRate) -> tuple[str, ...]:
     """Describe why the busbw of a measurement is above the line; nothing if it is not.
 
     Parameters
     ----------
-    row : Measured
+    row : Measurement
         Row with a number of ranks.
-    line : Line
+    line : LineRate
         What it is held against.
 
     Returns
@@ -93,23 +93,23 @@ def explain_above(row: Measured, line: Line) -> tuple[str, ...]:
     )
     if line.load is not None:
         head += f"; in our prediction it carries {line.load / 1e9:.4g} GB/s"
-    found = [*_in_network(row, line, factor), *_many_links(line)]
-    alone = [text for text, most in found if ratio <= most * MARGIN]
-    reasons = (alone or _together(found, ratio)) + _units(ratio)
+    causes = [*_in_network(row, line, factor), *_many_links(line)]
+    alone = [text for text, most in causes if ratio <= most * MARGIN]
+    reasons = (alone or _together(causes, ratio)) + _units(ratio)
     return (head, *(reasons or ["no known reason fits: check the line rate and the measurement"]))
 
 
-def _together(found: list[tuple[str, float]], ratio: float) -> list[str]:
+def _together(causes: list[tuple[str, float]], ratio: float) -> list[str]:
     """Combine reasons of which none is enough alone: rails times what a switch saves. The smallest product counts."""
     products = [
         (a * b, f"{first}; and {second}: together up to {a * b:.3g} times")
-        for (first, a), (second, b) in itertools.combinations(found, 2)
+        for (first, a), (second, b) in itertools.combinations(causes, 2)
         if math.isfinite(a * b) and min(a, b) > 1 and ratio <= a * b * MARGIN
     ]
     return [min(products)[1]] if products else []
 
 
-def _in_network(row: Measured, line: Line, factor: float) -> list[tuple[str, float]]:
+def _in_network(row: Measurement, line: LineRate, factor: float) -> list[tuple[str, float]]:
     """Reasons of algorithms that send each byte less often than the factor says, and up to how many times the line."""
     algorithm = row.algorithm.lower()
     if algorithm.startswith(_IN_NETWORK):
@@ -129,7 +129,7 @@ def _in_network(row: Measured, line: Line, factor: float) -> list[tuple[str, flo
     return reasons
 
 
-def _many_links(line: Line) -> list[tuple[str, float]]:
+def _many_links(line: LineRate) -> list[tuple[str, float]]:
     reasons = []
     if line.is_given and line.links_per_host is not None and line.links_per_host > 1:
         reasons.append((
@@ -156,7 +156,7 @@ def _units(ratio: float) -> list[str]:
     return reasons
 
 
-def line_of_prediction(prepared: Plan, result: Result) -> Line | None:
+def line_of_prediction(prepared: Plan, result: Result) -> LineRate | None:
     """Find the links of the busiest host of a prediction; where all ranks are in one host, those of a rank.
 
     Parameters
@@ -168,7 +168,7 @@ def line_of_prediction(prepared: Plan, result: Result) -> Line | None:
 
     Returns
     -------
-    Line or None
+    LineRate or None
         None where nothing crosses a link.
     """
     network = prepared.network
@@ -189,7 +189,7 @@ def line_of_prediction(prepared: Plan, result: Result) -> Line | None:
     source = f"link {network.link_name(busiest)}, the only one of a {owner}"
     if len(links) > 1:
         source = f"the {len(links)} links of a {owner}, such as {network.link_name(busiest)}"
-    return Line(
+    return LineRate(
         rate=float(network.bandwidth[links].sum()),
         source=source,
         load=float(result.link_bytes[links].sum() / result.time),

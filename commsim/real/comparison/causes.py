@@ -68,8 +68,8 @@ def explain_cause(
         tried[f"{format_time(later)} more for each call"] = _farthest(measured, predicted + later)
     fits = sorted((far, name) for name, far in tried.items() if far <= min(math.log(LONG), without / 2))
     if fits:
-        named = " or ".join(f"{name} (within {math.expm1(far):.0%})" for far, name in fits)
-        return f"cause that gives these times in the model: {named}"
+        names = " or ".join(f"{name} (within {math.expm1(far):.0%})" for far, name in fits)
+        return f"cause that gives these times in the model: {names}"
     return f"cause: none that was tried in the model gives these times: {', '.join(tried)}"
 
 

@@ -11,16 +11,16 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import counted, parse_bandwidth
+from commsim.core.units import count_text, parse_bandwidth
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.build import plan_collective
 from commsim.prediction.collective_names import spelled_out, usual_collective
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
-from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
+from commsim.real.comparison.above_line_rate import LineRate, explain_above, line_of_prediction
 from commsim.real.comparison.causes import explain_cause
 from commsim.real.comparison.pairs import (
     Pair,
@@ -53,7 +53,7 @@ class Comparison(Shown):
         Collective and network, or file, of the predictions.
     collective : str
         Collective that was predicted; empty for a file.
-    alone : tuple of Measured
+    alone : tuple of Measurement
         Measurements without a prediction.
     notes : tuple of Remark
         What was left out, chosen, derived and assumed.
@@ -65,7 +65,7 @@ class Comparison(Shown):
     summary: Summary
     predictor: str = ""
     collective: str = ""
-    alone: tuple[Measured, ...] = ()
+    alone: tuple[Measurement, ...] = ()
     notes: tuple[Remark, ...] = ()
     reasons: tuple[Remark, ...] = ()
 
@@ -76,7 +76,7 @@ class Comparison(Shown):
 
     def __repr__(self) -> str:
         errors = f"median {self.summary.median:.1%}, worst {self.summary.worst:.1%}"
-        return f"Comparison({self.pairs[0].measured.operation}, {counted(len(self.pairs), 'size')}, error: {errors})"
+        return f"Comparison({self.pairs[0].measured.operation}, {count_text(len(self.pairs), 'size')}, error: {errors})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each size, as a data frame."""
@@ -154,12 +154,12 @@ def compare(
     if line is not None and line_rate is not None:
         line = dataclasses.replace(line, rate=_rate(line_rate), source=GIVEN, load=None, is_given=True)
     name = network if isinstance(network, str) else network.name
-    found = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
+    comparison = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
     chosen = plan.chosen(sizes) if isinstance(plan, NcclPlan) else ""
-    reasons = [*([Remark("library-choice", chosen)] if chosen else ()), *found.reasons]
+    reasons = [*([Remark("library-choice", chosen)] if chosen else ()), *comparison.reasons]
     if explain_slow(pairs):
         reasons.append(Remark("cause", explain_cause(solution, pairs, over), needed=True))
-    return dataclasses.replace(found, collective=scenario.name, reasons=tuple(reasons))
+    return dataclasses.replace(comparison, collective=scenario.name, reasons=tuple(reasons))
 
 
 def compare_files(
@@ -189,9 +189,9 @@ def compare_files(
         If a file cannot be read, or the two have nothing in common.
     """
     found, notes = _measured(measured, operation, n_ranks, in_place)
-    said: list[str] = []
-    rows = read_measured(predicted, operation=operation or "", n_ranks=n_ranks, notes=said)
-    notes += as_remarks(said, "read")
+    lines: list[str] = []
+    rows = read_measured(predicted, operation=operation or "", n_ranks=n_ranks, notes=lines)
+    notes += as_remarks(lines, "read")
     chosen = of_one_algorithm(rows, collective)
     ours = one_per_size(chosen)
     if len(ours) < sum(row.in_place == ours[0].in_place for row in chosen):
@@ -199,17 +199,17 @@ def compare_files(
     pairs, alone = pair_up(found, predictions_of(ours, found))
     if not pairs:
         raise InputError(f"{predicted} has none of the {len(alone)} sizes of {measured}")
-    line = None if line_rate is None else Line(_rate(line_rate), GIVEN, is_given=True)
+    line = None if line_rate is None else LineRate(_rate(line_rate), GIVEN, is_given=True)
     return _compared(pairs, alone, predicted, notes, line)
 
 
 def _measured(
     path: str, operation: str | None, n_ranks: int | None, in_place: bool
-) -> tuple[tuple[Measured, ...], list[Remark]]:
+) -> tuple[tuple[Measurement, ...], list[Remark]]:
     """Read measurements, one of each size, and what was left out or merged."""
-    said: list[str] = []
-    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=said)
-    notes = as_remarks(said, "read")
+    lines: list[str] = []
+    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=lines)
+    notes = as_remarks(lines, "read")
     for named, names in several_algorithms(rows).items():
         every = ", ".join(name or "unnamed" for name in names)
         notes.append(Remark("medians", f"measured times of {named} are medians over several algorithms: {every}"))
@@ -217,7 +217,11 @@ def _measured(
 
 
 def _compared(
-    pairs: tuple[Pair, ...], alone: tuple[Measured, ...], predictor: str, notes: Sequence[Remark], line: Line | None
+    pairs: tuple[Pair, ...],
+    alone: tuple[Measurement, ...],
+    predictor: str,
+    notes: Sequence[Remark],
+    line: LineRate | None,
 ) -> Comparison:
     """Return a comparison, with what explains slow sizes, and the largest busbw if that is above the line."""
     fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
@@ -239,12 +243,12 @@ def _longer(pairs: Sequence[Pair]) -> list[str]:
     for pair in pairs:
         by_operation.setdefault(pair.measured.operation, []).append(pair)
     factors = {name: factor for name, rows in by_operation.items() if (factor := common_factor(rows)) is not None}
-    said = [
+    lines = [
         f"{name if len(by_operation) > 1 else 'all sizes'}: {factor:.3g} times as long as predicted, one common factor"
         for name, factor in factors.items()
     ]
-    return [*said, *explain_slow([pair for pair in pairs if pair.measured.operation not in factors])]
+    return [*lines, *explain_slow([pair for pair in pairs if pair.measured.operation not in factors])]
 
 
-def _rate(given: float | str) -> float:
-    return parse_bandwidth(given, "line rate") if isinstance(given, str) else float(given)
+def _rate(rate: float | str) -> float:
+    return parse_bandwidth(rate, "line rate") if isinstance(rate, str) else float(rate)

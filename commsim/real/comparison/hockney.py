@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.real.fit import fit_costs
 
-from .sampling import Estimate, bootstrap
+from .sampling import FittedValue, bootstrap
 
 # A cost that is nowhere this share of a measured time cannot be told from the error of the others.
 VISIBLE = 0.05
@@ -52,9 +52,9 @@ class Fit:
         Number of ranks that took part.
     n_rows : int
         Rows that it rests on.
-    startup : Estimate, s
+    startup : FittedValue, s
         a: what the operation costs however small it is.
-    per_byte : Estimate, s/byte
+    per_byte : FittedValue, s/byte
         b: what each byte of its size costs.
     residuals : tuple of float
         Relative error of the fit, ``fitted / measured - 1``, of each row.
@@ -66,8 +66,8 @@ class Fit:
     algorithm: str
     n_ranks: int | None
     n_rows: int
-    startup: Estimate
-    per_byte: Estimate
+    startup: FittedValue
+    per_byte: FittedValue
     residuals: tuple[float, ...]
     hidden: tuple[str, ...]
 
@@ -77,13 +77,13 @@ class Fit:
         return self.startup.value / self.per_byte.value if self.per_byte.value else float("inf")
 
     @property
-    def busbw(self) -> Estimate | None:
+    def busbw(self) -> FittedValue | None:
         """Bus bandwidth of an endless message, bytes/s; None where the ranks are not known."""
         if self.n_ranks is None:
             return None
         factor = known_operation(self.operation).busbw_factor(self.n_ranks)
         b = self.per_byte
-        return Estimate(factor / b.value, factor / b.high, factor / b.low if b.low else float("inf"))
+        return FittedValue(factor / b.value, factor / b.high, factor / b.low if b.low else float("inf"))
 
     def efficiency(self, line_rate: float | None) -> float | None:
         """Bus bandwidth of an endless message over the line rate in bytes/s; None where one of them is not known."""
@@ -95,22 +95,22 @@ class Fit:
         return float(np.median(np.abs(self.residuals)))
 
 
-def kinds_of(rows: Sequence[Measured], in_place: bool = False) -> list[list[Measured]]:
+def kinds_of(rows: Sequence[Measurement], in_place: bool = False) -> list[list[Measurement]]:
     """Group the rows to which one line each is fitted: those in place, or out of place where there are any."""
     wanted = in_place or all(row.in_place for row in rows)
-    groups: dict[tuple[str, str, str, int], list[Measured]] = {}
+    groups: dict[tuple[str, str, str, int], list[Measurement]] = {}
     for row in rows:
         if row.in_place == wanted and row.time > 0:
             groups.setdefault((row.operation, row.algorithm, row.protocol, row.n_ranks or 0), []).append(row)
     return list(groups.values())
 
 
-def fit_table(rows: Sequence[Measured], seed: int = 0) -> Fit:
+def fit_table(rows: Sequence[Measurement], seed: int = 0) -> Fit:
     """Fit ``t = a + S b`` to rows of one operation, algorithm and number of ranks.
 
     Parameters
     ----------
-    rows : sequence of Measured
+    rows : sequence of Measurement
         Rows of at least two sizes.
     seed : int
         Seed of the draws for the intervals.
@@ -149,7 +149,7 @@ def fit_table(rows: Sequence[Measured], seed: int = 0) -> Fit:
 
 
 def _hidden(
-    cost: Estimate, unit: str, column: NDArray[np.float64], fitted: NDArray[np.float64], name: str, wanted: str
+    cost: FittedValue, unit: str, column: NDArray[np.float64], fitted: NDArray[np.float64], name: str, wanted: str
 ) -> list[str]:
     share = float((cost.value * column / fitted).max())
     if share < VISIBLE:
@@ -163,24 +163,24 @@ def _hidden(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LogGPFit:
     """What is known of LogGP's four numbers.
 
     Parameters
     ----------
-    latency_and_overhead : Estimate or None, s
+    latency_and_overhead : FittedValue or None, s
         L + o of one message.
-    gap_or_overhead : Estimate or None, s
+    gap_or_overhead : FittedValue or None, s
         The larger of g and o: what each further message adds.
-    per_byte : Estimate, s/byte
+    per_byte : FittedValue, s/byte
         G.
     hidden : tuple of str
         What these tables cannot tell, and what would.
     """
 
-    latency_and_overhead: Estimate | None
-    gap_or_overhead: Estimate | None
-    per_byte: Estimate
+    latency_and_overhead: FittedValue | None
+    gap_or_overhead: FittedValue | None
+    per_byte: FittedValue
     hidden: tuple[str, ...]
 
     def costs(self) -> LogGP | None:
@@ -192,7 +192,7 @@ class Found:
         return LogGP(self.latency_and_overhead.value - overhead, overhead, 1 / self.per_byte.value)
 
 
-def fit_loggp(rows: Sequence[Measured], seed: int = 0) -> Found:
+def fit_loggp(rows: Sequence[Measurement], seed: int = 0) -> LogGPFit:
     """Fit point-to-point rows: single messages, streams (algorithm ``stream``), or both.
 
     Raises
@@ -213,10 +213,10 @@ def fit_loggp(rows: Sequence[Measured], seed: int = 0) -> Found:
     if single is None:
         hidden.append("L + o: needs single messages (OSU's latency table)")
     per_byte = next(fit.per_byte for fit in (many, single) if fit is not None)
-    return Found(_startup(single), _startup(many), per_byte, tuple(hidden))
+    return LogGPFit(_startup(single), _startup(many), per_byte, tuple(hidden))
 
 
-def _startup(fit: Fit | None) -> Estimate | None:
+def _startup(fit: Fit | None) -> FittedValue | None:
     return None if fit is None else fit.startup
 
 

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 
 # Sizes that differ by less are the same: programs round them to whole elements per rank.
 SAME_SIZE = 1e-3
 
 
-class Predicted(Protocol):
+class PredictedTime(Protocol):
     """A predicted time, and between what 80 % of measurements are expected where that is known."""
 
     @property
@@ -35,7 +35,7 @@ class Pair:
 
     Parameters
     ----------
-    measured : Measured
+    measured : Measurement
         Measurement; the median of several of one size.
     predicted : float, s
         What the model says.
@@ -43,7 +43,7 @@ class Pair:
         Between what 80 % of measurements are expected, where the model knows its errors.
     """
 
-    measured: Measured
+    measured: Measurement
     predicted: float
     interval: tuple[float, float] | None = None
 
@@ -76,12 +76,12 @@ class Pair:
         }  # fmt: skip
 
 
-def one_per_size(rows: Sequence[Measured], in_place: bool | None = None) -> tuple[Measured, ...]:
+def one_per_size(rows: Sequence[Measurement], in_place: bool | None = None) -> tuple[Measurement, ...]:
     """Reduce measurements to one of each operation, number of ranks and size: the median, and the whole spread.
 
     Parameters
     ----------
-    rows : sequence of Measured
+    rows : sequence of Measurement
         Any.
     in_place : bool, optional
         Half of nccl-tests' table; by default the first that is there, out of place.
@@ -95,40 +95,42 @@ def one_per_size(rows: Sequence[Measured], in_place: bool | None = None) -> tupl
     chosen = [row for row in rows if row.in_place == wanted]
     if not chosen:
         raise InputError(f"{rows[0].source}: has no times {'in' if wanted else 'out of'} place")
-    groups: dict[tuple[str, int, float], list[Measured]] = {}
+    groups: dict[tuple[str, int, float], list[Measurement]] = {}
     for row in chosen:
         groups.setdefault((row.operation, row.n_ranks or 0, row.size), []).append(row)
     return tuple(_median(groups[key]) for key in sorted(groups))
 
 
 def pair_up(
-    measured: Sequence[Measured], predict: Callable[[Measured], Predicted | None]
-) -> tuple[tuple[Pair, ...], tuple[Measured, ...]]:
+    measured: Sequence[Measurement], predict: Callable[[Measurement], PredictedTime | None]
+) -> tuple[tuple[Pair, ...], tuple[Measurement, ...]]:
     """Put a prediction beside every measurement that has one.
 
     Parameters
     ----------
-    measured : sequence of Measured
+    measured : sequence of Measurement
         Measurements from :func:`one_per_size`.
     predict : callable
         Function from a measurement to its prediction, or None.
 
     Returns
     -------
-    tuple of Pair, tuple of Measured
+    tuple of Pair, tuple of Measurement
         And those that have none.
     """
     pairs, alone = [], []
     for row in measured:
-        found = predict(row)
-        if found is None:
+        prediction = predict(row)
+        if prediction is None:
             alone.append(row)
         else:
-            pairs.append(Pair(row, found.time, found.interval))
+            pairs.append(Pair(row, prediction.time, prediction.interval))
     return tuple(pairs), tuple(alone)
 
 
-def predictions_of(rows: Sequence[Measured], measured: Sequence[Measured]) -> Callable[[Measured], Measured | None]:
+def predictions_of(
+    rows: Sequence[Measurement], measured: Sequence[Measurement]
+) -> Callable[[Measurement], Measurement | None]:
     """Return a function that looks predictions up among rows of a file.
 
     Raises
@@ -150,7 +152,7 @@ def predictions_of(rows: Sequence[Measured], measured: Sequence[Measured]) -> Ca
                 f"and measured on {_listed(seen)}"
             )
 
-    def look_up(row: Measured) -> Measured | None:
+    def look_up(row: Measurement) -> Measurement | None:
         near = [
             other for other in rows
             if other.operation == row.operation and abs(other.size - row.size) <= SAME_SIZE * max(other.size, row.size)
@@ -161,7 +163,7 @@ def predictions_of(rows: Sequence[Measured], measured: Sequence[Measured]) -> Ca
     return look_up
 
 
-def _median(rows: Sequence[Measured]) -> Measured:
+def _median(rows: Sequence[Measurement]) -> Measurement:
     lows = [row.low if row.low is not None else row.time for row in rows]
     highs = [row.high if row.high is not None else row.time for row in rows]
     spread = len(rows) > 1 or rows[0].low is not None
@@ -174,7 +176,7 @@ def _median(rows: Sequence[Measured]) -> Measured:
     )
 
 
-def _ranks(rows: Sequence[Measured], operation: str) -> set[int]:
+def _ranks(rows: Sequence[Measurement], operation: str) -> set[int]:
     return {row.n_ranks for row in rows if row.operation == operation and row.n_ranks is not None}
 
 
@@ -224,7 +226,7 @@ def summarise(pairs: Sequence[Pair]) -> Summary:
     return Summary(len(errors), median, p90, float(sizes[worst]), errors[worst][1], bias)
 
 
-def several_algorithms(rows: Sequence[Measured]) -> dict[str, tuple[str, ...]]:
+def several_algorithms(rows: Sequence[Measurement]) -> dict[str, tuple[str, ...]]:
     """Algorithms of each operation that has more than one, by name."""
     names_of: dict[str, set[str]] = {}
     for row in rows:
@@ -232,12 +234,12 @@ def several_algorithms(rows: Sequence[Measured]) -> dict[str, tuple[str, ...]]:
     return {operation: tuple(sorted(names)) for operation, names in names_of.items() if len(names) > 1}
 
 
-def of_one_algorithm(rows: Sequence[Measured], algorithm: str | None) -> list[Measured]:
+def of_one_algorithm(rows: Sequence[Measurement], algorithm: str | None) -> list[Measurement]:
     """Choose the rows of an algorithm, since a prediction is of one.
 
     Parameters
     ----------
-    rows : sequence of Measured
+    rows : sequence of Measurement
         Predictions, of at least one.
     algorithm : str or None
         Its name, with or without parameters; None if there is only one.

@@ -13,7 +13,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class FittedValue:
     """A fitted number and the interval that it is in, with 95 % confidence.
 
     Parameters
@@ -34,7 +34,7 @@ class Estimate:
 
 def bootstrap(
     fit: Callable[[NDArray[np.intp]], NDArray[np.float64]], sizes: NDArray[np.float64], seed: int
-) -> tuple[Estimate, ...]:
+) -> tuple[FittedValue, ...]:
     """Fit all rows, then ``DRAWS`` times as many rows drawn with repetition.
 
     Parameters
@@ -48,7 +48,7 @@ def bootstrap(
 
     Returns
     -------
-    tuple of Estimate
+    tuple of FittedValue
         One per fitted number: that of all rows, and the percentiles of the others.
 
     References
@@ -67,6 +67,6 @@ def bootstrap(
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(fitted, (tail, 1 - tail), axis=0)
     return tuple(
-        Estimate(float(value), min(float(a), float(value)), max(float(b), float(value)))
+        FittedValue(float(value), min(float(a), float(value)), max(float(b), float(value)))
         for value, a, b in zip(middle, low, high, strict=True)
     )

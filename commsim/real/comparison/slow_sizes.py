@@ -30,7 +30,7 @@ def explain_slow(pairs: Sequence[Pair]) -> tuple[str, ...]:
     tuple of str
         A line for each run of neighbouring sizes; nothing where no time is long.
     """
-    said = []
+    lines = []
     for operation in sorted({pair.measured.operation for pair in pairs}):
         rows = [p for p in pairs if p.measured.operation == operation and p.measured.size and p.predicted > 0]
         rows = sorted((p for p in rows if p.measured.time), key=lambda pair: pair.measured.size)
@@ -38,8 +38,8 @@ def explain_slow(pairs: Sequence[Pair]) -> tuple[str, ...]:
         slow = [_is_slow(pair) or _stands_out(times, i) for i, pair in enumerate(rows)]
         for first in (i for i, is_slow in enumerate(slow) if is_slow and not (i and slow[i - 1])):
             end = next((i for i in range(first, len(slow)) if not slow[i]), len(slow))
-            said.append(_told([pair.measured.size for pair in rows], times, first, end))
-    return tuple(said)
+            lines.append(_slow_text([pair.measured.size for pair in rows], times, first, end))
+    return tuple(lines)
 
 
 def _is_slow(pair: Pair) -> bool:
@@ -52,7 +52,7 @@ def _stands_out(times: Sequence[float], i: int) -> bool:
     return 0 < i < len(times) - 1 and times[i] > STANDS_OUT * max(times[i - 1], times[i + 1])
 
 
-def _told(sizes: Sequence[float], times: Sequence[float], first: int, end: int) -> str:
+def _slow_text(sizes: Sequence[float], times: Sequence[float], first: int, end: int) -> str:
     """Write the line of the sizes `first` to `end` - 1, whose times are so many times the predicted ones."""
     last = end - 1
     where, ratio = format_size(sizes[first]), f"{times[last]:.2g} times"

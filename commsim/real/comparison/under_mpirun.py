@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from commsim.core.registry import Entry
     from commsim.core.result import Result
     from commsim.core.schedule import Schedule
-    from commsim.real.transport import Transport
+    from commsim.real.transport import RankTransport
 
 USUAL = (
     "ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduce", "hierarchical_all_reduce",
@@ -53,10 +53,10 @@ def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Calla
             schedules.append(_of_file(spec, n_processes))
             continue
         entry, raw = collective_entry(spec)
-        parameters = read_arguments(entry.build, raw, given=("n_ranks", "groups", "tree"))
+        parameters = read_arguments(entry.build, raw, names=("n_ranks", "groups", "tree"))
         schedule = for_processes(functools.partial(entry.build, **parameters), n_processes)
         if schedule is not None:
-            schedules.append(functools.cache(functools.partial(_sized, entry, parameters, schedule)))
+            schedules.append(functools.cache(functools.partial(_schedule_for_size, entry, parameters, schedule)))
         elif specs != ["all"]:
             raise InputError(f"{entry.name} on {n_processes} processes: the helpers leave no process for a rank")
     return schedules
@@ -86,7 +86,7 @@ def schedules_of_library(library: str, n_ranks: int) -> list[Callable[[float], S
     return [functools.cache(functools.partial(build, operation)) for operation in OF_LIBRARY]
 
 
-def _sized(entry: Entry[Schedule], parameters: dict[str, Any], usual: Schedule, size: float) -> Schedule:
+def _schedule_for_size(entry: Entry[Schedule], parameters: dict[str, Any], usual: Schedule, size: float) -> Schedule:
     """Return the schedule for a size, which is the usual one unless it is a pipeline that is cut by size."""
     sized = sized_parameters(entry, usual.n_ranks, size, parameters)
     return usual if sized is parameters else entry.build(usual.n_ranks, **sized)
@@ -100,7 +100,7 @@ def _of_file(path: str, n_processes: int) -> Callable[[float], Schedule]:
     return lambda _: schedule
 
 
-def network_from(path: str, transport: Transport) -> Network:
+def network_from(path: str, transport: RankTransport) -> Network:
     """Read a calibrated network.
 
     Raises

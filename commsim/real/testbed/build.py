@@ -13,11 +13,11 @@ from typing import Any
 from commsim.core.errors import BackendError
 from switch_model.bpf.commands import output_of
 
-from .cable_shape import FRAME, Shape, shape_of
+from .cable_shape import FRAME, CableShape, shape_of
 from .fair import queue_fairly
 from .forwarding import NextHops, next_hops
-from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, Port
-from .places import Place, has_fair_queues, require
+from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, CableEnd, TestbedLayout
+from .places import TestbedNames, has_fair_queues, require
 
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",  # its neighbour discovery would be counted as traffic
@@ -44,14 +44,14 @@ SECONDS_TO_RUN = 5.0
 NEW_NETWORK = 0x40000000  # unshare(2)
 
 
-def build(place: Place, layout: Layout) -> tuple[str, ...]:
+def build(place: TestbedNames, layout: TestbedLayout) -> tuple[str, ...]:
     """Build a testbed.
 
     Parameters
     ----------
-    place : Place
+    place : TestbedNames
         Name of the testbed.
-    layout : Layout
+    layout : TestbedLayout
         What.
 
     Returns
@@ -84,7 +84,7 @@ def build(place: Place, layout: Layout) -> tuple[str, ...]:
     return tuple(dict.fromkeys(warnings))
 
 
-def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops) -> None:
+def _make(place: TestbedNames, layout: TestbedLayout, shapes: dict[int, CableShape], hops: NextHops) -> None:
     names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
     window = receive_window(layout)
     for name in names.values():
@@ -114,13 +114,13 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
             queue_fairly(layout, name, node, shapes)
 
 
-def receive_window(layout: Layout) -> int:
+def receive_window(layout: TestbedLayout) -> int:
     """Return the receive window, the same everywhere: flows share a queue evenly only if none of them can fill it."""
     slowest = float(layout.network.bandwidth.min()) if layout.cables else 0.0
     return int(max(LEAST_WINDOW, WINDOW * slowest))
 
 
-def _set_up(layout: Layout, node: int, door: Any, shapes: dict[int, Shape]) -> None:
+def _set_up(layout: TestbedLayout, node: int, door: Any, shapes: dict[int, CableShape]) -> None:
     """Shape a node's ports, give it its addresses, and bring it up."""
     own = layout.device(node)
     if own == "br0":
@@ -142,17 +142,17 @@ def _set_up(layout: Layout, node: int, door: Any, shapes: dict[int, Shape]) -> N
         door.link("set", index=number, state="up")
 
 
-def _wait_until_running(layout: Layout, node: int, door: Any) -> None:
+def _wait_until_running(layout: TestbedLayout, node: int, door: Any) -> None:
     """Wait until a node's ports carry: for a moment after it is up, a bridge drops what arrives."""
     deadline = time.monotonic() + SECONDS_TO_RUN
     ports = {port.device for port in layout.ports_of(node)}
-    while not all(found.get("operstate") == "UP" for found in door.get_links() if found.get("ifname") in ports):
+    while not all(link.get("operstate") == "UP" for link in door.get_links() if link.get("ifname") in ports):
         if time.monotonic() > deadline:
             raise BackendError(f"the ports of {layout.network.nodes[node]} do not come up")
         time.sleep(0.01)
 
 
-def _route(layout: Layout, names: dict[int, str], into: dict[int, Any], hops: NextHops) -> None:
+def _route(layout: TestbedLayout, names: dict[int, str], into: dict[int, Any], hops: NextHops) -> None:
     network = layout.network
     port_of = {port.link: port for port in layout.ports}
     for node in into:
@@ -163,7 +163,7 @@ def _route(layout: Layout, names: dict[int, str], into: dict[int, Any], hops: Ne
         set_route(layout, into[node], destination, [port_of[link] for link in links])
 
 
-def set_route(layout: Layout, door: Any, destination: int, over: list[Port]) -> None:
+def set_route(layout: TestbedLayout, door: Any, destination: int, over: list[CableEnd]) -> None:
     """Send what a node has for another one over these ports, whatever it did before."""
     hops = [{"gateway": str(port.peer), "oif": door.link_lookup(ifname=port.device)[0]} for port in over]
     source = {"prefsrc": str(layout.address(over[0].node))} if over[0].node in layout.seats else {}

@@ -46,7 +46,7 @@ BURST = 2 * (FRAME.mtu + FRAME.ethernet)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CableShape:
     """What is put on the port where a link begins.
 
     Parameters
@@ -72,7 +72,7 @@ class Shape:
             output_of(["nsenter", f"--net=/run/netns/{namespace}", "nft", "-f", "-"], rule)
 
 
-def shape_of(network: Network, link: int) -> Shape:
+def shape_of(network: Network, link: int) -> CableShape:
     """Return how a link's rate, latency, buffer and loss are made.
 
     Raises
@@ -88,10 +88,14 @@ def shape_of(network: Network, link: int) -> Shape:
     bucket = {"rate": round(bandwidth), "burst": BURST, "limit": limit}
     if (latency or loss) and has_netem():
         delayed = {"delay": round(latency * 1e6), "loss": 100 * loss, "limit": 100_000}
-        return Shape((("netem", {"handle": "1:", **delayed}), ("tbf", {"parent": "1:1", "handle": "2:", **bucket})))
+        return CableShape(
+            (("netem", {"handle": "1:", **delayed}), ("tbf", {"parent": "1:1", "handle": "2:", **bucket}))
+        )
     warnings: tuple[str, ...] = ()
     if latency:
         warnings += ("this kernel has no netem: links have their rates, but not their latencies",)
     if loss and not has_nftables():
-        return Shape((("tbf", {"handle": "1:", **bucket}),), 0.0, (*warnings, "neither netem nor nftables: no losses"))
-    return Shape((("tbf", {"handle": "1:", **bucket}),), loss, warnings)
+        return CableShape(
+            (("tbf", {"handle": "1:", **bucket}),), 0.0, (*warnings, "neither netem nor nftables: no losses")
+        )
+    return CableShape((("tbf", {"handle": "1:", **bucket}),), loss, warnings)

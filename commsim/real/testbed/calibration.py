@@ -30,7 +30,7 @@ SHAPED = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class SeatCosts:
     """What a message costs between two seats.
 
     Parameters
@@ -62,7 +62,7 @@ class Costs:
         )
 
 
-def calibrate(ranks: Ranks) -> Costs:
+def calibrate(ranks: Ranks) -> SeatCosts:
     """Measure what messages cost: all ranks exchange messages with a partner, then send trains of messages to it.
 
     Ping-pong would not do. Half of the time a link of it is idle, and a token bucket that has been idle lets the next
@@ -83,7 +83,7 @@ def calibrate(ranks: Ranks) -> Costs:
     """
     if len(ranks.seats) < 2:
         raise InputError("a calibration needs two ranks at least")
-    found: list[Costs] = []
+    found: list[SeatCosts] = []
     for _ in range(TRIES):
         meter = LoadMeter(ranks.place)
         costs = _costs(ranks)
@@ -100,7 +100,7 @@ def _starved(efficiency: float) -> str:
     return f"the processors set the pace: messages came at {efficiency:.0%} of the links' rate"
 
 
-def _costs(ranks: Ranks) -> Costs:
+def _costs(ranks: Ranks) -> SeatCosts:
     real, ideal = _gaps(ranks, STREAM_SIZES, STREAM_LENGTHS)
     efficiency = min(1.0, float(ideal[0] / real[0]))
     real, ideal = _gaps(ranks, TRAIN_SIZES, TRAIN_LENGTHS)
@@ -108,7 +108,7 @@ def _costs(ranks: Ranks) -> Costs:
     both = exchange(len(ranks.seats), over_sent=False)
     turns = [_times(ranks, both, 3 * size) for size in EXCHANGE_SIZES]
     real, ideal = np.array(turns).T / 2
-    return Costs(max(0.0, _beside(real, ideal / efficiency) - o), o, efficiency)
+    return SeatCosts(max(0.0, _beside(real, ideal / efficiency) - o), o, efficiency)
 
 
 def _gaps(

@@ -19,17 +19,17 @@ from commsim.real.execute import Execution
 from commsim.real.measure import measured, most_wrong, timed, usable_elements
 from commsim.real.mpi import MPITransport
 from commsim.real.sparse_execute import SparseExecution
-from commsim.real.transport import Transport
+from commsim.real.transport import RankTransport
 
 
 def measure_sparse(
-    transport: Transport, schedule: Schedule, path: str, block: int, *, warmup: int, iterations: int
+    transport: RankTransport, schedule: Schedule, path: str, block: int, *, warmup: int, iterations: int
 ) -> Result:
     """Reduce the gradients of a file again and again, and check the last sum; every rank calls this.
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Transport over MPI, whose messages may be of unknown size.
     schedule : Schedule
         A lossless sparse collective of the registry.
@@ -60,7 +60,7 @@ def measure_sparse(
 
 
 def measure_training(
-    transport: Transport,
+    transport: RankTransport,
     schedule: Schedule,
     size: float,
     begin: float,
@@ -72,7 +72,7 @@ def measure_training(
 
     Parameters
     ----------
-    transport : Transport
+    transport : RankTransport
         Transport with as many ranks as the schedule has participants.
     schedule : Schedule
         What is executed.

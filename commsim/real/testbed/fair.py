@@ -11,8 +11,8 @@ from typing import Any
 
 from switch_model.bpf.commands import output_of
 
-from .cable_shape import FRAME, QUEUE, Shape
-from .layout import Layout
+from .cable_shape import FRAME, QUEUE, CableShape
+from .layout import TestbedLayout
 
 HANDLE = 3
 # Pairs share queues beyond this; on the port of a host no two of its pairs do, up to as many hosts.
@@ -21,18 +21,18 @@ MAX_QUEUES = 32
 UNLIMITED = "rate 4gbps burst 1m cburst 1m"
 
 
-def queue_fairly(layout: Layout, namespace: str, node: int, shapes: dict[int, Shape]) -> None:
+def queue_fairly(layout: TestbedLayout, namespace: str, node: int, shapes: dict[int, CableShape]) -> None:
     """Give pairs of hosts queues of their own at a node's ports, but where a buffer's size was set, which all share.
 
     Parameters
     ----------
-    layout : Layout
+    layout : TestbedLayout
         The testbed's.
     namespace : str
         Namespace of the node.
     node : int
         Node with the ports.
-    shapes : dict of int to Shape
+    shapes : dict of int to CableShape
         What is on the port where each link begins.
     """
     ports = [port for port in layout.ports_of(node) if _bucket(shapes[port.link])["limit"] >= QUEUE]
@@ -64,6 +64,6 @@ def queue_fairly(layout: Layout, namespace: str, node: int, shapes: dict[int, Sh
     output_of(["nsenter", f"--net=/run/netns/{namespace}", "nft", "-f", "-"], f"{table}{chains}}}\n")
 
 
-def _bucket(shape: Shape) -> dict[str, Any]:
+def _bucket(shape: CableShape) -> dict[str, Any]:
     """Return the options of the token bucket, the inner one of a port's queues."""
     return shape.queues[-1][1]

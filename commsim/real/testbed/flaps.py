@@ -26,19 +26,19 @@ from .build import opened, receive_window, set_route
 from .cable_shape import FRAME
 from .forwarding import NextHops, next_hops
 from .launch import Ranks
-from .layout import Layout
-from .measure import Load, LoadMeter
+from .layout import TestbedLayout
+from .measure import LoadMeter, ProcessorLoad
 from .pinned import PRIORITY, pinned
-from .places import Place, has_nftables
+from .places import TestbedNames, has_nftables
 
 TABLE = "netdev cut"
 # Linux's least retransmission timeout, tcp_rto_min_us, s; RFC 6298 has 1 s.
 LEAST_RTO = 0.2
-__all__ = ["Flapped", "kernel_rto", "measure_flaps"]
+__all__ = ["FlappedRun", "kernel_rto", "measure_flaps"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flapped:
+class FlappedRun:
     """A collective with and without flaps.
 
     Parameters
@@ -53,7 +53,7 @@ class Flapped:
         Times predicted by the flow engine.
     wrong : float
         Wrong elements of the runs with flaps.
-    load : Load
+    load : ProcessorLoad
         Load of the processors during these runs.
     """
 
@@ -64,7 +64,7 @@ class Flapped:
     predicted_whole: float
     predicted_lost: float
     wrong: float
-    load: Load
+    load: ProcessorLoad
 
     @property
     def lost(self) -> float:
@@ -77,7 +77,7 @@ class Flapped:
         return self.predicted_lost / self.lost - 1 if self.lost else float("inf")
 
 
-def kernel_rto(layout: Layout) -> float:
+def kernel_rto(layout: TestbedLayout) -> float:
     """Return how long TCP pauses after a loss in a testbed, s.
 
     That is Linux's least timeout above a round trip (RFC 6298), a receive window at the rate of the slowest link. Then
@@ -87,7 +87,7 @@ def kernel_rto(layout: Layout) -> float:
     return LEAST_RTO + 2 * receive_window(layout) / float(layout.network.bandwidth.min())
 
 
-def measure_flaps(ranks: Ranks, prepared: Plan, size: int, flaps: Flaps, *, iterations: int = 3) -> Flapped:
+def measure_flaps(ranks: Ranks, prepared: Plan, size: int, flaps: Flaps, *, iterations: int = 3) -> FlappedRun:
     """Run a collective without and with flaps, and predict both.
 
     Parameters
@@ -127,14 +127,14 @@ def measure_flaps(ranks: Ranks, prepared: Plan, size: int, flaps: Flaps, *, iter
         samples += answer["samples"]
         wrong = max(wrong, answer["wrong"])
     lost = predicted.counters["flap_lost_s"]
-    return Flapped(schedule.name, answer["size"], np.array(whole["samples"]), np.array(samples),
+    return FlappedRun(schedule.name, answer["size"], np.array(whole["samples"]), np.array(samples),
                    predicted.time - lost, lost, wrong, meter.read())  # fmt: skip
 
 
 class _Cables:
     """Cuts cables and moves routes; all is as before when the `with` ends."""
 
-    def __init__(self, place: Place, layout: Layout, placement: Placement, flaps: Flaps) -> None:
+    def __init__(self, place: TestbedNames, layout: TestbedLayout, placement: Placement, flaps: Flaps) -> None:
         self._place, self._layout, self._placement, self._flaps = place, layout, placement, flaps
         self._port = {port.link: port for port in layout.ports}
         self._hops = {now: self._hops_at(now) for now in (-1.0, *flaps.changes())}

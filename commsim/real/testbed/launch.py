@@ -26,8 +26,8 @@ from commsim.core.schedule import Schedule
 from commsim.real.mpi import ACKNOWLEDGE_VARIABLE, find_mpiexec
 
 from .build import entering
-from .layout import OWN_DEVICE, Layout
-from .places import SECONDS_TO_DIE, Place
+from .layout import OWN_DEVICE, TestbedLayout
+from .places import SECONDS_TO_DIE, TestbedNames
 from .ranks import ANSWER
 
 BACKENDS = ("mpi", "gloo")
@@ -57,7 +57,7 @@ class Ranks:
 
     Parameters
     ----------
-    place, layout : Place, Layout
+    place, layout : TestbedNames, TestbedLayout
         The testbed.
     seats : sequence of int
         Node of each rank, and of each helper after them.
@@ -69,8 +69,8 @@ class Ranks:
 
     def __init__(
         self,
-        place: Place,
-        layout: Layout,
+        place: TestbedNames,
+        layout: TestbedLayout,
         seats: Sequence[int],
         backend: str = "mpi",
         environment: dict[str, str] | None = None,
@@ -245,10 +245,10 @@ class Ranks:
         raise BackendError(self._why())
 
     def _why(self) -> str:
-        said = [line for path in sorted(Path(self._directory.name).glob("errors*"))
+        lines = [line for path in sorted(Path(self._directory.name).glob("errors*"))
                 for line in path.read_text().strip().splitlines()]  # fmt: skip
-        own = [line for line in said if not line.startswith((" ", "Abort(", "[", "="))]  # not the launcher's epitaphs
-        last = (own or said or ["without a word"])[-1]
+        own = [line for line in lines if not line.startswith((" ", "Abort(", "[", "="))]  # not the launcher's epitaphs
+        last = (own or lines or ["without a word"])[-1]
         return f"the ranks do not answer: {last}"
 
 
@@ -272,13 +272,13 @@ class Command:
 
 
 def mpi_commands(
-    place: Place, layout: Layout, seats: Sequence[int], directory: Path, more: dict[str, str]
+    place: TestbedNames, layout: TestbedLayout, seats: Sequence[int], directory: Path, more: dict[str, str]
 ) -> list[Command]:
     """Return mpiexec in the first seat's namespace; its launcher, a script in `directory`, enters the others'.
 
     Parameters
     ----------
-    place, layout : Place, Layout
+    place, layout : TestbedNames, TestbedLayout
         The testbed.
     seats : sequence of int
         Node of each rank.
@@ -301,12 +301,12 @@ def mpi_commands(
     return [Command(seats[0], (*first, *words, *_program("mpi")))]
 
 
-def gloo_commands(layout: Layout, seats: Sequence[int], more: dict[str, str]) -> list[Command]:
+def gloo_commands(layout: TestbedLayout, seats: Sequence[int], more: dict[str, str]) -> list[Command]:
     """Return one program per rank, which meet at the first one's address.
 
     Parameters
     ----------
-    layout : Layout
+    layout : TestbedLayout
         The testbed's.
     seats : sequence of int
         Node of each rank.

@@ -20,7 +20,7 @@ OWN_DEVICE, OTHER_END = "own0", "own1"
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class CableEnd:
     """One end of a cable.
 
     Parameters
@@ -43,7 +43,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TestbedLayout:
     """A network as namespaces.
 
     Parameters
@@ -52,7 +52,7 @@ class Layout:
         What is built.
     bridged : bool
         Whether switches are bridges; they are routers where there is more than one path, or hosts forward.
-    cables : tuple of (Port, Port)
+    cables : tuple of (CableEnd, CableEnd)
         What is joined.
     seats : tuple of int
         Nodes on which ranks may sit.
@@ -60,15 +60,15 @@ class Layout:
 
     network: Network
     bridged: bool
-    cables: tuple[tuple[Port, Port], ...]
+    cables: tuple[tuple[CableEnd, CableEnd], ...]
     seats: tuple[int, ...]
 
     @property
-    def ports(self) -> tuple[Port, ...]:
+    def ports(self) -> tuple[CableEnd, ...]:
         """Both ends of all cables, by the number of the link that leaves there."""
         return tuple(sorted((port for cable in self.cables for port in cable), key=lambda port: port.link))
 
-    def ports_of(self, node: int) -> tuple[Port, ...]:
+    def ports_of(self, node: int) -> tuple[CableEnd, ...]:
         """Return the ports of one node."""
         return tuple(port for port in self.ports if port.node == node)
 
@@ -87,7 +87,7 @@ class Layout:
         return "br0" if self.bridged else OWN_DEVICE
 
 
-def lay_out(network: Network) -> Layout:
+def lay_out(network: Network) -> TestbedLayout:
     """Lay a network out.
 
     Parameters
@@ -115,10 +115,10 @@ def lay_out(network: Network) -> Layout:
         for side, (node, leaving) in enumerate(((network.src[link], link), (network.dst[link], int(other[link])))):
             own = None if bridged else CABLE_NETWORK + 2 * number + side
             peer = None if bridged else CABLE_NETWORK + 2 * number + 1 - side
-            ends.append(Port(int(node), f"p{counted[node]}", int(leaving), own, peer))
+            ends.append(CableEnd(int(node), f"p{counted[node]}", int(leaving), own, peer))
             counted[node] += 1
         cables.append((ends[0], ends[1]))
-    return Layout(network, bridged, tuple(cables), seats)
+    return TestbedLayout(network, bridged, tuple(cables), seats)
 
 
 def _is_tree_of_switches(network: Network, seats: tuple[int, ...]) -> bool:

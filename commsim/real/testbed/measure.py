@@ -18,13 +18,13 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.prediction.plans.dense import Plan
 from commsim.sparse.generate import drawn_gradients
-from commsim.sparse.long_occupancy import held
+from commsim.sparse.long_occupancy import with_words
 from switch_model.bpf.commands import output_of
 
 from .cable_shape import BURST, FRAME
 from .launch import Ranks
-from .layout import Layout
-from .places import Place
+from .layout import TestbedLayout
+from .places import TestbedNames
 
 # Where the busiest link should have been busy, at least this part of its packets must have waited for their turn.
 WAITING = 0.8
@@ -39,7 +39,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cell:
+class TestbedCell:
     """One algorithm at one size, measured and predicted.
 
     Parameters
@@ -48,9 +48,9 @@ class Cell:
         Measured result; `link_bytes` are what the ports have counted per iteration.
     predicted : Result
         Prediction of the flow engine, headers included.
-    counts : Counts
+    counts : LinkCounters
         Counts of all iterations together.
-    load : Load
+    load : ProcessorLoad
         Load of the processors meanwhile.
     network : Network
         Network of the prediction.
@@ -58,8 +58,8 @@ class Cell:
 
     result: Result
     predicted: Result
-    counts: Counts
-    load: Load
+    counts: LinkCounters
+    load: ProcessorLoad
     network: Network
 
     @property
@@ -101,7 +101,9 @@ class Cell:
         return ""
 
 
-def measure(ranks: Ranks, prepared: Plan, size: int, *, warmup: int = 1, iterations: int = 5, native: str = "") -> Cell:
+def measure(
+    ranks: Ranks, prepared: Plan, size: int, *, warmup: int = 1, iterations: int = 5, native: str = ""
+) -> TestbedCell:
     """Measure one size of what was prepared for the ranks' own network and seats.
 
     Parameters
@@ -125,7 +127,7 @@ def measure(ranks: Ranks, prepared: Plan, size: int, *, warmup: int = 1, iterati
     more: dict[str, Any] = {}
     prepared = prepared.at(size)
     if prepared.data is not None:
-        values = drawn_gradients(held(prepared.data.occupancy(size)), whole=True)
+        values = drawn_gradients(with_words(prepared.data.occupancy(size)), whole=True)
         more = {"gradients": ranks.write(values), "block": prepared.data.block}
     ranks.prepare(native or prepared.schedule, size, warmup=warmup, iterations=iterations, **more)
     before = read_counts(ranks.place, ranks.layout)
@@ -140,12 +142,12 @@ def measure(ranks: Ranks, prepared: Plan, size: int, *, warmup: int = 1, iterati
 def as_cell(
     prepared: Plan,
     answer: Mapping[str, Any],
-    counts: Counts,
-    load: Load,
+    counts: LinkCounters,
+    load: ProcessorLoad,
     n_runs: int,
     native: str = "",
     framing: Framing = FRAME.framing,
-) -> Cell:
+) -> TestbedCell:
     """Put what was measured beside the prediction; the counters are of `n_runs` runs.
 
     Parameters
@@ -154,7 +156,7 @@ def as_cell(
         Collective prepared on the calibrated network.
     answer : mapping
         What the ranks have answered: samples, size, wrong.
-    counts, load : Counts, Load
+    counts, load : LinkCounters, ProcessorLoad
         Counts and load of all runs together.
     n_runs : int
         Runs, warm-up included.
@@ -179,11 +181,11 @@ def as_cell(
         samples=samples,
         counters={"wrong": answer["wrong"]},
     )
-    return Cell(result, prepared.predict(answer["size"], framing=framing), counts, load, prepared.network)
+    return TestbedCell(result, prepared.predict(answer["size"], framing=framing), counts, load, prepared.network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class LinkCounters:
     """Counters of every directed link, at the port where it begins.
 
     Parameters
@@ -201,9 +203,13 @@ class Counts:
     waited: NDArray[np.float64]
     dropped: NDArray[np.float64]
 
-    def __sub__(self, earlier: Counts) -> Counts:
-        return Counts(self.n_bytes - earlier.n_bytes, self.packets - earlier.packets, self.waited - earlier.waited,
-                      self.dropped - earlier.dropped)  # fmt: skip
+    def __sub__(self, earlier: LinkCounters) -> LinkCounters:
+        return LinkCounters(
+            self.n_bytes - earlier.n_bytes,
+            self.packets - earlier.packets,
+            self.waited - earlier.waited,
+            self.dropped - earlier.dropped,
+        )
 
     @property
     def waiting(self) -> NDArray[np.float64]:
@@ -211,7 +217,7 @@ class Counts:
         return self.waited / np.maximum(self.packets, 1.0)
 
 
-def read_counts(place: Place, layout: Layout) -> Counts:
+def read_counts(place: TestbedNames, layout: TestbedLayout) -> LinkCounters:
     """Read the counters of all ports.
 
     Raises
@@ -226,11 +232,11 @@ def read_counts(place: Place, layout: Layout) -> Counts:
         for port in layout.ports_of(node):
             answer = buckets[port.device]
             rows[:, port.link] = answer["bytes"], answer["packets"], answer["overlimits"], answer["drops"]
-    return Counts(*rows)
+    return LinkCounters(*rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ProcessorLoad:
     """Use of the processors between two moments.
 
     Parameters
@@ -271,18 +277,20 @@ class LoadMeter:
 
     Parameters
     ----------
-    place : Place
+    place : TestbedNames
         The testbed, whose processes are ours; those that have ended are, if this process has started them.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TestbedNames) -> None:
         self._place = place
         self._began = time.monotonic(), _busy(), self._ours()
 
-    def read(self) -> Load:
+    def read(self) -> ProcessorLoad:
         """Return what has been since the beginning."""
         wall, busy, ours = time.monotonic(), _busy(), self._ours()
-        return Load(max(wall - self._began[0], 1e-9), busy - self._began[1], ours - self._began[2], os.cpu_count() or 1)
+        return ProcessorLoad(
+            max(wall - self._began[0], 1e-9), busy - self._began[1], ours - self._began[2], os.cpu_count() or 1
+        )
 
     def _ours(self) -> float:
         return sum(_spent(pid) for pid in self._place.processes()) + sum(os.times()[:4])

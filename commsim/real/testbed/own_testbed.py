@@ -10,15 +10,17 @@ from pathlib import Path
 from commsim.core.network import Network
 
 from .build import build
-from .layout import Layout, lay_out
-from .places import Place, require, testbeds
+from .layout import TestbedLayout, lay_out
+from .places import TestbedNames, require, testbeds
 
 # Begins the names of testbeds that a run has built for itself; the number of its process follows.
 OWN = "own"
 
 
 @contextlib.contextmanager
-def built(network: Network, warn: Callable[[str], None] = lambda _: None) -> Iterator[tuple[Place, Layout]]:
+def temporary_testbed(
+    network: Network, warn: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[TestbedNames, TestbedLayout]]:
     """Build a testbed for the time of a `with`; those of dead processes are taken away first.
 
     Parameters
@@ -35,7 +37,7 @@ def built(network: Network, warn: Callable[[str], None] = lambda _: None) -> Ite
     """
     require()
     remove_dead()
-    place, layout = Place(f"{OWN}{os.getpid()}"), lay_out(network)
+    place, layout = TestbedNames(f"{OWN}{os.getpid()}"), lay_out(network)
     warnings = build(place, layout)
     try:
         for warning in warnings:
@@ -45,7 +47,7 @@ def built(network: Network, warn: Callable[[str], None] = lambda _: None) -> Ite
         place.remove()
 
 
-def up(name: str) -> tuple[Place, Layout]:
+def up(name: str) -> tuple[TestbedNames, TestbedLayout]:
     """Return the testbed of this name.
 
     Raises
@@ -54,7 +56,7 @@ def up(name: str) -> tuple[Place, Layout]:
         If it is not up, or only in part.
     """
     require()
-    place = Place(name)
+    place = TestbedNames(name)
     return place, lay_out(place.network())
 
 

@@ -16,20 +16,20 @@ from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 
 from .build import opened
-from .layout import Layout, Port
-from .places import Place
+from .layout import CableEnd, TestbedLayout
+from .places import TestbedNames
 
 # Beside the kernel's own: tables by the number of the port, and rules before that of the main table.
 FIRST_TABLE, PRIORITY = 1000, 1000
 Turns = dict[tuple[int, int, int], int]
 
 
-def turns_of(layout: Layout, placement: Placement) -> Turns:
+def turns_of(layout: TestbedLayout, placement: Placement) -> Turns:
     """Return which link a packet takes at a node, by (node, sender's node, receiver's node), of what is pinned.
 
     Parameters
     ----------
-    layout : Layout
+    layout : TestbedLayout
         The testbed.
     placement : Placement
         Placement of the ranks on its network.
@@ -63,12 +63,14 @@ def turns_of(layout: Layout, placement: Placement) -> Turns:
 
 
 @contextlib.contextmanager
-def pinned(place: Place, layout: Layout, placement: Placement, priority: int = PRIORITY) -> Iterator[None]:
+def pinned(
+    place: TestbedNames, layout: TestbedLayout, placement: Placement, priority: int = PRIORITY
+) -> Iterator[None]:
     """Send what a placement pins over its routes for the time of a `with`.
 
     Parameters
     ----------
-    place, layout : Place, Layout
+    place, layout : TestbedNames, TestbedLayout
         The testbed. With bridges there is one path between any two hosts, which is what can be pinned.
     placement : Placement
         Placement of the ranks on its network.
@@ -94,10 +96,10 @@ def pinned(place: Place, layout: Layout, placement: Placement, priority: int = P
 
 def _add(
     stack: contextlib.ExitStack,
-    layout: Layout,
+    layout: TestbedLayout,
     door: Any,
     number: int,
-    port: Port,
+    port: CableEnd,
     pair: tuple[int, int],
     priority: int,
 ) -> None:

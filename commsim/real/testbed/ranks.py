@@ -18,7 +18,7 @@ from commsim.core.files.schedule_file import read_schedule
 from commsim.core.schedule import Schedule
 from commsim.real.connect import session
 from commsim.real.measure import measure_native, measure_schedule
-from commsim.real.transport import Transport
+from commsim.real.transport import RankTransport
 
 from .cells import measure_sparse, measure_training
 
@@ -36,7 +36,7 @@ def main(backend: str) -> None:
             _say(transport, _measured(transport, cell, schedules))
 
 
-def _measured(transport: Transport, cell: dict[str, Any], schedules: dict[str, Schedule]) -> dict[str, Any]:
+def _measured(transport: RankTransport, cell: dict[str, Any], schedules: dict[str, Schedule]) -> dict[str, Any]:
     """Prepare, wait for the word to go, and measure."""
     options: dict[str, Any] = {"warmup": cell["warmup"], "iterations": cell["iterations"]}
     path = cell.get("schedule", "")
@@ -59,22 +59,22 @@ def _measured(transport: Transport, cell: dict[str, Any], schedules: dict[str, S
     return {"samples": result.samples.tolist(), "size": result.size, "wrong": result.counters.get("wrong", 0.0)}
 
 
-def _cells(transport: Transport) -> Iterator[dict[str, Any]]:
+def _cells(transport: RankTransport) -> Iterator[dict[str, Any]]:
     """Give every rank the cells that rank 0 reads."""
     while True:
         text = sys.stdin.readline() if transport.rank == 0 else ""
         line = np.zeros(LONGEST_CELL)
-        told = np.frombuffer(text.encode(), np.uint8)
-        if len(told) > LONGEST_CELL:
-            raise BackendError(f"a cell takes at most {LONGEST_CELL} bytes, got {len(told)}")
-        line[: len(told)] = told
+        cells = np.frombuffer(text.encode(), np.uint8)
+        if len(cells) > LONGEST_CELL:
+            raise BackendError(f"a cell takes at most {LONGEST_CELL} bytes, got {len(cells)}")
+        line[: len(cells)] = cells
         heard = transport.max_over_ranks(line).astype(np.uint8).tobytes().rstrip(b"\0").decode()
         if not heard.strip():
             return
         yield json.loads(heard)
 
 
-def _say(transport: Transport, what: dict[str, Any]) -> None:
+def _say(transport: RankTransport, what: dict[str, Any]) -> None:
     if transport.rank == 0:
         print(ANSWER + json.dumps(what), flush=True)
 

@@ -8,17 +8,17 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from commsim.core.network import Network
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan, as_messages
 from commsim.prediction.build import prepare
 from commsim.prediction.plans.dense import Plan
 
-from .calibration import Costs, calibrate
+from .calibration import SeatCosts, calibrate
 from .launch import Ranks
-from .layout import Layout
-from .measure import Cell, measure
+from .layout import TestbedLayout
+from .measure import TestbedCell, measure
 from .pinned import pinned
-from .places import Place
+from .places import TestbedNames
 from .switch import measure_switch
 
 ON_A_SWITCH = "switchml"
@@ -29,8 +29,8 @@ UNSTEADY = 0.05
 
 
 def run_cells(
-    place: Place,
-    layout: Layout,
+    place: TestbedNames,
+    layout: TestbedLayout,
     collectives: Sequence[str],
     sizes: Sequence[int],
     *,
@@ -44,12 +44,12 @@ def run_cells(
     iterations: int = 9,
     tries: int = 3,
     tell: Callable[[str], None] = lambda _: None,
-) -> tuple[list[tuple[str, Cell]], Costs | None]:
+) -> tuple[list[tuple[str, TestbedCell]], SeatCosts | None]:
     """Measure every collective at every size.
 
     Parameters
     ----------
-    place, layout : Place, Layout
+    place, layout : TestbedNames, TestbedLayout
         The testbed.
     collectives : sequence of str
         ``name:key=value,...``; ``switchml`` runs on the live switch.
@@ -70,7 +70,7 @@ def run_cells(
 
     Returns
     -------
-    list of (str, Cell), Costs or None
+    list of (str, TestbedCell), SeatCosts or None
         What was asked for, at each size, and its steadiest measurement; and what messages cost.
 
     Raises
@@ -80,8 +80,8 @@ def run_cells(
     BackendError
         If ranks do not answer.
     """
-    cells: list[tuple[str, Cell]] = []
-    known: Costs | None = None
+    cells: list[tuple[str, TestbedCell]] = []
+    known: SeatCosts | None = None
     live = [spec for spec in collectives if spec.partition(":")[0] == ON_A_SWITCH]
     ordinary = [spec for spec in collectives if spec not in live]
 
@@ -105,7 +105,7 @@ def run_cells(
                     tell(f"the calibration is not to be trusted: {known.disturbed}")
             network = layout.network if known is None else known.on(layout.network)
             for name, _ in group:
-                tell(f"{name} on {counted(len(seats), 'rank')}")
+                tell(f"{name} on {count_text(len(seats), 'rank')}")
                 own = name if name in native else ""
                 prepared = place_on(network, "ring_all_reduce" if own else name)
                 with pinned(place, layout, prepared.placement):
@@ -130,7 +130,7 @@ def _iterations(prepared: Plan, size: int, most: int) -> int:
     return max(min(2, most), min(most, int(SECONDS / max(prepared.predict(size).time, 1e-9))))
 
 
-def _steadiest(again: Callable[[], Cell], tries: int) -> Cell:
+def _steadiest(again: Callable[[], TestbedCell], tries: int) -> TestbedCell:
     """Measure until nothing disturbs and the times agree, and return the best of what was measured."""
     best = again()
     for _ in range(tries - 1):

@@ -18,9 +18,9 @@ from commsim.training.sharing.shared_schedules import ScheduledJob, run_jobs
 
 from .cable_shape import FRAME
 from .launch import Ranks
-from .layout import Layout
-from .measure import Load, LoadMeter
-from .places import Place
+from .layout import TestbedLayout
+from .measure import LoadMeter, ProcessorLoad
+from .places import TestbedNames
 
 # Seconds from the word to go until the first job starts; all ranks look at the same clock.
 LEAD = 1.0
@@ -30,7 +30,7 @@ SLACK = 1.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shared:
+class ShiftedRun:
     """Two jobs with a shift between their starts.
 
     Parameters
@@ -43,7 +43,7 @@ class Shared:
         Predicted time of each without the other.
     predicted : float64[n_jobs], s
         Predicted time of each beside the other.
-    load : Load
+    load : ProcessorLoad
         Load of the processors meanwhile.
     """
 
@@ -51,7 +51,7 @@ class Shared:
     times: NDArray[np.float64]
     alone: NDArray[np.float64]
     predicted: NDArray[np.float64]
-    load: Load
+    load: ProcessorLoad
 
     @property
     def measured(self) -> NDArray[np.float64]:
@@ -65,8 +65,8 @@ class Shared:
 
 
 def share(
-    place: Place,
-    layout: Layout,
+    place: TestbedNames,
+    layout: TestbedLayout,
     schedules: Sequence[Schedule],
     seats: Sequence[Sequence[int]],
     size: int,
@@ -75,12 +75,12 @@ def share(
     compute: float,
     iterations: int = 5,
     network: Network | None = None,
-) -> list[Shared]:
+) -> list[ShiftedRun]:
     """Run jobs at once for every shift, and predict the same.
 
     Parameters
     ----------
-    place, layout : Place, Layout
+    place, layout : TestbedNames, TestbedLayout
         The testbed.
     schedules : sequence of Schedule
         One per job.
@@ -104,9 +104,9 @@ def share(
     BackendError
         If ranks do not answer.
     """
-    all_nodes = [node for one in seats for node in one]
+    all_nodes = [node for seat in seats for node in seat]
     if len(set(all_nodes)) != len(all_nodes):
-        raise InputError(f"simultaneous jobs must be on different hosts, got {[list(one) for one in seats]}")
+        raise InputError(f"simultaneous jobs must be on different hosts, got {[list(seat) for seat in seats]}")
     if compute < 0 or min(shifts, default=0.0) < 0:
         raise InputError(f"times of jobs must not be negative, got compute {compute} s and shifts {list(shifts)} s")
     parties: list[Ranks] = []
@@ -124,7 +124,7 @@ def share(
 
 
 def _run(
-    place: Place,
+    place: TestbedNames,
     parties: Sequence[Ranks],
     schedules: Sequence[Schedule],
     size: int,
@@ -132,7 +132,7 @@ def _run(
     compute: float,
     iterations: int,
     network: Network,
-) -> Shared:
+) -> ShiftedRun:
     jobs = [
         ScheduledJob(f"job{j}", schedule, Placement(np.array(ranks.seats, np.int32)), size, j * shift)
         for j, (ranks, schedule) in enumerate(zip(parties, schedules, strict=True))
@@ -149,4 +149,4 @@ def _run(
         ranks.begin()
     answers = [ranks.finish() for ranks in parties]
     load = meter.read()
-    return Shared(shift, np.array([one["samples"] for one in answers]), alone, together, load)
+    return ShiftedRun(shift, np.array([answer["samples"] for answer in answers]), alone, together, load)

@@ -19,9 +19,9 @@ from commsim.prediction.build import prepare
 from switch_model.live.frames import HEADER_BYTES
 
 from .build import entering
-from .layout import Layout
-from .measure import Cell, LoadMeter, as_cell, read_counts
-from .places import Place
+from .layout import TestbedLayout
+from .measure import LoadMeter, TestbedCell, as_cell, read_counts
+from .places import TestbedNames
 
 # Elements of a packet: large packets, for what limits a switch in a process is packets per second.
 ELEMENTS = 256
@@ -39,13 +39,13 @@ def switch_wire() -> Framing:
 
 
 def measure_switch(
-    place: Place, layout: Layout, seats: Sequence[int], size: int, *, warmup: int = 1, iterations: int = 5
-) -> Cell:
+    place: TestbedNames, layout: TestbedLayout, seats: Sequence[int], size: int, *, warmup: int = 1, iterations: int = 5
+) -> TestbedCell:
     """All-reduce through the live switch, and predict the same with the flow engine.
 
     Parameters
     ----------
-    place, layout : Place, Layout
+    place, layout : TestbedNames, TestbedLayout
         A testbed whose switches are bridges.
     seats : sequence of int
         Node of each worker.
@@ -75,11 +75,11 @@ def measure_switch(
         server.communicate(timeout=10)
     samples = np.max([[row["time_s"] for row in rows] for rows in rows_of_workers], axis=0)[warmup:]
     wrong = sum(row["right"] is False for rows in rows_of_workers for row in rows)
-    told = {"samples": samples.tolist(), "size": float(size), "wrong": float(wrong)}
-    return as_cell(prepared, told, counts, load, warmup + iterations, framing=switch_wire())
+    answer = {"samples": samples.tolist(), "size": float(size), "wrong": float(wrong)}
+    return as_cell(prepared, answer, counts, load, warmup + iterations, framing=switch_wire())
 
 
-def _serve(place: Place, layout: Layout, switch: int) -> subprocess.Popen[str]:
+def _serve(place: TestbedNames, layout: TestbedLayout, switch: int) -> subprocess.Popen[str]:
     address = str(layout.address(switch))
     command = [sys.executable, "-m", "commsim", "switch", "serve", "--host", address, "--port", str(PORT),
                "--elements-per-packet", str(ELEMENTS), "--pool-size", str(N_SLOTS + 32)]  # fmt: skip
@@ -93,7 +93,9 @@ def _serve(place: Place, layout: Layout, switch: int) -> subprocess.Popen[str]:
     return server
 
 
-def _work(place: Place, layout: Layout, seats: Sequence[int], switch: int, size: int, n_runs: int) -> list[Any]:
+def _work(
+    place: TestbedNames, layout: TestbedLayout, seats: Sequence[int], switch: int, size: int, n_runs: int
+) -> list[Any]:
     files = [place.directory / f"worker{rank}.json" for rank in range(len(seats))]
     workers = []
     for rank, seat in enumerate(seats):
@@ -112,10 +114,10 @@ def _work(place: Place, layout: Layout, seats: Sequence[int], switch: int, size:
             if worker.poll() is None:
                 worker.kill()
                 worker.wait()
-    for worker, said in zip(workers, ends, strict=True):
+    for worker, answer in zip(workers, ends, strict=True):
         if worker.returncode not in (0, 1):
             raise BackendError(
-                f"a worker of the switch failed: {(said.strip().splitlines() or ['without a word'])[-1]}"
+                f"a worker of the switch failed: {(answer.strip().splitlines() or ['without a word'])[-1]}"
             )
     return [_rows(file) for file in files]
 

@@ -12,7 +12,7 @@ from commsim.sparse.encodings import INDEX_BYTES
 
 from . import compressor
 from .element_list import count, largest, read_list, share, write_list
-from .message import Compressed, Compressor, Vector, finite
+from .message import CompressedMessage, Compressor, Vector, finite
 
 # Density of one epoch of the warm-up over that of the next.
 FALLS_BY = 4
@@ -72,12 +72,12 @@ class DeepGradientCompression:
         """Return the share of elements that is sent in a step: 1/4, 1/16, ... in the first epochs."""
         return max(self.density, FALLS_BY ** -(step // self.epoch + 1.0)) if self.epoch else self.density
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:  # noqa: ARG002
         """List the largest."""
         vector = finite(vector)
         return write_list(vector, largest(vector, count(len(vector), self.density_at(step), None)))
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return the list with zeros between."""
         return read_list(message)
 

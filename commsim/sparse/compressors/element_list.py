@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.sparse.encodings import INDEX_BYTES
 
-from .message import Compressed, Vector
+from .message import CompressedMessage, Vector
 
 MAX_ELEMENTS = 2 ** (8 * INDEX_BYTES)
 
@@ -69,7 +69,7 @@ def largest(vector: Vector, k: int) -> NDArray[np.int64]:
     return np.flatnonzero(chosen)
 
 
-def write_list(vector: Vector, index: NDArray[np.int64]) -> Compressed:
+def write_list(vector: Vector, index: NDArray[np.int64]) -> CompressedMessage:
     """Write the elements at some indices.
 
     Raises
@@ -79,10 +79,10 @@ def write_list(vector: Vector, index: NDArray[np.int64]) -> Compressed:
     """
     if len(vector) > MAX_ELEMENTS:
         raise InputError(f"indices of {INDEX_BYTES} bytes reach {MAX_ELEMENTS} elements, got {len(vector)}")
-    return Compressed(len(vector), vector.dtype, (index.astype("<u4"), vector[index]))
+    return CompressedMessage(len(vector), vector.dtype, (index.astype("<u4"), vector[index]))
 
 
-def read_list(message: Compressed) -> Vector:
+def read_list(message: CompressedMessage) -> Vector:
     """Return the vector in which all other elements are zero."""
     out = np.zeros(message.n_elements, message.dtype)
     out[message.parts[0]] = message.parts[1]

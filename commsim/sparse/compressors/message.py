@@ -19,7 +19,7 @@ Exchange: TypeAlias = Generator[Vector, Vector, tuple[Vector, Vector]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compressed:
+class CompressedMessage:
     """One message.
 
     Parameters
@@ -48,7 +48,7 @@ class Compressed:
         return b"".join(part.tobytes() for part in self.parts)
 
 
-class Memory(Protocol):
+class GradientMemory(Protocol):
     """What a rank keeps of the gradients that it has not sent."""
 
     def add(self, gradient: Vector) -> Vector:
@@ -63,9 +63,9 @@ class Compressor(Protocol):
 
     @property
     def not_summed(self) -> str | None:
-        """Why messages cannot be added on their way; None where they can, and :class:`Summed` holds."""
+        """Why messages cannot be added on their way; None where they can, and :class:`SummingCompressor` holds."""
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:
         """Return the message of a rank in a step; the same for the same of both.
 
         Parameters
@@ -81,10 +81,10 @@ class Compressor(Protocol):
             If a value is NaN or infinite, or the vector is too short for what is to be kept of it.
         """
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return what a message says of the gradient, [n_elements]."""
 
-    def memory(self) -> Memory:
+    def memory(self) -> GradientMemory:
         """Return the memory of one rank, before the first step."""
 
     def message_bytes(self, n_elements: int, value_bytes: int = 4) -> int:
@@ -98,10 +98,10 @@ class Compressor(Protocol):
 
 
 @runtime_checkable
-class Summed(Protocol):
+class SummingCompressor(Protocol):
     """A compressor whose messages can be added on their way, by any all-reduce."""
 
-    def exchange(self, vector: Vector, step: int, memory: Memory) -> Exchange:
+    def exchange(self, vector: Vector, step: int, memory: GradientMemory) -> Exchange:
         """Compress, have the ranks' messages summed, and decode the sum; perhaps several times.
 
         Parameters
@@ -110,7 +110,7 @@ class Summed(Protocol):
             What the rank adds.
         step : int
             Number of the step.
-        memory : Memory
+        memory : GradientMemory
             Memory of the rank.
         """
 
@@ -196,7 +196,7 @@ class CompressedRank:
         self.memory = compressor.memory() if feedback else Forgetful()
         self.step = 0
 
-    def send(self, gradient: Vector) -> Compressed:
+    def send(self, gradient: Vector) -> CompressedMessage:
         """Compress the next gradient, with what is left of those before it.
 
         Raises
@@ -217,7 +217,7 @@ class CompressedRank:
         InputError
             If a value is NaN or infinite, or messages cannot be summed.
         """
-        if not isinstance(self.compressor, Summed):
+        if not isinstance(self.compressor, SummingCompressor):
             raise InputError(f"these messages cannot be summed: {self.compressor.not_summed}")
         wanted = self.memory.add(finite(gradient))
         total, own = yield from self.compressor.exchange(wanted, self.step, self.memory)
@@ -249,12 +249,12 @@ def compressed_sum(workers: Sequence[CompressedRank], gradients: Sequence[Vector
     InputError
         If a value is NaN or infinite, or the sum is.
     """
-    for name, given in (("workers", workers), ("gradients", gradients)):
-        if not isinstance(given, Sized):
-            raise wrong_kind(name, "a list, of one for each rank", given)
+    for name, text in (("workers", workers), ("gradients", gradients)):
+        if not isinstance(text, Sized):
+            raise wrong_kind(name, "a list, of one for each rank", text)
     if not workers or len(workers) != len(gradients):
         raise InputError(f"needs one gradient for each of {len(workers)} ranks, got {len(gradients)}")
-    if isinstance(workers[0].compressor, Summed):
+    if isinstance(workers[0].compressor, SummingCompressor):
         return _in_step([worker.exchange(gradient) for worker, gradient in zip(workers, gradients, strict=True)])
     messages = [worker.send(gradient) for worker, gradient in zip(workers, gradients, strict=True)]
     parts = [worker.compressor.decode(message) for worker, message in zip(workers, messages, strict=True)]

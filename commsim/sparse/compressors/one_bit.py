@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 
 from . import compressor
 from .element_list import as_matrix, columns_of
-from .message import Compressed, Compressor, Residual, Vector, finite
+from .message import CompressedMessage, Compressor, Residual, Vector, finite
 from .signs import SCALE_BYTES
 
 
@@ -25,7 +25,7 @@ class OneBit:
         """A bit means something else at every rank."""
         return "every rank has different scales, so equal bits mean different numbers"
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:  # noqa: ARG002
         """Take the signs, and of each column the mean of what is not negative, and of what is."""
         vector = finite(vector)
         matrix = as_matrix(vector, columns_of(len(vector), self.columns))
@@ -38,9 +38,9 @@ class OneBit:
             above = np.where(negative, 0, matrix).sum(axis=0, dtype=np.float64)
             scales = np.stack((above / np.maximum(1, n_above), below / np.maximum(1, n_below))).astype("<f4")
         finite(scales.ravel(), "the scales of a gradient")
-        return Compressed(len(vector), vector.dtype, (np.packbits(vector < 0), scales))
+        return CompressedMessage(len(vector), vector.dtype, (np.packbits(vector < 0), scales))
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return each element's mean."""
         bits, scales = message.parts
         negative = as_matrix(np.unpackbits(bits, count=message.n_elements), scales.shape[1])

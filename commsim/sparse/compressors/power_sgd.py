@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 
 from . import compressor
 from .element_list import as_matrix, columns_of
-from .message import Compressed, Compressor, Exchange, Memory, Residual, Vector, finite
+from .message import CompressedMessage, Compressor, Exchange, GradientMemory, Residual, Vector, finite
 
 
 class WarmResidual(Residual):
@@ -39,14 +39,14 @@ class PowerSgd:
     def not_summed(self) -> None:
         """Both factors are linear in the gradient, given the other."""
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002 - alike at all ranks
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:  # noqa: ARG002 - alike at all ranks
         """Factor the gradient of a single rank, from a drawn start."""
         vector = finite(vector)
         matrix = self._matrix(vector)
         left = orthonormal(product(matrix, self._start(matrix.shape[1], vector.dtype)))
-        return Compressed(len(vector), vector.dtype, (left, product(matrix.T, left)))
+        return CompressedMessage(len(vector), vector.dtype, (left, product(matrix.T, left)))
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return the product of the factors."""
         left, right = message.parts
         return np.asarray((left @ right.T).ravel()[: message.n_elements])
@@ -59,7 +59,7 @@ class PowerSgd:
         """Return both factors."""
         return sum(self.exchange_bytes(n_elements, value_bytes))
 
-    def exchange(self, vector: Vector, step: int, memory: Memory) -> Exchange:  # noqa: ARG002
+    def exchange(self, vector: Vector, step: int, memory: GradientMemory) -> Exchange:  # noqa: ARG002
         """Sum left factors, make the sum orthonormal, and sum right factors."""
         vector = finite(vector)
         matrix, factor = self._matrix(vector), getattr(memory, "factor", None)

@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 
 from . import compressor
 from .element_list import as_matrix
-from .message import Compressed, Compressor, Forgetful, Vector, finite
+from .message import CompressedMessage, Compressor, Forgetful, Vector, finite
 
 # Elements of a bucket, as in SparCML.
 BUCKET = 1024
@@ -38,7 +38,7 @@ class Qsgd:
         """Levels above 0: s; with a sign and 0 there are 2 s + 1."""
         return (1 << (self.bits - 1)) - 1
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:
         """Round every element to a level at random."""
         vector = finite(vector)
         matrix = as_matrix(vector, min(self.bucket, len(vector))).astype(np.float64)
@@ -48,9 +48,9 @@ class Qsgd:
         level += np.random.default_rng([self.seed, rank, step]).random(level.shape) < scaled - level
         level = np.minimum(level, self.n_levels)  # which rounding may have passed
         codes = (np.copysign(level, matrix) + self.n_levels).astype(np.uint8).ravel()[: len(vector)]
-        return Compressed(len(vector), vector.dtype, (norm.astype("<f4"), packed(codes, self.bits)))
+        return CompressedMessage(len(vector), vector.dtype, (norm.astype("<f4"), packed(codes, self.bits)))
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return each level's share of the norm."""
         norm, words = message.parts
         level = unpacked(words, self.bits, message.n_elements).astype(np.int16) - self.n_levels

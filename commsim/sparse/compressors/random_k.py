@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 
 from . import compressor
 from .element_list import count, share
-from .message import Compressed, Compressor, Exchange, Forgetful, Memory, Residual, Vector, finite
+from .message import CompressedMessage, Compressor, Exchange, Forgetful, GradientMemory, Residual, Vector, finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +27,22 @@ class RandomK:
     def not_summed(self) -> None:
         """All ranks send the same elements."""
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002 - alike at all ranks
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:  # noqa: ARG002 - alike at all ranks
         """Take the drawn elements; the step is sent too, since the decoder must draw alike."""
         vector = finite(vector)
         values = vector[self._drawn(len(vector), step)]
         if self.unbiased:
             with np.errstate(over="ignore"):
                 values = finite(values * vector.dtype.type(len(vector) / len(values)), "a gradient times n/k")
-        return Compressed(len(vector), vector.dtype, (values, np.array([step], "<u4")))
+        return CompressedMessage(len(vector), vector.dtype, (values, np.array([step], "<u4")))
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return the drawn elements with zeros between."""
         out = np.zeros(message.n_elements, message.dtype)
         out[self._drawn(message.n_elements, int(message.parts[1][0]))] = message.parts[0]
         return out
 
-    def memory(self) -> Memory:
+    def memory(self) -> GradientMemory:
         """Return error feedback, unless on average nothing is lost."""
         return Forgetful() if self.unbiased else Residual()
 
@@ -50,11 +50,11 @@ class RandomK:
         """Return k values, and the step."""
         return count(n_elements, self.density, self.k) * value_bytes + 4
 
-    def exchange(self, vector: Vector, step: int, memory: Memory) -> Exchange:  # noqa: ARG002
+    def exchange(self, vector: Vector, step: int, memory: GradientMemory) -> Exchange:  # noqa: ARG002
         """Sum the drawn values; that all are in the same step is known then."""
         own = self.encode(vector, step=step)
         total = yield own.parts[0]
-        return self.decode(Compressed(own.n_elements, own.dtype, (total, own.parts[1]))), self.decode(own)
+        return self.decode(CompressedMessage(own.n_elements, own.dtype, (total, own.parts[1]))), self.decode(own)
 
     def exchange_bytes(self, n_elements: int, value_bytes: int = 4) -> tuple[int, ...]:
         """Return k values."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import compressor
-from .message import Compressed, Compressor, Residual, Vector, finite
+from .message import CompressedMessage, Compressor, Residual, Vector, finite
 
 SCALE_BYTES = 4
 
@@ -24,16 +24,16 @@ class Sign:
             "minority, which no residual remembers"
         )
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:  # noqa: ARG002
         """Take the signs, and the mean magnitude."""
         vector = finite(vector)
         with np.errstate(over="ignore"):
             scale = np.abs(vector).mean(dtype=np.float64, keepdims=True).astype("<f4")
-        return Compressed(
+        return CompressedMessage(
             len(vector), vector.dtype, (np.packbits(vector < 0), finite(scale, "the scale of a gradient"))
         )
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return plus or minus the scale."""
         negative = np.unpackbits(message.parts[0], count=message.n_elements)
         scale = message.parts[1].astype(message.dtype)

@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 
 from . import compressor
 from .element_list import read_list, write_list
-from .message import Compressed, Compressor, Residual, Vector, finite
+from .message import CompressedMessage, Compressor, Residual, Vector, finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class Threshold:
         """Every rank has other indices."""
         return "every rank keeps other elements, so that lists cannot be added without growing"
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:  # noqa: ARG002
         """List what is above."""
         vector = finite(vector)
         return write_list(vector, np.flatnonzero(np.abs(vector) > np.float64(self.above)))
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return the list with zeros between."""
         return read_list(message)
 

@@ -8,7 +8,7 @@ from commsim.sparse.encodings import INDEX_BYTES
 
 from . import compressor
 from .element_list import count, largest, read_list, share, write_list
-from .message import Compressed, Compressor, Residual, Vector, finite
+from .message import CompressedMessage, Compressor, Residual, Vector, finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class TopK:
         """Every rank has other indices."""
         return "every rank keeps other elements, so that lists cannot be added without growing"
 
-    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002
+    def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> CompressedMessage:  # noqa: ARG002
         """List the largest."""
         vector = finite(vector)
         return write_list(vector, largest(vector, count(len(vector), self.density, self.k)))
 
-    def decode(self, message: Compressed) -> Vector:
+    def decode(self, message: CompressedMessage) -> Vector:
         """Return the list with zeros between."""
         return read_list(message)
 

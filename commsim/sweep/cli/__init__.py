@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.remark import as_remarks
-from commsim.core.units import counted, format_size, format_time
+from commsim.core.units import count_text, format_size, format_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 from commsim.report.render import tell
 
@@ -48,7 +48,7 @@ class Results(Flags):
     directory: str = flag("directory", metavar="DIR", help="folder of the results")
 
 
-class RunConfig(Code):
+class SweepRunConfig(Code):
     """All flags of ``commsim sweep run``."""
 
     config: str = flag("config", metavar="SWEEP.toml", help="what to compute; docs/sweeps.md has every key")
@@ -69,11 +69,11 @@ class RunConfig(Code):
     )
 
 
-def run(config: RunConfig) -> Answer:
+def run(config: SweepRunConfig) -> Answer:
     """Run, and say where the results are."""
     from commsim.sweep.parts import read_part
     from commsim.sweep.points import MAX_POINTS
-    from commsim.sweep.progress import shown
+    from commsim.sweep.progress import progress_shown
     from commsim.sweep.remarks import costs_of, remarks_of
     from commsim.sweep.run import run_sweep
 
@@ -84,14 +84,14 @@ def run(config: RunConfig) -> Answer:
         "retry_failed": config.retry_failed, "part": part, "code": config.allow_code,
     }  # fmt: skip
     try:
-        with _one_interruption(), shown() as say:
+        with _one_interruption(), progress_shown() as say:
             done = run_sweep(config.config, directory, config.executor, limit=config.limit, say=say, **options)
     except KeyboardInterrupt:
         tell(f"commsim sweep: interrupted; run the same command to resume {directory}")
         return Answer(code=130)
     code = 1 if done.n_done and done.n_failed == done.n_done else 0
-    said = remarks((*as_remarks(done.remarks, "chosen"), *costs_of(directory)))
-    return Answer([Lines([_summary(done, directory)]), *said, *remarks(remarks_of(directory))], code=code)
+    notes = remarks((*as_remarks(done.remarks, "chosen"), *costs_of(directory)))
+    return Answer([Lines([_summary(done, directory)]), *notes, *remarks(remarks_of(directory))], code=code)
 
 
 @contextlib.contextmanager
@@ -131,7 +131,7 @@ def default_directory(config: str) -> str:
 
 
 def _summary(done: Progress, directory: str) -> str:
-    text = f"{directory}: {counted(done.n_done, 'point')}"
+    text = f"{directory}: {count_text(done.n_done, 'point')}"
     if done.n_before:
         text += f", {done.n_before} of them from before"
     if done.n_failed:
@@ -166,18 +166,18 @@ def plan(config: PlanConfig) -> Answer:
     facts = {
         "points": f"{estimate.n_points}" + (f" of {estimate.n_candidates} before filters" if is_filtered else ""),
         "prepared": f"{estimate.n_groups} times; points that differ only in size and engine options share that",
-        "measured": f"{counted(estimate.n_measured, 'point')}: {format_time(estimate.first)} with preparation, "
+        "measured": f"{count_text(estimate.n_measured, 'point')}: {format_time(estimate.first)} with preparation, "
                     f"{format_time(estimate.other)} without",
         "work": f"{duration(estimate.work)} of processor time, +/- {duration(estimate.uncertain)}",
-        "load": f"{estimate.load:.1f} processes of others on {counted(cores, 'core')}",
-        "time": f"{duration(time)} with {counted(jobs, 'worker')}, +/- {duration(uncertain)}, including "
+        "load": f"{estimate.load:.1f} processes of others on {count_text(cores, 'core')}",
+        "time": f"{duration(time)} with {count_text(jobs, 'worker')}, +/- {duration(uncertain)}, including "
                 f"{duration(estimate.start / share)} to start{beside}",
         "memory": f"{format_size(jobs * estimate.memory)}: {format_size(estimate.memory)} for each worker",
     }  # fmt: skip
-    said = ["95 % of such estimates are within these margins, on cores as busy as now"]
+    lines = ["95 % of such estimates are within these margins, on cores as busy as now"]
     if estimate.n_walked < estimate.n_points:
-        said.append(f"only the first {estimate.n_walked} points were examined; the others are assumed to be similar")
-    said += [f"a measured point fails: {why}" for why in estimate.failed]
+        lines.append(f"only the first {estimate.n_walked} points were examined; the others are assumed to be similar")
+    lines += [f"a measured point fails: {why}" for why in estimate.failed]
     row = {
         "n_candidates": estimate.n_candidates, "n_points": estimate.n_points, "n_prepared": estimate.n_groups,
         "n_measured": estimate.n_measured, "first_s": estimate.first, "other_s": estimate.other,
@@ -186,14 +186,14 @@ def plan(config: PlanConfig) -> Answer:
         "uncertain_s": uncertain, "memory_B": jobs * estimate.memory,
         "failed": list(estimate.failed),
     }  # fmt: skip
-    return Answer([Facts(facts), *remarks(as_remarks(said, "estimate"))], [row], {"config": config.config})
+    return Answer([Facts(facts), *remarks(as_remarks(lines, "estimate"))], [row], {"config": config.config})
 
 
-class StatusConfig(WithJson, Results):
+class SweepStatusConfig(WithJson, Results):
     """All flags of ``commsim sweep status``."""
 
 
-def status(config: StatusConfig) -> Answer:
+def status(config: SweepStatusConfig) -> Answer:
     """Count what is done, and what has failed."""
     from collections import Counter
 
@@ -239,16 +239,16 @@ def sql(config: SqlConfig) -> Answer:
 
     if config.output:
         require_suffix(config.output)
-    found = query(config.directory, config.query)
+    table = query(config.directory, config.query)
     if config.output:
-        write_table(found, config.output)
-        return Answer([Lines([f"{config.output}: {counted(found.num_rows, 'row')}"])])
-    columns = found.to_pydict()
+        write_table(table, config.output)
+        return Answer([Lines([f"{config.output}: {count_text(table.num_rows, 'row')}"])])
+    columns = table.to_pydict()
     rows = [list(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
     is_whole = EVERY_COLUMN.search(config.query) is None
     units = [f"{name} {unit}" for name, unit in units_in(config.directory, config.query).items()]
-    said = [f"units of the table `sweep`: {', '.join(units)}"] if units else []
-    return Answer([Table(list(columns), rows, whole=is_whole), *comments(said)])
+    lines = [f"units of the table `sweep`: {', '.join(units)}"] if units else []
+    return Answer([Table(list(columns), rows, whole=is_whole), *comments(lines)])
 
 
 def _cell(value: Any) -> str:
@@ -263,20 +263,20 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-class ExportConfig(Results):
+class SweepExportConfig(Results):
     """All flags of ``commsim sweep export``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help=".csv, .json or .parquet")
 
 
-def export(config: ExportConfig) -> Answer:
+def export(config: SweepExportConfig) -> Answer:
     """Write the table, and say how large it is."""
     from commsim.sweep.table import read_table, require_suffix, write_table
 
     require_suffix(config.output)
     table = read_table(config.directory)
     write_table(table, config.output)
-    size = f"{counted(table.num_rows, 'row')} of {counted(table.num_columns, 'column')}"
+    size = f"{count_text(table.num_rows, 'row')} of {count_text(table.num_columns, 'column')}"
     return Answer([Lines([f"{config.output}: {size}"])])
 
 
@@ -298,16 +298,19 @@ def merge(config: MergeConfig) -> Answer:
 
 COMMANDS = {
     "sweep run": Verb(
-        RunConfig, run, "compute the points that have no result yet (`commsim sweep FILE` is the same)", is_usual=True
+        SweepRunConfig,
+        run,
+        "compute the points that have no result yet (`commsim sweep FILE` is the same)",
+        is_usual=True,
     ),
     "sweep plan": Verb(PlanConfig, plan, "estimate the number of points, time and memory, by measuring a few points"),
     "sweep cheapest": Verb(
-        cheapest.Config,
+        cheapest.SweepCheapestConfig,
         cheapest.run,
         "find the cheapest topology that meets a goal, from the sweep's tables [cost] and [goal]",
     ),
     "sweep merge": Verb(MergeConfig, merge, "merge the parts of a sweep that were run separately"),
-    "sweep status": Verb(StatusConfig, status, "print how many points are done, and the errors"),
+    "sweep status": Verb(SweepStatusConfig, status, "print how many points are done, and the errors"),
     "sweep sql": Verb(SqlConfig, sql, "run an SQL query on the table `sweep`"),
-    "sweep export": Verb(ExportConfig, export, "write the results as one .csv, .json or .parquet file"),
+    "sweep export": Verb(SweepExportConfig, export, "write the results as one .csv, .json or .parquet file"),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, WithJson, flag, repeated
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import counted, first_of, format_bandwidth, format_time
+from commsim.core.units import count_text, first_of, format_bandwidth, format_time
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Code(Flags):
     )
 
 
-class Config(WithJson, Code):
+class SweepCheapestConfig(WithJson, Code):
     """All flags of ``commsim sweep cheapest``."""
 
     sweep: str = flag("sweep", metavar="SWEEP.toml", help="a sweep with the tables [cost] and [goal]")
@@ -34,12 +34,12 @@ class Config(WithJson, Code):
     jobs: int | None = flag(metavar="N", help="number of worker processes (default: all processors)")
 
 
-def run(config: Config) -> Answer:
+def run(config: SweepCheapestConfig) -> Answer:
     """Run the sweep, and rank its topologies."""
     from commsim.sweep.cheapest import cheapest_topologies
-    from commsim.sweep.progress import shown
+    from commsim.sweep.progress import progress_shown
 
-    with shown() as say:
+    with progress_shown() as say:
         found = cheapest_topologies(config.sweep, config.output, jobs=config.jobs, say=say, code=config.allow_code)
     offers, goal, prices = found.offers, found.goal, found.prices
     flags = {"sweep": config.sweep, "config_hash": found.config_hash}
@@ -48,8 +48,8 @@ def run(config: Config) -> Answer:
 
 
 def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> list[Part]:
-    told = [(i, offer) for i, offer in enumerate(offers, 1) if offer.keeps or offer.is_on_front]
-    n_hashes = {offer.n_hashes for _, offer in told[:MAX_ROWS] if offer.spread is not None}
+    lines = [(i, offer) for i, offer in enumerate(offers, 1) if offer.keeps or offer.is_on_front]
+    n_hashes = {offer.n_hashes for _, offer in lines[:MAX_ROWS] if offer.spread is not None}
     value = [f"median_{goal.keep}", "fastest", "slowest"] if n_hashes else [goal.keep]
     columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", *value, "keeps",
                "ports", "cables", "switches", "with"]  # fmt: skip
@@ -59,7 +59,7 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
             ("yes" if offer.keeps else "no") + " *" * offer.is_on_front,
             *(str(_count(offer, *items)) for items in _COUNTED), offer.chosen or offer.problem,
         ]
-        for i, offer in told[:MAX_ROWS]
+        for i, offer in lines[:MAX_ROWS]
     ]  # fmt: skip
     side = "at least" if goal.more_is_better else "within"
     title = (
@@ -85,13 +85,13 @@ def _about_spare(offers: Sequence[Offer], prices: Prices) -> list[str]:
     for offer in offers:
         places = len(load_network(offer.topology).endpoints) if offer.spare else 0
         shares[offer.topology] = offer.cost * (places - offer.spare) / places if places else offer.cost
-    told = [
-        f"{offer.topology}: {counted(offer.spare, 'host')} too many, {_money(shares[offer.topology], prices)} of "
+    notes = [
+        f"{offer.topology}: {count_text(offer.spare, 'host')} too many, {_money(shares[offer.topology], prices)} of "
         f"{_money(offer.cost, prices)} for those used"
         for offer in offers
         if offer.spare
     ]
-    lines = [f"more hosts than ranks, all of which are charged: {first_of(told)}"] if told else []
+    lines = [f"more hosts than ranks, all of which are charged: {first_of(notes)}"] if notes else []
     kept = [offer for offer in offers if offer.keeps]
     best = min(kept, key=lambda offer: shares[offer.topology], default=None)
     if best is not None and best.spare and best is not kept[0]:

@@ -18,12 +18,16 @@ EXAMPLES = {
 
 COMMANDS = {
     "switch simulate": Verb(
-        simulate.Config,
+        simulate.SwitchSimulateConfig,
         simulate.run,
         "simulate in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
     ),
     "switch budget": Verb(
-        budget.Config, budget.run, "print whether a pool fits into a programmable switch, and what would fit"
+        budget.SwitchBudgetConfig,
+        budget.run,
+        "print whether a pool fits into a programmable switch, and what would fit",
     ),
-    "switch pcap": Verb(pcap.Config, pcap.run, "reconstruct jobs, retransmissions and duplicates from a capture"),
+    "switch pcap": Verb(
+        pcap.SwitchPcapConfig, pcap.run, "reconstruct jobs, retransmissions and duplicates from a capture"
+    ),
 }

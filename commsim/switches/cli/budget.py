@@ -23,7 +23,7 @@ PER_S = "_elements_per_s"
 BOUND = f"bound{PER_S}"
 
 
-class Config(WithJson):
+class SwitchBudgetConfig(WithJson):
     """All flags of ``commsim switch budget``."""
 
     system: str = flag(
@@ -48,7 +48,7 @@ class Config(WithJson):
     size: str = flag(default="64MiB", metavar="SIZE", help="with --loss: size of each worker's tensor")
 
 
-def run(config: Config) -> Answer:
+def run(config: SwitchBudgetConfig) -> Answer:
     """Return what is used, what it costs, and with a round trip how fast it can be."""
     from switch_model.budget.jobs import budget
 
@@ -111,7 +111,7 @@ def _costs(b: Budget, bounds: Mapping[str, float]) -> dict[str, str]:
     }
 
 
-def _bounds(config: Config, b: Budget) -> dict[str, float]:
+def _bounds(config: SwitchBudgetConfig, b: Budget) -> dict[str, float]:
     """Return bounds on the rate of a job and of those that use no switch, and what losses cost; none without a trip."""
     from switch_model import bounds
 
@@ -133,7 +133,7 @@ def hardware_of(text: str) -> Hardware:
     return build(**read_arguments(build, raw, name=name))
 
 
-def _system(config: Config) -> System:
+def _system(config: SwitchBudgetConfig) -> System:
     """Build the system; the pool is the budget's, which says what fits where the system would only refuse."""
     from commsim.packets.aggregated.systems import named_system
 

@@ -22,14 +22,14 @@ LOST = "chunks resent: a contribution came again, since a packet was lost or a t
 LOST_MORE = "each message that came again (RDMA: of several chunks) lost at least one packet, which is not in this file"
 
 
-class Config(WithJson):
+class SwitchPcapConfig(WithJson):
     """All flags of ``commsim switch pcap``."""
 
     file: str = flag("file", metavar="FILE", help="pcap file, captured at the switch or written by `simulate`")
     packets: int = flag(default=0, metavar="N", help="print the headers of the first N packets (needs Scapy)")
 
 
-def run(config: Config) -> Answer:
+def run(config: SwitchPcapConfig) -> Answer:
     """Read the capture, and reconstruct what happened."""
     from switch_model.packets.pcap_reader import read_pcap
     from switch_model.packets.reconstruct import reconstruct

@@ -43,7 +43,7 @@ MAX_JOBS = 4096  # each of which gets a tree
 MAX_SAMPLE_EVERY = 1e6  # seconds
 
 
-class Config(WithJson):
+class SwitchSimulateConfig(WithJson):
     """All flags of ``commsim switch simulate``."""
 
     system: str = flag(
@@ -97,7 +97,7 @@ class Config(WithJson):
     )
 
 
-def run(config: Config) -> Answer:
+def run(config: SwitchSimulateConfig) -> Answer:
     """Simulate every combination."""
     grid = {name: _numbers(getattr(config, name), name, kind) for name, kind in LISTS.items()}
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
@@ -134,8 +134,8 @@ def run(config: Config) -> Answer:
                 *as_remarks(slots, "slots"),
                 *as_remarks(about_pools(unfilled, system, config.jobs), "pool-unfilled"),
                 *as_remarks(about_limits(results, system), "limits"),
-                *(Remark("rate-above-link", one, needed=True) for one in why_above(results)),
-                *(Remark("slow", one, needed=True) for one in why_slow(config.rto, results, system)),
+                *(Remark("rate-above-link", line, needed=True) for line in why_above(results)),
+                *(Remark("slow", line, needed=True) for line in why_slow(config.rto, results, system)),
             )
         ),
     ]
@@ -143,7 +143,7 @@ def run(config: Config) -> Answer:
 
 
 def _simulate(
-    config: Config, point: dict[str, Any]
+    config: SwitchSimulateConfig, point: dict[str, Any]
 ) -> tuple[System, Network, list[Result], list[dict[str, Any]], list[dict[str, float]] | None]:
     import dataclasses
 
@@ -163,7 +163,7 @@ def _simulate(
 
 
 def _run_engine(
-    config: Config, point: dict[str, Any], network: Network, jobs: list[AggregationJob]
+    config: SwitchSimulateConfig, point: dict[str, Any], network: Network, jobs: list[AggregationJob]
 ) -> tuple[list[Result], list[dict[str, float]] | None]:
     from commsim.packets.aggregated.tree_times import simulate_recurrence, why_not
     from commsim.packets.links.fabric import Fabric
@@ -204,15 +204,15 @@ def _run_engine(
     return list(outcome.results), series if every else None
 
 
-def _why_endless(config: Config, system: System) -> str:
+def _why_endless(config: SwitchSimulateConfig, system: System) -> str:
     """Describe why a run never ends where that is as it was asked for; empty where it is a bug."""
     if system.versions == 1 or config.without:
-        asked = "--versions 1" if system.versions == 1 else f"--without {' '.join(config.without)}"
-        return f"{asked}: a packet was lost, and no slot has its result any more; a larger --buffer loses none"
+        flags = "--versions 1" if system.versions == 1 else f"--without {' '.join(config.without)}"
+        return f"{flags}: a packet was lost, and no slot has its result any more; a larger --buffer loses none"
     return ""
 
 
-def _system(config: Config, point: dict[str, Any]) -> tuple[System, dict[str, str]]:
+def _system(config: SwitchSimulateConfig, point: dict[str, Any]) -> tuple[System, dict[str, str]]:
     """Build the system that the flags describe, and what was written of its blocks."""
     import dataclasses
 
@@ -232,7 +232,7 @@ def _system(config: Config, point: dict[str, Any]) -> tuple[System, dict[str, st
 
 
 def _jobs(
-    config: Config, point: dict[str, Any], system: System, blocks: dict[str, str]
+    config: SwitchSimulateConfig, point: dict[str, Any], system: System, blocks: dict[str, str]
 ) -> tuple[Network, list[AggregationJob]]:
     import numpy as np
 
@@ -274,7 +274,7 @@ def _jobs(
     return network, jobs
 
 
-def _network(config: Config, rate: str | None, n_hosts: int) -> Network:
+def _network(config: SwitchSimulateConfig, rate: str | None, n_hosts: int) -> Network:
     import dataclasses
 
     import numpy as np
@@ -312,12 +312,14 @@ def _numbers(text: str | None, name: str, kind: Callable[[str], Any]) -> list[An
         raise InputError(f"{flag} is a number, or several with commas between, got {text!r}") from None
 
 
-def drawn(density: float = 1.0, pattern: str = "random", seed: int = 0, exponent: float = 1.0) -> dict[str, Any]:
+def occupancy_parameters(
+    density: float = 1.0, pattern: str = "random", seed: int = 0, exponent: float = 1.0
+) -> dict[str, Any]:
     """Parameters of :func:`commsim.sparse.generate.drawn_occupancy` that are allowed beside the system's own."""
     return dict(locals())
 
 
-DRAWN = tuple(inspect.signature(drawn).parameters)
+DRAWN = tuple(inspect.signature(occupancy_parameters).parameters)
 
 
 def drawn_blocks(raw: dict[str, str], system: System, n_workers: int, n_elements: int) -> Occupancy | None:
@@ -344,5 +346,5 @@ def drawn_blocks(raw: dict[str, str], system: System, n_workers: int, n_elements
         return None
     if "density" not in raw:
         raise InputError(f"{system.name} needs density=... to know which blocks are not zero, got {', '.join(raw)}")
-    given = drawn(**read_arguments(drawn, raw, name=system.name))
+    given = occupancy_parameters(**read_arguments(occupancy_parameters, raw, name=system.name))
     return drawn_occupancy(n_workers, n_elements, block=system.elements, **given)

@@ -81,8 +81,8 @@ def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
     rates = {name: counters[name] for name in ("elements_per_s", "line_rate_elements_per_s", "cpu_s")}
     more = {"exact": exact, "packet_hops": int(counters["packet_hops"])}
     more |= {name: int(counters[name]) for name in ("server_bytes",) if name in counters}
-    asked = {name: value for name, value in point.items() if name != RATE}  # the network says it, in bytes/s
-    return result.row() | asked | contract | rates | more
+    values = {name: value for name, value in point.items() if name != RATE}  # the network says it, in bytes/s
+    return result.row() | values | contract | rates | more
 
 
 def what_limits(network: Network, jobs: Sequence[AggregationJob], results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -121,9 +121,9 @@ def about_limits(rows: Sequence[dict[str, Any]], system: System) -> list[str]:
     """Say what part of a link that limits is headers, and which rate of packets hosts are taken to reach."""
     headers = 1 - system.payload * system.packets_per_message / system.message_bytes
     rates = sorted({row["packets_per_s"] / 1e6 for row in rows})
-    said = [f"link: {headers:.0%} of the bytes of a packet are headers"] * any(r["limited_by"] == "link" for r in rows)
+    lines = [f"link: {headers:.0%} of the bytes of a packet are headers"] * any(r["limited_by"] == "link" for r in rows)
     span = f"{rates[-1]:.3g} M" if len(rates) == 1 else f"up to {rates[-1]:.3g} M"
-    return [*said, f"hosts take no time per packet here: a worker sends and receives {span} packets/s"]
+    return [*lines, f"hosts take no time per packet here: a worker sends and receives {span} packets/s"]
 
 
 def cells(
@@ -170,21 +170,21 @@ def why_above(rows: list[dict[str, Any]]) -> list[str]:
 
 def about_slots(system: System, n_jobs: int) -> list[str]:
     """Say whose the slots are, what memory they take, and what becomes of packets that find theirs taken."""
-    said = []
+    lines = []
     if system.versions > 1:
-        said.append(
+        lines.append(
             f"{system.name}: a pool of {system.pool_size} slots has {system.versions} versions of each, and takes the "
             f"memory of {system.versions * system.pool_size}"
         )
     if n_jobs > 1:
         whose = "are shared by all jobs" if system.shared else "are each job's own"
-        said.append(f"{system.name}: its {system.pool_size} slots {whose}")
+        lines.append(f"{system.name}: its {system.pool_size} slots {whose}")
     if system.server:
-        said.append(
+        lines.append(
             "at server: bytes that came to the parameter server, of sums and of packets that found their slot taken, "
             "which it adds itself"
         )
-    return said
+    return lines
 
 
 def about_pools(unfilled: Collection[int], system: System, n_jobs: int) -> list[str]:
@@ -216,13 +216,13 @@ def why_slow(rto: str | None, rows: list[dict[str, Any]], system: System) -> lis
     if not times:
         return []
     what = "--rto" if rto else "the system's own; --rto changes it, and what a loss costs"
-    said = [f"a packet without an answer is sent again after {' or '.join(map(format_time, times))}: {what}"]
+    lines = [f"a packet without an answer is sent again after {' or '.join(map(format_time, times))}: {what}"]
     drops = sum(row["drops"] for row in lost)
     if drops and system.packets_per_message > 1:
         n, workers = system.packets_per_message, max(row["workers"] for row in lost)
-        said.append(
+        lines.append(
             f"a loss repeats the message, {n} packets, at each worker that waits for it (up to {n * workers}), and "
             "again where the next message of the slot waits behind it until its timers run out: here "
             f"{sum(row['retransmissions'] for row in lost) / drops:.3g} packets a loss"
         )
-    return said
+    return lines

@@ -52,7 +52,7 @@ OF_PATTERNS: Mapping[str, Mapping[str, str]] = {
 }  # fmt: skip
 
 
-class Sent(Flags):
+class TrafficFlags(Flags):
     """What is sent, and over what."""
 
     TITLE: ClassVar[str] = "network and messages"
@@ -67,7 +67,7 @@ class Sent(Flags):
     routing: str | None = flag(metavar="NAME", help="routing of messages that keep to a path (default: the network's)")
 
 
-class Outputs(WithJson):
+class TrafficOutputs(WithJson):
     """Where the answer goes."""
 
     TITLE: ClassVar[str] = "output"
@@ -80,7 +80,7 @@ class Outputs(WithJson):
     )
 
 
-class Config(Outputs, Packets, FaultsInTime, Hashes, Faults, Sent):
+class TrafficConfig(TrafficOutputs, Packets, FaultsInTime, Hashes, Faults, TrafficFlags):
     """All flags of ``commsim traffic``."""
 
     TITLE: ClassVar[str] = "engine and packets"
@@ -98,8 +98,8 @@ class Config(Outputs, Packets, FaultsInTime, Hashes, Faults, Sent):
         from commsim.prediction.read import scenario_of
 
         packets = self._usual() | (packet_values(self) if self.given(*PACKET_FLAGS) else {})
-        given = {name: getattr(self, name) for name in SAME}
-        return scenario_of(None, self.topology, traffic=self._pattern(), packets=packets, **given)
+        options = {name: getattr(self, name) for name in SAME}
+        return scenario_of(None, self.topology, traffic=self._pattern(), packets=packets, **options)
 
     def _usual(self) -> dict[str, Any]:
         """Return how packets are sent where nothing is said."""
@@ -123,7 +123,7 @@ class Config(Outputs, Packets, FaultsInTime, Hashes, Faults, Sent):
         return f"{name}:{','.join(parts)}" if parts else self.pattern
 
 
-def run(config: Config) -> Answer:
+def run(config: TrafficConfig) -> Answer:
     """Simulate, and compare with the bound and with each message by itself."""
     from commsim.traffic.patterns import is_file
 
@@ -133,7 +133,7 @@ def run(config: Config) -> Answer:
     of_file = is_file(config.pattern)
     if of_file and config.given("size"):
         raise InputError(f"--size changes nothing in messages of a file, got {config.pattern}")
-    solution = _solved(config, size, _looks(config))
+    solution = _simulate(config, size, _looks(config))
     scenario, plan = solution.scenario, solution.plan
     carried, network, transport = solution.details, plan.network, scenario.wish.transport
     title = title_of_traffic(solution, config.pattern if of_file else f"{config.pattern} of {config.size}")
@@ -141,8 +141,8 @@ def run(config: Config) -> Answer:
     if config.preset is not None:
         from commsim.packets.packet_presets import preset_sources
 
-        told = f"preset {config.preset}: {preset_sources(config.preset)}"
-        parts += remarks([Remark("source", told)])
+        text = f"preset {config.preset}: {preset_sources(config.preset)}"
+        parts += remarks([Remark("source", text)])
     said = Answer(parts).remarks
     if config.timeline is not None:
         from commsim.traffic.queue_trace import write_queues
@@ -163,7 +163,7 @@ def run(config: Config) -> Answer:
     return Answer(parts, rows_of_traffic(solution), config.resolved(transport), more)
 
 
-def _solved(config: Config, size: float, looks: float | None) -> Solution:
+def _simulate(config: TrafficConfig, size: float, looks: float | None) -> Solution:
     """Simulate, with as many seconds between two looks at the queues as :func:`_looks` says."""
     from commsim.prediction.solve import plan_of, solve
     from commsim.traffic.host_traffic import TrafficPlan
@@ -197,11 +197,11 @@ def traffic_again(study: Study, flags: Mapping[str, Any], source: str) -> Study:
     """
     from commsim.traffic.traffic_report import study_of_traffic
 
-    config = read_flags(Config, {**flags, "timeline": None, "report": None, "json": None}, source, "traffic")
+    config = read_flags(TrafficConfig, {**flags, "timeline": None, "report": None, "json": None}, source, "traffic")
     if config.engine != "packet":
         return study  # which has no queues
     every = 0.0 if config.sample is None else parse_time(config.sample, "--sample")
-    solution = _solved(config, parse_size(config.size, "--size"), every)
+    solution = _simulate(config, parse_size(config.size, "--size"), every)
     run, slowdown = solution.details.run, solution.details.slowdown
     again = study_of_traffic(study.title, solution.plan.network, run, slowdown, study.provenance, study.remarks)
     if any(not np.allclose(again.rows[name].values, study.rows[name].values, ALIKE, 0) for name in study.rows):
@@ -209,7 +209,7 @@ def traffic_again(study: Study, flags: Mapping[str, Any], source: str) -> Study:
     return again
 
 
-def _looks(config: Config) -> float | None:
+def _looks(config: TrafficConfig) -> float | None:
     """Return the seconds between two looks at the queues, 0 for a part of the bound; None for no looks.
 
     Raises
@@ -234,4 +234,4 @@ def _looks(config: Config) -> float | None:
     return every
 
 
-COMMANDS = {"traffic": Verb(Config, run)}
+COMMANDS = {"traffic": Verb(TrafficConfig, run)}

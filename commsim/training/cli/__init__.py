@@ -30,7 +30,9 @@ EXAMPLES = {
 
 COMMANDS = {
     "workload run": Verb(
-        training.Config, training.run, "predict iterations from a trace of gradients, or from a graph of tasks"
+        training.WorkloadRunConfig,
+        training.run,
+        "predict iterations from a trace of gradients, or from a graph of tasks",
     ),
     "workload policies": Verb(WithJson, training.list_policies, "print the policies, with their parameters"),
     "workload pipeline": Verb(
@@ -64,6 +66,8 @@ COMMANDS = {
         "predict the time to send weights from trainer to inference ranks directly, in chains or by the best broadcast",
     ),
     "workload share": Verb(
-        share.Config, share.run, "simulate several jobs on one network: how much each is slowed, and on which links"
+        share.WorkloadShareConfig,
+        share.run,
+        "simulate several jobs on one network: how much each is slowed, and on which links",
     ),
 }

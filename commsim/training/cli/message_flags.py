@@ -81,10 +81,10 @@ def costs(
     if config.network is not None:
         if config.latency is not None:
             raise InputError("--latency goes with --bandwidth: the network already has latencies")
-        given: dict[str, Any] = {name: getattr(config, name) for name in ("overhead", *ON_NETWORK)}
+        options: dict[str, Any] = {name: getattr(config, name) for name in ("overhead", *ON_NETWORK)}
         return network_costs(
             config.network, config.placement or "packed", n_ranks=n_ranks, seed=config.seed or 0,
-            algorithms=dict(map(_algorithm, algorithm)), framing=framing, compressor=compressor, **given,
+            algorithms=dict(map(_algorithm, algorithm)), framing=framing, compressor=compressor, **options,
         )  # fmt: skip
     if config.bandwidth is None:
         return _unknown
@@ -110,8 +110,8 @@ def exchanges_of(time_of: Callable[[Task], float]) -> ExchangesOnLinks | None:
 
 def shared_note(links: ExchangesOnLinks | None) -> list[Remark]:
     """Describe how many exchanges shared links, where some did."""
-    told = f"{links.n_shared} exchanges overlapped others on shared links" if links else ""
-    return [Remark("sharing", told)] if links and links.n_shared else []
+    text = f"{links.n_shared} exchanges overlapped others on shared links" if links else ""
+    return [Remark("sharing", text)] if links and links.n_shared else []
 
 
 def _unknown(task: Task) -> float:

@@ -12,7 +12,7 @@ from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_time, parse_bandwidth, parse_size, parse_time
+from commsim.core.units import count_text, format_time, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.hash_columns import with_ends
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from commsim.training.parallel.layer_parallel import SendingPolicy
     from commsim.training.parallel.pipeline_orders import PipelineOrder
     from commsim.training.task_graph import Task
-    from commsim.training.timeline import Timeline
+    from commsim.training.timeline import TaskTimeline
 
 HOLDS = {
     "eager_1f1b": "when a backward pass takes no less than a forward one, and messages no time",
@@ -75,8 +75,8 @@ def run_pipeline(config: PipelineConfig) -> Answer:
         for name, (order, timeline) in zip(names, runs, strict=True)
     ]
     title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
-    said = [*notes_of(time_of)]
-    said += [
+    notes = [*notes_of(time_of)]
+    notes += [
         Remark(
             "formula",
             f"the formula of {row['schedule']} holds {HOLDS[row['schedule']]}",
@@ -85,7 +85,7 @@ def run_pipeline(config: PipelineConfig) -> Answer:
         for row in rows
         if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4
     ]
-    parts: list[Part] = [Table(*with_ends(PIPELINE, [_text(row) for row in rows], 2, rows), title), *remarks(said)]
+    parts: list[Part] = [Table(*with_ends(PIPELINE, [_text(row) for row in rows], 2, rows), title), *remarks(notes)]
     if config.timeline:
         from commsim.core.files.whole_files import write_json
         from commsim.training.timeline import chrome_trace
@@ -100,7 +100,9 @@ def run_pipeline(config: PipelineConfig) -> Answer:
     return Answer(parts, rows)
 
 
-def _simulate(config: PipelineConfig, name: str, time_of: Callable[[Task], float]) -> tuple[PipelineOrder, Timeline]:
+def _simulate(
+    config: PipelineConfig, name: str, time_of: Callable[[Task], float]
+) -> tuple[PipelineOrder, TaskTimeline]:
     from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
     from commsim.training.parallel.pipeline_orders import ORDERS, interleaved
     from commsim.training.task_graph import simulate_graph
@@ -184,10 +186,10 @@ def run_moe(config: MoeConfig) -> Answer:
         for (row, timeline), policy, of in zip(runs, policies, time_of, strict=True)
     ]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
-    title = f"{counted(config.layers, 'layer')} on {counted(config.ranks, 'GPU')}"
+    title = f"{count_text(config.layers, 'layer')} on {count_text(config.ranks, 'GPU')}"
     slower = rows[0]["shared_slow_down"]
-    told = f"shared fairly instead, an all-to-all beside an all-reduce takes up to {slower:.2f} times as long"
-    shared = Remark("sharing", told, slower - 1)
+    text = f"shared fairly instead, an all-to-all beside an all-reduce takes up to {slower:.2f} times as long"
+    shared = Remark("sharing", text, slower - 1)
     cells = [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows]
     table = Table(*with_ends(MOE, cells, 2, rows), title)
     written = config.write_phases(runs[0][1], config.ranks, policies[0].name, time_of=time_of[0])
@@ -202,19 +204,19 @@ def _exchanges(config: MoeConfig, micro_batches: int) -> tuple[str, ...]:
         return ()
     from commsim.core.spec import split_spec
 
-    _, given = split_spec(f"ep_dispatch:{config.exchange}")
-    text = given.get("tokens", "")
+    _, options = split_spec(f"ep_dispatch:{config.exchange}")
+    text = options.get("tokens", "")
     if not text.isdecimal() or int(text) < micro_batches:
         raise InputError(f"--exchange needs tokens=N, at least {micro_batches}, got {text or 'none'}")
-    given["tokens"] = str(int(text) // micro_batches)
-    back = {key: value for key, value in given.items() if key != "precision"}
-    written = [",".join(f"{key}={value}" for key, value in one.items()) for one in (given, back)]
+    options["tokens"] = str(int(text) // micro_batches)
+    back = {key: value for key, value in options.items() if key != "precision"}
+    written = [",".join(f"{key}={value}" for key, value in one.items()) for one in (options, back)]
     return tuple(f"{name}={name}:{one}" for name, one in zip(("ep_dispatch", "ep_combine"), written, strict=True))
 
 
 def _moe_run(
     config: MoeConfig, policy: SendingPolicy, time_of: Callable[[Task], float]
-) -> tuple[dict[str, Any], Timeline]:
+) -> tuple[dict[str, Any], TaskTimeline]:
     from commsim.training.parallel.layer_parallel import EQUAL_BLOCKS, ROUTED, ExpertLayer, expert_row
 
     times = parse_time(config.attention, "--attention"), parse_time(config.expert, "--expert")
@@ -235,7 +237,7 @@ def _time_of_moe(config: MoeConfig, policy: SendingPolicy, time_of: Callable[[Ta
 
 
 def _ends(
-    time_of: Callable[[Task], float], total: Callable[[Callable[[Task], float]], float], timeline: Timeline
+    time_of: Callable[[Task], float], total: Callable[[Callable[[Task], float]], float], timeline: TaskTimeline
 ) -> dict[str, float]:
     """Return the part of a JSON row on hashes of routes."""
     from commsim.training.hash_ends import spread_of

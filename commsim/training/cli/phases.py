@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, ClassVar
 from commsim.cli.flags import Flags, flag
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_json
-from commsim.core.units import counted, format_time, parse_time
+from commsim.core.units import count_text, format_time, parse_time
 from commsim.report.answer import Lines, Part
 
 from .message_flags import Communication
 
 if TYPE_CHECKING:
-    from commsim.training.sharing.periodic import Phase
+    from commsim.training.sharing.periodic import JobPhase
     from commsim.training.task_graph import Task
-    from commsim.training.timeline import Timeline
+    from commsim.training.timeline import TaskTimeline
 
 
 def phases_of(
-    timeline: Timeline, rank: int, gap: float, time_of: Callable[[Task], float] | None
-) -> tuple[tuple[Phase, ...], str]:
+    timeline: TaskTimeline, rank: int, gap: float, time_of: Callable[[Task], float] | None
+) -> tuple[tuple[JobPhase, ...], str]:
     """Return the phases of the busiest link out of a machine, or of a rank's link without a network; and whose.
 
     Jobs share links of the network, and not those inside machines, over which a rank may send many times as much.
@@ -55,15 +55,15 @@ class PhaseFlags(Flags):
         InputError
             If what belongs to ``--phases`` is given without it.
         """
-        if self.phases is None and (given := self.given("phase_gap", "job")):
-            raise InputError(f"{given[0]} changes nothing without --phases")
+        if self.phases is None and (flags := self.given("phase_gap", "job")):
+            raise InputError(f"{flags[0]} changes nothing without --phases")
 
     @property
     def gap(self) -> float:
         """Time between phases that are one, s."""
         return 0.0 if self.phase_gap is None else parse_time(self.phase_gap, "--phase-gap")
 
-    def write_job(self, name: str, n_gpus: int, period: float, phases: Sequence[Phase], whose: str) -> list[Part]:
+    def write_job(self, name: str, n_gpus: int, period: float, phases: Sequence[JobPhase], whose: str) -> list[Part]:
         """Write a job of known phases to the file, and say so.
 
         Parameters
@@ -74,7 +74,7 @@ class PhaseFlags(Flags):
             Number of GPUs of the job.
         period : float, s
             Iteration time.
-        phases : sequence of Phase
+        phases : sequence of JobPhase
             Phases of the link.
         whose : str
             The link.
@@ -83,20 +83,25 @@ class PhaseFlags(Flags):
 
         row = job_row(self.job or name, n_gpus, period, phases)
         write_json(str(self.phases), [row])
-        return [Lines([f"{self.phases}: {counted(len(phases), 'phase')} of {whose}, period {format_time(period)}"])]
+        return [Lines([f"{self.phases}: {count_text(len(phases), 'phase')} of {whose}, period {format_time(period)}"])]
 
 
 class WithPhases(Communication, PhaseFlags):
     """Flags of the phases, after those of communication costs."""
 
     def write_phases(
-        self, timeline: Timeline, n_gpus: int, name: str, rank: int = 0, time_of: Callable[[Task], float] | None = None
+        self,
+        timeline: TaskTimeline,
+        n_gpus: int,
+        name: str,
+        rank: int = 0,
+        time_of: Callable[[Task], float] | None = None,
     ) -> list[Part]:
         """Write the phases of one rank's link, if they are asked for, and say so.
 
         Parameters
         ----------
-        timeline : Timeline
+        timeline : TaskTimeline
             One iteration.
         n_gpus : int
             Number of GPUs of the job.

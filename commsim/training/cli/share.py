@@ -11,7 +11,7 @@ from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.faults import Faults, with_faults
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_time, parse_time
+from commsim.core.units import count_text, format_time, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 N_LINKS = 10
 
 
-class Config(WithJson, Faults):
+class WorkloadShareConfig(WithJson, Faults):
     """All flags of ``commsim workload share``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml|NAME:key=value,...|FILE", help="a cluster, or a network")
@@ -54,7 +54,7 @@ class Config(WithJson, Faults):
     seed: int | None = flag(metavar="N", help="seed of jitter, of hashes in routing and of faults (default: 0)")
 
 
-def run(config: Config) -> Answer:
+def run(config: WorkloadShareConfig) -> Answer:
     """Run the jobs together, and say what each lost, and where."""
     from commsim.placement.link_use import link_uses
     from commsim.placement.node_names import on_nodes
@@ -62,11 +62,11 @@ def run(config: Config) -> Answer:
     from commsim.training.sharing.shared_links import simulate_jobs
 
     cluster, jobs = _cluster(config.cluster), read_jobs(config.jobs)
-    config, said = _as_placed(config)
+    config, notes = _as_placed(config)
     seed = config.seed or 0
     if config.fail or config.scale:
         network, drawn = with_faults(cluster.network, config)
-        cluster, said = dataclasses.replace(cluster, network=network), [*said, *drawn]
+        cluster, notes = dataclasses.replace(cluster, network=network), [*notes, *drawn]
     jobs, shifts = _shifts(config.shifts, jobs)
     jobs = on_nodes(cluster, jobs)
     _check_placed(config.jobs, cluster, jobs)
@@ -77,7 +77,7 @@ def run(config: Config) -> Answer:
         plan = plan_crux(cluster, jobs, seed=seed)
         use, options["priorities"] = plan.use, plan.level
         levels = ", ".join(f"{job.name}={level}" for job, level in zip(jobs, plan.level, strict=True))
-        said.append(Remark("priorities", f"priorities by Crux, on its paths: {levels}"))
+        notes.append(Remark("priorities", f"priorities by Crux, on its paths: {levels}"))
     else:
         use = link_uses(cluster, [job.placement or () for job in jobs], seed)
         if config.priorities is not None:
@@ -93,17 +93,17 @@ def run(config: Config) -> Answer:
         jitter=config.jitter, adjust=config.adjust, seed=seed, **options,
     )  # fmt: skip
     more = {"links": outcome.link_rows(), "time_s": outcome.time}
-    return Answer([*remarks(said), *_parts(outcome, config)], outcome.job_rows(), more=more)
+    return Answer([*remarks(notes), *_parts(outcome, config)], outcome.job_rows(), more=more)
 
 
-def _as_placed(config: Config) -> tuple[Config, list[Remark]]:
+def _as_placed(config: WorkloadShareConfig) -> tuple[WorkloadShareConfig, list[Remark]]:
     """Take the faults and the seed of a file of `commsim place`, whose start times are for that network."""
     if config.shifts is None or Path(config.shifts).suffix != ".json":
         return config, []
-    from commsim.core.files.fields import Fields
+    from commsim.core.files.fields import TableFields
     from commsim.core.files.whole_files import read_tree
 
-    placed = Fields(read_tree(config.shifts), config.shifts).table("config")
+    placed = TableFields(read_tree(config.shifts), config.shifts).table("config")
     found: dict[str, Any] = {
         name: tuple(placed.items(name, str, "text, as of the flag")) for name in ("fail", "scale") if name in placed
     }
@@ -111,8 +111,8 @@ def _as_placed(config: Config) -> tuple[Config, list[Remark]]:
         found["seed"] = placed.whole("seed", maximum=2**63 - 1)
     found = {name: value for name, value in found.items() if value and not getattr(config, name)}
     each = [(name, one) for name, value in found.items() for one in (value if isinstance(value, tuple) else [value])]
-    said = " ".join(f"--{name} {one}" for name, one in each)
-    return dataclasses.replace(config, **found), [Remark("as-placed", f"as in {config.shifts}: {said}")] if said else []
+    text = " ".join(f"--{name} {one}" for name, one in each)
+    return dataclasses.replace(config, **found), [Remark("as-placed", f"as in {config.shifts}: {text}")] if text else []
 
 
 def _cluster(text: str) -> Cluster:
@@ -141,10 +141,10 @@ def _shifts(text: str | None, jobs: tuple[PeriodicJob, ...]) -> tuple[tuple[Peri
     if text is None or Path(text).suffix != ".json":
         starts = [job.start or 0.0 for job in jobs]
         return jobs, _values("--shifts", text or "", jobs, starts, lambda value: parse_time(value, "--shifts"))
-    from commsim.core.files.fields import Fields
+    from commsim.core.files.fields import TableFields
     from commsim.core.files.whole_files import read_tree
 
-    top = Fields(read_tree(text), text)
+    top = TableFields(read_tree(text), text)
     best = top
     if "candidates" in top:
         candidates = top.tables("candidates")
@@ -173,15 +173,15 @@ def _values(
     """Read ``JOB=VALUE,...``; jobs that are not named have the usual value, one for all or for each."""
     each = [usual] * len(jobs) if isinstance(usual, (int, float)) else usual
     values = {job.name: value for job, value in zip(jobs, each, strict=True)}
-    named: set[str] = set()
+    names: set[str] = set()
     for part in filter(None, text.split(",")):
         name, equals, value = part.strip().rpartition("=")
         if not equals or name not in values:
             known = ", ".join(values)
             raise InputError(f"{flag} must be JOB=VALUE,... with the jobs {known}, got {part!r}")
-        if name in named:
+        if name in names:
             raise InputError(f"{flag} names {name} twice")
-        named.add(name)
+        names.add(name)
         try:
             values[name] = parse(value)
         except InputError:
@@ -200,10 +200,10 @@ def _mltcp(text: str | None) -> Mltcp | None:
     return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1], name="--mltcp"))
 
 
-def _parts(outcome: SharedRun, config: Config) -> list[Part]:
+def _parts(outcome: SharedRun, config: WorkloadShareConfig) -> list[Part]:
     """Return what each job lost, and the links that jobs share."""
-    jobs_on = f"{counted(len(outcome.jobs), 'job')} on {outcome.network.name}"
-    title = f"{jobs_on}, {config.sharing} sharing, {counted(config.iterations, 'iteration')}"
+    jobs_on = f"{count_text(len(outcome.jobs), 'job')} on {outcome.network.name}"
+    title = f"{jobs_on}, {config.sharing} sharing, {count_text(config.iterations, 'iteration')}"
     jobs = [
         [
             row["job"],

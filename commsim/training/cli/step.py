@@ -8,7 +8,7 @@ from commsim.cli.flags import WithJson, flag, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_time
+from commsim.core.units import count_text, format_time
 from commsim.report.answer import Answer, Facts, Part, remarks
 from commsim.report.hash_columns import ends_of_hashes
 
@@ -118,7 +118,7 @@ def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:
     share |= {kind: f"{share[kind]}; hidden: {format_time(step.hidden[kind])}" for kind in kinds if kind != "all"}
     sizes = {"tp": layout.tensor, "pp": layout.pipeline, "cp": layout.context, "ep": layout.expert}
     divided = "".join(f", {name} {size}" for name, size in sizes.items() if size > 1)
-    gpus = counted(row["ranks"], "GPU")
+    gpus = count_text(row["ranks"], "GPU")
     assumed = f"{setting.precision}{divided}, batch {setting.global_batch}, sequences of {setting.sequence}"
     took = format_time(step.time) + ends_of_hashes(step.hashes)
     return Facts(

@@ -10,7 +10,7 @@ from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_json
 from commsim.core.remark import Remark
-from commsim.core.units import counted, format_size, format_time, parse_bandwidth, parse_time
+from commsim.core.units import count_text, format_size, format_time, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 from commsim.report.hash_columns import ends_of_hashes, with_ends
 
@@ -20,9 +20,9 @@ from .phases import WithPhases
 if TYPE_CHECKING:
     from commsim.core.result import OverHashes
     from commsim.training.data_parallel import Training
-    from commsim.training.setting import Setting
-    from commsim.training.task_graph import Graph, Task
-    from commsim.training.timeline import Timeline
+    from commsim.training.setting import TrainingSetting
+    from commsim.training.task_graph import Task, TaskGraph
+    from commsim.training.timeline import TaskTimeline
 
 ONLY_TRACE = ("workers", "density", "batch_time", "optimizer_time", "compression", "compressor", "vector_add",
               "add_rate", "straggler", "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
@@ -32,7 +32,7 @@ CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, 
 MAX_ROWS = 40
 
 
-class Config(WithPhases):
+class WorkloadRunConfig(WithPhases):
     """All flags of ``commsim workload run``."""
 
     trace: str | None = flag(
@@ -109,10 +109,10 @@ def list_policies(_: WithJson) -> Answer:
     return Answer([Lines(lines)], rows, {"what": "policies"})
 
 
-def run(config: Config) -> Answer:
+def run(config: WorkloadRunConfig) -> Answer:
     """Predict iterations from a trace or a graph."""
-    if config.engine != "packet" and (given := config.given(*PACKETS)):
-        raise InputError(f"{given[0]} goes with --engine packet")
+    if config.engine != "packet" and (flags := config.given(*PACKETS)):
+        raise InputError(f"{flags[0]} goes with --engine packet")
     if config.engine == "packet" and config.graph is None:
         raise InputError("--engine packet plays an iteration of tasks: --graph FILE.toml")
     if (config.trace is None) == (config.graph is None):
@@ -120,8 +120,8 @@ def run(config: Config) -> Answer:
             "give a trace of gradients (--trace FILE.csv) or an iteration (--graph FILE.toml), one of them"
         )
     if config.graph is not None:
-        if given := config.given(*ONLY_TRACE):
-            raise InputError(f"{given[0]} goes with --trace, not with --graph")
+        if flags := config.given(*ONLY_TRACE):
+            raise InputError(f"{flags[0]} goes with --trace, not with --graph")
         from commsim.training.hash_ends import spread_of
         from commsim.training.task_graph import read_graph, simulate_graph
 
@@ -148,7 +148,9 @@ def run(config: Config) -> Answer:
     return Answer(parts, results, more={key: results[0][key] for key in CONTRACT})
 
 
-def _in_packets(config: Config, graph: Graph, time_of: Callable[[Task], float]) -> tuple[Timeline, list[Remark]]:
+def _in_packets(
+    config: WorkloadRunConfig, graph: TaskGraph, time_of: Callable[[Task], float]
+) -> tuple[TaskTimeline, list[Remark]]:
     """Play a graph packet by packet; return its timeline with remarks."""
     from commsim.packets.packet_options import checked_packets, packets_of, told_transport
     from commsim.training.cost_of import NetworkCosts
@@ -156,15 +158,15 @@ def _in_packets(config: Config, graph: Graph, time_of: Callable[[Task], float]) 
 
     if not isinstance(time_of, NetworkCosts):
         raise InputError("--engine packet needs a network: --network SPEC")
-    given = {name: getattr(config, name) for name in PACKETS if getattr(config, name) is not None}
-    how = packets_of(checked_packets(given, None, None), time_of.network)
+    options = {name: getattr(config, name) for name in PACKETS if getattr(config, name) is not None}
+    how = packets_of(checked_packets(options, None, None), time_of.network)
     step = play_graph(graph, time_of, how, seed=config.seed or 0)
     run = step.run
     sent = f"{run.packets} data packets, {run.packet_hops} packets over links, {run.cpu:.1f} s of CPU time"
     return step.timeline, [Remark("packets", f"engine packet, {told_transport(how)}: {sent}")]
 
 
-def _unused(config: Config, runs: Sequence[Training]) -> list[Remark]:
+def _unused(config: WorkloadRunConfig, runs: Sequence[Training]) -> list[Remark]:
     """Name the algorithms that no exchange of a policy takes: ZeRO's are no all-reduces."""
     lines = []
     for run in runs:
@@ -178,7 +180,7 @@ def _unused(config: Config, runs: Sequence[Training]) -> list[Remark]:
     return lines
 
 
-def _train(config: Config, spec: str, setting: Setting) -> Training:
+def _train(config: WorkloadRunConfig, spec: str, setting: TrainingSetting) -> Training:
     from commsim.training.data_parallel import train
 
     if config.iterations is not None and not config.jitter:
@@ -188,11 +190,11 @@ def _train(config: Config, spec: str, setting: Setting) -> Training:
                  iterations=drawn if config.jitter else 1, seed=config.seed or 0)  # fmt: skip
 
 
-def _setting(config: Config) -> tuple[Setting, list[Remark]]:
+def _setting(config: WorkloadRunConfig) -> tuple[TrainingSetting, list[Remark]]:
     """Read what iterations are predicted from; return it with remarks."""
     from commsim.training.backward_trace import read_backward_trace
-    from commsim.training.published_models import model_trace, published_models, told
-    from commsim.training.setting import Setting
+    from commsim.training.published_models import model_trace, published_models, source_text
+    from commsim.training.setting import TrainingSetting
 
     if config.workers is None:
         raise InputError("--trace needs a number of workers: --workers N")
@@ -200,10 +202,10 @@ def _setting(config: Config) -> tuple[Setting, list[Remark]]:
     if value_bytes < 1:
         raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
     batch_time = None if config.batch_time is None else parse_time(config.batch_time, "--batch-time")
-    said: list[Remark] = []
+    notes: list[Remark] = []
     if config.trace in published_models():
         trace = model_trace(config.trace, batch_time)
-        said.append(Remark("trace", told(config.trace)))
+        notes.append(Remark("trace", source_text(config.trace)))
     else:
         if "." not in Path(config.trace or "").name and not Path(config.trace or "").exists():
             raise InputError(
@@ -221,13 +223,13 @@ def _setting(config: Config) -> tuple[Setting, list[Remark]]:
     time_of = costs(config, config.workers, config.algorithm, config.compressor)
     if config.density is not None and not _takes_density(time_of):
         raise InputError("--density goes with a sparse collective, such as --algorithm all_reduce=omnireduce")
-    setting = Setting(trace, config.workers, time_of, compression)
+    setting = TrainingSetting(trace, config.workers, time_of, compression)
     add_time = _add_time(config)
     if add_time is None:
         free = "adding gradients is assumed to take no time; --vector-add FILE or --add-rate RATE set it"
-        said.append(Remark("adding-free", free))
-        return setting, said
-    return Setting(trace, config.workers, time_of, compression, add_time), said
+        notes.append(Remark("adding-free", free))
+        return setting, notes
+    return TrainingSetting(trace, config.workers, time_of, compression, add_time), notes
 
 
 def _shares(text: str) -> list[float]:
@@ -243,7 +245,7 @@ def _takes_density(time_of: Callable[[Task], float]) -> bool:
     return isinstance(time_of, NetworkCosts) and time_of.has_sparse
 
 
-def _add_time(config: Config) -> Callable[[float], float] | None:
+def _add_time(config: WorkloadRunConfig) -> Callable[[float], float] | None:
     if config.vector_add is not None and config.add_rate is not None:
         raise InputError("--vector-add and --add-rate exclude each other")
     if config.vector_add is not None:
@@ -258,7 +260,7 @@ def _add_time(config: Config) -> Callable[[float], float] | None:
 
 def _training(training: Training, row: dict[str, Any]) -> list[Part]:
     """Return the exchanges of the first iteration, and the totals."""
-    title = f"{training.policy}, {counted(row['workers'], 'worker')}: exchanges of the first iteration"
+    title = f"{training.policy}, {count_text(row['workers'], 'worker')}: exchanges of the first iteration"
     facts = {
         "iteration": format_time(row["iteration_s"]) + ends_of_hashes(training.hashes),
         "computation": format_time(row["compute_s"]),
@@ -275,7 +277,7 @@ def _training(training: Training, row: dict[str, Any]) -> list[Part]:
     return [*_exchanges(row["exchanges"], title), Facts(facts)]
 
 
-def _policies(rows: Sequence[dict[str, Any]], setting: Setting) -> list[Part]:
+def _policies(rows: Sequence[dict[str, Any]], setting: TrainingSetting) -> list[Part]:
     """Return one line for each policy; its exchanges are in the JSON."""
     updates = any(row["optimizer_s"] for row in rows)
     times = ("iteration_s", "compute_s", *(("optimizer_s",) if updates else ()), "exposed_comm_s")
@@ -293,11 +295,11 @@ def _policies(rows: Sequence[dict[str, Any]], setting: Setting) -> list[Part]:
     ]
     names = ["policy", "iteration", *columns, "exposed", "scaling(%)", "exchanges", "sent"]
     names, cells = with_ends(names, cells, 2, rows)
-    title = f"{counted(setting.n_workers, 'worker')}; the exchanges are in the JSON, or printed for a single policy"
+    title = f"{count_text(setting.n_workers, 'worker')}; the exchanges are in the JSON, or printed for a single policy"
     return [Table(names, cells, title)]
 
 
-def _graph_parts(timeline: Timeline, name: str, hashes: OverHashes | None) -> list[Part]:
+def _graph_parts(timeline: TaskTimeline, name: str, hashes: OverHashes | None) -> list[Part]:
     """Return all tasks of a graph, and the totals."""
     rows = [
         [r["task"], " ".join(r["resources"]) or "-", r.get("operation", "compute"), *_span(r)] for r in timeline.rows()
@@ -313,7 +315,9 @@ def _graph_parts(timeline: Timeline, name: str, hashes: OverHashes | None) -> li
     return [table, Facts(facts)]
 
 
-def _write_files(config: Config, timeline: Timeline, n_gpus: int, time_of: Callable[[Task], float]) -> list[Part]:
+def _write_files(
+    config: WorkloadRunConfig, timeline: TaskTimeline, n_gpus: int, time_of: Callable[[Task], float]
+) -> list[Part]:
     """Write what --timeline and --phases ask for, of the first policy, and say what is written.
 
     Raises

@@ -87,8 +87,8 @@ def _kv_of(config: KvConfig) -> tuple[float, int]:
     if config.value_bytes < 1:
         raise InputError(f"--value-bytes must be 1 or more, got {config.value_bytes}")
     if config.model is not None:
-        if given := config.given("layers", "kv_heads", "head_dim"):
-            raise InputError(f"{given[0]} and --model exclude each other")
+        if flags := config.given("layers", "kv_heads", "head_dim"):
+            raise InputError(f"{flags[0]} and --model exclude each other")
         model = transformer(config.model)
         heads = 0 if model.kv_bytes_per_token_and_layer else model.kv_heads
         return model.kv_bytes / 2 * config.value_bytes * (model.attention_layers or model.layers), heads

@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.training.task_graph import Graph, Task, Timeline, simulate_graph
+from commsim.training.task_graph import Task, TaskGraph, TaskTimeline, simulate_graph
 
 MAX_PIECES = 50_000
 # Bytes of a micro-op.
@@ -132,7 +132,7 @@ def shared_slow_down(all_to_all: float, all_reduces: float | list[float]) -> flo
 
 def expert_row(
     layer: ExpertLayer, n_layers: int, n_ranks: int, policy: SendingPolicy, time_of: Callable[[Task], float]
-) -> tuple[dict[str, Any], Timeline]:
+) -> tuple[dict[str, Any], TaskTimeline]:
     """Simulate an iteration of equal layers.
 
     Parameters
@@ -144,7 +144,7 @@ def expert_row(
 
     Returns
     -------
-    dict, Timeline
+    dict, TaskTimeline
         The JSON row, and when each task ran.
     """
     timeline = simulate_graph(expert_graph(layer, n_layers, n_ranks, policy), time_of)
@@ -168,7 +168,7 @@ def expert_row(
     return row, timeline
 
 
-def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: SendingPolicy) -> Graph:
+def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: SendingPolicy) -> TaskGraph:
     """Graph of one iteration of equal layers.
 
     Parameters
@@ -182,7 +182,7 @@ def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: Sendin
 
     Returns
     -------
-    Graph
+    TaskGraph
         With ``gpu.compute`` and ``gpu.network``, which sends one thing at a time.
 
     Raises
@@ -208,7 +208,7 @@ def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: Sendin
             done[k] = tasks.experts(f"backward {i}{part}", layer.expert * back / m, size, done[k])
             done[k] = (tasks.compute(f"backward attention {i}{part}", layer.attention * back / m, done[k]),)
         tasks.send(f"gradients {i}", "all_reduce", layer.gradients, sum(done, ()), urgent=False)
-    return Graph(tasks.in_order())
+    return TaskGraph(tasks.in_order())
 
 
 class _Tasks:
@@ -271,7 +271,7 @@ class TransformerLayer:
 
 def tensor_parallel_graph(
     layer: TransformerLayer, n_layers: int, n_ranks: int, *, sequence_parallel: bool = False
-) -> Graph:
+) -> TaskGraph:
     """Graph of one iteration of equal layers.
 
     Parameters
@@ -287,7 +287,7 @@ def tensor_parallel_graph(
 
     Returns
     -------
-    Graph
+    TaskGraph
         All tasks one after the other.
 
     Raises
@@ -322,4 +322,4 @@ def tensor_parallel_graph(
                 add(before and f"{before} {what}", operation=before)
                 add(what, seconds * (layer.backward_ratio if backward else 1.0))
                 add(f"{behind} {what}", operation=behind)
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.training.task_graph import Graph, Task, Timeline
+from commsim.training.task_graph import Task, TaskGraph, TaskTimeline
 
-from .pipeline_orders import PipelineOrder, Step, ideal_bubble
+from .pipeline_orders import PipelineOrder, StagePass, ideal_bubble
 
 MAX_PIPELINES = 2**20
 
@@ -55,7 +55,7 @@ class StageCosts:
             raise InputError(f"data parallel must be at most {MAX_PIPELINES}, got {self.data_parallel}")
 
 
-def pipeline_graph(order: PipelineOrder, costs: StageCosts) -> Graph:
+def pipeline_graph(order: PipelineOrder, costs: StageCosts) -> TaskGraph:
     """Graph of one iteration of one pipeline; with data parallelism the others are like it.
 
     Parameters
@@ -67,7 +67,7 @@ def pipeline_graph(order: PipelineOrder, costs: StageCosts) -> Graph:
 
     Returns
     -------
-    Graph
+    TaskGraph
         Worker w is ``gpu{w}``, rank w; its copies in the other pipelines are ranks w + D, w + 2D and so on.
 
     Raises
@@ -78,14 +78,14 @@ def pipeline_graph(order: PipelineOrder, costs: StageCosts) -> Graph:
     return _Writer(order, costs).write()
 
 
-def bubble(timeline: Timeline, n_workers: int) -> float:
+def bubble(timeline: TaskTimeline, n_workers: int) -> float:
     """Share of the workers' time in which they do not compute."""
     computes = np.array([not task.operation for task in timeline.graph.tasks])
     busy = float((timeline.end - timeline.start)[computes].sum())
     return 1 - busy / (n_workers * timeline.iteration_time) if timeline.iteration_time else 0.0
 
 
-def pipeline_row(order: PipelineOrder, timeline: Timeline) -> dict[str, Any]:
+def pipeline_row(order: PipelineOrder, timeline: TaskTimeline) -> dict[str, Any]:
     """Return the JSON row of a schedule that was simulated."""
     formula = ideal_bubble(order.name, order.n_workers, order.n_micro_batches, order.n_stages // order.n_workers)
     return {
@@ -111,9 +111,9 @@ class _Writer:
                       True: _per_stage(order, costs.backward, "backward")}  # fmt: skip
         self._home = {(step.replica, step.stage): w for w, steps in enumerate(order.steps) for step in steps}
         self._tasks: list[Task] = []
-        self._done: dict[Step, int] = {}
+        self._done: dict[StagePass, int] = {}
 
-    def write(self) -> Graph:
+    def write(self) -> TaskGraph:
         queues = [list(reversed(steps)) for steps in self._order.steps]
         last: list[int | None] = [None] * len(queues)
         while any(queues):
@@ -124,20 +124,20 @@ class _Writer:
             if sum(map(len, queues)) == left:
                 raise InputError(f"{self._order.name}: no worker can go on, the order of the passes is a deadlock")
         self._all_reduces()
-        return Graph(tuple(self._tasks))
+        return TaskGraph(tuple(self._tasks))
 
-    def _before(self, step: Step) -> Step | None:
+    def _before(self, step: StagePass) -> StagePass | None:
         """Return the pass whose output this one needs."""
         if not step.backward:
-            return Step(step.micro_batch, step.stage - 1, False, step.replica) if step.stage else None
+            return StagePass(step.micro_batch, step.stage - 1, False, step.replica) if step.stage else None
         turns = step.stage == self._order.n_stages - 1
-        return Step(step.micro_batch, step.stage + (not turns), not turns, step.replica)
+        return StagePass(step.micro_batch, step.stage + (not turns), not turns, step.replica)
 
-    def _can_run(self, step: Step) -> bool:
+    def _can_run(self, step: StagePass) -> bool:
         before = self._before(step)
         return before is None or before in self._done
 
-    def _compute(self, worker: int, step: Step, last: int | None) -> int:
+    def _compute(self, worker: int, step: StagePass, last: int | None) -> int:
         before = self._before(step)
         after = [] if before is None else [self._arrival(before, worker)]
         name = f"{'backward' if step.backward else 'forward'} {step.micro_batch} stage {step.stage}"
@@ -148,7 +148,7 @@ class _Writer:
         self._done[step] = len(self._tasks) - 1
         return len(self._tasks) - 1
 
-    def _arrival(self, step: Step, to: int) -> int:
+    def _arrival(self, step: StagePass, to: int) -> int:
         """Index of what brings a pass's output to a worker: a message, or the pass itself."""
         source = self._home[step.replica, step.stage]
         if source == to or not self._costs.activation:
@@ -163,7 +163,7 @@ class _Writer:
 
     def _all_reduces(self) -> None:
         """Write one all-reduce per stage, as soon as the last of its backward passes is done on all its workers."""
-        passes: dict[int, list[Step]] = defaultdict(list)
+        passes: dict[int, list[StagePass]] = defaultdict(list)
         for step in self._done:
             if step.backward:
                 passes[step.stage].append(step)

@@ -22,7 +22,7 @@ MAX_PASSES = 250_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StagePass:
     """One pass of one micro-batch through one stage.
 
     Parameters
@@ -53,14 +53,14 @@ class PipelineOrder:
         Stages of the model; an interleaved schedule has several on each worker.
     n_micro_batches : int
         Number of micro-batches of one iteration, through all replicas together.
-    steps : tuple of tuple of Step
+    steps : tuple of tuple of StagePass
         Steps of each worker.
     """
 
     name: str
     n_stages: int
     n_micro_batches: int
-    steps: tuple[tuple[Step, ...], ...]
+    steps: tuple[tuple[StagePass, ...], ...]
 
     @property
     def n_workers(self) -> int:
@@ -78,7 +78,7 @@ def gpipe(n_workers: int, n_micro_batches: int) -> PipelineOrder:
     _require(n_workers, n_micro_batches)
     micro_batches = range(n_micro_batches)
     steps = tuple(
-        tuple(Step(m, w, backward) for backward in (False, True) for m in micro_batches) for w in range(n_workers)
+        tuple(StagePass(m, w, backward) for backward in (False, True) for m in micro_batches) for w in range(n_workers)
     )
     return PipelineOrder("gpipe", n_workers, n_micro_batches, steps)
 
@@ -87,8 +87,8 @@ def one_forward_one_backward(n_workers: int, n_micro_batches: int) -> PipelineOr
     """DAPPLE, 1F1B: worker w runs D-w-1 forward passes, and then one of each; bubble (D-1)/(N+D-1), at most D held."""
     _require(n_workers, n_micro_batches)
     steps = tuple(
-        _alternate([Step(m, w, False) for m in range(n_micro_batches)],
-                   [Step(m, w, True) for m in range(n_micro_batches)], n_workers - w - 1)
+        _alternate([StagePass(m, w, False) for m in range(n_micro_batches)],
+                   [StagePass(m, w, True) for m in range(n_micro_batches)], n_workers - w - 1)
         for w in range(n_workers)
     )  # fmt: skip
     return PipelineOrder("1f1b", n_workers, n_micro_batches, steps)
@@ -101,8 +101,8 @@ def eager_one_forward_one_backward(n_workers: int, n_micro_batches: int) -> Pipe
     """
     _require(n_workers, n_micro_batches)
     steps = tuple(
-        _alternate([Step(m, w, False) for m in range(n_micro_batches)],
-                   [Step(m, w, True) for m in range(n_micro_batches)], 2 * (n_workers - w - 1))
+        _alternate([StagePass(m, w, False) for m in range(n_micro_batches)],
+                   [StagePass(m, w, True) for m in range(n_micro_batches)], 2 * (n_workers - w - 1))
         for w in range(n_workers)
     )  # fmt: skip
     return PipelineOrder("eager_1f1b", n_workers, n_micro_batches, steps)
@@ -136,8 +136,8 @@ def interleaved(n_workers: int, n_micro_batches: int, n_chunks: int = 2) -> Pipe
         for k in range(n_micro_batches * n_chunks):  # D micro-batches pass a chunk, then the same ones the next chunk
             m = k // (n_workers * n_chunks) * n_workers + k % n_workers
             chunk = k // n_workers % n_chunks
-            forward.append(Step(m, chunk * n_workers + w, False))
-            backward.append(Step(m, (n_chunks - 1 - chunk) * n_workers + w, True))
+            forward.append(StagePass(m, chunk * n_workers + w, False))
+            backward.append(StagePass(m, (n_chunks - 1 - chunk) * n_workers + w, True))
         warm_up = 2 * (n_workers - w - 1) + (n_chunks - 1) * n_workers
         steps.append(_alternate(forward, backward, warm_up if n_chunks > 1 else n_workers - w - 1))
     return PipelineOrder("interleaved", n_workers * n_chunks, n_micro_batches, tuple(steps))
@@ -152,7 +152,7 @@ def gems(n_workers: int, n_micro_batches: int) -> PipelineOrder:
     _require(n_workers, n_micro_batches)
     steps = tuple(
         tuple(
-            Step(m, n_workers - 1 - w if m % 2 else w, backward, m % 2)
+            StagePass(m, n_workers - 1 - w if m % 2 else w, backward, m % 2)
             for m in range(n_micro_batches)
             for backward in (False, True)
         )
@@ -182,14 +182,14 @@ def chimera(n_workers: int, n_micro_batches: int) -> PipelineOrder:
             f"chimera needs an even number of workers and of micro-batches, got {n_workers} and {n_micro_batches}"
         )
     half = n_workers // 2
-    slots: list[list[tuple[int, Step]]] = [[] for _ in range(n_workers)]
+    slots: list[list[tuple[int, StagePass]]] = [[] for _ in range(n_workers)]
     for i in range(n_micro_batches // 2):
         begin = i // half * 2 * n_workers + i % half * 2
         for replica in (0, 1):
             for s in range(n_workers):
                 worker, m = (n_workers - 1 - s if replica else s), 2 * i + replica
-                slots[worker].append((begin + s, Step(m, s, False, replica)))
-                slots[worker].append((begin + 2 * n_workers - 1 - s, Step(m, s, True, replica)))
+                slots[worker].append((begin + s, StagePass(m, s, False, replica)))
+                slots[worker].append((begin + 2 * n_workers - 1 - s, StagePass(m, s, True, replica)))
     steps = tuple(tuple(step for _, step in sorted(row, key=lambda pair: pair[0])) for row in slots)
     return PipelineOrder("chimera", n_workers, n_micro_batches, steps)
 
@@ -222,14 +222,14 @@ def ideal_bubble(name: str, n_workers: int, n_micro_batches: int, n_chunks: int 
     return Fraction(d - 1, (n_chunks if name == "interleaved" else 1) * n + d - 1)
 
 
-def _alternate(forward: list[Step], backward: list[Step], warm_up: int) -> tuple[Step, ...]:
+def _alternate(forward: list[StagePass], backward: list[StagePass], warm_up: int) -> tuple[StagePass, ...]:
     """Order some forward passes, then one of each in turn, then the backward passes that are left."""
     warm_up = min(warm_up, len(forward))
     paired = [step for pair in zip(forward[warm_up:], backward, strict=False) for step in pair]
     return (*forward[:warm_up], *paired, *backward[len(forward) - warm_up :])
 
 
-def _peak(steps: tuple[Step, ...]) -> int:
+def _peak(steps: tuple[StagePass, ...]) -> int:
     held = peak = 0
     for step in steps:
         held += -1 if step.backward else 1

@@ -146,7 +146,7 @@ def simulated_resharding(strategy: str, size: float, network: str | Network, n_r
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ReshardingPiece:
     """One piece of the tensor, from any of its senders to all its receivers.
 
     Parameters
@@ -173,7 +173,7 @@ class Work:
         return frozenset((self.senders[0], *self.receivers))
 
 
-def finish_time(works: Sequence[Work]) -> float:
+def finish_time(works: Sequence[ReshardingPiece]) -> float:
     """Seconds until all is done in this order: start(work) = max(ready of its sender and its receivers)."""
     free_at: dict[int, float] = defaultdict(float)
     for work in works:
@@ -182,7 +182,7 @@ def finish_time(works: Sequence[Work]) -> float:
     return max(free_at.values(), default=0.0)
 
 
-def least_time(works: Sequence[Work]) -> float:
+def least_time(works: Sequence[ReshardingPiece]) -> float:
     """Lower bound of any order: the work of the busiest host."""
     load: dict[int, float] = defaultdict(float)
     for work in works:
@@ -191,7 +191,7 @@ def least_time(works: Sequence[Work]) -> float:
     return max(load.values(), default=0.0)
 
 
-def balance_senders(works: Sequence[Work]) -> list[Work]:
+def balance_senders(works: Sequence[ReshardingPiece]) -> list[ReshardingPiece]:
     """Choose each work's sender: the longest work first, from the host that has least to do so far."""
     load: dict[int, float] = defaultdict(float)
     chosen = list(works)
@@ -203,12 +203,12 @@ def balance_senders(works: Sequence[Work]) -> list[Work]:
     return chosen
 
 
-def greedy_order(works: Sequence[Work], *, n_rounds: int = 100, seed: int = 0) -> list[Work]:
+def greedy_order(works: Sequence[ReshardingPiece], *, n_rounds: int = 100, seed: int = 0) -> list[ReshardingPiece]:
     """Order works by rounds of as many as can run at once, the best of some random tries.
 
     Parameters
     ----------
-    works : sequence of Work
+    works : sequence of ReshardingPiece
         Works whose senders are chosen.
     n_rounds : int
         Tries. The first goes by length, the longest first; the others shuffle what they try next.
@@ -217,7 +217,7 @@ def greedy_order(works: Sequence[Work], *, n_rounds: int = 100, seed: int = 0) -
 
     Returns
     -------
-    list of Work
+    list of ReshardingPiece
         Never later than `works` as given.
 
     Raises
@@ -240,12 +240,12 @@ def greedy_order(works: Sequence[Work], *, n_rounds: int = 100, seed: int = 0) -
     return best
 
 
-def _in_rounds(left: list[Work]) -> list[Work]:
+def _in_rounds(left: list[ReshardingPiece]) -> list[ReshardingPiece]:
     """Take from the list, again and again, what shares no host with what was taken in the same round."""
-    order: list[Work] = []
+    order: list[ReshardingPiece] = []
     while left:
         busy: set[int] = set()
-        later: list[Work] = []
+        later: list[ReshardingPiece] = []
         for work in left:
             if busy.isdisjoint(work.hosts):
                 busy |= work.hosts

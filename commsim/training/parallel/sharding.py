@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from commsim.core.errors import InputError
 
-from .resharding import Work
+from .resharding import ReshardingPiece
 
 Box = tuple[tuple[int, int], ...]  # first and one past the last element, of each dimension
 MAX_WORKS = 4096  # the order of more takes minutes to search
@@ -73,7 +73,7 @@ def boxes(shape: Sequence[int], mesh: tuple[int, int], sharding: str) -> list[Bo
 
 def resharding_works(
     sources: Sequence[Box], targets: Sequence[Box], seconds_per_element: float, per_host: tuple[int, int] = (1, 1)
-) -> list[Work]:
+) -> list[ReshardingPiece]:
     """Pieces that move: each part that senders divide and receivers need as one, from its holders to its users.
 
     Parameters
@@ -87,7 +87,7 @@ def resharding_works(
 
     Returns
     -------
-    list of Work
+    list of ReshardingPiece
         Between hosts: the source mesh's come first, then the target mesh's.
     """
     holders, users = _hosts(sources, per_host[0], 0), _hosts(targets, per_host[1], -(-len(sources) // per_host[0]))
@@ -97,7 +97,7 @@ def resharding_works(
     for (have, senders), (need, receivers) in itertools.product(holders.items(), users.items()):
         both = [min(a[1], b[1]) - max(a[0], b[0]) for a, b in zip(have, need, strict=True)]
         if min(both) > 0:
-            works.append(Work(senders, receivers, math.prod(both) * seconds_per_element))
+            works.append(ReshardingPiece(senders, receivers, math.prod(both) * seconds_per_element))
     return works
 
 
@@ -110,7 +110,7 @@ def _span(length: int, mesh: tuple[int, int], divided: tuple[int, ...], device: 
 
 def _hosts(parts: Sequence[Box], per_host: int, first: int) -> dict[Box, tuple[int, ...]]:
     """Hosts that have each different part, in their order."""
-    found: dict[Box, dict[int, None]] = defaultdict(dict)
+    hosts: dict[Box, dict[int, None]] = defaultdict(dict)
     for device, part in enumerate(parts):
-        found[part][first + device // per_host] = None
-    return {part: tuple(hosts) for part, hosts in found.items()}
+        hosts[part][first + device // per_host] = None
+    return {part: tuple(hosts) for part, hosts in hosts.items()}

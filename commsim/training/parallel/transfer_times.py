@@ -61,11 +61,11 @@ def transfer_rows(
         If the ranks do not fit on the network.
     """
     n = senders.ranks + receivers.ranks
-    built, where, said = _placed(
+    built, where, remarks = _place_ranks(
         network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software
     )
     bound = port_bound(senders, receivers, size, float(built.bandwidth[np.isin(built.src, where.nodes)].max()))
-    rows, notes = [], dict.fromkeys(said)
+    rows, notes = [], dict.fromkeys(remarks)
     for way in ways:
         schedule = transfer_schedule(senders, receivers, way)
         solution = solve(scenario_of(schedule, built, n_ranks=n, placement=where, seed=seed, hashes=hashes), [size])
@@ -99,17 +99,19 @@ def best_push(
         Ranks that need all of it.
     """
     n = receivers + 1
-    built, where, _ = _placed(network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software)
-    found = synthesize("broadcast", built, [int(size)], ranks=where.nodes)
-    best = found.best(int(size))
+    built, where, _ = _place_ranks(
+        network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software
+    )
+    synthesis = synthesize("broadcast", built, [int(size)], ranks=where.nodes)
+    best = synthesis.best(int(size))
     return {"way": f"synthesized: {best.method}", "size_B": size, "time_s": best.time, "rate_Bps": size / best.time,
-            "bound_s": found.bounds.get(int(size)), "messages": None}  # fmt: skip
+            "bound_s": synthesis.bounds.get(int(size)), "messages": None}  # fmt: skip
 
 
-def _placed(
+def _place_ranks(
     network: NetworkLike, n_ranks: int, placement: str, seed: int, **costs: Any
 ) -> tuple[Network, Placement, list[Remark]]:
-    built, said = changed_network(network_of(network), seed=seed, **costs)
+    built, remarks = changed_network(network_of(network), seed=seed, **costs)
     if n_ranks > len(built.endpoints):
         raise InputError(f"senders and receivers are {n_ranks} ranks, the network has {len(built.endpoints)}")
-    return built, load_placement(placement, built, n_ranks, seed), said
+    return built, load_placement(placement, built, n_ranks, seed), remarks

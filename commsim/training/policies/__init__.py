@@ -14,27 +14,29 @@ from typing import Concatenate, ParamSpec, cast
 from commsim.core.files.own_files import resolve
 from commsim.core.registry import Registry
 from commsim.core.spec import check_arguments, read_arguments
-from commsim.training.setting import Setting
-from commsim.training.task_graph import Graph
+from commsim.training.setting import TrainingSetting
+from commsim.training.task_graph import TaskGraph
 
 P = ParamSpec("P")
-TRAINING_POLICIES: Registry[Graph] = Registry("training policy", __name__)
+TRAINING_POLICIES: Registry[TaskGraph] = Registry("training policy", __name__)
 
 
-def training_policy(build: Callable[Concatenate[Setting, P], Graph]) -> Callable[Concatenate[Setting, P], Graph]:
+def training_policy(
+    build: Callable[Concatenate[TrainingSetting, P], TaskGraph],
+) -> Callable[Concatenate[TrainingSetting, P], TaskGraph]:
     """Register a policy under its own name; its arguments are checked whenever it is called."""
 
     @functools.wraps(build)
-    def named(setting: Setting, *args: P.args, **kwargs: P.kwargs) -> Graph:
+    def named(setting: TrainingSetting, *args: P.args, **kwargs: P.kwargs) -> TaskGraph:
         bound = inspect.signature(build).bind(setting, *args, **kwargs)
         check_arguments(build, {k: v for k, v in bound.arguments.items() if k != "setting"})
         return build(setting, *args, **kwargs)
 
     TRAINING_POLICIES.add(named)
-    return cast("Callable[Concatenate[Setting, P], Graph]", named)
+    return cast("Callable[Concatenate[TrainingSetting, P], TaskGraph]", named)
 
 
-def load_policy(text: str) -> Callable[[Setting], Graph]:
+def load_policy(text: str) -> Callable[[TrainingSetting], TaskGraph]:
     """Read ``name:key=value,...`` as a function from a setting to the graph of an iteration.
 
     Raises
@@ -43,4 +45,4 @@ def load_policy(text: str) -> Callable[[Setting], Graph]:
         If the policy is unknown or an argument is wrong.
     """
     entry, raw = resolve(TRAINING_POLICIES, text)
-    return functools.partial(entry.build, **read_arguments(entry.build, raw, given=("setting",)))
+    return functools.partial(entry.build, **read_arguments(entry.build, raw, names=("setting",)))

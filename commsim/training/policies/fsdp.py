@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes
-from commsim.training.setting import COMPUTE, NETWORK, Setting, fill_buckets
-from commsim.training.task_graph import Graph, Task
+from commsim.training.setting import COMPUTE, NETWORK, TrainingSetting, fill_buckets
+from commsim.training.task_graph import Task, TaskGraph
 
 from . import training_policy
 
@@ -14,7 +14,7 @@ UPDATE_LAST = 1  # passes are not delayed by updates, which nothing waits for in
 
 
 @training_policy
-def zero3(setting: Setting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1) -> Graph:
+def zero3(setting: TrainingSetting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1) -> TaskGraph:
     """ZeRO-3: each unit's parameters are gathered for its forward and its backward pass, its gradients scattered.
 
     Parameters
@@ -31,15 +31,20 @@ def zero3(setting: Setting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1) -> G
 
 @training_policy
 def fsdp(
-    setting: Setting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1, shard: int | None = None, reshard: bool = True
-) -> Graph:
+    setting: TrainingSetting,
+    *,
+    unit: Bytes = 25 * 2**20,
+    prefetch: int = 1,
+    shard: int | None = None,
+    reshard: bool = True,
+) -> TaskGraph:
     """PyTorch FSDP: as ZeRO-3, or hybrid: split within groups of workers, and all-reduced between the groups.
 
     The iteration starts with the forward pass and ends when all gradients are where they belong.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs; a parameter has the size of its gradient, and only gradients are compressed.
     unit : float, bytes
         Size of tensors that are gathered together: the one that reaches it is the last, in the order of the backward
@@ -85,10 +90,10 @@ def fsdp(
             tasks += _reduced(setting, name, n_bytes, shard, len(tasks))
             if updates := float(trace.update[units[i]].sum()) / shard:  # of the worker's own part
                 tasks.append(Task(f"update {name}", (COMPUTE,), updates, priority=UPDATE_LAST, after=(len(tasks) - 1,)))
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))
 
 
-def _reduced(setting: Setting, name: str, n_bytes: float, shard: int, number: int) -> list[Task]:
+def _reduced(setting: TrainingSetting, name: str, n_bytes: float, shard: int, number: int) -> list[Task]:
     """Tasks that add up a unit's gradients; the first is the graph's `number`-th, after its backward pass."""
     scatter = setting.exchange(f"scatter {name}", "reduce_scatter", n_bytes, (number - 1,),
                                group=setting.workers[:shard], priority=SCATTER_LATER)  # fmt: skip

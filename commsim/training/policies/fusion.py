@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes, Seconds
 from commsim.training.backward_trace import BackwardTrace
-from commsim.training.setting import Bucket, Setting, bucketed_graph, fill_buckets
-from commsim.training.task_graph import Graph, Task
+from commsim.training.setting import Bucket, TrainingSetting, bucketed_graph, fill_buckets
+from commsim.training.task_graph import Task, TaskGraph
 
 from . import training_policy
 
 
 @training_policy
 def ddp(
-    setting: Setting,
+    setting: TrainingSetting,
     *,
     bucket: Bytes = 25 * 2**20,
     first_bucket: Bytes = 2**20,
@@ -25,12 +25,12 @@ def ddp(
     find_unused: bool = False,
     unused: tuple[int, ...] = (),
     sparse: tuple[int, ...] = (),
-) -> Graph:
+) -> TaskGraph:
     """PyTorch DDP: buckets in the order of the backward pass, launched strictly in order when all of one is ready.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs. The trace's order is taken for that of the buckets, which are rebuilt in it after
         the first iteration, and is the reverse of that of registration.
     bucket, first_bucket : float, bytes
@@ -74,13 +74,13 @@ def _buckets(trace: BackwardTrace, sparse: set[int], first: float, other: float)
 
 @training_policy
 def horovod(
-    setting: Setting, *, cycle: Seconds = 1e-3, fusion: Bytes = 128 * 2**20, negotiation: Seconds | None = None
-) -> Graph:
+    setting: TrainingSetting, *, cycle: Seconds = 1e-3, fusion: Bytes = 128 * 2**20, negotiation: Seconds | None = None
+) -> TaskGraph:
     """Horovod: every cycle the workers agree on the tensors that all have, fuse them and exchange them.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs.
     cycle : float, s
         Time from the start of one negotiation to that of the next, which the exchanges do not delay.
@@ -120,12 +120,12 @@ def _fuse_cycles(trace: BackwardTrace, period: float, negotiation: float, capaci
 
 
 @training_policy
-def wfbp(setting: Setting, *, overlap: bool = True) -> Graph:
+def wfbp(setting: TrainingSetting, *, overlap: bool = True) -> TaskGraph:
     """Wait-free back-propagation: each tensor goes by itself as soon as it is ready, first come first served.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs.
     overlap : bool
         Whether tensors go during the backward pass; without, this is what wait-free back-propagation is compared with.
@@ -138,12 +138,12 @@ def wfbp(setting: Setting, *, overlap: bool = True) -> Graph:
 
 
 @training_policy
-def netai20(setting: Setting, *, window: Seconds = 5e-3, buffer: Bytes = 64 * 2**20) -> Graph:
+def netai20(setting: TrainingSetting, *, window: Seconds = 5e-3, buffer: Bytes = 64 * 2**20) -> TaskGraph:
     """What-if model of NetAI'20: gradients fuse for 5 ms of backward time or to 64 MiB, and go one bucket at a time.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs; the paper's have no latency, and add as the table ``--vector-add`` says.
     window : float, s
         Length of the window of backward time; the tensor that is ready when it is over is the last of its bucket.

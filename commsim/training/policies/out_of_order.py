@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from commsim.core.errors import InputError
-from commsim.training.setting import COMPUTE, Setting
-from commsim.training.task_graph import Graph, Task, simulate_graph
+from commsim.training.setting import COMPUTE, TrainingSetting
+from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
 from . import training_policy
 
 
 @training_policy
-def out_of_order(setting: Setting, *, first: int | None = None, share: float = 0.5) -> Graph:
+def out_of_order(setting: TrainingSetting, *, first: int | None = None, share: float = 0.5) -> TaskGraph:
     """Out-of-order back-propagation: the first layers' weight gradients come last, the front layer's first of them.
 
     Only gradients of a layer's input are needed by the layer before it. Those of its weights are computed afterwards,
@@ -19,7 +19,7 @@ def out_of_order(setting: Setting, *, first: int | None = None, share: float = 0
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs.
     first : int, optional
         Tensors from the front that are treated so, k; by default the best of 0, 1, 2, 4, ... and all.
@@ -48,7 +48,7 @@ def out_of_order(setting: Setting, *, first: int | None = None, share: float = 0
     return min(graphs, key=lambda graph: simulate_graph(graph, setting.time_of).iteration_time)
 
 
-def _reversed_first(setting: Setting, k: int, share: float) -> Graph:
+def _reversed_first(setting: TrainingSetting, k: int, share: float) -> TaskGraph:
     trace = setting.trace
     n, gaps = len(trace.n_bytes), trace.gaps.tolist()
     tasks: list[Task] = []
@@ -72,4 +72,4 @@ def _reversed_first(setting: Setting, k: int, share: float) -> Graph:
         if trace.update[i]:  # a layer is updated just before it is needed
             waits = (compute(f"update {trace.name(i)}", float(trace.update[i]), *waits),)
         done = compute(f"forward {trace.name(i)}", float(trace.forward[i]), *waits)
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))

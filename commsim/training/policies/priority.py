@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from commsim.core.units import Bytes
-from commsim.training.setting import COMPUTE, Setting, backward_tasks, forward_tasks
-from commsim.training.task_graph import Graph, Task
+from commsim.training.setting import COMPUTE, TrainingSetting, backward_tasks, forward_tasks
+from commsim.training.task_graph import Task, TaskGraph
 from commsim.training.tensor_queue import Discipline, send_in_order
 
 from . import training_policy
@@ -14,13 +14,18 @@ from . import training_policy
 
 @training_policy
 def bytescheduler(
-    setting: Setting, *, partition: Bytes = 32e6, credit: Bytes = 64e6, priority: bool = True, barrier: bool = False
-) -> Graph:
+    setting: TrainingSetting,
+    *,
+    partition: Bytes = 32e6,
+    credit: Bytes = 64e6,
+    priority: bool = True,
+    barrier: bool = False,
+) -> TaskGraph:
     """ByteScheduler: partitions by priority with credit; each layer's forward pass waits for its own gradients only.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs.
     partition : float, bytes
         Largest message; 8 million numbers, what the code suggests for all-reduce.
@@ -37,12 +42,12 @@ def bytescheduler(
 
 
 @training_policy
-def p3(setting: Setting, *, partition: Bytes = 200e3) -> Graph:
+def p3(setting: TrainingSetting, *, partition: Bytes = 200e3) -> TaskGraph:
     """P3: small slices by priority, one at a time; each layer's forward pass waits for its own gradients only.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs.
     partition : float, bytes
         Size of a slice; 50 thousand numbers.
@@ -55,7 +60,7 @@ def p3(setting: Setting, *, partition: Bytes = 200e3) -> Graph:
     return _scheduled(setting, Discipline(True, partition, True, partition, barrier=False))
 
 
-def _scheduled(setting: Setting, discipline: Discipline) -> Graph:
+def _scheduled(setting: TrainingSetting, discipline: Discipline) -> TaskGraph:
     """Graph whose messages follow each other in the order that the queue decides.
 
     The queue decides as it goes, by what its costs are; the graph keeps the order.
@@ -78,7 +83,7 @@ def _scheduled(setting: Setting, discipline: Discipline) -> Graph:
             setting.exchange(name, "all_reduce", message.n_bytes, (message.tensor, *before), tensors=(message.tensor,))
         )
     if discipline.barrier:
-        return Graph((*tasks, *forward_tasks(trace, len(tasks), (last, len(tasks) - 1))))
+        return TaskGraph((*tasks, *forward_tasks(trace, len(tasks), (last, len(tasks) - 1))))
     done = last
     for tensor in range(last, -1, -1):
         waits: tuple[int, ...] = (done, arrived[tensor])
@@ -88,4 +93,4 @@ def _scheduled(setting: Setting, discipline: Discipline) -> Graph:
         name, seconds = f"forward {trace.name(tensor)}", float(trace.forward[tensor])
         tasks.append(Task(name, (COMPUTE,), seconds, after=waits))
         done = len(tasks) - 1
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from commsim.core.units import Bytes
-from commsim.training.setting import COMPUTE, NETWORK, Setting, backward_tasks, fill_buckets
-from commsim.training.task_graph import Graph, Task
+from commsim.training.setting import COMPUTE, NETWORK, TrainingSetting, backward_tasks, fill_buckets
+from commsim.training.task_graph import Task, TaskGraph
 
 from . import training_policy
 
 
 @training_policy
-def zero1(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
+def zero1(setting: TrainingSetting, *, bucket: Bytes = 25 * 2**20) -> TaskGraph:
     """ZeRO-1: after the backward pass gradients are reduce-scattered, and after the step parameters gathered.
 
     A worker keeps all its gradients, so that nothing need go before the last batch has been added up.
 
     Parameters
     ----------
-    setting : Setting
+    setting : TrainingSetting
         Gradients, workers and costs; a parameter has the size of its gradient.
     bucket : float, bytes
         The tensor that reaches it is the last of its bucket.
@@ -30,7 +30,7 @@ def zero1(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
 
 
 @training_policy
-def zero2(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
+def zero2(setting: TrainingSetting, *, bucket: Bytes = 25 * 2**20) -> TaskGraph:
     """ZeRO-2: buckets of gradients are reduce-scattered during the backward pass; after the step parameters gathered.
 
     Parameters
@@ -45,7 +45,7 @@ def zero2(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
     return _split(setting, bucket, overlap=True)
 
 
-def _split(setting: Setting, capacity: float, *, overlap: bool) -> Graph:
+def _split(setting: TrainingSetting, capacity: float, *, overlap: bool) -> TaskGraph:
     trace = setting.trace
     tasks, last = backward_tasks(trace), len(trace.n_bytes) - 1
     for i, bucket in enumerate(fill_buckets(trace, range(last + 1), capacity)):
@@ -59,4 +59,4 @@ def _split(setting: Setting, capacity: float, *, overlap: bool) -> Graph:
         tasks.append(Task("optimiser", (COMPUTE,), part, after=(last, len(tasks) - 1)))
     gather = Task("parameters", (NETWORK,), 0.0, "all_gather", setting.workers, parameters, 0, (last, len(tasks) - 1))
     forward = Task("forward", (COMPUTE,), float(trace.forward.sum()), after=(len(tasks),))
-    return Graph((*tasks, gather, forward))
+    return TaskGraph((*tasks, gather, forward))

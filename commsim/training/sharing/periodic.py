@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError, wrong_kind
-from commsim.core.files.fields import Fields, Keys
+from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
 
 GBPS = 1e9 / 8  # bytes per second
@@ -35,7 +35,7 @@ ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were writ
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class JobPhase:
     """A part of the iteration in which the job communicates.
 
     Parameters
@@ -79,7 +79,7 @@ class PeriodicJob:
         Number of GPUs, at least 1.
     period : float, s
         Iteration time without other jobs.
-    phases : tuple of Phase
+    phases : tuple of JobPhase
         Phases in order, without overlap, also across the end of the iteration.
     placement : tuple of str, optional
         Nodes of a network, one per GPU in the order of ranks.
@@ -97,7 +97,7 @@ class PeriodicJob:
     name: str
     n_gpus: int
     period: float
-    phases: tuple[Phase, ...]
+    phases: tuple[JobPhase, ...]
     placement: tuple[str, ...] | None = None
     start: float | None = None
     placed: tuple[str, ...] = ()
@@ -150,12 +150,12 @@ class PeriodicJob:
         return sum(phase.length - phase.duration for phase in self.phases)
 
 
-def begun(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:
+def with_starts(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:
     """Return the jobs with the fixed starts in the offsets of their phases: they send the same, started at 0."""
-    return [_begun(job) if job.start else job for job in jobs]
+    return [_with_start(job) if job.start else job for job in jobs]
 
 
-def _begun(job: PeriodicJob) -> PeriodicJob:
+def _with_start(job: PeriodicJob) -> PeriodicJob:
     moved = (replace(phase, offset=(phase.offset + (job.start or 0.0)) % job.period) for phase in job.phases)
     return replace(job, phases=tuple(sorted(moved, key=lambda phase: phase.offset)), start=0.0)
 
@@ -192,23 +192,23 @@ def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
     """
     if isinstance(path, (str, PathLike)):
         return parse_jobs(read_any(Path(path)), Path(path))
-    given: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else _of_frame(path)
-    if not isinstance(given, Sequence):
+    tables: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else _of_frame(path)
+    if not isinstance(tables, Sequence):
         raise wrong_kind("jobs", "a list of jobs (PeriodicJob or dict), or the path of their file", path)
-    jobs = tuple(job for job in given if isinstance(job, PeriodicJob))
-    if len(jobs) == len(given):
+    jobs = tuple(job for job in tables if isinstance(job, PeriodicJob))
+    if len(jobs) == len(tables):
         return jobs
-    return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in given])
+    return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in tables])
 
 
-def _of_frame(given: object) -> object:
+def _of_frame(table: object) -> object:
     """Return the rows of a data frame of pandas or polars, without empty fields; anything else as it is."""
-    if hasattr(given, "to_dicts"):
-        rows = given.to_dicts()
-    elif hasattr(given, "iterrows") and hasattr(given, "to_dict"):
-        rows = given.to_dict("records")
+    if hasattr(table, "to_dicts"):
+        rows = table.to_dicts()
+    elif hasattr(table, "iterrows") and hasattr(table, "to_dict"):
+        rows = table.to_dict("records")
     else:
-        return given
+        return table
     return [{key: value for key, value in row.items() if value is not None and value == value} for row in rows]
 
 
@@ -230,14 +230,14 @@ def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tu
         Naming source, job and field, if something is missing, unknown, of the wrong type, or out of its range; if there
         is no job, or two have the same name.
     """
-    top = Fields({}, source, keys)
+    top = TableFields({}, source, keys)
     if not isinstance(rows, list) or not rows:
         top.fail(None, f"must be a list of jobs, at least one, got {type(rows).__name__}{' []' if rows == [] else ''}")
     jobs: list[PeriodicJob] = []
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
             top.fail(i, f"must be a table, got {type(row).__name__}")
-        fields = Fields(row, source, (*keys, i))
+        fields = TableFields(row, source, (*keys, i))
         jobs.append(_job(fields))
         first = next(n for n, job in enumerate(jobs) if job.name == jobs[-1].name)
         if first < i:
@@ -245,7 +245,7 @@ def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tu
     return tuple(jobs)
 
 
-def _job(fields: Fields) -> PeriodicJob:
+def _job(fields: TableFields) -> PeriodicJob:
     name = fields.text("job")
     if not (name and name.isprintable()):
         fields.refuse("job", "printable text")
@@ -262,34 +262,34 @@ def _job(fields: Fields) -> PeriodicJob:
     start = None if fields.raw("start_ms") is None else fields.number("start_ms") / 1e3
     if start is not None and not 0 <= start < period:
         fields.refuse("start_ms", "0 or more, and less than the iteration time")
-    placed = _placed(fields, n_gpus)
+    placed = _placement_names(fields, n_gpus)
     if placed and placement is not None:
         fields.fail("placed", "and placement have the same meaning; give one of them")
     fields.finish()
     return PeriodicJob(name, n_gpus, period, phases, placement, start, placed)
 
 
-def _phase(table: Fields) -> Phase:
+def _phase(table: TableFields) -> JobPhase:
     offset, duration, rate = (table.number(key) for key in ("offset_ms", "dur_ms", "rate_Gbps"))
     overlap = 0.0 if table.raw("overlap_ms") is None else table.number("overlap_ms")
     table.finish()
-    return Phase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3)
+    return JobPhase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3)
 
 
-def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
+def _placement(fields: TableFields, n_gpus: int) -> tuple[str, ...] | None:
     if fields.raw("placement") is None:
         return None
-    given: list[str] = fields.items("placement", str, "the name of a node")
-    names = given
-    for read in (_counted, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
-        names = names if len(names) == n_gpus else read(given)
+    nodes: list[str] = fields.items("placement", str, "the name of a node")
+    names = nodes
+    for read in (_repeated_names, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
+        names = names if len(names) == n_gpus else read(nodes)
     if len(names) != n_gpus:
         wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
         fields.fail("placement", f"must name {wanted}, got {len(names)}")
     return tuple(names)
 
 
-def _placed(fields: Fields, n_gpus: int) -> tuple[str, ...]:
+def _placement_names(fields: TableFields, n_gpus: int) -> tuple[str, ...]:
     if fields.raw("placed") is None:
         return ()
     names: list[str] = fields.items("placed", str, "the name of a node")
@@ -300,7 +300,7 @@ def _placed(fields: Fields, n_gpus: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _counted(names: Sequence[str]) -> list[str]:
+def _repeated_names(names: Sequence[str]) -> list[str]:
     """Return each name as often as it counts: ``h2x4`` is ``h2`` four times."""
     matches = [(name, _COUNT.fullmatch(name)) for name in names]
     return [one for name, match in matches for one in ([match[1]] * int(match[2]) if match else [name])]
@@ -315,11 +315,11 @@ def spelled_out(names: Sequence[str]) -> list[str]:
         if match and 0 <= last - first < _MOST // times:
             found += [f"{match[1]}{number}" for number in range(first, last + 1) for _ in range(times)]
         else:
-            found += _counted([name])
+            found += _repeated_names([name])
     return found
 
 
-def _fault(period: float, phases: tuple[Phase, ...]) -> tuple[int, str, str] | None:
+def _fault(period: float, phases: tuple[JobPhase, ...]) -> tuple[int, str, str] | None:
     """Find the first thing wrong with the phases: which one, which field, and what was wanted."""
     slack = ROUNDING * period
     for i, phase in enumerate(phases):

@@ -244,12 +244,12 @@ def _sharing(
     """Weights and priorities of all jobs; what the sharing does not look at is refused."""
     if sharing not in SHARINGS:
         raise InputError(f"unknown sharing {sharing!r}; known: {', '.join(SHARINGS)}")
-    for name, given, belongs in (
+    for name, value, belongs in (
         ("weights", weights, "weighted"), ("priorities", priorities, "priority"), ("mltcp", mltcp, "mltcp"),
     ):  # fmt: skip
-        if given is not None and sharing != belongs:
+        if value is not None and sharing != belongs:
             raise InputError(f"{name} go with {belongs} sharing, got {sharing}")
-        if given is None and sharing == belongs and name != "mltcp":
+        if value is None and sharing == belongs and name != "mltcp":
             raise InputError(f"{sharing} sharing needs {name}, one per job")
     ranks = _per_job("weights", 1.0 if weights is None else weights, n)
     if not ((ranks >= 1 / MAX_VALUE) & (ranks <= MAX_VALUE)).all():

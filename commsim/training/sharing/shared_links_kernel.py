@@ -14,7 +14,7 @@ from commsim.core.jit import kernel, njit_norefcount
 from commsim.engine.flow_state import Rows
 
 from .shared_links_tables import COMPUTING, SENDING, WAITING, SharedLinks
-from .shared_rates_kernel import FULL, TIE, Reached, bring_up_to_date, reach, share
+from .shared_rates_kernel import FULL, TIE, SolveReach, bring_up_to_date, reach, share
 
 
 @kernel
@@ -48,14 +48,14 @@ def simulate(
     float, int
         The time at the end, and the number of events, which is more than `max_events` if the run was given up.
     """
-    reached = Reached(np.empty(len(t.job), np.int32), np.empty(len(t.link), np.int32))
+    reached = SolveReach(np.empty(len(t.job), np.int32), np.empty(len(t.link), np.int32))
     return _run(t, reached, factor, mltcp, adjust, took, max_events)
 
 
 @njit_norefcount
 def _run(
     t: SharedLinks,
-    reached: Reached,
+    reached: SolveReach,
     factor: NDArray[np.float64],
     mltcp: tuple[float, float, int],
     adjust: float,

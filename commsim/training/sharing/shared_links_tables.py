@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .periodic import PeriodicJob, Phase
+from .periodic import JobPhase, PeriodicJob
 
 COMPUTING, WAITING, SENDING = range(3)
 
@@ -158,12 +158,12 @@ def _jobs(jobs: Sequence[PeriodicJob]) -> tuple[Table, Table]:
         job["tail"][j] = max(one.period - end, 0.0)
         job["aligned"][j] = job["first_phase"][j] + aligned
         job["offset"][j] = phases[aligned].offset if phases else 0.0
-    job["n_bytes"] = [one.n_bytes for one in jobs]
-    job["period"] = [one.period for one in jobs]
+    job["n_bytes"] = [job.n_bytes for job in jobs]
+    job["period"] = [job.period for job in jobs]
     return job, np.array(rows, PHASE_ROW)
 
 
-def _unwrapped(job: PeriodicJob) -> tuple[tuple[Phase, ...], int]:
+def _unwrapped(job: PeriodicJob) -> tuple[tuple[JobPhase, ...], int]:
     """Cut a phase at the iteration's end, where it goes on in the next; say which phase begins first by itself."""
     if not job.phases:
         return (), 0
@@ -172,5 +172,5 @@ def _unwrapped(job: PeriodicJob) -> tuple[tuple[Phase, ...], int]:
     if beyond <= 1e-9 * job.period:
         return job.phases, 0
     until_end = last.duration - beyond  # so does the computation beside it
-    here = Phase(last.offset, until_end, last.rate, min(last.overlap, until_end))
-    return (Phase(0.0, beyond, last.rate, last.overlap - here.overlap), *job.phases[:-1], here), 1
+    here = JobPhase(last.offset, until_end, last.rate, min(last.overlap, until_end))
+    return (JobPhase(0.0, beyond, last.rate, last.overlap - here.overlap), *job.phases[:-1], here), 1

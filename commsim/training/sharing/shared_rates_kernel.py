@@ -26,7 +26,7 @@ FULL = 1.0 + 1e-9  # what exceeds a capacity or a rate by less does not count as
 LAST = 2**31 - 1
 
 
-class Reached(NamedTuple):
+class SolveReach(NamedTuple):
     """Jobs and links that a solve reaches."""
 
     job: NDArray[np.int32]  # [n_jobs]
@@ -46,7 +46,7 @@ def bring_up_to_date(job: Rows, j: int, now: float) -> None:
 
 
 @njit_norefcount
-def reach(t: SharedLinks, first: int, reached: Reached, solve: int) -> tuple[int, int]:
+def reach(t: SharedLinks, first: int, reached: SolveReach, solve: int) -> tuple[int, int]:
     """Unfreeze the sending jobs that tight links join to job `first`; return how many jobs and links were reached."""
     job, use, link, user = t.job, t.use, t.link, t.user
     jobs, links = reached.job, reached.link
@@ -76,7 +76,7 @@ def reach(t: SharedLinks, first: int, reached: Reached, solve: int) -> tuple[int
 @njit_norefcount
 def share(
     t: SharedLinks,
-    reached: Reached,
+    reached: SolveReach,
     n_reached: tuple[int, int],
     now: float,
     mltcp: tuple[float, float, int],
@@ -119,7 +119,7 @@ def _next_step(job: Rows, j: int, mltcp: tuple[float, float, int]) -> float:
 
 
 @njit_norefcount
-def fill_class(t: SharedLinks, reached: Reached, n_reached: tuple[int, int], priority: int) -> int:
+def fill_class(t: SharedLinks, reached: SolveReach, n_reached: tuple[int, int], priority: int) -> int:
     """Raise the rates per weight of the unfrozen jobs of one priority, until each meets a full link or its own rate.
 
     Returns

@@ -20,7 +20,7 @@ from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowPlan, Job, number_of, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, number_of, plan_flows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class ScheduledJob:
     start : float, s
         Time at which all participants enter.
     weight, priority
-        Share of a full link, and priority (0 is first), see :class:`commsim.engine.flow_plan.Job`.
+        Share of a full link, and priority (0 is first), see :class:`commsim.engine.flow_plan.FlowJob`.
     """
 
     name: str
@@ -117,7 +117,7 @@ def run_jobs(
     names = [job.name for job in jobs]
     if len(set(names)) != len(names):
         raise InputError(f"jobs need different names, got {', '.join(names)}")
-    parts = [Job(job.schedule, job.placement, job.weight, job.priority, number=number_of(job.name)) for job in jobs]
+    parts = [FlowJob(job.schedule, job.placement, job.weight, job.priority, number=number_of(job.name)) for job in jobs]
     plan = plan_flows(network, parts, routing=routing, seed=seed)
     starts = np.repeat([job.start for job in jobs], [job.schedule.n_participants for job in jobs])
     together = simulate_flows(plan, [job.size for job in jobs], starts=starts, framing=framing, trace=True)

@@ -17,7 +17,7 @@ from commsim.training.gpus import gpu as gpu_named
 
 from .calibration import calibration_for
 from .memory import check_memory
-from .parallel_sizes import MAX_RANKS, Layout
+from .parallel_sizes import MAX_RANKS, ParallelSizes
 from .predicted_step import Step, predict_step
 from .step_setting import HIDDEN, StepSetting
 from .step_traffic import StepTraffic
@@ -114,11 +114,11 @@ def training_step(
     """
     if network is None and ranks is None:
         raise InputError("a step needs a network (topology) or a number of ranks, got neither")
-    told: list[Remark] = []
+    notes: list[Remark] = []
     if network is None:
         network = network_for(gpu_named(gpu), ranks or 0)
-        told.append(Remark("network-assumed", f"{network}: no topology is given", needed=True))
-    built, said = changed_network(
+        notes.append(Remark("network-assumed", f"{network}: no topology is given", needed=True))
+    built, remarks = changed_network(
         network_of(network), fail=fail, scale=scale, seed=seed, overhead=overhead, software=software
     )
     setting, found = setting_of(
@@ -131,7 +131,7 @@ def training_step(
         built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale), hashes=hashes
     )
     step = predict_step(setting, traffic)
-    return replace(step, notes=(*told, *found, *said, *step.notes))
+    return replace(step, notes=(*notes, *found, *remarks, *step.notes))
 
 
 def setting_of(
@@ -175,21 +175,21 @@ def setting_of(
     chosen = precision or ("fp8" if "fp8" in accelerator.peaks else "bf16")
     accelerator.peak(chosen)
     shape = transformer(model)
-    found = calibration_for(model, gpu, chosen) if factor is None else None
-    layout = Layout(tp, pp, cp, ranks // (tp * pp * cp), ep, vp, replicas)
-    used = found.factor if found else float(factor or 0.0)
+    calibration = calibration_for(model, gpu, chosen) if factor is None else None
+    layout = ParallelSizes(tp, pp, cp, ranks // (tp * pp * cp), ep, vp, replicas)
+    used = calibration.factor if calibration else float(factor or 0.0)
     tokens = shape.sequence or SEQUENCE if sequence is None else sequence
-    told = (Remark("calibration", found.told),) if found else ()
+    remarks = (Remark("calibration", calibration.text),) if calibration else ()
     if precision is None:
-        told = (Remark("precision", f"{chosen}: the default of {gpu} (--precision)"), *told)
+        remarks = (Remark("precision", f"{chosen}: the default of {gpu} (--precision)"), *remarks)
     if sequence is None:
         whose = f"those of {model}'s pre-training" if shape.sequence else f"assumed, since those of {model} are unknown"
-        told = (*told, Remark("sequence", f"sequences of {tokens} tokens: {whose}", needed=not shape.sequence))
+        remarks = (*remarks, Remark("sequence", f"sequences of {tokens} tokens: {whose}", needed=not shape.sequence))
     if tp > shape.kv_heads:
         heads = f"tp {tp} is above the {shape.kv_heads} KV heads of {model}: each is on several ranks"
-        told = (*told, Remark("kv-heads", heads, needed=True))
+        remarks = (*remarks, Remark("kv-heads", heads, needed=True))
     setting = StepSetting(shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, **options)
-    return setting, (*told, *(() if ignore_memory else check_memory(setting)))
+    return setting, (*remarks, *(() if ignore_memory else check_memory(setting)))
 
 
 def traffic_on(

@@ -20,7 +20,7 @@ NOTHING = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrationFactor:
     """One factor.
 
     Parameters
@@ -44,7 +44,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SetupFactor:
     """Factor for a setup.
 
     Parameters
@@ -54,38 +54,38 @@ class Found:
     of : {"setup", "software", "precision", "usual", "nothing"}
         What the calibration has in another way than the setup: nothing, the software's release, the precision; or it
         is what programs lose with all other models; or nothing is calibrated.
-    told : str
+    text : str
         One line on it.
     """
 
     factor: float
     of: str
-    told: str
+    text: str
 
 
 @functools.cache
-def calibrations() -> tuple[Calibration, ...]:
+def calibrations() -> tuple[CalibrationFactor, ...]:
     """Read all of them."""
     import tomllib
 
     text = importlib.resources.files("commsim.training").joinpath("calibrations.toml").read_text("utf-8")
-    return tuple(Calibration(**{"software": "", **row}) for row in tomllib.loads(text).get("calibrations", ()))
+    return tuple(CalibrationFactor(**{"software": "", **row}) for row in tomllib.loads(text).get("calibrations", ()))
 
 
 def calibration_for(
-    model: str, gpu: str, precision: str, software: str = "", known: tuple[Calibration, ...] | None = None
-) -> Found:
+    model: str, gpu: str, precision: str, software: str = "", known: tuple[CalibrationFactor, ...] | None = None
+) -> SetupFactor:
     """Return the factor of the nearest setup.
 
     Parameters
     ----------
     model, gpu, precision, software : str
         Setup; a release of software may be empty.
-    known : tuple of Calibration, optional
+    known : tuple of CalibrationFactor, optional
         Calibrations. Default: those of the package.
     """
     every = calibrations() if known is None else known
-    tries: tuple[tuple[str, Callable[[Calibration], bool]], ...] = (
+    tries: tuple[tuple[str, Callable[[CalibrationFactor], bool]], ...] = (
         ("setup", lambda c: (c.model, c.gpu, c.precision, c.software) == (model, gpu, precision, software)),
         ("software", lambda c: (c.model, c.gpu, c.precision) == (model, gpu, precision)),
         ("precision", lambda c: (c.model, c.gpu) == (model, gpu)),
@@ -97,18 +97,18 @@ def calibration_for(
             other = "" if of == "setup" else f", calibrated with another {of}"
             if of == "precision":
                 other += f" than {precision} ({', '.join(sorted({c.precision for c in found}))})"
-            return Found(factor, of, f"compute is {factor:.3g} times the roofline's{other}: {rows}")
+            return SetupFactor(factor, of, f"compute is {factor:.3g} times the roofline's{other}: {rows}")
     factor, n = usual_factor(model, every)
     if not n:
-        return Found(
+        return SetupFactor(
             NOTHING, "nothing", f"compute is assumed to be {NOTHING:g} times the roofline's: nothing is calibrated"
         )
     kind = "with" if transformer(model).experts else "without"
-    told = f"compute is {factor:.3g} times the roofline's, as in the median of {n} models {kind} experts"
-    return Found(factor, "usual", told)
+    text = f"compute is {factor:.3g} times the roofline's, as in the median of {n} models {kind} experts"
+    return SetupFactor(factor, "usual", text)
 
 
-def usual_factor(model: str, every: tuple[Calibration, ...]) -> tuple[float, int]:
+def usual_factor(model: str, every: tuple[CalibrationFactor, ...]) -> tuple[float, int]:
     """Return what programs usually lose beside the roofline: the median of all other models, of each its median.
 
     Models with and without experts are apart: grouped products, permutations and idle experts are in no roofline.
@@ -117,7 +117,7 @@ def usual_factor(model: str, every: tuple[Calibration, ...]) -> tuple[float, int
     ----------
     model : str
         Model whose own calibrations are left out.
-    every : tuple of Calibration
+    every : tuple of CalibrationFactor
         Calibrations.
 
     Returns
@@ -128,8 +128,8 @@ def usual_factor(model: str, every: tuple[Calibration, ...]) -> tuple[float, int
     shapes = known_transformers()
     experts = bool(shapes[model].experts)
     by_model: dict[str, list[float]] = {}
-    for one in every:
-        if one.model != model and one.model in shapes and bool(shapes[one.model].experts) == experts:
-            by_model.setdefault(one.model, []).append(one.factor)
+    for row in every:
+        if row.model != model and row.model in shapes and bool(shapes[row.model].experts) == experts:
+            by_model.setdefault(row.model, []).append(row.factor)
     medians = [statistics.median(of) for of in by_model.values()]
     return (statistics.median(medians) if medians else NOTHING), len(medians)

@@ -17,7 +17,7 @@ def copies_of_token(top_k: int, n_machines: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class StepExchange:
     """Collectives of all groups of a kind at once, or messages from a stage to another.
 
     Parameters
@@ -25,7 +25,7 @@ class Exchange:
     operation : str
         Operation of one of them, or ``send``.
     kind : str
-        Kind of groups, as :meth:`Layout.groups` names it, or ``pipeline``.
+        Kind of groups, as :meth:`ParallelSizes.groups` names it, or ``pipeline``.
     size : float, bytes
         Size of one, as nccl-tests counts it.
     times : float

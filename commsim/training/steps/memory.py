@@ -90,8 +90,8 @@ def check_memory(setting: StepSetting) -> tuple[Remark, ...]:
         )
     if need.total <= need.capacity:
         return ()
-    told = f"needs {format_size(need.total)} of {has}: activations must be computed again (--recompute)"
-    return (Remark("memory", told, needed=True),)
+    text = f"needs {format_size(need.total)} of {has}: activations must be computed again (--recompute)"
+    return (Remark("memory", text, needed=True),)
 
 
 def _of_stage(setting: StepSetting, stage: int) -> StepMemory:

@@ -20,7 +20,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ParallelSizes:
     """Sizes of all kinds of parallelism.
 
     Parameters

@@ -105,19 +105,28 @@ class Step:
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row."""
-        asked = self.setting
-        tokens = asked.global_batch * asked.sequence
-        flops = asked.model.flops(asked.sequence) * tokens / asked.layout.n_ranks / self.time
+        setting = self.setting
+        tokens = setting.global_batch * setting.sequence
+        flops = setting.model.flops(setting.sequence) * tokens / setting.layout.n_ranks / self.time
         drawn = {} if self.hashes is None else self.hashes.row()
         return {
-            "model": asked.model.name, "gpu": asked.gpu.name, "ranks": asked.layout.n_ranks,
-            **dataclasses.asdict(asked.layout), "micro_batches": asked.micro_batches, "precision": asked.precision,
-            "factor": asked.factor, "step_s": self.time, **drawn, "compute_s": self.compute, "bubble_s": self.bubble,
+            "model": setting.model.name,
+            "gpu": setting.gpu.name,
+            "ranks": setting.layout.n_ranks,
+            **dataclasses.asdict(setting.layout),
+            "micro_batches": setting.micro_batches,
+            "precision": setting.precision,
+            "factor": setting.factor,
+            "step_s": self.time,
+            **drawn,
+            "compute_s": self.compute,
+            "bubble_s": self.bubble,
             **{f"exposed_{kind}_s": self.exposed[kind] for kind in KINDS},
             **{f"hidden_{kind}_s": self.hidden[kind] for kind in KINDS},
-            "tokens_per_s_per_gpu": tokens / self.time / asked.layout.n_ranks,
-            "model_tflops_per_gpu": flops * 1e-12, "mfu": flops / asked.gpu.peak(asked.precision),
-        }  # fmt: skip
+            "tokens_per_s_per_gpu": tokens / self.time / setting.layout.n_ranks,
+            "model_tflops_per_gpu": flops * 1e-12,
+            "mfu": flops / setting.gpu.peak(setting.precision),
+        }
 
 
 def predict_step(setting: StepSetting, traffic: StepTraffic, *, by_kind: bool = True) -> Step:

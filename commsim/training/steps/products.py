@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .parallel_sizes import Layout
+from .parallel_sizes import ParallelSizes
 from .transformer import ACTIVATION, Transformer
 
 
@@ -29,7 +29,7 @@ class Product:
         return self.times * ACTIVATION * n
 
 
-def products_of(model: Transformer, layout: Layout, tokens: float) -> list[Product]:
+def products_of(model: Transformer, layout: ParallelSizes, tokens: float) -> list[Product]:
     """Return the products of the mean layer for so many tokens of a tensor parallel group, forward.
 
     Tensor parallelism divides columns of the first product of a pair and the inner dimension of the second. Experts of
@@ -37,27 +37,27 @@ def products_of(model: Transformer, layout: Layout, tokens: float) -> list[Produ
     which only totals are known has its parameters as products of the width of the model.
     """
     t, hidden = layout.tensor, model.hidden
-    found = []
+    products = []
     dense = model.dense_active
     if model.active_parameters:
-        found.append(Product(tokens, hidden, dense / hidden / t))
+        products.append(Product(tokens, hidden, dense / hidden / t))
     else:
         own = model.heads * model.head_dim / t
         if model.attention_parameters:
-            found.append(Product(tokens, hidden, model.attention / hidden / t))
+            products.append(Product(tokens, hidden, model.attention / hidden / t))
         else:
             kept = 2 * model.head_dim * max(1.0, model.kv_heads / t)  # a rank has a whole head of keys at least
-            found += [Product(tokens, hidden, own + kept), Product(tokens, own, hidden)]
+            products += [Product(tokens, hidden, own + kept), Product(tokens, own, hidden)]
         share = (model.layers - model.n_expert_layers) / model.layers
         width = share * model.ffn + (1 - share) * model.shared_ffn
         if width:
             n = 2 if model.gated else 1
-            found += [Product(tokens, hidden, n * width / t), Product(tokens, width / t, hidden)]
+            products += [Product(tokens, hidden, n * width / t), Product(tokens, width / t, hidden)]
     if model.experts and layout.expert:
         share, width = model.n_expert_layers / model.layers, model.expert_hidden or hidden
         each = model.experts / layout.expert
         rows = tokens / t * model.top_k / each  # of all ranks of the group, those that visit one expert
         n = 2 if model.gated else 1
-        found += [Product(rows, width, n * model.expert_ffn, share * each),
+        products += [Product(rows, width, n * model.expert_ffn, share * each),
                   Product(rows, model.expert_ffn, width, share * each)]  # fmt: skip
-    return found
+    return products

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from commsim.training.gpus import Gpu
 
-from .parallel_sizes import Layout
+from .parallel_sizes import ParallelSizes
 from .products import Product, products_of
 from .transformer import ACTIVATION, ELEMENTWISE, Transformer
 
@@ -66,7 +66,7 @@ class LayerTimes:
 def layer_times(
     model: Transformer,
     gpu: Gpu,
-    layout: Layout,
+    layout: ParallelSizes,
     micro_batch: int,
     sequence: int,
     precision: str,
@@ -87,7 +87,8 @@ def layer_times(
     """
     tokens = micro_batch * sequence / layout.context
     products = sum(
-        gpu.product_time(one.operations, one.n_bytes, precision) for one in products_of(model, layout, tokens)
+        gpu.product_time(product.operations, product.n_bytes, precision)
+        for product in products_of(model, layout, tokens)
     )
     each = tokens / layout.tensor  # heads are divided, and activations between products
     kind = "attention_fused" if attention == FUSED else "attention"
@@ -102,12 +103,12 @@ def layer_times(
     )  # fmt: skip
 
 
-def head_time(model: Transformer, gpu: Gpu, layout: Layout, micro_batch: int, sequence: int) -> float:
+def head_time(model: Transformer, gpu: Gpu, layout: ParallelSizes, micro_batch: int, sequence: int) -> float:
     """Seconds of the projection to the vocabulary and of the loss for one micro-batch, forward, in BF16."""
     tokens = micro_batch * sequence / layout.context
-    one = Product(tokens, model.hidden, model.vocab / layout.tensor)
+    product = Product(tokens, model.hidden, model.vocab / layout.tensor)
     loss = 3 * tokens * model.vocab / layout.tensor * 4 / gpu.memory_rate
-    return gpu.product_time(one.operations, one.n_bytes, "bf16") + loss
+    return gpu.product_time(product.operations, product.n_bytes, "bf16") + loss
 
 
 def optimizer_time(gpu: Gpu, owned: float, held: float) -> float:

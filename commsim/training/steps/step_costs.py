@@ -9,9 +9,9 @@ from commsim.core.remark import Remark
 from commsim.training.cost_of import SEND
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.training.parallel.pipeline_orders import interleaved, one_forward_one_backward
-from commsim.training.task_graph import Timeline, simulate_graph
+from commsim.training.task_graph import TaskTimeline, simulate_graph
 
-from .exchange_of_step import Exchange, copies_of_token
+from .exchange_of_step import StepExchange, copies_of_token
 from .parallel_sizes import layers_of_chunks
 from .roofline import head_time, layer_times, optimizer_time
 from .step_graph import with_exchanges
@@ -56,14 +56,15 @@ class StepCosts:
 
     def notes(self) -> tuple[Remark, ...]:
         """Return what was assumed."""
-        asked, lay = self.setting, self.setting.layout
-        said = [Remark("compute", asked.gpu.told(asked.precision))]
-        if lay.chunks > 1 and asked.micro_batches % lay.pipeline:
-            told = (
-                f"{asked.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: between those that are"
+        setting, lay = self.setting, self.setting.layout
+        remarks = [Remark("compute", setting.gpu.source_line(setting.precision))]
+        if lay.chunks > 1 and setting.micro_batches % lay.pipeline:
+            text = (
+                f"{setting.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: "
+                "between those that are"
             )
-            said.append(Remark("interpolated", told))
-        return (*said, *self.traffic.notes)
+            remarks.append(Remark("interpolated", text))
+        return (*remarks, *self.traffic.notes)
 
     def busiest(self) -> float:
         """Return the computation of the stage that computes most, with its optimizer."""
@@ -84,18 +85,18 @@ class StepCosts:
 
     def _pass(self, part: int, kinds: frozenset[str], *, backward: bool) -> float:
         """Seconds of one micro-batch in one part of the model, with what its own traffic exposes."""
-        asked, times = self.setting, self._times
-        layer = times.backward(frozen=asked.frozen) if backward else times.forward
+        setting, times = self.setting, self._times
+        layer = times.backward(frozen=setting.frozen) if backward else times.forward
         compute = layer * self._layers[part]
         if part == self.n_parts - 1:
-            head = head_time(asked.model, asked.gpu, asked.layout, asked.micro_batch, asked.sequence)
+            head = head_time(setting.model, setting.gpu, setting.layout, setting.micro_batch, setting.sequence)
             compute += head * (2 if backward else 1)
         if backward:
-            compute += asked.recompute * times.forward * self._layers[part]
+            compute += setting.recompute * times.forward * self._layers[part]
         exposed = self._layers[part] * sum(
             self._exposed(kind, backward) for kind in kinds & {"tensor", "context", "expert"}
         )
-        seconds = compute * asked.factor + exposed
+        seconds = compute * setting.factor + exposed
         return self._sharded(part, seconds, backward=backward) if self._full and "data" in kinds else seconds
 
     @property
@@ -128,7 +129,7 @@ class StepCosts:
         """Seconds in which the parameters of a layer of a part are gathered, or its gradients reduced."""
         return sum(map(self._time, self._of_layers(operation, part)))
 
-    def _of_layers(self, operation: str, part: int) -> list[Exchange]:
+    def _of_layers(self, operation: str, part: int) -> list[StepExchange]:
         """Return what is exchanged of the layers of a part, one after the other."""
         n = max(self._layers[part], 1)
         return [replace(one, size=one.size / n, times=float(n)) for one in self._of_parameters(operation, part)]
@@ -136,49 +137,49 @@ class StepCosts:
     @functools.cache  # noqa: B019 - lives as long as one prediction
     def _exposed(self, kind: str, backward: bool) -> float:
         """Seconds that a kind of traffic adds to a pass of the mean layer."""
-        asked, lay = self.setting, self.setting.layout
+        setting, lay = self.setting, self.setting.layout
         each, (many, of) = self._of_layer(kind, backward)
         sent = sum(map(self._time, each)) * many / of
-        if kind not in asked.overlap:
+        if kind not in setting.overlap:
             return sent
-        products = asked.factor * self._times.products * (2 if backward and not asked.frozen else 1)
+        products = setting.factor * self._times.products * (2 if backward and not setting.frozen else 1)
         if kind == "tensor":
             piece = sent / lay.tensor
             return piece + max(0.0, sent - piece - products)
-        attention = asked.factor * (self._times.attention_backward if backward else self._times.attention)
+        attention = setting.factor * (self._times.attention_backward if backward else self._times.attention)
         return max(0.0, sent - (attention if kind == "context" else products))
 
-    def _time(self, one: Exchange) -> float:
-        return self.traffic.time(one.operation, self.setting.layout.groups(one.kind), one.size)
+    def _time(self, exchange: StepExchange) -> float:
+        return self.traffic.time(exchange.operation, self.setting.layout.groups(exchange.kind), exchange.size)
 
-    def _of_layer(self, kind: str, backward: bool) -> tuple[list[Exchange], tuple[float, float]]:
+    def _of_layer(self, kind: str, backward: bool) -> tuple[list[StepExchange], tuple[float, float]]:
         """Return what ranks exchange of one kind in a pass of a layer that has it, and how many layers of how many."""
-        asked, lay, model = self.setting, self.setting.layout, self.setting.model
+        setting, lay, model = self.setting, self.setting.layout, self.setting.model
         if kind == "tensor":
             size = self._tokens * model.hidden * ACTIVATION
             blocks = 1 + (model.layers - model.n_expert_layers) / model.layers  # experts are no tensor parallel block
-            names = ["all_gather", "reduce_scatter", *(["all_gather"] if backward and not asked.frozen else [])]
-            return [Exchange(name, kind, size) for name in names], (blocks, 1)
+            names = ["all_gather", "reduce_scatter", *(["all_gather"] if backward and not setting.frozen else [])]
+            return [StepExchange(name, kind, size) for name in names], (blocks, 1)
         if kind == "context":
             size = (
                 self._tokens / lay.tensor * lay.context * model.kv_bytes * lay.tensor / min(lay.tensor, model.kv_heads)
             )
-            return [Exchange("all_gather", kind, size)] * (1 + backward), (1, 1)
+            return [StepExchange("all_gather", kind, size)] * (1 + backward), (1, 1)
         width = model.expert_hidden or model.hidden
         copies = copies_of_token(model.top_k, self.traffic.n_machines(lay.groups(kind)[0]))
         size = self._tokens / lay.tensor * copies * width * ACTIVATION
-        return [Exchange("all_to_all", kind, size)] * 2, (model.n_expert_layers, model.layers)
+        return [StepExchange("all_to_all", kind, size)] * 2, (model.n_expert_layers, model.layers)
 
-    def in_pass(self, part: int, *, backward: bool) -> list[Exchange]:
+    def in_pass(self, part: int, *, backward: bool) -> list[StepExchange]:
         """Return what the ranks of a stage exchange in a pass of one micro-batch, without messages to other stages."""
-        found = []
+        exchanges = []
         for kind in sorted(self.kinds & {"tensor", "context", "expert"}):
             each, (many, of) = self._of_layer(kind, backward)
-            found += [replace(one, times=self._layers[part] * many / of) for one in each]
+            exchanges += [replace(exchange, times=self._layers[part] * many / of) for exchange in each]
         if self._full:
-            found += self._of_layers("all_gather", part)
-            found += self._of_layers("reduce_scatter", part) if backward and not self.setting.frozen else []
-        return found
+            exchanges += self._of_layers("all_gather", part)
+            exchanges += self._of_layers("reduce_scatter", part) if backward and not self.setting.frozen else []
+        return exchanges
 
     def _weights(self, part: int) -> tuple[float, float]:
         """Parameters of a part on one rank: those of all, and of its experts."""
@@ -195,15 +196,15 @@ class StepCosts:
         """Seconds in which the parameters of a part are gathered, or its gradients reduced and scattered."""
         return sum(map(self._time, self._of_parameters(operation, part)))
 
-    def _of_parameters(self, operation: str, part: int) -> list[Exchange]:
+    def _of_parameters(self, operation: str, part: int) -> list[StepExchange]:
         each = ACTIVATION if operation == "all_gather" else self.setting.gradient_bytes
         sizes = zip(("data", "expert_data"), self._weights(part), strict=True)
-        return [Exchange(operation, kind, weights * each) for kind, weights in sizes]
+        return [StepExchange(operation, kind, weights * each) for kind, weights in sizes]
 
-    def around(self, part: int, *, after: bool) -> list[Exchange]:
+    def around(self, part: int, *, after: bool) -> list[StepExchange]:
         """Return what is exchanged of a part before its first pass, parameters, or after its last one, gradients."""
-        asked = self.setting
-        if "data" not in self.kinds or asked.frozen or self._full or (asked.sharding == "none" and not after):
+        setting = self.setting
+        if "data" not in self.kinds or setting.frozen or self._full or (setting.sharding == "none" and not after):
             return []
         return self._of_parameters(self._reduction if after else "all_gather", part)
 
@@ -211,13 +212,13 @@ class StepCosts:
     def _reduction(self) -> str:
         return "all_reduce" if self.setting.sharding == "none" else "reduce_scatter"
 
-    def of_replicas(self) -> list[Exchange]:
+    def of_replicas(self) -> list[StepExchange]:
         """Return what replicas exchange of the gradients of a rank's shards, after the last of them is there."""
         lay, p = self.setting.layout, self.setting.layout.pipeline
         if lay.replicas == 1 or self.setting.frozen:
             return []
         held = max(sum(sum(self._weights(i)) for i in range(w, self.n_parts, p)) for w in range(p))
-        return [Exchange("all_reduce", "replica", held * self.setting.gradient_bytes / lay.shards)]
+        return [StepExchange("all_reduce", "replica", held * self.setting.gradient_bytes / lay.shards)]
 
     def _of_replicas(self, kinds: frozenset[str]) -> float:
         """Seconds that the sum of replicas adds: all, or with full sharding what the last backward pass leaves."""
@@ -240,36 +241,40 @@ class StepCosts:
         most = dict.fromkeys(KINDS, 0.0)
         for stage in range(lay.pipeline):
             parts = range(stage, self.n_parts, lay.pipeline)
-            passes = [one for part in parts for back in (False, True) for one in self.in_pass(part, backward=back)]
+            passes = [
+                exchange for part in parts for back in (False, True) for exchange in self.in_pass(part, backward=back)
+            ]
             passes += [replace(self.message, times=2.0 * len(parts))] if self.has("pipeline") else []
-            once = [one for part in parts for after in (False, True) for one in self.around(part, after=after)]
+            once = [
+                exchange for part in parts for after in (False, True) for exchange in self.around(part, after=after)
+            ]
             found = dict.fromkeys(KINDS, 0.0)
             for many, exchanges in ((self.setting.micro_batches, passes), (1, [*once, *self.of_replicas()])):
-                for one in exchanges:
-                    groups = lay.sends() if one.operation == SEND else lay.groups(one.kind)
-                    seconds = self.traffic.time(one.operation, groups, one.size)
-                    found[of_kind.get(one.kind, one.kind)] += many * one.times * seconds
+                for exchange in exchanges:
+                    groups = lay.sends() if exchange.operation == SEND else lay.groups(exchange.kind)
+                    seconds = self.traffic.time(exchange.operation, groups, exchange.size)
+                    found[of_kind.get(exchange.kind, exchange.kind)] += many * exchange.times * seconds
             most = {kind: max(most[kind], found[kind]) for kind in KINDS}
         return most
 
     def _update(self) -> float:
         """Seconds of the optimizer, of the stage with most parameters."""
-        asked, lay = self.setting, self.setting.layout
-        if asked.frozen:
+        setting, lay = self.setting, self.setting.layout
+        if setting.frozen:
             return 0.0
         weights = [self._weights(i) for i in range(self.n_parts)]
-        found = 0.0
+        time = 0.0
         for w in range(lay.pipeline):
             dense, experts = (sum(of) for of in zip(*weights[w :: lay.pipeline], strict=True))
-            shards = 1 if asked.sharding == "none" else lay.shards
+            shards = 1 if setting.sharding == "none" else lay.shards
             owned = dense / shards + experts / max(1, shards * lay.tensor // lay.expert)
-            found = max(found, optimizer_time(asked.gpu, owned, dense + experts))
-        return found
+            time = max(time, optimizer_time(setting.gpu, owned, dense + experts))
+        return time
 
     def step(self, kinds: frozenset[str]) -> float:
         """Seconds of a step with some kinds of traffic: simulated with few micro-batches, and periodic from there."""
-        asked, p = self.setting, self.setting.layout.pipeline
-        m = asked.micro_batches
+        setting, p = self.setting, self.setting.layout.pipeline
+        m = setting.micro_batches
         few = 3 * p
         if m <= 4 * p and (m % p == 0 or self._plain):
             return self._simulated(m, kinds)
@@ -290,24 +295,24 @@ class StepCosts:
         return timeline.iteration_time + disturbed + added
 
     @property
-    def message(self) -> Exchange:
+    def message(self) -> StepExchange:
         """What each rank of a stage sends to one of the next stage after a pass."""
         size = self._tokens / self.setting.layout.tensor * self.setting.model.hidden * ACTIVATION
-        return Exchange(SEND, "pipeline", size)
+        return StepExchange(SEND, "pipeline", size)
 
-    def timeline(self, m: int, kinds: frozenset[str]) -> tuple[Timeline, float, float]:
+    def timeline(self, m: int, kinds: frozenset[str]) -> tuple[TaskTimeline, float, float]:
         """Simulate a step of so many micro-batches.
 
         Returns
         -------
-        timeline : Timeline
+        timeline : TaskTimeline
             Passes of each stage (``gpu0``, ...), messages between stages, and exchanges around the passes.
         disturbed : float, s
             Time that computation takes longer beside exchanges of data parallelism.
         added : float, s
             Time in which replicas add up gradients after all that.
         """
-        asked, lay = self.setting, self.setting.layout
+        setting, lay = self.setting, self.setting.layout
         order = (
             interleaved(lay.pipeline, m, self._chunks)
             if self._chunks > 1
@@ -315,14 +320,14 @@ class StepCosts:
         )
         forward, backward = ([self._pass(i, kinds, backward=b) for i in range(self.n_parts)] for b in (False, True))
         send = self.traffic.time(SEND, lay.sends(), self.message.size) if "pipeline" in kinds else 0.0
-        if send and "pipeline" not in asked.overlap:
+        if send and "pipeline" not in setting.overlap:
             forward, backward = [f + send for f in forward], [b + send for b in backward]
             send = 0.0
         graph = pipeline_graph(order, StageCosts(forward, backward, activation=float(send > 0)))
-        data = "data" in kinds and not asked.frozen and not self._full
-        gather = [self._gather(i) if data and asked.sharding != "none" else 0.0 for i in range(self.n_parts)]
+        data = "data" in kinds and not setting.frozen and not self._full
+        gather = [self._gather(i) if data and setting.sharding != "none" else 0.0 for i in range(self.n_parts)]
         reduce = [self._exchanged(self._reduction, i) if data else 0.0 for i in range(self.n_parts)]
-        whole = with_exchanges(graph, order, gather, reduce, self._update(), apart="data" not in asked.overlap)
+        whole = with_exchanges(graph, order, gather, reduce, self._update(), apart="data" not in setting.overlap)
         added = self._of_replicas(kinds) if "data" in kinds else 0.0
         return simulate_graph(whole, lambda _: send), self._disturbed(gather, reduce), added
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from commsim.training.parallel.pipeline_orders import PipelineOrder
-from commsim.training.task_graph import Graph, Task
+from commsim.training.task_graph import Task, TaskGraph
 
 
 def with_exchanges(
-    graph: Graph, order: PipelineOrder, gather: list[float], reduce: list[float], update: float, *, apart: bool
-) -> Graph:
+    graph: TaskGraph, order: PipelineOrder, gather: list[float], reduce: list[float], update: float, *, apart: bool
+) -> TaskGraph:
     """Put the exchanges of parameters and gradients, and the optimizer, around the passes of a pipeline.
 
     Parameters
@@ -47,4 +47,4 @@ def with_exchanges(
             tasks.append(Task(f"reduce {i}", (f"gpu{w}.data",), reduce[i], after=done if apart else tuple(last[i])))
             sent.append(len(tasks) - 1)
         tasks.append(Task("optimizer", (f"gpu{w}.compute",), update, after=(*sent, *done)))
-    return Graph(tuple(tasks))
+    return TaskGraph(tuple(tasks))

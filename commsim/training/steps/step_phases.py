@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.training.cost_of import SEND, busiest_link
-from commsim.training.sharing.periodic import Phase
+from commsim.training.sharing.periodic import JobPhase
 from commsim.training.timeline import link_phases
 
 if TYPE_CHECKING:
     from commsim.training.task_graph import Task
 
-    from .exchange_of_step import Exchange
+    from .exchange_of_step import StepExchange
     from .predicted_step import Step
     from .step_costs import StepCosts
 
@@ -30,7 +30,7 @@ MAX_PASSES = 200_000
 Sender = tuple[str, int, int]
 
 
-def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[Phase, ...], str | None]:
+def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[JobPhase, ...], str | None]:
     """Find the phases of the busiest link that leaves a machine.
 
     Parameters
@@ -42,7 +42,7 @@ def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[Phase, ...], str | 
 
     Returns
     -------
-    tuple of Phase, str or None
+    tuple of JobPhase, str or None
         The phases in a step, and the name of the link; none if nothing leaves a machine.
 
     Raises
@@ -58,7 +58,7 @@ def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[Phase, ...], str | 
     if 2 * m * costs.n_parts > MAX_PASSES:
         raise InputError(f"phases are found of at most {MAX_PASSES} passes, a step has {2 * m * costs.n_parts}")
     timeline, disturbed, added = costs.timeline(m, costs.kinds)
-    sent = _Sent(costs)
+    sent = _StepBytes(costs)
     senders = [_sender(task, p) for task in timeline.graph.tasks]
     last = [("replicas", w, w) for w in range(p)]
     count = Counter([*senders, *last])
@@ -74,13 +74,13 @@ def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[Phase, ...], str | 
     )
     # more micro-batches than were simulated, or fewer, take that much longer
     stretch = (step.time - disturbed - added) / timeline.iteration_time
-    phases = [_stretched(one, stretch) for one in found]
-    if n_bytes := sum(sent.by(one).get(link, 0.0) for one in last):
-        phases.append(Phase(step.time - added, added, n_bytes / added))
+    phases = [_stretched(exchange, stretch) for exchange in found]
+    if n_bytes := sum(sent.by(exchange).get(link, 0.0) for exchange in last):
+        phases.append(JobPhase(step.time - added, added, n_bytes / added))
     return tuple(phases), costs.traffic.network.link_name(link)
 
 
-def _stretched(phase: Phase, by: float) -> Phase:
+def _stretched(phase: JobPhase, by: float) -> JobPhase:
     if abs(by - 1) < 1e-9:
         return phase
     return replace(phase, offset=phase.offset * by, duration=phase.duration * by, overlap=phase.overlap * by)
@@ -95,7 +95,7 @@ def _sender(task: Task, p: int) -> Sender:
     return (SEND, task.group[0], task.group[1]) if task.operation else ("", 0, 0)
 
 
-class _Sent:
+class _StepBytes:
     """Bytes on links of what a step does."""
 
     def __init__(self, costs: StepCosts) -> None:
@@ -108,11 +108,13 @@ class _Sent:
         costs, message = self._costs, self._costs.message
         match what:
             case "forward" | "backward":
-                found = self._of(costs.in_pass(part, backward=what == "backward"), stage)
+                link_bytes = self._of(costs.in_pass(part, backward=what == "backward"), stage)
                 to = part - 1 if what == "backward" else part + 1
                 if "pipeline" in costs.kinds and "pipeline" not in costs.setting.overlap and 0 <= to < costs.n_parts:
-                    found = _added(found, self._between(message, stage, to % costs.setting.layout.pipeline), 1.0)
-                return found
+                    link_bytes = _sum_of(
+                        link_bytes, self._between(message, stage, to % costs.setting.layout.pipeline), 1.0
+                    )
+                return link_bytes
             case "gather" | "reduce":
                 return self._of(costs.around(part, after=what == "reduce"), stage)
             case "replicas":
@@ -121,15 +123,17 @@ class _Sent:
                 return {}
         return self._between(message, part, stage)
 
-    def _of(self, exchanges: Sequence[Exchange], stage: int) -> dict[int, float]:
+    def _of(self, exchanges: Sequence[StepExchange], stage: int) -> dict[int, float]:
         """Bytes of what the ranks of one stage exchange."""
-        layout, found = self._costs.setting.layout, dict[int, float]()
-        for one in exchanges:
-            groups = tuple(of for of in layout.groups(one.kind) if of[0] // layout.stage_ranks == stage)
-            found = _added(found, self._costs.traffic.link_bytes(one.operation, groups, one.size), one.times)
-        return found
+        layout, link_bytes = self._costs.setting.layout, dict[int, float]()
+        for exchange in exchanges:
+            groups = tuple(of for of in layout.groups(exchange.kind) if of[0] // layout.stage_ranks == stage)
+            link_bytes = _sum_of(
+                link_bytes, self._costs.traffic.link_bytes(exchange.operation, groups, exchange.size), exchange.times
+            )
+        return link_bytes
 
-    def _between(self, message: Exchange, stage: int, to: int) -> dict[int, float]:
+    def _between(self, message: StepExchange, stage: int, to: int) -> dict[int, float]:
         """Bytes of the messages from all ranks of a stage to those of another."""
         if stage == to:
             return {}
@@ -138,11 +142,11 @@ class _Sent:
         return self._costs.traffic.link_bytes(message.operation, pairs, message.size)
 
 
-def _added(found: dict[int, float], more: dict[int, float], times: float) -> dict[int, float]:
-    return found | {link: found.get(link, 0.0) + times * n_bytes for link, n_bytes in more.items()}
+def _sum_of(link_bytes: dict[int, float], more: dict[int, float], times: float) -> dict[int, float]:
+    return link_bytes | {link: link_bytes.get(link, 0.0) + times * n_bytes for link, n_bytes in more.items()}
 
 
-def _stage_of(link: int, sent: _Sent, count: Counter[Sender], n_stages: int) -> int:
+def _stage_of(link: int, sent: _StepBytes, count: Counter[Sender], n_stages: int) -> int:
     """Return the stage that sends most over a link."""
     by_stage = [0.0] * n_stages
     for (what, part, stage), n in count.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 from commsim.training.gpus import Gpu
 
-from .parallel_sizes import Layout, layers_of_chunks
+from .parallel_sizes import ParallelSizes, layers_of_chunks
 from .roofline import FLASH, FUSED
 from .transformer import ACTIVATION, Transformer
 
@@ -43,7 +43,7 @@ class StepSetting:
         Shape.
     gpu : Gpu
         Accelerator.
-    layout : Layout
+    layout : ParallelSizes
         Parallelism.
     micro_batch, global_batch, sequence : int
         Sequences of a micro-batch and of a step, and tokens of each.
@@ -70,7 +70,7 @@ class StepSetting:
 
     model: Transformer
     gpu: Gpu
-    layout: Layout
+    layout: ParallelSizes
     micro_batch: int
     global_batch: int
     sequence: int

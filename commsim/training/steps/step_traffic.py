@@ -16,7 +16,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import NIC, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.remark import ASSUMED, Remark
-from commsim.core.units import counted
+from commsim.core.units import count_text
 from commsim.prediction.collective_names import usual_collective
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
@@ -103,7 +103,7 @@ class StepTraffic:
     def notes(self) -> tuple[Remark, ...]:
         """What was assumed, once for all groups of which it was."""
         return tuple(
-            Remark(ASSUMED, f"settings of NCCL assumed for {counted(n, 'group')}", details=note)
+            Remark(ASSUMED, f"settings of NCCL assumed for {count_text(n, 'group')}", details=note)
             for note, n in self._notes.items()
         )
 
@@ -158,8 +158,8 @@ class StepTraffic:
             self._plans[key] = scenario, plan_of(scenario)
         scenario, plan = self._plans[key]
         solution = solve(scenario, [size], plan=plan)
-        told = Counter(note.details for note in solution.said if note.code == ASSUMED)
-        self._notes |= {note: max(n, self._notes[note]) for note, n in told.items()}
+        counts = Counter(note.details for note in solution.said if note.code == ASSUMED)
+        self._notes |= {note: max(n, self._notes[note]) for note, n in counts.items()}
         n_bytes = np.sum([result.link_bytes for result in solution.results], axis=0)
         used = np.flatnonzero(n_bytes)
         on_links = dict(zip(used.tolist(), n_bytes[used].tolist(), strict=True))

@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 from dataclasses import dataclass
 
-from commsim.core.errors import named
+from commsim.core.errors import look_up
 
 # Bytes of an activation and of a kept key or value, BF16.
 ACTIVATION = 2
@@ -154,4 +154,4 @@ def transformer(name: str) -> Transformer:
     InputError
         If the name is unknown.
     """
-    return named("model", name, known_transformers())
+    return look_up("model", name, known_transformers())

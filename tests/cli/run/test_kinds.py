@@ -3,7 +3,7 @@
 import pytest
 
 from commsim.cli.run import COLLECTIVES, QUESTIONS
-from commsim.cli.run.config import Config
+from commsim.cli.run.config import RunConfig
 from commsim.cli.run.kinds import RENDERED
 from commsim.extensions import house
 
@@ -49,7 +49,7 @@ def test_every_rendering_has_a_check_and_every_refused_flag_is_one_of_run():
     assert set(house().questions) == set(QUESTIONS)
     kinds = (*house().questions.values(), COLLECTIVES)
     flags = {flag for kind in kinds for refused in kind.refused for flag in refused.flags}
-    assert flags <= set(Config.__dataclass_fields__)
+    assert flags <= set(RunConfig.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(

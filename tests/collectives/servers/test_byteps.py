@@ -16,7 +16,7 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.prediction.build import prepare
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
@@ -64,7 +64,7 @@ def test_the_flow_engine_stays_inside_the_bounds(n_and_k, n_partitions, size, li
     low, high = byteps_bounds(n, size, link, k, n_partitions)
     schedule = byteps(n, k, n_partitions)
     network = star_of(schedule.n_participants, link)
-    plan = plan_flows(network, [Job(schedule, place(network, schedule.n_participants))])
+    plan = plan_flows(network, [FlowJob(schedule, place(network, schedule.n_participants))])
     assert low * (1 - 1e-9) <= simulate_flows(plan, size)[0].time <= high * (1 + 1e-9)
 
 

@@ -11,8 +11,8 @@ import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.emulation.alike.compute import compute_of
-from commsim.emulation.alike.network_times import Exchanged, max_min
-from commsim.emulation.alike.queued_work import Exchange
+from commsim.emulation.alike.network_times import ExchangeCosts, max_min
+from commsim.emulation.alike.queued_work import QueuedCollective
 from commsim.emulation.alike.virtual_gpu import VirtualGpu
 
 STAR = "star:n_hosts=64,bandwidth=100Gbps"
@@ -43,7 +43,7 @@ class Fair:
 
 
 def exchange(time):
-    return Exchange(Exchanged(time, np.zeros(1), np.ones(1), "ring"), "all_reduce", 1.0, 4, "here:1")
+    return QueuedCollective(ExchangeCosts(time, np.zeros(1), np.ones(1), "ring"), "all_reduce", 1.0, 4, "here:1")
 
 
 def test_an_exchange_hides_behind_computation_until_the_program_waits():

@@ -6,7 +6,7 @@ import pytest
 import commsim as cs
 from commsim.core.placement import Placement
 from commsim.emulation.alike.network_times import NetworkTimes
-from commsim.emulation.alike.queued_work import Exchange
+from commsim.emulation.alike.queued_work import QueuedCollective
 from commsim.emulation.alike.virtual_gpu import VirtualGpu
 from commsim.jobs.composition import read_composition
 from commsim.prediction.inputs import load_network
@@ -29,7 +29,7 @@ def test_rings_that_overlap_end_when_they_do_in_the_flow_engine(tmp_path, networ
     gpu, jobs = VirtualGpu(times), ""
     exchanges = []
     for number, (group, operation, size) in enumerate(zip(groups, operations, (64, second), strict=True)):
-        one = Exchange(times.of(operation, size * MIB, (group,)), operation, size * MIB, len(group), "here:1")
+        one = QueuedCollective(times.of(operation, size * MIB, (group,)), operation, size * MIB, len(group), "here:1")
         exchanges.append(one)
         gpu.exchange(gpu.stream(), one)
         ranks = ",".join(map(str, group))

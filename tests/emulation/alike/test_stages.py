@@ -9,9 +9,9 @@ import pytest
 from commsim import predict
 from commsim.cli import main
 from commsim.core.placement import Placement
-from commsim.emulation.alike.network_times import Exchanged, NetworkTimes
-from commsim.emulation.alike.queued_work import Exchange, Message, Moment
-from commsim.emulation.alike.stage_timeline import Timeline
+from commsim.emulation.alike.network_times import ExchangeCosts, NetworkTimes
+from commsim.emulation.alike.queued_work import Moment, QueuedCollective, QueuedMessage
+from commsim.emulation.alike.stage_timeline import StageTimeline
 from commsim.emulation.failures import ProgramError
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import DEFAULT_OVERHEAD
@@ -28,8 +28,8 @@ class Alone:
 
 
 def message(ends, *, time=2.0, delay=0.5, eager=False):
-    costs = Exchanged(time, np.zeros(1), np.ones(1), "message", delay)
-    return Message(costs, "send", 1.0, 2, "here:1", n_gpus=2, ends=ends, is_eager=eager)
+    costs = ExchangeCosts(time, np.zeros(1), np.ones(1), "message", delay)
+    return QueuedMessage(costs, "send", 1.0, 2, "here:1", n_gpus=2, ends=ends, is_eager=eager)
 
 
 def put(timeline, gpu, *works):
@@ -45,7 +45,7 @@ def idle(timeline):
 
 @pytest.mark.parametrize(("eager", "received"), [(False, 5.5), (True, 3.0)])
 def test_a_message_begins_when_both_are_there_unless_it_is_eager(eager, received):
-    timeline = Timeline(Alone(), 2)
+    timeline = StageTimeline(Alone(), 2)
     one = message((0, 1), eager=eager)
     sent = put(timeline, 0, one)
     stream = timeline.stream("", 1)
@@ -58,7 +58,7 @@ def test_a_message_begins_when_both_are_there_unless_it_is_eager(eager, received
 
 
 def test_messages_between_two_stages_follow_each_other_when_one_has_left():
-    timeline = Timeline(Alone(), 3)
+    timeline = StageTimeline(Alone(), 3)
     first, second, other = message((0, 1)), message((0, 1)), message((0, 2))
     for one in (first, second, other):
         put(timeline, 0, one)
@@ -68,8 +68,10 @@ def test_messages_between_two_stages_follow_each_other_when_one_has_left():
 
 
 def test_a_collective_of_two_stages_begins_when_both_have_reached_it():
-    timeline = Timeline(Alone(), 2)
-    both = Exchange(Exchanged(1.0, np.zeros(1), np.ones(1), "ring"), "all_reduce", 1.0, 4, "here:1", n_gpus=2)
+    timeline = StageTimeline(Alone(), 2)
+    both = QueuedCollective(
+        ExchangeCosts(1.0, np.zeros(1), np.ones(1), "ring"), "all_reduce", 1.0, 4, "here:1", n_gpus=2
+    )
     ends = [put(timeline, 0, both)]
     stream = timeline.stream("", 1)
     timeline.compute(stream, 3.0, "a")
@@ -80,7 +82,7 @@ def test_a_collective_of_two_stages_begins_when_both_have_reached_it():
 
 
 def test_stages_that_wait_for_each_other_are_a_deadlock():
-    timeline = Timeline(Alone(), 2)
+    timeline = StageTimeline(Alone(), 2)
     put(timeline, 0, message((0, 1)))
     with pytest.raises(ProgramError, match=r"deadlock: .*stage 0: send \(here:1\)"):
         timeline.advance(lambda: idle(timeline))

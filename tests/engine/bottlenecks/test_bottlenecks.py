@@ -15,7 +15,7 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.bottlenecks.group_state import lay_out_groups
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.ways.catalog import BOTTLENECKS, choose
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
@@ -26,7 +26,7 @@ SMALL = fat_tree(4)
 
 def paths_of(network: Network, collective: str, n_ranks: int, routing: str | None = None, **options: Any) -> FlowPaths:
     schedule = COLLECTIVES[collective].build(n_ranks, **options)
-    return FlowPaths(network, Job(schedule, place(network, schedule.n_participants)), routing)
+    return FlowPaths(network, FlowJob(schedule, place(network, schedule.n_participants)), routing)
 
 
 def assert_same_times(paths: FlowPaths, size: float, **options: Any) -> None:

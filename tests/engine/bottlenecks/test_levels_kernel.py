@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
 
 from commsim.engine.bottlenecks.group_state import Groups, GroupTables
-from commsim.engine.bottlenecks.groups_kernel import join, part, take_out, use, use_no_more
+from commsim.engine.bottlenecks.groups_kernel import join, leave_group, take_out, use, use_no_more
 from commsim.engine.bottlenecks.levels_kernel import fill_all, settle
 
 UNIT = 2.0**-50
@@ -81,7 +81,7 @@ def rates_after_each_step(sharing: Sharing, *, anew: bool = False) -> list[tuple
         for s in sorted(there - present):
             take_out(g, g.group[s], s)
             use_no_more(g, s)
-            part(g, s, 0.0)
+            leave_group(g, s, 0.0)
         for s in sorted(present - there):
             use(g, s, first[s], first[s + 1])
             g.end[s] = 1.0

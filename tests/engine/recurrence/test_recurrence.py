@@ -23,7 +23,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.ways.catalog import MOVES, RINGS
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
@@ -34,7 +34,7 @@ WITHOUT_HELPERS = [name for name in COLLECTIVES if name not in HELPED]
 
 
 def recurrence(
-    network: Network, job: Job, size: float, *, routing: str | None = None, seed: int = 0, **options: object
+    network: Network, job: FlowJob, size: float, *, routing: str | None = None, seed: int = 0, **options: object
 ) -> Result | None:
     """By rounds of rings, or else transfer by transfer."""
     paths = FlowPaths(network, job, routing, seed)
@@ -47,7 +47,7 @@ def recurrence(
 
 
 def both(
-    network: Network, job: Job, size: float, *, routing: str | None = None, seed: int = 0, **options: object
+    network: Network, job: FlowJob, size: float, *, routing: str | None = None, seed: int = 0, **options: object
 ) -> tuple[Result | None, Result]:
     """By rounds, and by the full engine."""
     ours = recurrence(network, job, size, routing=routing, seed=seed, **options)
@@ -126,7 +126,7 @@ def test_every_collective_agrees_or_is_refused(
         return  # not built for so many ranks
     if schedule.n_helpers:
         return
-    ours, full = both(network, Job(schedule, placement), size, trace=trace, **how)  # type: ignore[arg-type]
+    ours, full = both(network, FlowJob(schedule, placement), size, trace=trace, **how)  # type: ignore[arg-type]
     event("refused" if ours is None else "agrees")
     if ours is not None:
         assert_same(ours, full)
@@ -150,7 +150,7 @@ def test_a_ring_is_never_refused_whatever_its_rates_and_starts(
         gamma=rng.uniform(0, gamma, n_ranks + 1),
         overhead=rng.uniform(0, 1e-6, n_ranks + 1),
     )
-    job = Job(ring_all_reduce(n_ranks), place(network, n_ranks))
+    job = FlowJob(ring_all_reduce(n_ranks), place(network, n_ranks))
     ours, full = both(network, job, 1e6, starts=rng.uniform(0, late, n_ranks))
     assert ours is not None
     assert_same(ours, full)
@@ -167,27 +167,27 @@ RAILS = rail_optimized(16, hosts_per_group=4, groups_per_pod=2, cores_per_spine=
     ids=lambda schedule: str(schedule.name),
 )  # fmt: skip
 def test_messages_that_share_links_in_step_agree(schedule: Schedule, routing: str) -> None:
-    ours, full = both(RAILS, Job(schedule, place(RAILS, 128)), 1e9, routing=routing)
+    ours, full = both(RAILS, FlowJob(schedule, place(RAILS, 128)), 1e9, routing=routing)
     assert ours is not None
     assert_same(ours, full)
 
 
 def test_sprayed_messages_over_a_folded_network_load_every_link_of_it_alike() -> None:
     network = rail_optimized(32, hosts_per_group=8, groups_per_pod=2, cores_per_spine=4)
-    ours, full = both(network, Job(halving_doubling_all_reduce(256), place(network, 256)), 1e9, routing="spray")
+    ours, full = both(network, FlowJob(halving_doubling_all_reduce(256), place(network, 256)), 1e9, routing="spray")
     assert ours is not None
     assert_same(ours, full)
 
 
 def test_messages_that_share_a_link_out_of_step_are_refused() -> None:
     network = star(8, 1e9, 1e-6)
-    job = Job(double_tree_all_reduce(8, 4), place(network, 8))
+    job = FlowJob(double_tree_all_reduce(8, 4), place(network, 8))
     assert recurrence(network, job, 1e6) is None
 
 
 def test_what_costs_the_receiver_time_is_refused() -> None:
     network = dataclasses.replace(star(4, 1e9, 1e-6), recv_overhead=1e-6)
-    assert recurrence(network, Job(ring_all_reduce(4), place(network, 4)), 1e6) is None
+    assert recurrence(network, FlowJob(ring_all_reduce(4), place(network, 4)), 1e6) is None
 
 
 @pytest.mark.nojit
@@ -195,7 +195,7 @@ def test_what_costs_the_receiver_time_is_refused() -> None:
 def test_a_small_case_of_each_kind_agrees(name: str) -> None:
     # Shared ports in one hop after the other, a port that all share in step, and fences.
     network = dataclasses.replace(star(4, 1e9, 1e-6), gamma=np.full(5, 1e-10))
-    ours, full = both(network, Job(COLLECTIVES[name].build(4), place(network, 4)), 1e6, trace=True)
+    ours, full = both(network, FlowJob(COLLECTIVES[name].build(4), place(network, 4)), 1e6, trace=True)
     assert ours is not None
     assert_same(ours, full)
 
@@ -205,7 +205,7 @@ def test_a_message_of_no_time_takes_no_time() -> None:
     network = dataclasses.replace(star(3, 1e9, 0.0), gamma=0.0)
     p = Program(3, 1)
     p.copy(0, src=0, dst=0)
-    ours, full = both(network, Job(p.build(), place(network, 3)), 1e6)
+    ours, full = both(network, FlowJob(p.build(), place(network, 3)), 1e6)
     assert ours is not None
     assert (ours.time, ours.bytes_on_wire) == (full.time, full.bytes_on_wire) == (0.0, 0.0)
 
@@ -213,7 +213,7 @@ def test_a_message_of_no_time_takes_no_time() -> None:
 def test_tiny_messages_do_not_lose_their_digits() -> None:
     # 1 byte in 510 rounds at 100 GB/s: 40 fs each, beside a start that is a second late.
     network = star(256, 1e11, 0.0)
-    job = Job(ring_all_reduce(256), place(network, 256))
+    job = FlowJob(ring_all_reduce(256), place(network, 256))
     starts = np.zeros(256)
     starts[7] = 1.0
     ours, full = both(network, job, 1.0, starts=starts)
@@ -226,7 +226,7 @@ def test_tiny_messages_do_not_lose_their_digits() -> None:
 
 def test_a_ring_of_thousands_needs_no_table_of_its_transfers() -> None:
     network = star(4096, 1e9, 1e-6)
-    paths = FlowPaths(network, Job(ring_all_reduce(4096), place(network, 4096)))
+    paths = FlowPaths(network, FlowJob(ring_all_reduce(4096), place(network, 4096)))
     simulation = RINGS.plan(paths)
     assert simulation is not None
     result = simulation(2.0**30)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from commsim.engine.recurrence.connection_costs import SLACK, LockstepGroups
-from commsim.engine.recurrence.ring_phase_times import Load, _period, _to_simulate, simulate_ring_phase
+from commsim.engine.recurrence.ring_phase_times import ResourceLoad, _period, _to_simulate, simulate_ring_phase
 from commsim.engine.recurrence.ring_phases import RingPhase
 from commsim.engine.recurrence.rings import Claims
 
@@ -101,7 +101,7 @@ def at(begin: int, end: int, done: int = 0) -> tuple[Ticks, Ticks, Ticks]:
 
 
 def test_phases_may_use_a_resource_one_after_the_other_or_together_if_it_is_enough() -> None:
-    load = Load(1)
+    load = ResourceLoad(1)
     assert load.add(use(1.0), *at(0, 5))
     assert load.add(use(0.5), *at(5, 9))
     assert load.add(use(0.5), *at(6, 8))
@@ -109,13 +109,13 @@ def test_phases_may_use_a_resource_one_after_the_other_or_together_if_it_is_enou
 
 
 def test_what_reaches_back_before_a_cluster_is_refused() -> None:
-    load = Load(1)
+    load = ResourceLoad(1)
     assert load.add(use(0.1), *at(0, 5))
     assert load.add(use(0.1), *at(5, 9))
     assert not load.add(use(0.1), *at(4, 6))
 
 
 def test_a_reduction_unit_is_used_until_all_is_complete() -> None:
-    load = Load(1)
+    load = ResourceLoad(1)
     assert load.add(use(1.0, n_links=0), *at(0, 5, 7))
     assert not load.add(use(1.0, n_links=0), *at(6, 8, 9))

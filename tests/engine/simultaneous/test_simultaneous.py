@@ -16,7 +16,7 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.engine.simultaneous.rates_kernel import fair_rates_of_flows
 from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 from topologies.fat_tree import fat_tree
@@ -36,7 +36,7 @@ def once(rng: np.random.Generator, n_ranks: int, n: int, *, reduces: bool = Fals
     return p.build()
 
 
-def agree(network: Network, job: Job, routing: str, seed: int = 0, starts: float = 0.0) -> bool:
+def agree(network: Network, job: FlowJob, routing: str, seed: int = 0, starts: float = 0.0) -> bool:
     """Whether it applies; then every time of every transfer, and the bytes of every link, must be the full engine's."""
     plan = plan_simultaneous(network, job, routing=routing, seed=seed)
     ours = None if plan is None else simulate_simultaneous(plan, SIZE, starts=starts, trace=True)
@@ -57,14 +57,14 @@ def agree(network: Network, job: Job, routing: str, seed: int = 0, starts: float
 @pytest.mark.parametrize("overhead", [0.0, 1e-4])
 def test_an_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing: str, overhead: float) -> None:
     network = dataclasses.replace(fat_tree(4), overhead=overhead)
-    job = Job(COLLECTIVES["direct_all_to_all"].build(13), place(network, 13, "random", seed=3))
+    job = FlowJob(COLLECTIVES["direct_all_to_all"].build(13), place(network, 13, "random", seed=3))
     assert agree(network, job, routing, seed=5, starts=0.25)
 
 
 @pytest.mark.parametrize("routing", ["spray", "dmodk", "ecmp"])
 def test_machines_whose_inside_matters_are_no_exception(routing: str) -> None:
     network = rail_optimized(2)
-    assert agree(network, Job(COLLECTIVES["direct_all_to_all"].build(16), place(network, 16)), routing)
+    assert agree(network, FlowJob(COLLECTIVES["direct_all_to_all"].build(16), place(network, 16)), routing)
 
 
 @settings(max_examples=60)
@@ -76,7 +76,7 @@ def test_random_messages_on_random_networks_end_as_in_the_full_engine(seed: int,
     n = int(rng.integers(2, len(network.hosts) + 1))
     schedule = once(rng, n, int(rng.integers(1, n * n + 1)))
     placement = Placement(rng.choice(network.hosts, n, replace=False))
-    job = Job(schedule, placement, rate_cap=float(rng.uniform(0.05, 1)) if cap else float("inf"))
+    job = FlowJob(schedule, placement, rate_cap=float(rng.uniform(0.05, 1)) if cap else float("inf"))
     assert agree(network, job, routing, seed % 7)
 
 
@@ -87,14 +87,14 @@ def test_messages_of_different_sizes_end_as_in_the_full_engine(seed: int, routin
     n = len(network.hosts)
     schedule = once(rng, n, int(rng.integers(1, n * n + 1)))
     sizes = rng.integers(1, 5, schedule.n_transfers) if few else rng.uniform(0.1, 5, schedule.n_transfers)
-    assert agree(network, Job(schedule, place(network, n), messages=lambda size: size * sizes), routing, seed % 7)
+    assert agree(network, FlowJob(schedule, place(network, n), messages=lambda size: size * sizes), routing, seed % 7)
 
 
 @pytest.mark.parametrize("routing", ["ecmp", "dmodk", "spray"])
 def test_an_unequal_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing: str) -> None:
     network, counts = fat_tree(4), np.random.default_rng(0).integers(1, 5, 256)
     schedule = COLLECTIVES["direct_all_to_all_v"].build(16, counts=tuple(counts.tolist()))
-    assert agree(network, Job(schedule, place(network, 16)), routing)
+    assert agree(network, FlowJob(schedule, place(network, 16)), routing)
 
 
 @pytest.mark.slow
@@ -126,12 +126,12 @@ def test_it_refuses_what_does_not_start_together_or_is_not_equal() -> None:
     fenced.copy(1, src=1, dst=0)
     same_connection.copy([0, 1], src=0, dst=1)
     for program in (chain, fenced, same_connection):
-        assert plan_simultaneous(network, Job(program.build(), two)) is None
+        assert plan_simultaneous(network, FlowJob(program.build(), two)) is None
     for costs in ({"recv_overhead": 1.0}, {"overhead": [1.0, 2.0, 1.0, 1.0, 0.0]}):
-        job = Job(COLLECTIVES["direct_all_to_all"].build(4), place(network, 4))
+        job = FlowJob(COLLECTIVES["direct_all_to_all"].build(4), place(network, 4))
         assert plan_simultaneous(dataclasses.replace(network, **costs), job) is None
     rng = np.random.default_rng(0)
-    job = Job(once(rng, 4, 12), place(network, 4), messages=lambda size: size * np.arange(12.0))  # one is empty
+    job = FlowJob(once(rng, 4, 12), place(network, 4), messages=lambda size: size * np.arange(12.0))  # one is empty
     plan = plan_simultaneous(network, job)
     assert plan is not None
     assert simulate_simultaneous(plan, SIZE) is None
@@ -145,4 +145,4 @@ def test_the_connection_order_of_a_later_hop_that_reads_what_an_earlier_one_read
     p = Program(3, 1)
     p.copy(0, src=0, dst=1)
     p.copy(0, src=0, dst=2)
-    assert agree(star(3), Job(p.build(), Placement([0, 1, 2])), "ecmp")
+    assert agree(star(3), FlowJob(p.build(), Placement([0, 1, 2])), "ecmp")

@@ -15,7 +15,7 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, JobConnections, plan_flows
+from commsim.engine.flow_plan import FlowJob, JobConnections, plan_flows
 from commsim.engine.symmetry import classes, symmetry
 from commsim.engine.symmetry.pattern import Pattern, find_pattern
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
@@ -38,7 +38,7 @@ def whatever_it_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     play_whatever_it_is_worth(monkeypatch)
 
 
-def compare(network: Network, job: Job, routing: str | None = None, start: float = 0.0) -> float | None:
+def compare(network: Network, job: FlowJob, routing: str | None = None, start: float = 0.0) -> float | None:
     """Classes per connection, None where it does not apply; every transfer and link must be as in the full engine."""
     plan = plan_symmetric(network, job, routing=routing)
     ours = None if plan is None else simulate_symmetric(plan, SIZE, starts=start, trace=True)
@@ -60,7 +60,7 @@ def compare(network: Network, job: Job, routing: str | None = None, start: float
 def test_a_double_tree_on_rails_needs_few_classes(routing: str) -> None:
     network = rail_optimized(64, "dgx-h100:pxn=false", hosts_per_group=32)
     share = compare(
-        network, Job(COLLECTIVES["double_tree_all_reduce"].build(512, n_chunks=8), place(network, 512)), routing
+        network, FlowJob(COLLECTIVES["double_tree_all_reduce"].build(512, n_chunks=8), place(network, 512)), routing
     )
     assert share is not None
     assert share < 1 / 20
@@ -68,7 +68,7 @@ def test_a_double_tree_on_rails_needs_few_classes(routing: str) -> None:
 
 def test_a_ring_on_a_star_is_one_class() -> None:
     network = dataclasses.replace(star(70), overhead=1e-6, recv_overhead=2e-6, gamma=1e-11)
-    assert compare(network, Job(COLLECTIVES["ring_all_reduce"].build(70), place(network, 70)), start=0.5) == 1 / 70
+    assert compare(network, FlowJob(COLLECTIVES["ring_all_reduce"].build(70), place(network, 70)), start=0.5) == 1 / 70
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_ring_on_a_star_is_one_class() -> None:
 )
 def test_other_collectives_end_as_in_the_full_engine(collective: str, whatever_it_is_worth: None) -> None:
     network = fat_tree(6)
-    assert compare(network, Job(COLLECTIVES[collective].build(32), place(network, 32)), "spray") is not None
+    assert compare(network, FlowJob(COLLECTIVES[collective].build(32), place(network, 32)), "spray") is not None
 
 
 def test_members_that_share_links_with_others_are_told_apart(whatever_it_is_worth: None) -> None:
     network = star(64)
-    job = Job(COLLECTIVES["double_tree_all_reduce"].build(64), place(network, 64))
+    job = FlowJob(COLLECTIVES["double_tree_all_reduce"].build(64), place(network, 64))
     plan = plan_symmetric(network, job)
     assert plan is not None
     assert simulate_symmetric(plan, SIZE) is not None
@@ -114,7 +114,7 @@ def test_random_schedules_on_random_networks_end_as_in_the_full_engine(seed: int
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
     network = alike(rng, n, costs)
-    job = Job(random_collective(rng, n), Placement(rng.permutation(n)))
+    job = FlowJob(random_collective(rng, n), Placement(rng.permutation(n)))
     with pytest.MonkeyPatch.context() as patch:
         play_whatever_it_is_worth(patch)
         assert compare(network, job, routing) is not None
@@ -122,7 +122,7 @@ def test_random_schedules_on_random_networks_end_as_in_the_full_engine(seed: int
 
 def test_it_refuses_what_has_no_symmetry() -> None:
     network = star(80)
-    job = Job(COLLECTIVES["ring_all_reduce"].build(80), place(network, 80))
+    job = FlowJob(COLLECTIVES["ring_all_reduce"].build(80), place(network, 80))
     assert plan_symmetric(network, dataclasses.replace(job, messages=lambda size: np.full(12640, size))) is None
     uneven = dataclasses.replace(network, latency=np.random.default_rng(0).uniform(0, 1, network.n_links))
     plan = plan_symmetric(uneven, job)
@@ -153,10 +153,10 @@ def test_who_waits_for_whom_is_not_looked_for_where_most_participants_send_and_r
 
     monkeypatch.setattr(Pattern, "find_waits", fail)
     network = star(80)
-    fetches = plan_symmetric(network, Job(random_fetches(80, 5), place(network, 80)))
+    fetches = plan_symmetric(network, FlowJob(random_fetches(80, 5), place(network, 80)))
     assert fetches is not None
     assert simulate_symmetric(fetches, SIZE) is None
-    ring = plan_symmetric(network, Job(COLLECTIVES["ring_all_reduce"].build(80), place(network, 80)))
+    ring = plan_symmetric(network, FlowJob(COLLECTIVES["ring_all_reduce"].build(80), place(network, 80)))
     assert ring is not None
     with pytest.raises(AssertionError, match="looked for"):
         simulate_symmetric(ring, SIZE)
@@ -176,7 +176,7 @@ def test_transfers_laid_out_before_have_the_same_pattern() -> None:
     schedule = COLLECTIVES["ring_all_reduce"].build(8)
     network = star(8)
     pattern = find_pattern(schedule)
-    again = find_pattern(schedule, JobConnections(network, Job(schedule, place(network, 8)), None, 0))
+    again = find_pattern(schedule, JobConnections(network, FlowJob(schedule, place(network, 8)), None, 0))
     assert pattern is not None
     assert again is not None
     for field in dataclasses.fields(Pattern):

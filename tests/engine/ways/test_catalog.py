@@ -14,7 +14,7 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import METHODS, FlowPaths
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import FlowJob
 from commsim.engine.ways import catalog, costs
 from commsim.engine.ways.catalog import (
     BOTTLENECKS,
@@ -25,11 +25,11 @@ from commsim.engine.ways.catalog import (
     STREAMED,
     SYMMETRIC,
     WAYS,
-    Cost,
     Way,
+    WayCost,
     choose,
     estimates,
-    named,
+    ways_of_method,
 )
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
@@ -38,7 +38,7 @@ from topologies.star import star
 
 def paths_of(collective: str, network: Network, n_ranks: int, routing: str | None = None) -> FlowPaths:
     schedule = COLLECTIVES[collective].build(n_ranks)
-    return FlowPaths(network, Job(schedule, place(network, n_ranks)), routing)
+    return FlowPaths(network, FlowJob(schedule, place(network, n_ranks)), routing)
 
 
 def test_rings_are_tried_first_where_rounds_repeat() -> None:
@@ -84,7 +84,7 @@ def test_estimates_expand_no_schedule(n_ranks: int, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Schedule, "expand", refuse)
     network = rail_optimized(n_ranks // 8, hosts_per_group=32, groups_per_pod=16, cores_per_spine=32)
-    job = Job(COLLECTIVES["ring_all_reduce"].build(n_ranks), place(network, n_ranks))
+    job = FlowJob(COLLECTIVES["ring_all_reduce"].build(n_ranks), place(network, n_ranks))
     ring = FlowPaths(network, job)
     assert RINGS in estimates(ring)
     assert "shared" not in vars(ring)
@@ -125,7 +125,7 @@ def test_only_the_event_engine_takes_weights_and_curves() -> None:
 
 def test_a_way_is_added_by_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = paths_of("ring_all_reduce", star(4), 4).simulate(1e6)
-    quick = Way("quick", "nothing", "at once", lambda _: Cost(0.0, 0.0), lambda _: lambda *_, **__: answer)
+    quick = Way("quick", "nothing", "at once", lambda _: WayCost(0.0, 0.0), lambda _: lambda *_, **__: answer)
     monkeypatch.setattr(catalog, "WAYS", (quick, *WAYS))
     assert paths_of("ring_all_reduce", star(8), 8).simulate(1e6).method == "quick"
 
@@ -133,7 +133,7 @@ def test_a_way_is_added_by_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("share", [1.0, 1.001])
 def test_a_way_may_lose_all_that_may_be_lost_and_no_more(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = paths_of("double_tree_all_reduce", star(8), 8)
-    risky = Way("risky", "nothing", "at once", lambda p: Cost(p.at_risk * share, 0.0), lambda _: None)
+    risky = Way("risky", "nothing", "at once", lambda p: WayCost(p.at_risk * share, 0.0), lambda _: None)
     monkeypatch.setattr(catalog, "WAYS", (risky, EVENTS))
     assert (risky in choose(paths)) == (share <= 1)
 
@@ -146,7 +146,7 @@ def test_bottlenecks_are_for_many_messages_at_once_and_not_for_many_one_after_th
         if fences:
             program.fence()
     network = star(n)
-    found = estimates(FlowPaths(network, Job(program.build(), place(network, n))))
+    found = estimates(FlowPaths(network, FlowJob(program.build(), place(network, n))))
     assert (BOTTLENECKS in found) == (not fences)
 
 
@@ -154,7 +154,7 @@ def test_every_way_says_what_it_needs_and_how_it_computes() -> None:
     for way in WAYS:
         assert way.needs
         assert way.words
-        assert way.words == named(way.name)[0].words  # variants of one method have one description
+        assert way.words == ways_of_method(way.name)[0].words  # variants of one method have one description
 
 
 def test_every_way_has_a_method() -> None:

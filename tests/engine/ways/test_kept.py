@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.core.kept import Kept
+from commsim.core.kept import Cache
 from commsim.core.placement import Placement
 from commsim.engine.ways.kept import digest_of, digest_of_routes
 from commsim.prediction.inputs import load_network
@@ -13,7 +13,7 @@ FABRIC = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4,uplinks_per_spine=1"
 
 
 def test_the_oldest_go_and_what_was_asked_for_last_stays():
-    kept, found = Kept(2), []
+    kept, found = Cache(2), []
 
     def find(key):
         found.append(key)
@@ -26,7 +26,7 @@ def test_the_oldest_go_and_what_was_asked_for_last_stays():
 
 
 def test_what_is_too_large_is_found_again():
-    kept, found = Kept(2, lambda value: value < 10), []
+    kept, found = Cache(2, lambda value: value < 10), []
     for _ in range(2):
         kept.get("large", lambda: found.append(0) or 11)
     assert len(found) == 2

@@ -2,7 +2,7 @@ import pytest
 
 from commsim.core.errors import BackendError, InputError
 from switch_model.bpf.commands import output_of
-from switch_model.bpf.ports import Port, chosen_ports, switch_address
+from switch_model.bpf.ports import Interface, chosen_ports, switch_address
 
 pytestmark = [pytest.mark.needs_kernel("namespaces")]
 
@@ -27,8 +27,8 @@ def test_packets_must_fit(cable):
 
 
 def test_the_switch_has_the_one_address_of_its_ports_or_one_must_be_named():
-    assert switch_address([Port("a", 1, 1500, addresses=("10.0.0.1",)), Port("b", 2, 1500)]) == "10.0.0.1"
+    assert switch_address([Interface("a", 1, 1500, addresses=("10.0.0.1",)), Interface("b", 2, 1500)]) == "10.0.0.1"
     with pytest.raises(BackendError, match=r"they have 10\.0\.0\.1 and 10\.0\.0\.2"):
-        switch_address([Port("a", 1, 1500, addresses=("10.0.0.1", "10.0.0.2"))])
+        switch_address([Interface("a", 1, 1500, addresses=("10.0.0.1", "10.0.0.2"))])
     with pytest.raises(BackendError, match="they have none"):
-        switch_address([Port("a", 1, 1500)])
+        switch_address([Interface("a", 1, 1500)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
-from collectives.nccl.launch import Asked
+from collectives.nccl.launch import NcclParameters
 from collectives.nccl.nvls import head_places
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
@@ -29,7 +29,7 @@ def test_heads_lie_evenly_among_the_gpus():
 def test_nvlink_sharp_has_32_heads_in_a_rack_of_more_gpus(n_machines):
     """The 33rd GPU of a rack owns nothing: only 32 of them read sums from the switch."""
     algorithm = "nvls" if n_machines == 1 else "nvls_tree"
-    asked = Asked("x", "all_reduce", 36 * n_machines, algorithm, channels=2, n_bytes=2**20,
+    asked = NcclParameters("x", "all_reduce", 36 * n_machines, algorithm, channels=2, n_bytes=2**20,
                   machines=machines_of(n_machines, 36))  # fmt: skip
     assert asked.call().n_heads == 32
     schedule = built(asked)
@@ -44,8 +44,9 @@ def test_nvlink_sharp_has_32_heads_in_a_rack_of_more_gpus(n_machines):
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
 def test_collnet_direct_with_fewer_heads_is_proved(heads):
-    asked = Asked("x", "all_reduce", 8, "collnet_direct", channels=2, n_bytes=2**18, machines=machines_of(2, 4),
-                  heads=heads)  # fmt: skip
+    asked = NcclParameters(
+        "x", "all_reduce", 8, "collnet_direct", channels=2, n_bytes=2**18, machines=machines_of(2, 4), heads=heads
+    )
     schedule = built(asked)
     check(schedule)
     outside = np.concatenate([rows[rows["dst"] >= 8] for rows in schedule.rounds()])
@@ -54,4 +55,4 @@ def test_collnet_direct_with_fewer_heads_is_proved(heads):
 
 def test_more_heads_than_gpus_are_refused():
     with pytest.raises(InputError, match="heads must be 0 to the 4 GPUs of a machine, got 5"):
-        Asked("x", "all_reduce", 8, "collnet_direct", machines=machines_of(2, 4), heads=5).call()
+        NcclParameters("x", "all_reduce", 8, "collnet_direct", machines=machines_of(2, 4), heads=5).call()

@@ -9,8 +9,8 @@ import pytest
 
 from collectives import COLLECTIVES
 from collectives.dense.double_tree import depths
-from collectives.nccl.call import ALLOWED, Call, read_version
-from collectives.nccl.rules import cut
+from collectives.nccl.call import ALLOWED, NcclCall, read_version
+from collectives.nccl.rules import cut_call
 from collectives.nccl.trees import node_trees
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
@@ -67,7 +67,7 @@ def test_a_ring_sends_as_many_messages_over_each_connection_as_the_rules_have_sl
     size = int(2 ** draw.uniform(0, 29))
     schedule = build(operation, n_ranks, protocol=protocol, channels=channels, n_bytes=size)
     transfers = schedule.expand()
-    parts = cut(Call(operation, size, n_ranks, 1, "ring", protocol, channels))
+    parts = cut_call(NcclCall(operation, size, n_ranks, 1, "ring", protocol, channels))
     passes = (n_ranks - 1) * (1 + (operation == "all_reduce"))
     wanted = {channel: passes * part.n_slices // part.by_loop for channel, part in enumerate(parts)}
     sent = Counter(zip(transfers["channel"].tolist(), transfers["src"].tolist(), strict=True))
@@ -77,7 +77,7 @@ def test_a_ring_sends_as_many_messages_over_each_connection_as_the_rules_have_sl
 @pytest.mark.parametrize("n_bytes", [3 * MIB, 40 * MIB, 100 * MIB + 17])
 def test_sizes_of_pieces_are_those_of_the_rules_to_a_sixteenth_of_a_chunk(n_bytes):
     schedule = build("all_reduce", 4, channels=2, n_bytes=n_bytes)
-    part = cut(Call("all_reduce", n_bytes, 4, n_channels=2))[0]
+    part = cut_call(NcclCall("all_reduce", n_bytes, 4, n_channels=2))[0]
     first = next(schedule.rounds())
     mine = first[(first["src"] == 0) & (first["channel"] == 0)]
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
@@ -166,7 +166,7 @@ def test_what_excludes_each_other_is_refused(operation, given, message):
 
 def test_older_versions_cut_small_calls_into_more_channels():
     """The least traffic of a channel has doubled: of 128 KiB, that is 256 KiB of traffic, 8 channels and then 16."""
-    n = [len(cut(Call("all_reduce", 2**17, 2, protocol="ll128", n_channels=16, version=read_version(v))))
+    n = [len(cut_call(NcclCall("all_reduce", 2**17, 2, protocol="ll128", n_channels=16, version=read_version(v))))
          for v in ("2.30", "2.23")]  # fmt: skip
     assert n == [8, 16]
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from collectives.nccl.pieces import FINENESS, pieces_of
-from collectives.nccl.rules import Part
+from collectives.nccl.rules import ChannelPart
 
-WHOLE = Part(n_bytes=1600, chunk=800, last_chunk=800, n_loops=2, by_loop=1, slices=1, last_slices=1, n_steps=2)
+WHOLE = ChannelPart(n_bytes=1600, chunk=800, last_chunk=800, n_loops=2, by_loop=1, slices=1, last_slices=1, n_steps=2)
 
 
 def test_a_channel_with_small_pieces_has_fewer_chunks_than_one_with_large_ones():

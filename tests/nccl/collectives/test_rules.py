@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from collectives.nccl.call import ALLOWED, PROTOCOLS, Call, read_version
-from collectives.nccl.rules import chunk_bytes, cut, slices_of, used_channels
+from collectives.nccl.call import ALLOWED, PROTOCOLS, NcclCall, read_version
+from collectives.nccl.rules import chunk_bytes, cut_call, slices_of, used_channels
 from commsim.core.errors import InputError
 
 KIB, MIB = 1024, 1024**2
@@ -111,7 +111,7 @@ def random_call(seed):
     protocol = draw.choice(list(PROTOCOLS)) if algorithm in ("ring", "tree") else "simple"
     n_nodes, per_node = draw.choice([1, 1, 2, 3, 4, 8, 16]), draw.choice([2, 4, 8])
     version = draw.choice([(2, 21), (2, 23), (2, 27), (2, 30)])
-    return Call(
+    return NcclCall(
         operation, int(2 ** draw.uniform(0, 34)), n_nodes * per_node, n_nodes, algorithm, protocol,
         draw.randint(1, 64 if version >= (2, 27) else 32), version, draw.random() < 0.2, 0, draw.random() < 0.5,
     )  # fmt: skip
@@ -121,7 +121,7 @@ def random_call(seed):
 @pytest.mark.parametrize("seed", range(200))
 def test_channels_chunks_slices_and_steps_of_a_random_call_are_those_of_the_rules(seed):
     call = random_call(seed)
-    parts = cut(call)
+    parts = cut_call(call)
     assert used_channels(call)[0] == slow_channels(call)
     assert [part.n_bytes for part in parts] == slow_parts(call)
     for part in parts:
@@ -140,8 +140,8 @@ def test_the_buffers_are_those_of_the_table():
 
 
 def test_a_full_chunk_of_a_ring_is_two_slices_of_a_mebibyte_and_a_small_one_is_a_single_message():
-    call = Call("all_reduce", 2**30, 8)
-    assert (cut(call)[0].chunk, slices_of(call, 2 * MIB)) == (2 * MIB, 2)
+    call = NcclCall("all_reduce", 2**30, 8)
+    assert (cut_call(call)[0].chunk, slices_of(call, 2 * MIB)) == (2 * MIB, 2)
     assert [slices_of(call, n) for n in (16, 32 * KIB, 32 * KIB + 16)] == [1, 1, 2]
 
 
@@ -160,7 +160,7 @@ def test_a_full_chunk_of_a_ring_is_two_slices_of_a_mebibyte_and_a_small_one_is_a
 def test_a_chunk_is_smaller_where_there_are_fewer_for_each_head_than_wanted(
     algorithm, n_nodes, slow_network, n_chunks, kib, smaller
 ):
-    call = Call("all_reduce", 2**30, 8 * n_nodes, n_nodes, algorithm, "simple", slow_network=slow_network)
+    call = NcclCall("all_reduce", 2**30, 8 * n_nodes, n_nodes, algorithm, "simple", slow_network=slow_network)
     enough = n_chunks * kib * KIB * (1 if algorithm == "collnet_chain" else 8)
     assert chunk_bytes(call, enough) == kib * KIB
     assert chunk_bytes(call, enough - 1) == smaller * KIB
@@ -168,7 +168,7 @@ def test_a_chunk_is_smaller_where_there_are_fewer_for_each_head_than_wanted(
 
 @pytest.mark.parametrize(("operation", "n_chunks"), [("all_gather", 32), ("reduce_scatter", 16)])
 def test_a_chunk_of_pat_is_halved_where_there_are_fewer_than_wanted_down_to_64_kib(operation, n_chunks):
-    call = Call(operation, 2**30, 8, 8, "pat", "simple")
+    call = NcclCall(operation, 2**30, 8, 8, "pat", "simple")
     assert chunk_bytes(call, n_chunks * 512 * KIB // 8) == 512 * KIB
     assert chunk_bytes(call, n_chunks * 512 * KIB // 8 - 1) == 256 * KIB
     assert chunk_bytes(call, 1) == 64 * KIB
@@ -177,12 +177,14 @@ def test_a_chunk_of_pat_is_halved_where_there_are_fewer_than_wanted_down_to_64_k
 def test_collnet_keeps_its_channels_from_512_bytes_a_thread_of_each_head_on():
     enough = 24 * 512 * 8 * 512  # channels, threads, heads, bytes
     for size, n_channels in ((enough, 24), (enough - 1, 23)):
-        call = Call("all_reduce", size, 32, 4, "collnet_direct", "simple", 24)
+        call = NcclCall("all_reduce", size, 32, 4, "collnet_direct", "simple", 24)
         assert (call.n_heads, used_channels(call)[0]) == (8, n_channels)
 
 
 def test_the_fewer_the_bytes_the_fewer_channels_of_collnet_down_to_one():
-    channels = [used_channels(Call("all_reduce", 2**i, 32, 4, "collnet_direct", "simple", 16))[0] for i in range(36)]
+    channels = [
+        used_channels(NcclCall("all_reduce", 2**i, 32, 4, "collnet_direct", "simple", 16))[0] for i in range(36)
+    ]
     assert channels == sorted(channels)
     assert (channels[0], channels[-1]) == (1, 16)
 
@@ -195,20 +197,20 @@ def test_the_fewer_the_bytes_the_fewer_channels_of_collnet_down_to_one():
     ],
 )  # fmt: skip
 def test_a_large_call_has_all_threads_and_a_ring_with_simple_a_warp_more(algorithm, protocol, slow, threads):
-    assert used_channels(Call("all_reduce", 2**33, 8, 1, algorithm, protocol, 8, slow=slow)) == (8, threads)
+    assert used_channels(NcclCall("all_reduce", 2**33, 8, 1, algorithm, protocol, 8, slow=slow)) == (8, threads)
 
 
 def test_threads_are_halved_below_the_bytes_that_each_wants_down_to_an_odd_number_of_warps():
     """512 threads want 64 bytes each."""
     sizes = (512 * 64, 512 * 64 - 1, 256 * 64, 256 * 64 - 1, 1)
-    threads = [used_channels(Call("all_reduce", size, 8, n_channels=1))[1] for size in sizes]
+    threads = [used_channels(NcclCall("all_reduce", size, 8, n_channels=1))[1] for size in sizes]
     assert threads == [512 + 32, 256 + 32, 256 + 32, 128 + 32, 96 + 32]
 
 
 def test_all_channels_together_carry_all_bytes_and_none_more_than_the_others():
     for seed in range(100):
         call = random_call(seed)
-        sizes = [part.n_bytes for part in cut(call)]
+        sizes = [part.n_bytes for part in cut_call(call)]
         assert sum(sizes) == call.count
         assert len(set(sizes[:-1])) <= 1
         assert sizes[-1] <= sizes[0]
@@ -229,7 +231,7 @@ def test_all_channels_together_carry_all_bytes_and_none_more_than_the_others():
 )
 def test_what_nccl_does_not_have_is_refused(changed, message):
     with pytest.raises(InputError, match=message):
-        Call(**{"operation": "all_reduce", "size": 2**20, "n_ranks": 8} | changed)
+        NcclCall(**{"operation": "all_reduce", "size": 2**20, "n_ranks": 8} | changed)
 
 
 @pytest.mark.parametrize("text", ["3.0", "2.7", "2.33", "new", "2", "2.27.5.1", ""])

@@ -3,7 +3,7 @@ import pytest
 
 from commsim.packets.link_samples import LinkSamples
 from commsim.pages.fabric import figures_of_links as figures
-from commsim.pages.figure import NothingToDraw, drawn
+from commsim.pages.figure import NothingToDraw, drawn_table
 from commsim.prediction.inputs import load_network
 
 NETWORK = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us")
@@ -68,7 +68,7 @@ def test_a_switch_that_sends_all_over_one_of_two_links_is_said_to_be_uneven():
 
 def test_full_queues_are_shown_against_their_room():
     taken = samples(NETWORK, room=20_000.0)
-    table = drawn(figures.fullest(NETWORK, taken))
+    table = drawn_table(figures.fullest(NETWORK, taken))
     assert table["share_of_room"].values.max() == taken.queued[:-1].max() / 20_000
 
 
@@ -78,13 +78,13 @@ def test_queues_without_an_end_are_shown_in_bytes():
     figure = figures.fullest(NETWORK, taken)
     assert "in bytes, since some buffers have no end" in figure.caption
     assert figure.roles["value"] == "queue_B"
-    assert drawn(figure)["queue_B"].values.max() == taken.queued[:-1].max()
+    assert drawn_table(figure)["queue_B"].values.max() == taken.queued[:-1].max()
     assert "share_of_room" not in figure.table
 
 
 def test_packets_are_counted_once():
     taken = samples(NETWORK)
-    figure = figures.counted(taken)
+    figure = figures.packet_counts(taken)
     assert figure.table["count"].values.sum() == taken.counts["sent again"][-1]
     assert set(figure.table["packets"].text()) == {"sent again"}
 
@@ -94,8 +94,8 @@ def test_packets_are_counted_once():
     [
         (lambda: figures.ways(STAR, samples(STAR)), "two links to choose from"),
         (lambda: figures.queues(STAR, samples(STAR, n=1)), "less than twice"),
-        (lambda: figures.counted(LinkSamples(np.arange(3.0), *[np.zeros((3, 8), np.int64)] * 2, {"lost": np.zeros(3)},
-                                             np.ones(8))), "no packet was lost"),
+        (lambda: figures.packet_counts(LinkSamples(np.arange(3.0), *[np.zeros((3, 8), np.int64)] * 2,
+                                                   {"lost": np.zeros(3)}, np.ones(8))), "no packet was lost"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_says_why(make, why):

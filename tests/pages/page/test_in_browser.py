@@ -12,7 +12,7 @@ import pytest
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.pages.all_figures import make_figures
-from commsim.pages.figure import drawn
+from commsim.pages.figure import drawn_table
 from commsim.pages.figure_tables import csv_text, table_of_rows
 from commsim.pages.page.write import write_page
 from commsim.pages.simulated_run import simulate_run
@@ -128,7 +128,7 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         for figure in make_figures(study())[0]:
             if figure.kind in ("spans", "picture"):
                 continue
-            head, *lines = csv.reader(io.StringIO(csv_text(drawn(figure))))
+            head, *lines = csv.reader(io.StringIO(csv_text(drawn_table(figure))))
             names, rows = shown(page, figure.name)
             columns = [name.partition(" [")[0] for name in head]
             both = [name for name in columns if name in names]
@@ -278,7 +278,7 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         details.find_element("css selector", "button").click()
         saved = tmp_path / "busbw-0.csv"
         WebDriverWait(page, 60).until(lambda _: saved.exists() and saved.read_text().endswith("\n"))
-        wanted = csv_text(drawn(make_figures(study())[0][0])).splitlines()
+        wanted = csv_text(drawn_table(make_figures(study())[0][0])).splitlines()
         assert saved.read_text().splitlines()[0] == wanted[0]
         assert len(saved.read_text().splitlines()) == len(wanted)
 

@@ -8,7 +8,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.pages.all_figures import make_figures
 from commsim.pages.figure import Figure
-from commsim.pages.figure_tables import Column, Table, distinct, number_column, table_of_rows, word_column
+from commsim.pages.figure_tables import Column, FigureTable, distinct, number_column, table_of_rows, word_column
 from commsim.pages.page.specs import KINDS, spec_of, zoomed_field
 from commsim.pages.page.specs.fields import columns_of
 from commsim.pages.page.specs.lanes import with_positions
@@ -43,7 +43,7 @@ def expressions(spec):
 
 
 def timeline():
-    table = Table.of((
+    table = FigureTable.of((
         word_column("lane", ["a", "a", "b", EVIL]), number_column("level", [0, 1, 0, 0], ""),
         number_column("start_s", [0, 0, 1, 2]), number_column("end_s", [1, 2, 2, 3]),
         word_column("effect", ["copied", "added on arrival", "copied", "copied"]),
@@ -55,7 +55,7 @@ def timeline():
 
 def test_no_name_of_the_data_is_part_of_an_expression():
     made = [figure for figure in figures((EVIL, f"ring{EVIL}")).values() if figure.kind in KINDS] + [timeline()]
-    table = Table.of((Column("x", np.arange(3.0), EVIL), number_column("y", [1, 2, 3])))
+    table = FigureTable.of((Column("x", np.arange(3.0), EVIL), number_column("y", [1, 2, 3])))
     unit = Figure("busbw", "curves", "t", "c", table, {"x": "x", "y": "y"})
     for figure in [*made, unit]:
         found = list(expressions(spec_of(figure)))

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from commsim.pages.figure import drawn
+from commsim.pages.figure import drawn_table
 from commsim.pages.figure_tables import table_of_rows
 from commsim.pages.figures_of_rows import busbw, cdf, choice, speedup
 from commsim.pages.rows.algorithms import with_algorithms
-from commsim.pages.study import Choice, make_study
+from commsim.pages.study import RowSelection, make_study
 
 SIZES = (1024, 4096)
 
@@ -23,8 +23,8 @@ def sweep(*specs, ratios=(1, 4)):
 
 @pytest.mark.parametrize("figure", [busbw, cdf])
 def test_values_of_a_column_and_algorithms_have_a_curve_each(figure):
-    study = make_study("s", sweep("ring", "tree"), {}, Choice(by="topology.ratio"))
-    table = drawn(figure(study))
+    study = make_study("s", sweep("ring", "tree"), {}, RowSelection(by="topology.ratio"))
+    table = drawn_table(figure(study))
     assert set(table["curve"].text()) == {f"ratio={n}, {name}" for n in (1, 4) for name in ("ring", "tree")}
     if figure is busbw:
         assert (table["rows"].values == 1).all()  # a median over algorithms would be of two
@@ -32,18 +32,18 @@ def test_values_of_a_column_and_algorithms_have_a_curve_each(figure):
 
 def test_a_column_without_several_algorithms_keeps_its_name():
     for rows in (sweep("ring"), sweep("ring", "ring")):
-        assert make_study("s", rows, {}, Choice(by="topology.ratio")).series() == {"by": "topology.ratio"}
-    assert make_study("s", sweep("ring", "tree"), {}, Choice(by="collective")).series() == {"by": "collective"}
+        assert make_study("s", rows, {}, RowSelection(by="topology.ratio")).series() == {"by": "topology.ratio"}
+    assert make_study("s", sweep("ring", "tree"), {}, RowSelection(by="collective")).series() == {"by": "collective"}
 
 
 def test_parameters_that_vary_tell_algorithms_apart():
     study = make_study("s", sweep("ring", "tree:n_chunks=2", "tree:n_chunks=8", ratios=(1,)), {})
-    table = drawn(busbw(study))
+    table = drawn_table(busbw(study))
     assert (table["rows"].values == 1).all()
     assert set(table["collective"].text()) == {"ring", "tree:n_chunks=2", "tree:n_chunks=8"}
     assert study.parameters == ("collective", "size_B")  # collective.name repeats the first
-    assert set(drawn(choice(study))["collective"].text()) == {"ring"}
-    assert set(drawn(speedup(study))["speedup"].values) == {1.0, 0.5, 1 / 3}
+    assert set(drawn_table(choice(study))["collective"].text()) == {"ring"}
+    assert set(drawn_table(speedup(study))["speedup"].values) == {1.0, 0.5, 1 / 3}
 
 
 def test_parameters_in_columns_of_their_own_are_added_to_the_name():
@@ -56,12 +56,12 @@ def test_parameters_in_columns_of_their_own_are_added_to_the_name():
 
 
 def test_a_new_name_of_an_algorithm_is_that_of_its_curves():
-    given = Choice(by="topology.ratio", rename=("ring=the ring",))
+    given = RowSelection(by="topology.ratio", rename=("ring=the ring",))
     study = make_study("s", sweep("ring", "tree"), {}, given)
     assert study.names["curve"] == {"ratio=1, ring": "ratio=1, the ring", "ratio=4, ring": "ratio=4, the ring"}
 
 
 def test_maps_have_the_column_that_is_asked_for():
-    study = make_study("s", sweep("ring", "tree"), {}, Choice(by="topology.ratio"))
+    study = make_study("s", sweep("ring", "tree"), {}, RowSelection(by="topology.ratio"))
     for figure in (speedup(study), choice(study)):
         assert (figure.roles["x"], figure.roles["y"]) == ("size_B", "topology.ratio")

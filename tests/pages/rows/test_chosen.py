@@ -6,8 +6,8 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.pages.all_figures import make_figures, with_names
 from commsim.pages.figure_tables import table_of_rows
-from commsim.pages.rows.chosen import kept, renamed, separated, short_names, shown
-from commsim.pages.study import Choice, make_study
+from commsim.pages.rows.chosen import matching_rows, renamed, separated, short_names, with_shown_words
+from commsim.pages.study import RowSelection, make_study
 
 ROWS = table_of_rows([
     {"collective": name, "operation": "all_reduce", "size_B": size,
@@ -25,11 +25,11 @@ ROWS = table_of_rows([
     ],
 )  # fmt: skip
 def test_a_condition_keeps_the_rows_that_meet_it(condition, n):
-    assert kept(ROWS, [condition]).n_rows == n
+    assert matching_rows(ROWS, [condition]).n_rows == n
 
 
 def test_conditions_are_met_together():
-    one = kept(ROWS, ["size=1MiB", "ranks=8", "collective=switchml"])
+    one = matching_rows(ROWS, ["size=1MiB", "ranks=8", "collective=switchml"])
     assert one.n_rows == 1
     assert one["time_s"].values.tolist() == [2**20 * 1e-9]
 
@@ -47,7 +47,7 @@ def test_conditions_are_met_together():
 )
 def test_a_condition_that_makes_no_sense_says_what_would(condition, says):
     with pytest.raises(InputError, match=says):
-        kept(ROWS, [condition])
+        matching_rows(ROWS, [condition])
 
 
 def test_specifications_are_named_by_what_differs():
@@ -70,12 +70,12 @@ def test_names_stay_different(specs, short):
     table = table_of_rows([{"s": spec} for spec in specs])
     names, _ = short_names(table, ["s"])
     assert [names.get("s", {}).get(spec, spec) for spec in specs] == short
-    assert len(set(shown(table, names)["s"].labels)) == len(specs)
+    assert len(set(with_shown_words(table, names)["s"].labels)) == len(specs)
 
 
 def test_figures_show_the_users_names_and_keep_their_numbers():
     plain = make_study("s", ROWS, {})
-    own = make_study("s", ROWS, {}, Choice(rename=("switchml=SwitchML", "n_leaves=2=two leaves")))
+    own = make_study("s", ROWS, {}, RowSelection(rename=("switchml=SwitchML", "n_leaves=2=two leaves")))
     rows, figures = with_names(own, make_figures(own)[0])
     assert rows["collective"].labels == ("ring_all_reduce", "SwitchML")
     assert rows["topology.spec"].labels == ("two leaves", "n_leaves=4")

@@ -5,13 +5,13 @@ import pytest
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.clusters.machines import machines_of
-from commsim.placement.clusters.models import MODELS, Assumptions, Model
+from commsim.placement.clusters.models import MODELS, Assumptions, TrainedModel
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.trace_job import TraceJob
-from commsim.training.sharing.periodic import Phase
+from commsim.training.sharing.periodic import JobPhase
 from topologies.leaf_spine import leaf_spine
 
-QUIET = Assumptions(models={**MODELS, "quiet": Model("quiet", 0.0, 0.1)}, restart=0.0)
+QUIET = Assumptions(models={**MODELS, "quiet": TrainedModel("quiet", 0.0, 0.1)}, restart=0.0)
 """With a model that computes and sends nothing, and restarts that cost nothing."""
 
 
@@ -34,7 +34,7 @@ class Replays:
         return TraceJob(name, submit, gpus, duration, **({"model": "quiet"} | more))
 
     def sender(self, name, gpus, duration, period, offset, length, rate, submit=0.0, **more):
-        phases = (Phase(offset, length, rate),)
+        phases = (JobPhase(offset, length, rate),)
         return TraceJob(name, submit, gpus, duration, period=period, phases=phases, **more)
 
     def machines(self, cluster=None, **assumed):

@@ -11,7 +11,7 @@ from commsim.placement.clusters.outcome import unfilled
 from commsim.placement.clusters.placement_choices import PLACINGS
 from commsim.placement.clusters.policy import POLICIES
 from commsim.placement.clusters.simulate import simulate_cluster
-from commsim.placement.clusters.state import Work
+from commsim.placement.clusters.state import ClusterJobs
 
 CAPACITY = 12.5e9
 
@@ -30,7 +30,7 @@ def test_no_gpu_is_used_twice_and_every_job_does_exactly_its_work(replay, policy
     jobs, machines = busy_trace(), replay.machines(inference=("h3",), restart=20.0)
     jobs = [job for job in jobs if job.gpus <= machines.n_gpus]
     outcome = simulate_cluster(machines, jobs, policy, placing=placing, assumed=replay.assumed, seed=1)
-    facts, work = POLICIES[policy].metadata, Work(jobs, machines, replay.assumed.models)
+    facts, work = POLICIES[policy].metadata, ClusterJobs(jobs, machines, replay.assumed.models)
     on_gpu = defaultdict(list)
     for stay in outcome.stays:
         assert len(set(stay.gpus)) == len(stay.gpus)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.placement.clusters.trace_file import read_trace, write_trace
 from commsim.placement.clusters.trace_job import TraceJob
-from commsim.training.sharing.periodic import GBPS, Phase
+from commsim.training.sharing.periodic import GBPS, JobPhase
 
 HEAD = "job,submit_s,gpus,duration_s,model\n"
 
@@ -27,7 +27,7 @@ def test_phases_are_offset_duration_and_rate(tmp_path):
     text = "job,submit_s,gpus,iterations,iter_time_ms,phases\na,0,2,100,255,141:100:37;250:2:10:4\n"
     (job,) = read_trace(write(tmp_path, text))
     assert job.period == pytest.approx(0.255)
-    assert job.phases == (Phase(0.141, 0.1, 37 * GBPS), Phase(0.25, 0.002, 10 * GBPS, 0.004))
+    assert job.phases == (JobPhase(0.141, 0.1, 37 * GBPS), JobPhase(0.25, 0.002, 10 * GBPS, 0.004))
 
 
 times = st.floats(0, 1e6, allow_subnormal=False)
@@ -37,7 +37,7 @@ times = st.floats(0, 1e6, allow_subnormal=False)
 def test_what_is_written_reads_back_the_same(tmp_path_factory, submit, gpus, work, by_time, by_model):
     path = tmp_path_factory.mktemp("trace") / "t.csv"
     amount = {"duration": work} if by_time else {"iterations": work}
-    what = {"model": "vgg16"} if by_model else {"period": 0.25, "phases": (Phase(0.125, 0.0625, 4 * GBPS, 0.03125),)}
+    what = {"model": "vgg16"} if by_model else {"period": 0.25, "phases": (JobPhase(0.125, 0.0625, 4 * GBPS, 0.03125),)}
     job = TraceJob("one, two", submit, gpus, deadline=submit + 10.0, cpu=3.5, max_gpus=2 * gpus, **amount, **what)
     write_trace(path, [job])
     assert read_trace(path) == (job,)

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from commsim.placement.clusters.cassini_ranking import Ranking
+from commsim.placement.clusters.cassini_ranking import CassiniRanking
 from commsim.placement.clusters.models import MODELS, profile
-from commsim.placement.clusters.traffic import Traffic
+from commsim.placement.clusters.traffic import ClusterTraffic
 from commsim.placement.link_use import link_uses
 from commsim.placement.score import score_link
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 
 CAPACITY = 12.5e9
@@ -14,11 +14,11 @@ PAIR = (("h0", "h2"), ("h0", "h3"))
 
 
 def half_and_half(name):
-    return PeriodicJob(name, 2, 0.2, (Phase(0.1, 0.1, CAPACITY),))
+    return PeriodicJob(name, 2, 0.2, (JobPhase(0.1, 0.1, CAPACITY),))
 
 
 def slowdowns(cluster, jobs, routes, shifts):
-    traffic = Traffic(cluster)
+    traffic = ClusterTraffic(cluster)
     sharers = [traffic.add(*one) for one in zip(jobs, routes, shifts, strict=True)]
     traffic.settle()
     return np.array([sharer.slowdown for sharer in sharers]), traffic
@@ -35,8 +35,8 @@ def test_equal_jobs_on_one_link_halve_it_and_half_an_iteration_restores_it(clust
 
 def test_a_job_whose_own_links_are_slow_is_slowed_by_no_other(cluster_of):
     """Its iterations take longer; cluster run told that as the slowdown by others' traffic."""
-    slow = PeriodicJob("a", 2, 0.2, (Phase(0.1, 0.1, 1.5 * CAPACITY),))
-    traffic = Traffic(cluster_of())
+    slow = PeriodicJob("a", 2, 0.2, (JobPhase(0.1, 0.1, 1.5 * CAPACITY),))
+    traffic = ClusterTraffic(cluster_of())
     alone = traffic.add(slow, ("h0", "h1"), 0.0)
     traffic.settle()
     assert alone.slowdown == pytest.approx(1.0)
@@ -48,10 +48,10 @@ def test_a_job_whose_own_links_are_slow_is_slowed_by_no_other(cluster_of):
 
 def test_a_running_job_moves_where_that_ends_an_overlap_and_nowhere_else(cluster_of):
     jobs = [half_and_half("a"), half_and_half("b")]
-    traffic = Traffic(cluster_of())
+    traffic = ClusterTraffic(cluster_of())
     a, b = (traffic.add(job, ("h0", "h1"), 0.0) for job in jobs)
     assert traffic.changed() == {a, b}
-    ranking = Ranking(traffic)
+    ranking = CassiniRanking(traffic)
     shift = ranking.better(jobs[0], a, 0.02)
     assert shift == pytest.approx(0.1)
     traffic.shift(a, jobs[0], shift)
@@ -64,8 +64,8 @@ def test_a_running_job_moves_where_that_ends_an_overlap_and_nowhere_else(cluster
 
 def test_what_a_phase_may_be_late_for_nothing_slows_no_job(cluster_of):
     """Each sends for 0.1 s more; the computation beside the phase takes 0.06 s longer than the phase alone."""
-    jobs = [PeriodicJob(name, 2, 0.2, (Phase(0.0, 0.1, CAPACITY, 0.16),)) for name in "ab"]
-    plain = [PeriodicJob(name, 2, 0.2, (Phase(0.0, 0.1, CAPACITY),)) for name in "ab"]
+    jobs = [PeriodicJob(name, 2, 0.2, (JobPhase(0.0, 0.1, CAPACITY, 0.16),)) for name in "ab"]
+    plain = [PeriodicJob(name, 2, 0.2, (JobPhase(0.0, 0.1, CAPACITY),)) for name in "ab"]
     routes = (("h0", "h1"),) * 2
     found, waiting = (slowdowns(cluster_of(), some, routes, (0.0, 0.0))[0] for some in (jobs, plain))
     np.testing.assert_allclose(waiting - found, 0.06 / 0.2)
@@ -102,7 +102,7 @@ def test_over_many_cases_the_estimate_is_hardly_biased_and_follows_the_simulatio
 
 
 def test_nothing_is_left_of_a_job_that_has_gone(cluster_of):
-    traffic = Traffic(cluster_of(oversubscription=1.0))
+    traffic = ClusterTraffic(cluster_of(oversubscription=1.0))
     a, b, c = (
         traffic.add(half_and_half(name), route, 0.0) for name, route in zip("abc", (*PAIR, PAIR[0]), strict=True)
     )
@@ -120,7 +120,7 @@ def test_nothing_is_left_of_a_job_that_has_gone(cluster_of):
 
 
 def job(name, period, up, rate=CAPACITY):
-    return PeriodicJob(name, 2, period, (Phase(0.0, up, rate),))
+    return PeriodicJob(name, 2, period, (JobPhase(0.0, up, rate),))
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def job(name, period, up, rate=CAPACITY):
 )
 def test_score_and_shift_are_as_good_as_the_link_score_of_the_paper(cluster_of, a, b):
     """Both jobs share only the port of h0 and that of h1; instants are a sample of the unified circle."""
-    traffic = Traffic(cluster_of(4, 8, 2, oversubscription=1.0))
-    ranking = Ranking(traffic)
+    traffic = ClusterTraffic(cluster_of(4, 8, 2, oversubscription=1.0))
+    ranking = CassiniRanking(traffic)
     traffic.add(a, ("h0", "h1"), 0.0)
     chosen, shift, score = ranking.best(b, [("h0", "h1")])
     assert chosen == 0
@@ -145,18 +145,18 @@ def test_score_and_shift_are_as_good_as_the_link_score_of_the_paper(cluster_of, 
 
 
 def test_a_placement_that_shares_no_link_is_best_and_needs_no_shift(cluster_of):
-    traffic = Traffic(cluster_of(8, 8, 2))
+    traffic = ClusterTraffic(cluster_of(8, 8, 2))
     traffic.add(job("a", 0.2, 0.15), ("h0", "h1"), 0.0)
     routes = [("h0", "h1"), ("h2", "h3")]
-    assert Ranking(traffic).best(job("b", 0.2, 0.15), routes) == (1, 0.0, 1.0)
-    assert Ranking(traffic).best(job("b", 0.2, 0.15), routes[::-1])[0] == 0
+    assert CassiniRanking(traffic).best(job("b", 0.2, 0.15), routes) == (1, 0.0, 1.0)
+    assert CassiniRanking(traffic).best(job("b", 0.2, 0.15), routes[::-1])[0] == 0
 
 
 def test_jobs_are_shifted_apart_and_the_fluid_simulation_agrees(cluster_of):
     cluster, jobs = cluster_of(4, 8, 2), [job("a", 0.2, 0.1), job("b", 0.2, 0.1)]
-    traffic = Traffic(cluster)
+    traffic = ClusterTraffic(cluster)
     first = traffic.add(job("a", 0.2, 0.1), ("h0", "h1"), 0.03)
-    shift = Ranking(traffic).best(job("b", 0.2, 0.1), [("h0", "h1")])[1]
+    shift = CassiniRanking(traffic).best(job("b", 0.2, 0.1), [("h0", "h1")])[1]
     assert np.mod(shift - 0.03, 0.2) == pytest.approx(0.1, abs=0.2 / 72)
     second = traffic.add(job("b", 0.2, 0.1), ("h0", "h1"), shift)
     traffic.settle()

@@ -1,10 +1,10 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.placement.schedulers.fabric_tree import Blocks, Switch, Tree, blocks_of, free_name
+from commsim.placement.schedulers.fabric_tree import Blocks, Switch, SwitchTree, blocks_of, free_name
 
 LEAVES = (Switch("a", nodes=("n0", "n1", "n2")), Switch("b", nodes=("n3", "n4")))
-TREE = Tree((*LEAVES, Switch("top", ("a", "b"))))
+TREE = SwitchTree((*LEAVES, Switch("top", ("a", "b"))))
 
 
 def test_a_tree_knows_tiers_and_what_is_above():
@@ -31,18 +31,18 @@ def test_a_tree_knows_tiers_and_what_is_above():
 )
 def test_what_is_no_tree_is_refused(switches, message):
     with pytest.raises(InputError, match=message):
-        Tree(switches)
+        SwitchTree(switches)
 
 
 def test_a_chain_of_many_switches_is_read_in_linear_time():
     n = 20_000
     chain = [Switch("s0", nodes=("n",)), *(Switch(f"s{i}", (f"s{i - 1}",)) for i in range(1, n))]
-    assert Tree(tuple(reversed(chain))).tiers()[f"s{n - 1}"] == n
+    assert SwitchTree(tuple(reversed(chain))).tiers()[f"s{n - 1}"] == n
 
 
 def test_blocks_are_the_leaves_and_sizes_double_from_the_smallest():
     leaves = tuple(Switch(f"s{i}", nodes=tuple(f"n{i}-{k}" for k in range(4 if i else 3))) for i in range(5))
-    found = blocks_of(Tree((*leaves, Switch("top", tuple(s.name for s in leaves)))))
+    found = blocks_of(SwitchTree((*leaves, Switch("top", tuple(s.name for s in leaves)))))
     assert found.sizes == (3, 6, 12)
     assert [name for name, _ in found.blocks] == ["s0", "s1", "s2", "s3", "s4"]
     assert found.tree().above["s3"] == "blocks"

@@ -6,7 +6,7 @@ from fabric_trees import trees
 from hypothesis import given
 
 from commsim.core.errors import InputError
-from commsim.placement.schedulers.fabric_tree import Switch, Tree
+from commsim.placement.schedulers.fabric_tree import Switch, SwitchTree
 from commsim.placement.schedulers.kubernetes import (
     read_topograph_graph,
     read_topograph_model,
@@ -16,7 +16,7 @@ from commsim.placement.schedulers.kubernetes import (
     write_volcano,
 )
 
-TREE = Tree(
+TREE = SwitchTree(
     (Switch("Leaf_0", nodes=("n0", "n1")), Switch("leaf1", nodes=("n2",)), Switch("SPINE", ("Leaf_0", "leaf1")))
 )
 
@@ -47,7 +47,7 @@ def test_kueue_gets_levels_from_far_to_near_and_the_labels_that_they_need():
 
 @pytest.mark.parametrize("name", ["N0", "n_0", "-n", "n" * 254])
 def test_nodes_that_kubernetes_cannot_have_are_refused(name):
-    tree = Tree((Switch("s", nodes=(name,)),))
+    tree = SwitchTree((Switch("s", nodes=(name,)),))
     for write in (write_volcano, write_kueue):
         with pytest.raises(InputError, match="is not a name of a Kubernetes node"):
             write(tree)
@@ -55,18 +55,18 @@ def test_nodes_that_kubernetes_cannot_have_are_refused(name):
 
 def test_switches_that_would_be_one_in_kubernetes_are_refused():
     with pytest.raises(InputError, match="are both 'leaf-0'"):
-        write_volcano(Tree((Switch("leaf_0", nodes=("a",)), Switch("leaf-0", nodes=("b",)))))
+        write_volcano(SwitchTree((Switch("leaf_0", nodes=("a",)), Switch("leaf-0", nodes=("b",)))))
 
 
 def test_nodes_at_different_depths_are_refused_for_kueue():
-    tree = Tree((Switch("a", nodes=("n0",)), Switch("t", ("a",), ("n1",))))
+    tree = SwitchTree((Switch("a", nodes=("n0",)), Switch("t", ("a",), ("n1",))))
     with pytest.raises(InputError, match="equally many switches"):
         write_kueue(tree)
 
 
 def test_a_switch_too_long_for_a_label_is_refused():
     with pytest.raises(InputError, match="at most 63 characters"):
-        write_kueue(Tree((Switch("s" * 64, nodes=("n0",)),)))
+        write_kueue(SwitchTree((Switch("s" * 64, nodes=("n0",)),)))
 
 
 MODEL = """
@@ -117,7 +117,7 @@ def test_models_written_by_hand_are_read(text):
 
 
 def test_a_graph_names_the_closest_switch_first():
-    tree = Tree((Switch("leaf", nodes=("n0",)), Switch("spine", ("leaf",))))
+    tree = SwitchTree((Switch("leaf", nodes=("n0",)), Switch("spine", ("leaf",))))
     assert json.loads(write_topograph_graph(tree)) == {"instances": [{"id": "n0", "network_layers": ["leaf", "spine"]}]}
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.placement.schedulers.fabric_tree import Blocks, Switch, Tree
+from commsim.placement.schedulers.fabric_tree import Blocks, Switch, SwitchTree
 from commsim.placement.schedulers.slurm import (
     NamedTopology,
     choose_topology,
@@ -36,7 +36,7 @@ def test_blocks_come_back(found):
 
 def test_a_file_written_by_hand_is_read():
     nodes = tuple(f"dev{i}" for i in range(12))
-    assert read_slurm_conf(TEXT) == Tree(
+    assert read_slurm_conf(TEXT) == SwitchTree(
         (Switch("s0", (), nodes[:6]), Switch("s1", (), nodes[6:], "400"), Switch("top", ("s0", "s1")))
     )
 
@@ -76,12 +76,12 @@ def test_what_is_wrong_is_named_with_its_line(text, message):
 
 
 def test_a_switch_that_slurm_cannot_have_is_not_written():
-    tree = Tree((Switch("a", nodes=("n0",)), Switch("t", ("a",), ("n1",))))
+    tree = SwitchTree((Switch("a", nodes=("n0",)), Switch("t", ("a",), ("n1",))))
     with pytest.raises(InputError, match="switch t must have either nodes or switches"):
         write_slurm_conf(tree)
 
 
-TREE = Tree((Switch("a", nodes=("n0", "n1")), Switch("b", nodes=("n2",)), Switch("t", ("a", "b"))))
+TREE = SwitchTree((Switch("a", nodes=("n0", "n1")), Switch("b", nodes=("n2",)), Switch("t", ("a", "b"))))
 
 
 def test_a_placement_is_nodes_and_leaf_switches():
@@ -97,7 +97,7 @@ def test_a_placement_is_nodes_and_leaf_switches():
 
 
 def test_slurm_takes_hosts_by_their_numbers():
-    tree = Tree((Switch("a", nodes=("n10", "n2")),))
+    tree = SwitchTree((Switch("a", nodes=("n10", "n2")),))
     assert "--ntasks-per-node=1" in sbatch_options(tree, ["n2", "n10"])
     assert "--distribution=arbitrary" in sbatch_options(tree, ["n10", "n2"])
 
@@ -137,7 +137,7 @@ def test_topologies_come_back(tree, found, is_default):
 def test_a_yaml_file_written_by_hand_is_read():
     fabric, nvl = read_slurm_yaml(YAML_TEXT)
     leaves = (Switch("s1", (), ("node01", "node02")), Switch("s2", (), ("node03", "node04")))
-    assert fabric == NamedTopology("fabric", Tree((Switch("sw_root", ("s1", "s2")), *leaves)), True)
+    assert fabric == NamedTopology("fabric", SwitchTree((Switch("sw_root", ("s1", "s2")), *leaves)), True)
     assert nvl.topology.sizes == (2, 4)
     assert choose_topology((fabric, nvl), None, "f") is fabric.topology
     assert choose_topology((fabric, nvl), "nvl", "f") is nvl.topology

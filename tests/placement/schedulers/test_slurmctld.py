@@ -13,7 +13,7 @@ import time
 import pytest
 from ports import free_ports
 
-from commsim.placement.schedulers.fabric_tree import Switch, Tree, blocks_of
+from commsim.placement.schedulers.fabric_tree import Switch, SwitchTree, blocks_of
 from commsim.placement.schedulers.hostlist import compress_hosts, expand_hosts
 from commsim.placement.schedulers.slurm import NamedTopology, read_slurm_conf, write_slurm_conf, write_slurm_yaml
 from commsim.placement.schedulers.tree_network import tree_of
@@ -42,7 +42,7 @@ PartitionName=all Nodes=ALL Default=YES
 TREES = {
     "leaf_spine": tree_of(load_network("leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4"))[0],
     "fat_tree": tree_of(load_network("fat_tree:k=4"))[0],
-    "uneven": Tree((Switch("a", nodes=("gpu-a08", "gpu-a09", "gpu-a10")), Switch("b", nodes=("x1", "y2")),
+    "uneven": SwitchTree((Switch("a", nodes=("gpu-a08", "gpu-a09", "gpu-a10")), Switch("b", nodes=("x1", "y2")),
                     Switch("mid", ("a",)), Switch("top", ("mid", "b"), speed="400"))),
 }  # fmt: skip
 

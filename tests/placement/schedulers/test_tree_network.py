@@ -6,7 +6,7 @@ from racks_of import racks
 
 from commsim.core.errors import InputError
 from commsim.core.machines.attach import attach_machines
-from commsim.placement.schedulers.fabric_tree import Switch, Tree
+from commsim.placement.schedulers.fabric_tree import Switch, SwitchTree
 from commsim.placement.schedulers.tier_rates import parse_tiers
 from commsim.placement.schedulers.tree_network import build_network, cables_up, host_names, tree_of
 from commsim.prediction.inputs import load_network
@@ -34,7 +34,7 @@ def test_a_tree_comes_back_from_the_network_it_makes(tree):
 def test_a_ratio_lays_cables_at_the_rate_of_the_ports_below():
     """Three nodes at 3:2 are two cables; one node is one, as no cable is slower than a port."""
     leaves = (Switch("a", nodes=("n0", "n1", "n2")), Switch("b", nodes=("n3",)))
-    network = build_network(Tree((*leaves, Switch("t", ("a", "b")))), parse_tiers("1=80Gbps,2=3:2"), 1e-6)
+    network = build_network(SwitchTree((*leaves, Switch("t", ("a", "b")))), parse_tiers("1=80Gbps,2=3:2"), 1e-6)
     assert rate(network, "n0", "a") == rate(network, "a", "n0") == 10e9
     assert rate(network, "a", "t") == rate(network, "t", "a") == 20e9
     assert rate(network, "b", "t") == 10e9
@@ -46,7 +46,7 @@ def test_a_ratio_lays_cables_at_the_rate_of_the_ports_below():
 
 def test_cables_of_another_rate_are_counted():
     leaves = (Switch("a", nodes=("n0", "n1")), Switch("b", nodes=("n2", "n3")))
-    network = build_network(Tree((*leaves, Switch("t", ("a", "b")))), parse_tiers("1=80Gbps,2=3x40Gbps"))
+    network = build_network(SwitchTree((*leaves, Switch("t", ("a", "b")))), parse_tiers("1=80Gbps,2=3x40Gbps"))
     assert rate(network, "a", "t") == 15e9
     assert cables_up(network) == ["tier 2: 3 cables of 40Gbps up from each switch"]
 
@@ -90,7 +90,7 @@ def test_a_network_without_switches_is_no_tree():
 
 
 def test_a_switch_over_nothing_has_no_rate():
-    tree = Tree((Switch("a", nodes=("n",)), Switch("b"), Switch("t", ("a", "b"))))
+    tree = SwitchTree((Switch("a", nodes=("n",)), Switch("b"), Switch("t", ("a", "b"))))
     with pytest.raises(InputError, match="switch b has no node below it"):
         build_network(tree, parse_tiers("1=1Gbps,2=1Gbps"))
 

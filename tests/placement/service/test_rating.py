@@ -8,7 +8,7 @@ from commsim.placement.score import score_link
 from commsim.placement.service.guard import Refusal
 from commsim.placement.service.models import HostPriority, Pod
 from commsim.placement.service.rating import MAX_POINTS, Rater
-from commsim.placement.service.state import MAX_GPUS_OF_POD, ClusterState, KnownJob, gpus_of_pod, read_known_jobs
+from commsim.placement.service.state import MAX_GPUS_OF_POD, ClusterState, JobRecord, gpus_of_pod, read_known_jobs
 
 
 def known(*rows):
@@ -116,7 +116,7 @@ def test_jobs_are_where_the_cluster_has_room():
 def test_a_job_of_which_a_part_is_placed_uses_the_links_of_that_part():
     state = ClusterState(small_cluster())
     (job,) = known(row(gpus=4))
-    state.put(KnownJob(job.job, ("h0", "h4")))
+    state.put(JobRecord(job.job, ("h0", "h4")))
     used = {state.cluster.network.link_name(int(i)) for i in np.flatnonzero(state.use["new"])}
     assert used == {"h0:leaf0", "leaf0:spine0", "spine0:leaf1", "leaf1:h4",
                     "h4:leaf1", "leaf1:spine0", "spine0:leaf0", "leaf0:h0"}  # fmt: skip

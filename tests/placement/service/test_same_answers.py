@@ -9,7 +9,7 @@ from place_service import running
 import commsim as cs
 from commsim.cli import main
 from commsim.placement.cluster import read_cluster
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_classes import ScoreSettings
 
 RANKINGS = ("slowdown", "mean", "min", "weighted")
 
@@ -76,7 +76,7 @@ def test_drawn_clusters_have_one_answer_each(tmp_path, seeds):
         assert main([str(word) for word in ("place", network, given, *words, *(["--check"] if check else []))]) == 0
         by_command = json.loads(out.read_text())
         ranking = cs.place_jobs(
-            str(network), str(given), n=6, rank_by=rank_by, loops=loops, check=check, settings=Settings(seed=seed)
+            str(network), str(given), n=6, rank_by=rank_by, loops=loops, check=check, settings=ScoreSettings(seed=seed)
         )
         by_python = {
             "candidates": [one.row() for one in ranking.candidates],

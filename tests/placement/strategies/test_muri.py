@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.strategies.muri import efficiency, group_jobs, group_time, match, stages_of
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 
 def test_a_job_that_computes_while_the_other_sends_costs_nothing() -> None:
@@ -67,7 +67,7 @@ def test_the_matching_is_the_best_of_all(drawn: dict[tuple[int, int], int]) -> N
 
 
 def test_a_periodic_job_computes_and_communicates() -> None:
-    assert stages_of(PeriodicJob("a", 1, 0.1, (Phase(0.06, 0.04, 1.0),))) == pytest.approx((0.06, 0.04))
+    assert stages_of(PeriodicJob("a", 1, 0.1, (JobPhase(0.06, 0.04, 1.0),))) == pytest.approx((0.06, 0.04))
 
 
 def test_more_jobs_than_resources_do_not_share_in_turn() -> None:

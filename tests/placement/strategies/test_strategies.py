@@ -17,7 +17,7 @@ from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster
 from commsim.placement.strategies import candidates
 from commsim.placement.strategies.free_gpus import FreeGpus, nearness, poor_groups
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.three_tier import three_tier
@@ -27,7 +27,7 @@ CLUSTER = Cluster(NETWORK, np.where(NETWORK.kind == 0, 4, 0))
 
 
 def job(name: str, n_gpus: int, *, busy: float = 0.04, placement: tuple[str, ...] | None = None) -> PeriodicJob:
-    return PeriodicJob(name, n_gpus, 0.1, (Phase(0.0, busy, 1e9),), placement)
+    return PeriodicJob(name, n_gpus, 0.1, (JobPhase(0.0, busy, 1e9),), placement)
 
 
 def racks(placement: tuple[str, ...] | None) -> set[int]:
@@ -106,7 +106,7 @@ def test_themis_candidates_are_all_as_close_together_as_when_packed() -> None:
 
 def test_tiresias_consolidates_skewed_jobs_and_lets_others_take_leftovers() -> None:
     taken = [job(f"t{i}", 3, placement=(f"h{4 * i}",) * 3) for i in range(4)]  # one GPU is left in each rack's first
-    even = PeriodicJob("even", 4, 0.1, tuple(Phase(offset, 0.02, 1e9) for offset in (0.0, 0.03, 0.06)))
+    even = PeriodicJob("even", 4, 0.1, tuple(JobPhase(offset, 0.02, 1e9) for offset in (0.0, 0.03, 0.06)))
     placed = candidates(CLUSTER, [job("skewed", 4), even, *taken], "tiresias", 1)[0]
     assert len(set(placed[0].placement or ())) == 1
     assert placed[1].placement == ("h0", "h4", "h8", "h12")

@@ -10,7 +10,7 @@ from random_networks import networks
 from thread_transport import World
 
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.formats.msccl.from_schedule import algorithm_of
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl, write_msccl
@@ -51,7 +51,7 @@ def test_files_of_msccl_hold_the_same_times(tmp_path_factory, network, operation
             continue
         write_msccl(algorithm, path)
         read = schedule_of_algorithm(read_msccl(path)[0])
-        job = Job(read, before.placement)
+        job = FlowJob(read, before.placement)
         assert read.operation == before.schedule.operation
         time = simulate_flows(plan_flows(network, [job]), SIZE)[0].time
         assert time == pytest.approx(one.time, rel=1e-9)

@@ -17,7 +17,7 @@ from commsim.core.limits import EXPECTED
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.real.cli import calibrate
-from commsim.real.validate import Row, about_sums, summary_of
+from commsim.real.validate import ValidationRow, about_sums, summary_of
 from commsim.report.answer import Lines, Table
 
 
@@ -159,7 +159,7 @@ def test_an_mpirun_of_another_mpi_is_recognised() -> None:
     assert "mpirun started 4 processes, but the MPI that mpi4py has loaded sees only 1" in done.stderr
 
 
-def rows_of(*names: str, n_wrong: int = 0) -> list[Row]:
+def rows_of(*names: str, n_wrong: int = 0) -> list[ValidationRow]:
     found = []
     for name in names:
         samples = [4102.9e-6, 4200e-6]
@@ -167,7 +167,7 @@ def rows_of(*names: str, n_wrong: int = 0) -> list[Row]:
             name, "all_reduce", "mpi", 2, 2**24, 4151e-6, 4151e-6, samples=samples, counters={"wrong": n_wrong}
         )
         predicted = Result(name, "all_reduce", "flow", 2, 2**24, 3954e-6, 3954e-6, interval=(3000e-6, 4000e-6))
-        found.append(Row(ours, ours, predicted, oversubscribed=False))
+        found.append(ValidationRow(ours, ours, predicted, oversubscribed=False))
     return found
 
 

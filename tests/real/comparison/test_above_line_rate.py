@@ -1,17 +1,17 @@
 import pytest
 
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.prediction.build import prepare
-from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
+from commsim.real.comparison.above_line_rate import LineRate, explain_above, line_of_prediction
 
 
 def row(ratio, operation="all_reduce", n_ranks=8, algorithm=""):
     """A measurement whose busbw is so many times 10 GB/s."""
     factor = {"all_reduce": 2 * (n_ranks - 1) / n_ranks, "broadcast": 1.0}[operation]
-    return Measured(operation, 1e9, factor / (ratio * 10), n_ranks, algorithm)
+    return Measurement(operation, 1e9, factor / (ratio * 10), n_ranks, algorithm)
 
 
-LINE = Line(10e9, "a link")
+LINE = LineRate(10e9, "a link")
 
 
 def reasons(measured, line=LINE):
@@ -20,11 +20,11 @@ def reasons(measured, line=LINE):
 
 def test_a_busbw_below_the_line_needs_no_explanation():
     assert explain_above(row(1.004), LINE) == ()
-    assert explain_above(Measured("all_reduce", 1e9, 0.001), LINE) == ()  # nobody knows the ranks
+    assert explain_above(Measurement("all_reduce", 1e9, 0.001), LINE) == ()  # nobody knows the ranks
 
 
 def test_the_factor_and_the_true_load_are_always_said():
-    head = explain_above(row(1.5), Line(10e9, "a link", load=9.5e9))[0]
+    head = explain_above(row(1.5), LineRate(10e9, "a link", load=9.5e9))[0]
     assert "busbw 15 GB/s is 1.5 times the 10 GB/s of a link" in head
     assert "algbw 8.571 GB/s times 1.75, the factor of all_reduce on 8 ranks" in head
     assert "in our prediction it carries 9.5 GB/s" in head
@@ -41,21 +41,21 @@ def test_mistaken_units_are_recognised_by_their_ratio(ratio, word):
 
 def test_algorithms_that_let_the_network_add_explain_it_by_name():
     assert "NVLS lets the network add" in reasons(row(1.3, algorithm="NVLS"))[0]
-    assert "a switch of this network can add" in reasons(row(1.3), Line(10e9, "a link", switch_adds=True))[0]
-    assert not any("can add" in text for text in reasons(row(5.0), Line(10e9, "a link", switch_adds=True)))
+    assert "a switch of this network can add" in reasons(row(1.3), LineRate(10e9, "a link", switch_adds=True))[0]
+    assert not any("can add" in text for text in reasons(row(5.0), LineRate(10e9, "a link", switch_adds=True)))
 
 
 def test_a_tree_on_two_hosts_and_several_nics_are_reasons_where_they_can_be():
-    two = Line(10e9, "--line-rate", n_hosts=2, links_per_host=8, is_given=True)
+    two = LineRate(10e9, "--line-rate", n_hosts=2, links_per_host=8, is_given=True)
     assert [text[:14] for text in reasons(row(1.5), two)] == ["on two hosts a", "a host has 8 s"]
     assert [text[:14] for text in reasons(row(1.5, algorithm="ring"), two)] == ["a host has 8 s"]
     assert not any("two hosts" in text for text in reasons(row(3.0), two))
-    given = Line(10e9, "--line-rate", n_hosts=1, is_given=True)
+    given = LineRate(10e9, "--line-rate", n_hosts=1, is_given=True)
     assert any("all ranks are in one host" in text for text in reasons(row(3.0), given))
 
 
 def test_reasons_of_which_none_is_enough_alone_are_combined():
-    rails = Line(10e9, "--line-rate", n_hosts=2, links_per_host=8, switch_adds=True, is_given=True)
+    rails = LineRate(10e9, "--line-rate", n_hosts=2, links_per_host=8, switch_adds=True, is_given=True)
     # 12 times the line: 8 rails times the 1.875 of 16 ranks, not 8 rails alone, and less than 8 times a tree's 2
     (text,) = reasons(row(12.0, n_ranks=16), rails)
     assert text.startswith("a switch of this network can add")
@@ -92,5 +92,5 @@ def test_a_busbw_within_the_sum_of_a_hosts_links_says_nothing():
     ready = prepare("ring_all_reduce", "dgx-h100@star:machines=4")
     line = line_of_prediction(ready, ready.predict(2**30))
     assert line.links_per_host == 8
-    assert explain_above(Measured("all_reduce", 2**30, 6e-3, 32), line) == ()  # 346.7 GB/s
-    assert "links of a host" in explain_above(Measured("all_reduce", 2**30, 3e-3, 32), line)[0]
+    assert explain_above(Measurement("all_reduce", 2**30, 6e-3, 32), line) == ()  # 346.7 GB/s
+    assert "links of a host" in explain_above(Measurement("all_reduce", 2**30, 3e-3, 32), line)[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
 from commsim.real.comparison.causes import explain_cause
@@ -18,7 +18,7 @@ def told(measured, sizes=SIZES, collective="ring_all_reduce", network=STAR):
     predicted = [result.time for result in solution.results]
     times = [measured * time for time in predicted] if isinstance(measured, float) else measured
     rows = zip(sizes, times, predicted, strict=True)
-    pairs = [Pair(Measured("all_reduce", size, time, 4), expected) for size, time, expected in rows]
+    pairs = [Pair(Measurement("all_reduce", size, time, 4), expected) for size, time, expected in rows]
     return explain_cause(solution, pairs)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.real.comparison import hockney, sampling
 from commsim.real.comparison.hockney import fit_loggp, fit_table, network_costs
 from commsim.real.comparison.sampling import bootstrap
@@ -24,7 +24,7 @@ def _few_draws():
 
 
 def rows(times, operation="all_reduce", n_ranks=8, algorithm=""):
-    return [Measured(operation, size, time, n_ranks, algorithm, source="f.txt")
+    return [Measurement(operation, size, time, n_ranks, algorithm, source="f.txt")
             for size, time in zip(SIZES, times, strict=True)]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.real.comparison.pairs import (
     of_one_algorithm,
     one_per_size,
@@ -13,7 +13,7 @@ from commsim.real.comparison.pairs import (
 
 
 def row(size, time, n_ranks=8, operation="all_reduce", **more):
-    return Measured(operation, size, time, n_ranks, source="f.txt", **more)
+    return Measurement(operation, size, time, n_ranks, source="f.txt", **more)
 
 
 def test_errors_are_relative_to_what_was_measured():
@@ -68,7 +68,7 @@ def test_a_prediction_inside_the_spread_is_said():
 
 
 def row_of(algorithm, operation="all_reduce"):
-    return Measured(operation, 8, 1.0, 4, algorithm, source="r.json")
+    return Measurement(operation, 8, 1.0, 4, algorithm, source="r.json")
 
 
 RING, TREE = row_of("ring_all_reduce"), row_of("tree:n_chunks=4")

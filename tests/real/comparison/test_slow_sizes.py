@@ -1,6 +1,6 @@
 import pytest
 
-from commsim.formats.measurement import Measured
+from commsim.formats.measurement import Measurement
 from commsim.real.comparison.pairs import Pair
 from commsim.real.comparison.slow_sizes import common_factor, explain_slow
 
@@ -10,7 +10,7 @@ MIB = 2**20
 def pairs(*ratios, interval=None):
     """Pairs from 1 MiB on, four times the size each, with these ratios of measured to predicted times."""
     return [
-        Pair(Measured("all_reduce", MIB * 4**i, ratio * 1e-3, 32), 1e-3, interval) for i, ratio in enumerate(ratios)
+        Pair(Measurement("all_reduce", MIB * 4**i, ratio * 1e-3, 32), 1e-3, interval) for i, ratio in enumerate(ratios)
     ]
 
 

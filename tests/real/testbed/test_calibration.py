@@ -12,11 +12,11 @@ from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.real.testbed import calibration, measure
 from commsim.real.testbed.cable_shape import FRAME
-from commsim.real.testbed.calibration import Costs, calibrate
+from commsim.real.testbed.calibration import SeatCosts, calibrate
 from commsim.real.testbed.layout import lay_out
-from commsim.real.testbed.places import Place
+from commsim.real.testbed.places import TestbedNames
 
-COSTS = [Costs(1e-4, 3e-5, 0.99), Costs(0.0, 2e-5, 0.985), Costs(2e-4, 0.0, 1.0)]
+COSTS = [SeatCosts(1e-4, 3e-5, 0.99), SeatCosts(0.0, 2e-5, 0.985), SeatCosts(2e-4, 0.0, 1.0)]
 
 
 class Formula:
@@ -24,7 +24,7 @@ class Formula:
 
     def __init__(self, costs, n_ranks=4):
         self.layout = lay_out(load_network("star:n_hosts=4,bandwidth=200Mbps,latency=0s"))
-        self.place = Place("nobody")
+        self.place = TestbedNames("nobody")
         self.seats, self._network = tuple(range(n_ranks)), costs.on(self.layout.network)
 
     def run(self, schedule, size, *, iterations):
@@ -58,7 +58,7 @@ def alone(monkeypatch):
 
 
 def test_a_calibration_that_wanted_processors_is_repeated(alone):
-    slow, sound = Formula(Costs(0.0, 2e-5, 0.65)), Formula(COSTS[1])
+    slow, sound = Formula(SeatCosts(0.0, 2e-5, 0.65)), Formula(COSTS[1])
     runs = itertools.count()
     ranks = Formula(COSTS[1])
     # Two kinds of trains of two lengths each, then exchanges: the first calibration is the slow one.
@@ -70,7 +70,7 @@ def test_a_calibration_that_wanted_processors_is_repeated(alone):
 
 
 def test_a_calibration_that_never_has_processors_says_so(alone):
-    assert "65% of the links' rate" in calibrate(Formula(Costs(0.0, 2e-5, 0.65))).disturbed
+    assert "65% of the links' rate" in calibrate(Formula(SeatCosts(0.0, 2e-5, 0.65))).disturbed
 
 
 def test_costs_are_never_negative_though_the_times_are_too_short():
@@ -80,4 +80,4 @@ def test_costs_are_never_negative_though_the_times_are_too_short():
 
 def test_one_rank_has_nobody_to_measure_with():
     with pytest.raises(InputError, match="two ranks at least"):
-        calibrate(Formula(Costs(0.0, 0.0, 1.0), n_ranks=1))
+        calibrate(Formula(SeatCosts(0.0, 0.0, 1.0), n_ranks=1))

@@ -7,12 +7,12 @@ import pytest
 
 import commsim as cs
 from commsim.prediction.build import prepare
-from commsim.real.testbed.flaps import LEAST_RTO, Flapped, kernel_rto, measure_flaps
+from commsim.real.testbed.flaps import LEAST_RTO, FlappedRun, kernel_rto, measure_flaps
 from commsim.real.testbed.forwarding import next_hops
 from commsim.real.testbed.launch import Ranks
 from commsim.real.testbed.layout import lay_out
-from commsim.real.testbed.measure import Load
-from commsim.real.testbed.own_testbed import built
+from commsim.real.testbed.measure import ProcessorLoad
+from commsim.real.testbed.own_testbed import temporary_testbed
 from commsim.routing.flaps import read_flaps
 from commsim.routing.pinned import turned_away
 
@@ -39,7 +39,7 @@ def test_tcp_stands_still_for_its_timeout_a_round_trip_and_the_window_that_goes_
 
 def test_what_is_lost_is_the_difference_of_the_medians():
     times = np.array([1.0, 2.0, 9.0])
-    one = Flapped("x", 1.0, times, times + 4, 2.0, 3.0, 0.0, Load(1.0, 0.0, 0.0, 2))
+    one = FlappedRun("x", 1.0, times, times + 4, 2.0, 3.0, 0.0, ProcessorLoad(1.0, 0.0, 0.0, 2))
     assert (one.lost, one.error) == (4.0, -0.25)
 
 
@@ -49,7 +49,7 @@ def test_what_is_lost_is_the_difference_of_the_medians():
 def test_a_cut_cable_costs_at_least_a_timeout_and_the_sums_are_right():
     flaps = read_flaps(["link:leaf0:spine0@100ms+100ms"], NETWORK, detection=0.5)
     assert flaps is not None
-    with built(NETWORK) as (place, layout):
+    with temporary_testbed(NETWORK) as (place, layout):
         flaps = dataclasses.replace(flaps, rto=kernel_rto(layout))
         prepared = prepare("ring_all_reduce", NETWORK, placement="spread")
         with Ranks(place, layout, prepared.placement.nodes.tolist()) as ranks:

@@ -8,11 +8,11 @@ import pytest
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.real.testbed.cable_shape import FRAME
-from commsim.real.testbed.calibration import Costs
-from commsim.real.testbed.measure import FOREIGN, WAITING, Counts, Load, as_cell
-from commsim.real.testbed.share import Shared
+from commsim.real.testbed.calibration import SeatCosts
+from commsim.real.testbed.measure import FOREIGN, WAITING, LinkCounters, ProcessorLoad, as_cell
+from commsim.real.testbed.share import ShiftedRun
 
-QUIET = Load(wall=1.0, busy=0.6, ours=0.5, cores=2)
+QUIET = ProcessorLoad(wall=1.0, busy=0.6, ours=0.5, cores=2)
 SIZE = 1 << 20
 
 
@@ -24,7 +24,7 @@ def ready():
 def cell(ready, *, load=QUIET, waiting=1.0, wrong=0.0, scale=1.0, samples=(0.1, 0.2, 0.3)):
     link_bytes = ready.predict(float(SIZE), framing=FRAME.framing).link_bytes
     packets = np.full(len(link_bytes), 1000.0)
-    counts = Counts(2 * scale * link_bytes, packets, waiting * packets, 0 * packets)
+    counts = LinkCounters(2 * scale * link_bytes, packets, waiting * packets, 0 * packets)
     found = {"samples": list(samples), "size": float(SIZE), "wrong": wrong}
     return as_cell(ready, found, counts, load, 2)
 
@@ -57,8 +57,8 @@ def test_a_wrong_sum_says_nothing_about_the_network(ready):
 
 def test_foreign_work_makes_a_run_invalid(ready):
     edge = 0.5 + 2 * FOREIGN
-    assert cell(ready, load=Load(1.0, edge - 0.01, 0.5, 2)).invalid == ""
-    assert cell(ready, load=Load(1.0, edge + 0.02, 0.5, 2)).invalid == "others used 26% of the processors"
+    assert cell(ready, load=ProcessorLoad(1.0, edge - 0.01, 0.5, 2)).invalid == ""
+    assert cell(ready, load=ProcessorLoad(1.0, edge + 0.02, 0.5, 2)).invalid == "others used 26% of the processors"
 
 
 def test_a_link_that_did_not_set_the_pace_makes_a_run_invalid(ready):
@@ -72,16 +72,16 @@ def test_links_that_are_idle_for_the_most_time_need_not_wait():
 
 
 def test_load_is_told_apart_into_ours_theirs_and_nobodys():
-    load = Load(wall=10.0, busy=12.0, ours=8.0, cores=2)
+    load = ProcessorLoad(wall=10.0, busy=12.0, ours=8.0, cores=2)
     assert load.foreign == pytest.approx(0.2)
     assert load.idle == pytest.approx(0.4)
-    assert Load(10.0, 8.0, 9.0, 2).foreign == 0
+    assert ProcessorLoad(10.0, 8.0, 9.0, 2).foreign == 0
 
 
 def test_costs_are_put_on_seats_and_their_links_alone():
     network = load_network("star:n_hosts=2,bandwidth=200Mbps,latency=1ms")
     switch = network.nodes.index("sw0") if "sw0" in network.nodes else 2
-    changed = Costs(L=5e-4, o=1e-4, efficiency=0.98).on(network)
+    changed = SeatCosts(L=5e-4, o=1e-4, efficiency=0.98).on(network)
     np.testing.assert_allclose(changed.bandwidth, 0.98 * network.bandwidth)
     np.testing.assert_allclose(changed.latency, np.where(network.src == switch, 1e-3, 1.5e-3))
     np.testing.assert_allclose(changed.overhead, [1e-4, 1e-4, 0])
@@ -89,6 +89,6 @@ def test_costs_are_put_on_seats_and_their_links_alone():
 
 def test_two_jobs_are_judged_by_their_medians():
     times = np.array([[1.0, 2.0, 9.0], [2.0, 2.5, 3.0]])
-    both = Shared(0.1, times, np.array([1.0, 1.0]), np.array([2.2, 2.0]), QUIET)
+    both = ShiftedRun(0.1, times, np.array([1.0, 1.0]), np.array([2.2, 2.0]), QUIET)
     np.testing.assert_allclose(both.measured, [2.0, 2.5])
     np.testing.assert_allclose(both.error, [0.1, -0.2])

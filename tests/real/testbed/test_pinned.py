@@ -9,7 +9,7 @@ import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
 from commsim.real.testbed.layout import lay_out
-from commsim.real.testbed.own_testbed import built
+from commsim.real.testbed.own_testbed import temporary_testbed
 from commsim.real.testbed.pinned import turns_of
 from commsim.real.testbed.runs import run_cells
 
@@ -60,7 +60,7 @@ def test_for_real_the_bytes_go_over_the_pinned_spine(tmp_path, spine):
     routes = [over(spine, i, (i + 1) % 4, hosts[i], hosts[(i + 1) % 4]) for i in range(4)]
     placement = cs.Placement([0, 2, 1, 3], cs.PinnedRoutes.of(routes))
     cs.save(ring, tmp_path / "ring.npz", network=NETWORK, placement=placement)
-    with built(NETWORK) as (place, layout):
+    with temporary_testbed(NETWORK) as (place, layout):
         assert place.name.endswith(str(os.getpid()))
         ((_, cell),), _ = run_cells(
             place, layout, [str(tmp_path / "ring.npz")], [1 << 20], calibrated=False, iterations=2, tries=1

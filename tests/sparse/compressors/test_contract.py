@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sparse.compressors import COMPRESSORS, compressor_of
-from commsim.sparse.compressors.message import CompressedRank, Residual, Summed, compressed_sum
+from commsim.sparse.compressors.message import CompressedRank, Residual, SummingCompressor, compressed_sum
 
 SPECS = {"threshold": "threshold:above=0.5", "dgc": "dgc:density=0.05,momentum=0", "power_sgd": "power_sgd:rank=1"}
 ALL = [SPECS.get(name, name) for name in COMPRESSORS]
@@ -104,7 +104,7 @@ def test_the_sum_is_that_of_what_the_messages_decode_to(spec):
         return
     messages = [compressor.encode(gradient, rank) for rank, gradient in enumerate(gradients)]
     np.testing.assert_array_equal(total, sum(compressor.decode(message) for message in messages))
-    if isinstance(compressor, Summed):
+    if isinstance(compressor, SummingCompressor):
         assert n_bytes == [sum(compressor.exchange_bytes(64, 8))] * 3
     else:
         assert n_bytes == [message.n_bytes for message in messages]
@@ -113,7 +113,7 @@ def test_the_sum_is_that_of_what_the_messages_decode_to(spec):
 @pytest.mark.parametrize("spec", ALL)
 def test_it_says_why_its_messages_cannot_be_summed_or_sums_them(spec):
     compressor = compressor_of(spec)
-    assert isinstance(compressor, Summed) == (compressor.not_summed is None)
+    assert isinstance(compressor, SummingCompressor) == (compressor.not_summed is None)
     if compressor.not_summed is not None:
         with pytest.raises(InputError, match="cannot be summed: " + re.escape(compressor.not_summed)):
             next(CompressedRank(compressor).exchange(np.ones(50, np.float32)))

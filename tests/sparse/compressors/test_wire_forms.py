@@ -8,7 +8,7 @@ from slow_compressors import slow_dgc, slow_one_bit, slow_sign, slow_threshold, 
 
 from commsim.core.errors import InputError
 from commsim.sparse.compressors.dgc import dgc
-from commsim.sparse.compressors.message import Compressed, CompressedRank
+from commsim.sparse.compressors.message import CompressedMessage, CompressedRank
 from commsim.sparse.compressors.one_bit import one_bit
 from commsim.sparse.compressors.qsgd import WIDTHS, packed, qsgd, unpacked
 from commsim.sparse.compressors.random_k import random_k
@@ -171,5 +171,5 @@ def test_momentum_is_masked_where_it_has_been_sent():
     assert worker.memory.velocity.tolist() == [0.0, 1.0]
     assert worker.memory.accumulated.tolist() == [0.0, 1.0]
     message = worker.send(np.array([0.0, 1.0]))  # u = 0.5 * 1 + 1, v = 1 + u
-    assert isinstance(message, Compressed)
+    assert isinstance(message, CompressedMessage)
     assert worker.compressor.decode(message).tolist() == [0.0, 2.5]

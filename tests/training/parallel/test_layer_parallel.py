@@ -9,7 +9,7 @@ from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.parallel.layer_parallel import (
     EQUAL_BLOCKS,
@@ -35,7 +35,10 @@ def together(n, all_to_all, reduced, n_reduces=1, priority=0):
     """Times of an all-to-all of 1 GB beside ring all-reduces, on a star of 100 Gbps without latency."""
     network = star(n, BANDWIDTH, 0.0)
     seats = Placement(network.endpoints[:n])
-    jobs = [Job(all_to_all(n), seats), *(Job(ring_all_reduce(n), seats, priority=priority) for _ in range(n_reduces))]
+    jobs = [
+        FlowJob(all_to_all(n), seats),
+        *(FlowJob(ring_all_reduce(n), seats, priority=priority) for _ in range(n_reduces)),
+    ]
     return [r.time for r in simulate_flows(plan_flows(network, jobs), [1e9] + [max(reduced, 1.0)] * n_reduces)]
 
 

@@ -7,7 +7,7 @@ from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.training.parallel.pipeline_orders import (
     ORDERS,
     PipelineOrder,
-    Step,
+    StagePass,
     chimera,
     gems,
     ideal_bubble,
@@ -72,7 +72,7 @@ def test_every_micro_batch_passes_every_stage_once_each_way_and_forward_comes_fi
     for row in order.steps:
         for step in row:
             if step.backward:
-                assert row.index(Step(step.micro_batch, step.stage, False, step.replica)) < row.index(step)
+                assert row.index(StagePass(step.micro_batch, step.stage, False, step.replica)) < row.index(step)
 
 
 @pytest.mark.parametrize(("d", "n"), SIZES)
@@ -94,7 +94,7 @@ def test_gpipe_holds_all_activations_1f1b_at_most_one_per_stage_and_chimera_betw
         (lambda: ideal_bubble("dapple", 2, 2), "unknown pipeline schedule 'dapple'; known: gpipe, 1f1b"),
         (
             lambda: pipeline_graph(
-                PipelineOrder("own", 1, 1, ((Step(0, 0, True), Step(0, 0, False)),)), StageCosts(1, 1)
+                PipelineOrder("own", 1, 1, ((StagePass(0, 0, True), StagePass(0, 0, False)),)), StageCosts(1, 1)
             ),
             "own: no worker can go on",
         ),

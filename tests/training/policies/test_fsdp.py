@@ -7,7 +7,7 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import sent_bytes, train
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 
 sizes = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=10)
 
@@ -15,7 +15,7 @@ sizes = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=10)
 def setting(n_bytes, n_workers=8, bandwidth=1.0, **more):
     n = len(n_bytes)
     trace = BackwardTrace(np.array(n_bytes), 2 * np.arange(1.0, n + 1), np.ones(n))
-    return Setting(trace, n_workers, closed_form_costs(0.0, bandwidth), **more)
+    return TrainingSetting(trace, n_workers, closed_form_costs(0.0, bandwidth), **more)
 
 
 def sent(policy, given_):
@@ -83,7 +83,9 @@ def test_what_makes_no_sense_is_refused(policy, message):
 
 
 # 2 workers at 1 byte/s: scattering or gathering 4 bytes takes 2 s; a backward step 2 s, a forward step 1 s
-SETTING = Setting(BackwardTrace(np.full(3, 4.0), np.array([2.0, 4.0, 6.0]), np.ones(3)), 2, closed_form_costs(0.0, 1.0))
+SETTING = TrainingSetting(
+    BackwardTrace(np.full(3, 4.0), np.array([2.0, 4.0, 6.0]), np.ones(3)), 2, closed_form_costs(0.0, 1.0)
+)
 
 
 def test_zero_2_overlaps_what_zero_1_leaves_to_the_end():

@@ -7,7 +7,7 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace, read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 from commsim.training.vector_add import read_vector_add
 
 MIB = 2**20
@@ -16,7 +16,7 @@ TRACE = BackwardTrace(np.array([0.5, 0.6, 20, 10, 1, 2]) * MIB, np.arange(1.0, 7
 
 def exchanges(policy, **more):
     cost = closed_form_costs(more.pop("alpha", 0.0), 1e3 * MIB)
-    training = train(policy, Setting(TRACE, 2, cost, **more))
+    training = train(policy, TrainingSetting(TRACE, 2, cost, **more))
     return [row for row in training.timeline.rows() if "operation" in row]
 
 
@@ -49,7 +49,7 @@ def test_a_sparse_gradient_is_gathered_in_a_bucket_of_its_own():
 
 
 def test_no_sync_exchanges_once_for_all_batches():
-    setting = Setting(TRACE, 2, closed_form_costs(0.0, 10.0 * MIB))
+    setting = TrainingSetting(TRACE, 2, closed_form_costs(0.0, 10.0 * MIB))
     once, four = train("ddp", setting), train("ddp:no_sync=4", setting)
     assert four.iteration_time == pytest.approx(once.iteration_time + 3 * TRACE.compute_time)
     assert four.exposed_communication == pytest.approx(once.exposed_communication)
@@ -57,7 +57,7 @@ def test_no_sync_exchanges_once_for_all_batches():
 
 
 def test_without_overlap_all_of_the_communication_is_exposed():
-    setting = Setting(TRACE, 2, closed_form_costs(0.0, 10.0 * MIB))
+    setting = TrainingSetting(TRACE, 2, closed_form_costs(0.0, 10.0 * MIB))
     training = train("ddp:overlap=false", setting)
     assert training.exposed_communication == pytest.approx(3.41)
     assert train("ddp", setting).exposed_communication < 3.41
@@ -85,21 +85,24 @@ TWO_TENSORS = BackwardTrace(np.array([8.0, 1.0]), np.array([0.0, 1.0]), np.array
 
 
 def test_each_tensor_goes_by_itself_and_forward_waits_for_all():
-    training = train("wfbp", Setting(TWO_TENSORS, 2, closed_form_costs(0.0, 1.0)))
+    training = train("wfbp", TrainingSetting(TWO_TENSORS, 2, closed_form_costs(0.0, 1.0)))
     exchanges = [(row["size_B"], row["start_s"]) for row in training.timeline.rows() if "operation" in row]
     assert exchanges == [(8, 0), (1, 8)]
     assert training.iteration_time == 9 + 7
 
 
 def test_without_overlap_the_network_waits_for_the_backward_pass():
-    assert train("wfbp:overlap=false", Setting(TWO_TENSORS, 2, closed_form_costs(0.0, 1.0))).iteration_time == 10 + 7
+    assert (
+        train("wfbp:overlap=false", TrainingSetting(TWO_TENSORS, 2, closed_form_costs(0.0, 1.0))).iteration_time
+        == 10 + 7
+    )
 
 
 FOUR_TENSORS = BackwardTrace(np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 2.0, 3.5, 4.5]), np.ones(4))
 
 
 def horovod_exchanges(policy, alpha=0.0, n_workers=2):
-    training = train(policy, Setting(FOUR_TENSORS, n_workers, closed_form_costs(alpha, 100.0)))
+    training = train(policy, TrainingSetting(FOUR_TENSORS, n_workers, closed_form_costs(alpha, 100.0)))
     return [(row["size_B"], row["start_s"]) for row in training.timeline.rows() if "operation" in row]
 
 
@@ -135,7 +138,7 @@ def starts_and_ends(training):
 def test_a_window_of_backward_time_or_a_full_buffer_closes_a_bucket():
     sizes = np.array([1.0, 1.0, 9.0, 1.0, 1.0])
     trace = BackwardTrace(sizes, np.array([1.0, 5.0, 6.0, 7.0, 11.0]), np.zeros(5))
-    setting = Setting(trace, 2, closed_form_costs(0.0, 1e3))
+    setting = TrainingSetting(trace, 2, closed_form_costs(0.0, 1e3))
     found = starts_and_ends(train("netai20:window=5s,buffer=9B", setting))
     assert [row["size_B"] for row in found] == [2, 9, 2]
     assert [row["start_s"] for row in found] == [5, 6, 11]
@@ -150,7 +153,7 @@ if TRACES.is_dir():  # beside a checkout only where the team works; a test that 
     def scaling(model, n_workers, gbps, compression=1.0):
         trace = read_backward_trace(TRACES / f"netai20_{model}.csv").with_compute_time(BATCH[model])
         add_time = read_vector_add(TRACES / "netai20_vector_add.csv")
-        setting = Setting(trace, n_workers, closed_form_costs(0.0, gbps * 1e9 / 8), compression, add_time)
+        setting = TrainingSetting(trace, n_workers, closed_form_costs(0.0, gbps * 1e9 / 8), compression, add_time)
         return train("netai20", setting)
 
     @pytest.mark.parametrize(

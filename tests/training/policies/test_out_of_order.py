@@ -8,11 +8,11 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import Setting
+from commsim.training.setting import TrainingSetting
 
 # The last layer's gradient is small, the front layer's long; an all-reduce of 2 workers takes a second per byte.
 TRACE = BackwardTrace(np.array([1.0, 4.0]), np.array([2.0, 4.0]), np.array([1.0, 1.0]))
-SETTING = Setting(TRACE, 2, closed_form_costs(0.0, 1.0))
+SETTING = TrainingSetting(TRACE, 2, closed_form_costs(0.0, 1.0))
 
 
 def test_the_front_layers_gradient_leaves_before_the_last_layers_is_computed():
@@ -32,7 +32,7 @@ def test_one_tensor_reversed_is_the_order_as_it_was():
 @given(trace=traces, overhead=some, share=st.sampled_from([0.0, 0.5, 1.0]))
 @settings(max_examples=30)
 def test_the_chosen_number_is_never_slower_than_the_usual_order_and_computes_as_long(trace, overhead, share):
-    setting = Setting(trace, 2, closed_form_costs(overhead / 2, 1.0))
+    setting = TrainingSetting(trace, 2, closed_form_costs(overhead / 2, 1.0))
     usual, chosen = (train(f"out_of_order:{more}share={share}", setting) for more in ("first=0,", ""))
     assert chosen.iteration_time <= usual.iteration_time
     assert chosen.alone == pytest.approx(usual.alone)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.training.sharing.periodic import PeriodicJob, Phase, demand, parse_jobs, read_jobs
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob, demand, parse_jobs, read_jobs
 
 ROW = {"job": "vgg16", "gpus": 2, "iter_time_ms": 255, "phases": [{"offset_ms": 141, "dur_ms": 114, "rate_Gbps": 40}]}
 
@@ -20,14 +20,14 @@ def with_phases(*phases, **changes):
 def test_a_job_is_read_in_seconds_and_bytes(tmp_path):
     (tmp_path / "jobs.json").write_text(json.dumps([ROW, ROW | {"job": "b", "placement": ["h0", "h1"]}]))
     vgg, b = read_jobs(tmp_path / "jobs.json")
-    assert vgg == PeriodicJob("vgg16", 2, 0.255, (Phase(0.141, 0.114, 5e9),))
+    assert vgg == PeriodicJob("vgg16", 2, 0.255, (JobPhase(0.141, 0.114, 5e9),))
     assert (vgg.n_bytes, vgg.communication_time) == (0.114 * 5e9, 0.114)
     assert vgg.placement is None
     assert b.placement == ("h0", "h1")
 
 
 def test_demand_repeats_and_wraps_round_the_end_of_the_iteration():
-    job = PeriodicJob("a", 1, 10.0, (Phase(2.0, 1.0, 5.0), Phase(8.0, 4.0, 3.0)))
+    job = PeriodicJob("a", 1, 10.0, (JobPhase(2.0, 1.0, 5.0), JobPhase(8.0, 4.0, 3.0)))
     times = np.array([0.0, 1.9, 2.0, 2.9, 3.0, 7.9, 8.0, 9.9])
     expected = [3.0, 3.0, 5.0, 5.0, 0.0, 0.0, 3.0, 3.0]
     for turn in (-10.0, 0.0, 10.0):
@@ -41,7 +41,7 @@ def test_demand_repeats_and_wraps_round_the_end_of_the_iteration():
 def test_the_mean_of_the_demand_is_the_bytes_of_an_iteration(cuts, turn):
     pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
     shifted = sorted(((a + turn) % 1000, b - a) for a, b in pairs)
-    job = PeriodicJob("a", 1, 1000.0, tuple(Phase(float(a), float(n), 2.0 + i) for i, (a, n) in enumerate(shifted)))
+    job = PeriodicJob("a", 1, 1000.0, tuple(JobPhase(float(a), float(n), 2.0 + i) for i, (a, n) in enumerate(shifted)))
     assert demand(job, np.arange(1000) + 0.5).sum() == job.n_bytes
 
 
@@ -127,8 +127,11 @@ def test_where_a_list_is_inside_of_a_request_is_said():
         ({"n_gpus": 0}, "n_gpus must be at least 1"),
         ({"period": math.inf}, "period must be positive and finite"),
         ({"placement": ("h0",)}, "2 GPUs need as many places, got 1"),
-        ({"phases": (Phase(0.0, 2.0, 1.0),)}, "phase 0: duration must be more than 0, and at most the iteration time"),
-        ({"phases": (Phase(0.0, 1.0, math.nan),)}, "phase 0: rate must be more than 0, got nan"),
+        (
+            {"phases": (JobPhase(0.0, 2.0, 1.0),)},
+            "phase 0: duration must be more than 0, and at most the iteration time",
+        ),
+        ({"phases": (JobPhase(0.0, 1.0, math.nan),)}, "phase 0: rate must be more than 0, got nan"),
     ],
 )
 def test_a_job_made_by_hand_is_checked_as_well(change, message):

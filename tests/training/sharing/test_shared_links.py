@@ -8,7 +8,7 @@ from slow_shared_links import run_slowly
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import Mltcp, simulate_jobs
 
 GBPS = 1e9 / 8
@@ -30,7 +30,7 @@ def on(network, **share):
 
 
 def job(name, period, *phases):
-    return PeriodicJob(name, 2, period, tuple(Phase(*phase) for phase in phases))
+    return PeriodicJob(name, 2, period, tuple(JobPhase(*phase) for phase in phases))
 
 
 ONE = line(50 * GBPS)

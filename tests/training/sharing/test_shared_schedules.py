@@ -5,7 +5,7 @@ from collectives.dense.all_to_all import direct_all_to_all
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.training.sharing.periodic import PeriodicJob, Phase
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 from commsim.training.sharing.shared_schedules import ScheduledJob, run_jobs
 from topologies.leaf_spine import leaf_spine
@@ -51,7 +51,7 @@ def test_schedules_and_periodic_jobs_tell_the_same_story(start):
     real = run_jobs(NETWORK, [pair("a", 0), pair("b", 1, start=start * alone)])
     use = np.zeros(NETWORK.n_links)
     use[[k for k in range(NETWORK.n_links) if "spine" in NETWORK.link_name(k)]] = 1.0
-    fluid = [PeriodicJob(name, 2, 4 * alone, (Phase(0.0, alone, RATE),)) for name in "ab"]
+    fluid = [PeriodicJob(name, 2, 4 * alone, (JobPhase(0.0, alone, RATE),)) for name in "ab"]
     run = simulate_jobs(NETWORK, fluid, [use, use], shifts=[0.0, start * alone], iterations=1)
     np.testing.assert_allclose([r.time for r in real.together], run.communication_times[:, 0], rtol=1e-9)
     np.testing.assert_allclose(real.shared_time.max(), run.contended_time.max(), rtol=1e-9, atol=1e-15)

@@ -6,7 +6,7 @@ import commsim as cs
 from commsim.core.errors import InputError
 from commsim.training.gpus import gpu
 from commsim.training.steps.memory import memory_of
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.step_setting import StepSetting
 from commsim.training.steps.transformer import transformer
 
@@ -19,29 +19,29 @@ def memory(layout, **more):
 
 
 def test_mixed_precision_with_adam_takes_sixteen_bytes_for_each_parameter():
-    need = memory(Layout(), sharding="none")
+    need = memory(ParallelSizes(), sharding="none")
     assert need.weights == need.gradients == 2 * LLAMA.total
     assert need.weights + need.gradients + need.optimizer == pytest.approx(16 * LLAMA.total)
 
 
 def test_data_parallel_ranks_divide_the_optimizer_and_with_full_sharding_all_of_it():
-    optimizer, full = (memory(Layout(data=8), sharding=kind) for kind in ("optimizer", "full"))
+    optimizer, full = (memory(ParallelSizes(data=8), sharding=kind) for kind in ("optimizer", "full"))
     assert optimizer.optimizer == full.optimizer == pytest.approx(12 * LLAMA.total / 8)
     assert optimizer.weights == 2 * LLAMA.total
     assert full.gradients == pytest.approx(2 * LLAMA.total / 8)
     assert full.weights == pytest.approx(2 * LLAMA.total * (1 / 8 + 2 / 32))  # two layers are whole
-    assert memory(Layout(data=8, replicas=4), sharding="full").optimizer == pytest.approx(6 * LLAMA.total)
+    assert memory(ParallelSizes(data=8, replicas=4), sharding="full").optimizer == pytest.approx(6 * LLAMA.total)
 
 
 def test_activations_computed_again_leave_the_input_of_each_layer():
-    again, kept = memory(Layout(), recompute=1.0), memory(Layout())
+    again, kept = memory(ParallelSizes(), recompute=1.0), memory(ParallelSizes())
     inputs = 32 * 2 * 8192 * 4096
     one_layer = kept.activations / 32
     assert again.activations == pytest.approx(inputs + one_layer)
 
 
 def test_the_first_stage_keeps_a_micro_batch_for_each_stage():
-    assert memory(Layout(pipeline=4)).activations == pytest.approx(memory(Layout()).activations)
+    assert memory(ParallelSizes(pipeline=4)).activations == pytest.approx(memory(ParallelSizes()).activations)
 
 
 def test_what_fits_in_no_way_is_refused_with_the_amounts_unless_asked_for():

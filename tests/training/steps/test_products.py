@@ -3,7 +3,7 @@
 import pytest
 
 from commsim.training.gpus import PRODUCT_START, gpu
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.products import products_of
 from commsim.training.steps.transformer import transformer
 
@@ -14,13 +14,14 @@ H100 = gpu("h100")
 def test_products_have_the_operations_of_the_parameters_that_a_token_passes(name):
     model = transformer(name)
     wanted = 2 * 4096 * (model.dense_active + model.expert_active)
-    assert sum(one.operations for one in products_of(model, Layout(), 4096)) == pytest.approx(wanted, rel=0.01)
+    assert sum(one.operations for one in products_of(model, ParallelSizes(), 4096)) == pytest.approx(wanted, rel=0.01)
 
 
 def test_tensor_parallelism_divides_operations_and_keeps_a_whole_kv_head():
     model = transformer("llama3-8b")
     whole, eight, sixteen = (
-        sum(one.operations for one in products_of(model, Layout(tensor=t, data=16 // t), 4096)) for t in (1, 8, 16)
+        sum(one.operations for one in products_of(model, ParallelSizes(tensor=t, data=16 // t), 4096))
+        for t in (1, 8, 16)
     )
     assert eight == pytest.approx(whole / 8)
     assert sixteen > 1.01 * whole / 16

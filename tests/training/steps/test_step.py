@@ -6,8 +6,8 @@ import commsim as cs
 from commsim.core.errors import InputError
 from commsim.training.gpus import gpu
 from commsim.training.steps.ask import traffic_on
-from commsim.training.steps.calibration import Calibration, calibration_for
-from commsim.training.steps.parallel_sizes import Layout
+from commsim.training.steps.calibration import CalibrationFactor, calibration_for
+from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.predicted_step import predict_step
 from commsim.training.steps.roofline import head_time, layer_times, optimizer_time
 from commsim.training.steps.step_costs import StepCosts
@@ -24,7 +24,7 @@ def step_of(layout, batch=8, network="dgx-h100", **more):
 
 
 def test_on_one_gpu_a_step_is_the_roofline_of_its_passes_and_the_optimizer():
-    layout = Layout()
+    layout = ParallelSizes()
     layer, head = layer_times(LLAMA, H100, layout, 1, 8192, "fp8"), head_time(LLAMA, H100, layout, 1, 8192)
     passes = 32 * (layer.forward + layer.backward(frozen=False)) + 3 * head
     step = step_of(layout, factor=1.5)
@@ -34,7 +34,7 @@ def test_on_one_gpu_a_step_is_the_roofline_of_its_passes_and_the_optimizer():
 
 
 def test_many_micro_batches_are_extrapolated_to_what_the_whole_pipeline_takes():
-    setting = StepSetting(LLAMA, H100, Layout(pipeline=4, chunks=2), 1, 24, 8192, "fp8")
+    setting = StepSetting(LLAMA, H100, ParallelSizes(pipeline=4, chunks=2), 1, 24, 8192, "fp8")
     costs = StepCosts(setting, traffic_on(cs.load_network("dgx-h100"), 4))
     kinds = frozenset({"pipeline"})
     assert costs.step(kinds) == pytest.approx(costs._simulated(24, kinds), rel=1e-9)
@@ -42,8 +42,8 @@ def test_many_micro_batches_are_extrapolated_to_what_the_whole_pipeline_takes():
 
 @pytest.mark.parametrize(
     ("layout", "kind"),
-    [(Layout(tensor=8), "tensor"), (Layout(pipeline=4, chunks=2), "pipeline"), (Layout(data=8), "data"),
-     (Layout(context=8), "data")],
+    [(ParallelSizes(tensor=8), "tensor"), (ParallelSizes(pipeline=4, chunks=2), "pipeline"),
+     (ParallelSizes(data=8), "data"), (ParallelSizes(context=8), "data")],
 )  # fmt: skip
 def test_what_a_kind_exposes_is_less_hidden_than_not(layout, kind):
     hidden = step_of(layout)
@@ -53,7 +53,8 @@ def test_what_a_kind_exposes_is_less_hidden_than_not(layout, kind):
 
 
 @pytest.mark.parametrize(
-    ("layout", "kind"), [(Layout(tensor=8), "tensor"), (Layout(context=4), "context"), (Layout(data=8), "data")]
+    ("layout", "kind"),
+    [(ParallelSizes(tensor=8), "tensor"), (ParallelSizes(context=4), "context"), (ParallelSizes(data=8), "data")],
 )
 def test_what_is_hidden_is_the_rest_of_what_is_exposed_without_overlap(layout, kind):
     """Without overlap and pipeline a step takes all of its traffic longer, so nothing is hidden."""
@@ -99,7 +100,7 @@ def test_oversubscription_and_dead_switches_cost_a_step_what_they_cost_its_colle
 def test_no_other_models_factor_stands_in_for_one():
     """What programs lose is a median: without the model itself, and of models with or without experts."""
     known = tuple(
-        Calibration(model, "h100", "fp8", "", factor, "row")
+        CalibrationFactor(model, "h100", "fp8", "", factor, "row")
         for model, factor in (("llama3-8b", 9.0), ("llama3-70b", 1.0), ("llama2-7b", 1.2), ("gpt3-175b", 1.6),
                               ("gpt3-175b", 1.4), ("mixtral-8x7b", 3.0))
     )  # fmt: skip
@@ -115,7 +116,7 @@ def sharded(layout, batch=None, gpu_name=H100, network="dgx-h100@star:machines=2
 
 
 def test_full_sharding_exposes_the_first_gathering_and_the_last_reduction_of_every_micro_batch():
-    layout = Layout(data=16)
+    layout = ParallelSizes(data=16)
     one, two = sharded(layout), sharded(layout, 32)
     costs = one.costs
     ends = costs._of_one_layer("all_gather", 0) + costs._of_one_layer("all_gather", costs.n_parts - 1)
@@ -126,19 +127,19 @@ def test_full_sharding_exposes_the_first_gathering_and_the_last_reduction_of_eve
 
 def test_slow_gathering_takes_the_place_of_computation():
     """Where a layer takes longer to gather than to compute, a step takes what is sent."""
-    slow = sharded(Layout(data=16), network="dgx-h100@star:machines=2,bandwidth=1Gbps")
+    slow = sharded(ParallelSizes(data=16), network="dgx-h100@star:machines=2,bandwidth=1Gbps")
     sent = sum(slow.costs._layers) * slow.costs._of_one_layer("all_gather", 1)
     assert slow.time > 2.9 * sent > 20 * slow.compute
 
 
 def test_sharding_inside_of_machines_differs_from_sharding_over_all():
-    over, inside = sharded(Layout(data=16)), sharded(Layout(data=16, replicas=2))
+    over, inside = sharded(ParallelSizes(data=16)), sharded(ParallelSizes(data=16, replicas=2))
     assert inside.exposed["data"] != pytest.approx(over.exposed["data"], rel=0.02)
     assert inside.hidden["data"] > 0
 
 
 def test_ranks_of_all_kinds_are_divided_into_groups():
-    layout = Layout(tensor=2, pipeline=2, context=2, data=4, expert=8, replicas=2)
+    layout = ParallelSizes(tensor=2, pipeline=2, context=2, data=4, expert=8, replicas=2)
     for kind, size in (("tensor", 2), ("context", 2), ("data", 4), ("replica", 2), ("expert", 8), ("expert_data", 2)):
         groups = layout.groups(kind)
         assert {len(group) for group in groups} == {size}
@@ -148,8 +149,8 @@ def test_ranks_of_all_kinds_are_divided_into_groups():
 def test_a_setup_without_a_calibration_takes_the_nearest_and_says_so():
     assert calibration_for("llama3-405b", "h100", "fp8").of == "setup"
     assert calibration_for("llama3-405b", "gb300", "fp8").of == "usual"
-    assert "as in the median of" in calibration_for("qwen3-8b", "h100", "fp8").told
-    other = calibration_for("llama3-70b", "h100", "bf16").told
+    assert "as in the median of" in calibration_for("qwen3-8b", "h100", "fp8").text
+    other = calibration_for("llama3-70b", "h100", "bf16").text
     assert "times the roofline's, calibrated with another precision than bf16 (fp8): " in other
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from commsim.pages.figure import Figure, without_unit
-from commsim.pages.figure_tables import UNITS, Column, Table, distinct
+from commsim.pages.figure_tables import UNITS, Column, FigureTable, distinct
 from commsim.pages.palette import EFFECTS
 
 Spec = dict[str, Any]
@@ -32,7 +32,7 @@ def columns_of(figure: Figure) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-class Fields:
+class SpecFields:
     """Names of a figure's columns in a specification, and what is written of them."""
 
     def __init__(self, figure: Figure) -> None:
@@ -58,9 +58,11 @@ class Fields:
         """Return the label of a role."""
         return self.figure.wording[role]
 
-    def told(self, *roles: str) -> list[Spec]:
+    def tooltip_lines(self, *roles: str) -> list[Spec]:
         """Return the lines of a tooltip that say the values of roles."""
-        return [told(self.of(role), self.words(role), unit_of(self.column(role))) for role in roles if role in self]
+        return [
+            tooltip_line(self.of(role), self.words(role), unit_of(self.column(role))) for role in roles if role in self
+        ]
 
     def series(self) -> list[Any]:
         """Names of the series, in their order; those of numbers are the numbers."""
@@ -68,14 +70,14 @@ class Fields:
         return [name for name in EFFECTS if name in names] if set(names) <= set(EFFECTS) else names
 
 
-def told(field: str, title: str, unit: str | None) -> Spec:
+def tooltip_line(field: str, title: str, unit: str | None) -> Spec:
     """Return a line of a tooltip; the unit of words is None."""
     return {"field": field, "title": title, "unit": unit}
 
 
-def told_columns(table: Table, names: dict[str, str]) -> list[Spec]:
+def told_columns(table: FigureTable, names: dict[str, str]) -> list[Spec]:
     """Return the lines of a tooltip that say the values of columns, by the names of their fields."""
-    return [told(field, without_unit(name), unit_of(table[name])) for name, field in names.items()]
+    return [tooltip_line(field, without_unit(name), unit_of(table[name])) for name, field in names.items()]
 
 
 def unit_of(column: Column) -> str | None:
@@ -91,7 +93,7 @@ def values_of(column: Column) -> list[Any]:
     return [column.labels[int(v)] for v in values] if column.labels is not None else values
 
 
-def written(column: Column) -> Spec:
+def column_format(column: Column) -> Spec:
     """Describe how the values of a column are written on an axis or in a legend."""
     unit = unit_of(column)
     return {} if unit is None else {"formatType": "quantity", "format": unit}
@@ -107,26 +109,26 @@ def present(fields: list[str]) -> Spec:
     return {"filter": " && ".join(f"isValid(datum.{field})" for field in fields)}
 
 
-def positive(fields: Fields, **named: str) -> list[Spec]:
+def positive(fields: SpecFields, **named: str) -> list[Spec]:
     """Leave out what a logarithmic axis cannot show: fields by the role of their axis."""
     return [{"filter": f"datum.{named[role]} > 0"} for role in sorted(fields.figure.logarithmic & named.keys())]
 
 
-def coloured(fields: Fields) -> Spec:
+def coloured(fields: SpecFields) -> Spec:
     """Colour by series; a series keeps its colour whatever is filtered."""
     if "by" not in fields:
         return {}
-    legend = {"title": None, "columns": LEGEND_COLUMNS, **written(fields.column("by"))}
+    legend = {"title": None, "columns": LEGEND_COLUMNS, **column_format(fields.column("by"))}
     scale = {"domain": fields.series()}
     return {"color": {"field": fields.of("by"), "type": "nominal", "scale": scale, "legend": legend}}
 
 
-def marked(fields: Fields) -> Spec:
+def marked(fields: SpecFields) -> Spec:
     """Return marks by series, in the legend of their colours."""
     return {"shape": coloured(fields)["color"]} if "by" in fields else {}
 
 
-def chosen(fields: Fields) -> list[Spec]:
+def selections(fields: SpecFields) -> list[Spec]:
     """Return what people change: the part of the x axis, and in the legend which series are shown.
 
     Drag moves, the wheel zooms while shift is held (without it the page scrolls), a double click shows all.
@@ -141,12 +143,12 @@ def chosen(fields: Fields) -> list[Spec]:
     return [zoom, {"name": "shown", "select": select, "bind": "legend", "value": every}]
 
 
-def shown(fields: Fields) -> list[Spec]:
+def visible_series(fields: SpecFields) -> list[Spec]:
     """Leave out the series that a click in the legend has hidden."""
     return [{"filter": {"param": "shown"}}] if "by" in fields else []
 
 
-def scale(fields: Fields, role: str) -> Spec:
+def scale(fields: SpecFields, role: str) -> Spec:
     """Return the scale of an axis: logarithmic if the figure says so, with base 2 for sizes and ranks."""
     if role not in fields.figure.logarithmic:
         return {"zero": role == "y", "nice": role == "y"}
@@ -155,7 +157,7 @@ def scale(fields: Fields, role: str) -> Spec:
     return {"type": "log", "base": 2 if binary else 10, "nice": False, "padding": 8}
 
 
-def axis(fields: Fields, role: str) -> Spec:
+def axis(fields: SpecFields, role: str) -> Spec:
     """Return an axis with round numbers as ticks."""
     unit = unit_of(fields.column(role)) or ""
     logarithmic = json.dumps(role in fields.figure.logarithmic)
@@ -164,7 +166,7 @@ def axis(fields: Fields, role: str) -> Spec:
     return {**title, "formatType": "quantity", "format": unit, "values": ticks}
 
 
-def axis_of_data(fields: Fields, role: str) -> Spec:
+def axis_of_data(fields: SpecFields, role: str) -> Spec:
     """Return an axis whose ticks stand at the values of the data, where these are few and no times."""
     values, unit = values_of(fields.column(role)), unit_of(fields.column(role))
     return axis(fields, role) | ({"values": values} if len(values) <= MAX_TICKS and unit != "s" else {})

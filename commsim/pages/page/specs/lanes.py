@@ -9,7 +9,19 @@ import numpy as np
 from commsim.pages.figure import Figure
 from commsim.pages.figure_tables import distinct, number_column
 
-from .fields import INK, NAMES, ROW, Fields, Spec, axis, chosen, coloured, shown, told_columns, values_of
+from .fields import (
+    INK,
+    NAMES,
+    ROW,
+    Spec,
+    SpecFields,
+    axis,
+    coloured,
+    selections,
+    told_columns,
+    values_of,
+    visible_series,
+)
 
 # Share of a lane that stays free above and below its bars.
 EDGE = 0.08
@@ -30,18 +42,18 @@ def with_positions(figure: Figure) -> Figure:
     return dataclasses.replace(figure, table=figure.table.beside(*ends), roles=roles)
 
 
-def spans(fields: Fields) -> Spec:
+def spans(fields: SpecFields) -> Spec:
     """Draw a bar for each message in the lane of its rank or link; what is critical is outlined."""
     names, path = values_of(fields.column("y")), f"datum.{fields.of('mark')} > 0"
     until = float(np.nanmax(fields.column("end").values))
     across = {"field": fields.of("x"), "type": "quantitative", "scale": {"domain": [0, until], "nice": False},
               "axis": axis(fields, "x")}  # fmt: skip
     bars = {
-        "name": "drawn", "params": chosen(fields), "transform": shown(fields),
+        "name": "drawn", "params": selections(fields), "transform": visible_series(fields),
         "mark": {"type": "rect", "clip": True, "strokeWidth": 1},
         "encoding": {
             "x": across, "x2": {"field": fields.of("end")}, "y": _lanes(fields, names),
-            "y2": {"field": fields.of("bottom")}, **coloured(fields), "tooltip": _told(fields),
+            "y2": {"field": fields.of("bottom")}, **coloured(fields), "tooltip": _tooltip(fields),
             "stroke": {"condition": {"test": path, "value": INK}, "value": None},
             "opacity": {"condition": {"test": f"fade && !({path})", "value": 0.25}, "value": 0.85},
         },
@@ -50,7 +62,7 @@ def spans(fields: Fields) -> Spec:
     return {"height": ROW * len(names) + 10, "params": [{"name": "names", "value": names}, fade], "layer": [bars]}
 
 
-def _lanes(fields: Fields, names: list[str]) -> Spec:
+def _lanes(fields: SpecFields, names: list[str]) -> Spec:
     """Return the axis of lanes, each with its name in its middle."""
     middles = [i + 0.5 for i in range(len(names))]
     written = {"values": middles, "labelExpr": "names[floor(datum.value)]", "labelLimit": NAMES, "title": None}
@@ -59,7 +71,7 @@ def _lanes(fields: Fields, names: list[str]) -> Spec:
             "axis": {**written, "labelOverlap": "parity", "ticks": False, "grid": False}}  # fmt: skip
 
 
-def _told(fields: Fields) -> list[Spec]:
+def _tooltip(fields: SpecFields) -> list[Spec]:
     placed = {fields.figure.roles[role] for role in ("y", "level", "top", "bottom")}
     others = {name: field for name, field in fields.names.items() if name not in placed}
-    return [*fields.told("y"), *told_columns(fields.figure.table, others)]
+    return [*fields.tooltip_lines("y"), *told_columns(fields.figure.table, others)]

@@ -11,21 +11,21 @@ from commsim.pages.figures_of_rows import BAND
 from .fields import (
     COUNT,
     INK,
-    Fields,
     Spec,
+    SpecFields,
     axis,
     axis_of_data,
-    chosen,
     coloured,
     marked,
     positive,
     present,
     scale,
-    shown,
+    selections,
     summed,
-    told,
     told_columns,
+    tooltip_line,
     unit_of,
+    visible_series,
 )
 
 # Lines at rates; points of x of which each is marked.
@@ -36,7 +36,7 @@ CROSS = "M-1,-1L1,1M-1,1L1,-1"
 DASHED = {"type": "rule", "strokeDash": [6, 4], "color": INK}
 
 
-def curves(fields: Fields) -> Spec:
+def curves(fields: SpecFields) -> Spec:
     """Draw lines of medians between least and greatest, measured points, and dashed lines at rates."""
     across = {"field": fields.of("x"), "type": "quantitative", "scale": scale(fields, "x")}
     across |= {"axis": axis_of_data(fields, "x")}
@@ -52,17 +52,17 @@ def curves(fields: Fields) -> Spec:
     return {"layer": layers, "resolve": {"legend": {"color": "shared"}}}
 
 
-def _medians(fields: Fields, upwards: Spec) -> list[Spec]:
-    series, hidden = coloured(fields), shown(fields)
-    line = {"name": "drawn", "params": chosen(fields), "transform": hidden,
+def _medians(fields: SpecFields, upwards: Spec) -> list[Spec]:
+    series, hidden = coloured(fields), visible_series(fields)
+    line = {"name": "drawn", "params": selections(fields), "transform": hidden,
             "mark": {"type": "line", "strokeWidth": 1.7},
             "encoding": {"y": {"field": "median", **upwards}, **series}}  # fmt: skip
     band = {"transform": hidden, "mark": {"type": "area", "opacity": 0.15},
             "encoding": {"y": {"field": "least", **upwards}, "y2": {"field": "greatest"}, **series}}  # fmt: skip
     unit = unit_of(fields.column("y"))
     words = {"median": fields.words("y"), "least": "least", "greatest": "greatest"}
-    lines = [*fields.told("by", "x"), *(told(name, word, unit) for name, word in words.items())]
-    lines.append(told("rows", "rows", ""))
+    lines = [*fields.tooltip_lines("by", "x"), *(tooltip_line(name, word, unit) for name, word in words.items())]
+    lines.append(tooltip_line("rows", "rows", ""))
     few = len(distinct(fields.column("x"))) <= MAX_MARKED
     marks = {
         "transform": [*hidden, *positive(fields, x=fields.of("x"), y="median")],
@@ -77,7 +77,7 @@ def _medians(fields: Fields, upwards: Spec) -> list[Spec]:
     return [line, band, marks]
 
 
-def _measured(fields: Fields, across: Spec, upwards: Spec) -> list[Spec]:
+def _measured(fields: SpecFields, across: Spec, upwards: Spec) -> list[Spec]:
     """Draw crosses at what was measured, from a table of its own."""
     points, roles = fields.figure.points, fields.figure.roles
     if points is None or not {roles["x"], roles["y"]} <= set(points):
@@ -92,7 +92,7 @@ def _measured(fields: Fields, across: Spec, upwards: Spec) -> list[Spec]:
     return [{"data": {"name": "points"}, "transform": steps, "mark": mark, "encoding": encoding}]
 
 
-def _rules(fields: Fields, upwards: Spec) -> list[Spec]:
+def _rules(fields: SpecFields, upwards: Spec) -> list[Spec]:
     """Draw dashed lines at the rates of links, or at the level of a figure, with names where there is room."""
     figure = fields.figure
     at = {float(v): f"line rate {format_value(float(v), 'B/s')}" for v in _rates(fields)}
@@ -106,7 +106,7 @@ def _rules(fields: Fields, upwards: Spec) -> list[Spec]:
         named.append({"at": value, "name": text, "text": text if value / top > free else ""})
         free = value / top + LEAST_APART if value / top > free else free
     height = {"y": {"field": "at", **upwards}}
-    lines = {"tooltip": [told("name", fields.words("y"), None)]}
+    lines = {"tooltip": [tooltip_line("name", fields.words("y"), None)]}
     written: Spec = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 3, "x": 0, "color": INK}
     return [
         {"data": {"values": named}, "mark": dict(DASHED), "encoding": height | lines},
@@ -114,14 +114,14 @@ def _rules(fields: Fields, upwards: Spec) -> list[Spec]:
     ]
 
 
-def _rates(fields: Fields) -> list[float]:
+def _rates(fields: SpecFields) -> list[float]:
     if "rule" not in fields:
         return []
     values = distinct(fields.column("rule")).tolist()
     return values if len(values) <= MAX_RATES else [values[0], values[-1]]
 
 
-def cdf(fields: Fields) -> Spec:
+def cdf(fields: SpecFields) -> Spec:
     """Draw the share of rows that are not larger than each value, as steps."""
     x, by, word = fields.of("x"), fields.some("by"), fields.figure.wording.get("y", "share")
     share = [
@@ -136,17 +136,17 @@ def cdf(fields: Fields) -> Spec:
                "axis": {"title": word, "format": ".0%", "tickCount": 5}}  # fmt: skip
     series = coloured(fields)
     dashes = {"strokeDash": series["color"]} if by else {}
-    line = {"name": "drawn", "params": chosen(fields), "transform": shown(fields),
+    line = {"name": "drawn", "params": selections(fields), "transform": visible_series(fields),
             "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.7},
             "encoding": {**series, **dashes, "order": {"field": "share"}}}  # fmt: skip
-    lines = [*fields.told("by", "x"), told("share", word, "%")]
+    lines = [*fields.tooltip_lines("by", "x"), tooltip_line("share", word, "%")]
     some = {"filter": "datum.place % ceil(datum.n / 200) == 0"}
-    hover = {"transform": [*shown(fields), some], "encoding": {"tooltip": lines},
+    hover = {"transform": [*visible_series(fields), some], "encoding": {"tooltip": lines},
              "mark": {"type": "point", "size": 90, "opacity": 0, "filled": True}}  # fmt: skip
     return {"transform": share, "encoding": {"x": across, "y": upwards}, "layer": [line, hover]}
 
 
-def scatter(fields: Fields) -> Spec:
+def scatter(fields: SpecFields) -> Spec:
     """Draw predictions over measurements, around a band of what is close."""
     across, upwards = (
         {"field": fields.of(role), "type": "quantitative", "scale": scale(fields, role), "axis": axis(fields, role)}
@@ -154,8 +154,8 @@ def scatter(fields: Fields) -> Spec:
     )
     lines = told_columns(fields.figure.table, fields.names)
     marks = {
-        "name": "drawn", "params": chosen(fields), "mark": {"type": "point", "filled": True, "size": 45},
-        "transform": [*shown(fields), *positive(fields, x=fields.of("x"), y=fields.of("y"))],
+        "name": "drawn", "params": selections(fields), "mark": {"type": "point", "filled": True, "size": 45},
+        "transform": [*visible_series(fields), *positive(fields, x=fields.of("x"), y=fields.of("y"))],
         "encoding": {"x": across, "y": upwards, "tooltip": lines, **coloured(fields), **marked(fields)},
     }  # fmt: skip
     return {"layer": [*_band(upwards), marks]}

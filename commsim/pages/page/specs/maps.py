@@ -12,17 +12,17 @@ from .fields import (
     HEIGHT,
     NAMES,
     ROW,
-    Fields,
     Spec,
+    SpecFields,
     axis,
-    chosen,
     coloured,
+    column_format,
     marked,
     present,
+    selections,
     summed,
-    told,
+    tooltip_line,
     values_of,
-    written,
 )
 
 # Pixels of a row of a map with more rows than these, of which only some are named; of rows of numbers.
@@ -36,17 +36,17 @@ OVERLAP = 1.03
 LENGTH = {"expr": "min(220, 0.45 * containerSize()[0])"}
 
 
-def heat(fields: Fields) -> Spec:
+def heat(fields: SpecFields) -> Spec:
     """Colour cells by the median of a value: a load from 0 to 1, or a ratio in which 1 is neutral."""
     keys, value, ratio = fields.some("facet", "y", "x"), fields.of("value"), fields.figure.scale == "ratio"
-    lines = fields.told("facet", "y", "x")
-    lines += [told("median", fields.words("value"), "" if ratio else "%"), told("rows", "rows", "")]
+    lines = fields.tooltip_lines("facet", "y", "x")
+    lines += [tooltip_line("median", fields.words("value"), "" if ratio else "%"), tooltip_line("rows", "rows", "")]
     most = _farthest(fields) if ratio else 1.0
     colour = _ratio(fields, most) if ratio else _load(fields)
     rects: Spec = {"name": "drawn", "mark": {"type": "rect", "clip": True},
                    "encoding": {"color": colour, "tooltip": lines}}  # fmt: skip
     if of_parts(fields):
-        rects["params"] = chosen(fields)
+        rects["params"] = selections(fields)
     layers = [rects]
     if ratio and len(distinct(fields.column("x"))) <= MAX_TEXTS:
         layers.append(_numbers(most))
@@ -54,7 +54,7 @@ def heat(fields: Fields) -> Spec:
     return {**_height(fields), **_faceted(fields, steps + _ends(fields)), "encoding": _cells(fields), "layer": layers}
 
 
-def _load(fields: Fields) -> Spec:
+def _load(fields: SpecFields) -> Spec:
     legend = {"title": fields.words("value"), "format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1]}
     idle = {"test": "datum.median <= 0", "value": {"expr": "idle"}}
     scale = {"type": "linear", "domain": [0, 1], "range": "heatmap", "clamp": True}
@@ -62,13 +62,13 @@ def _load(fields: Fields) -> Spec:
             "legend": {**legend, "gradientLength": LENGTH}}  # fmt: skip
 
 
-def _ratio(fields: Fields, most: float) -> Spec:
+def _ratio(fields: SpecFields, most: float) -> Spec:
     legend = {"title": fields.words("value"), "format": ".3~g", "values": [1 / most, 1, most]}
     scale = {"type": "log", "domain": [1 / most, 1, most], "range": "diverging", "clamp": True}
     return {"field": "median", "type": "quantitative", "scale": scale, "legend": {**legend, "gradientLength": LENGTH}}
 
 
-def _farthest(fields: Fields) -> float:
+def _farthest(fields: SpecFields) -> float:
     """Where the colours of ratios end."""
     values = fields.column("value").values
     values = values[np.isfinite(values) & (values > 0)]
@@ -83,7 +83,7 @@ def _numbers(most: float) -> Spec:
     return {"mark": mark, "encoding": {"text": {"field": "median", "type": "quantitative", "format": ".3~g"}}}
 
 
-def choice(fields: Fields) -> Spec:
+def choice(fields: SpecFields) -> Spec:
     """Colour cells by what is fastest, pale where another is close."""
     keys, value, by = fields.some("facet", "y", "x"), fields.of("value"), fields.of("by")
     ranked = [{"op": "row_number", "as": "rank"}, {"op": "lead", "field": "median", "as": "second"},
@@ -97,42 +97,50 @@ def choice(fields: Fields) -> Spec:
         {"filter": "datum.rank == 1"},
         {"calculate": "datum.second / datum.median", "as": "lead"},
     ]
-    lines = [*fields.told("facet", "y", "x"), told(by, "fastest", None), told("median", "time", "s")]
-    lines += [told("runner_up", "second", None), told("lead", "times as long", ""), told("rows", "rows", "")]
+    lines = [
+        *fields.tooltip_lines("facet", "y", "x"),
+        tooltip_line(by, "fastest", None),
+        tooltip_line("median", "time", "s"),
+    ]
+    lines += [
+        tooltip_line("runner_up", "second", None),
+        tooltip_line("lead", "times as long", ""),
+        tooltip_line("rows", "rows", ""),
+    ]
     pale = {"condition": {"test": f"datum.lead < {CLOSE}", "value": 0.45}, "value": 1}
     paper = {"expr": "paper"}
     rects = {"name": "drawn", "mark": {"type": "rect", "stroke": paper},
              "encoding": {**coloured(fields), "opacity": pale, "tooltip": lines}}  # fmt: skip
     seen = {"expr": "bandwidth('x') > 12 ? 1 : 0"}
     mark = {"type": "point", "filled": True, "size": 30, "color": paper, "opacity": seen}
-    made = {**_height(fields), **_faceted(fields, steps), "encoding": _cells(fields)}
+    spec = {**_height(fields), **_faceted(fields, steps), "encoding": _cells(fields)}
     names = {"name": "names", "value": fields.series()}
-    return made | {"params": [*made.get("params", []), names],
+    return spec | {"params": [*spec.get("params", []), names],
                    "layer": [rects, {"mark": mark, "encoding": marked(fields)}]}  # fmt: skip
 
 
-def of_parts(fields: Fields) -> bool:
+def of_parts(fields: SpecFields) -> bool:
     """Whether x are parts of a time along an axis, not cells with names."""
     return fields.column("x").unit == "s" and len(distinct(fields.column("x"))) > MAX_CELLS
 
 
-def _cells(fields: Fields) -> Spec:
+def _cells(fields: SpecFields) -> Spec:
     """Return both axes of a map; words stand from the top, numbers from the bottom."""
     column = fields.column("y")
     order = values_of(column) if column.labels is not None else values_of(column)[::-1]
     bare = {"labelOverlap": "parity", "ticks": False}
     upwards = {"field": fields.of("y"), "type": "ordinal", "sort": order,
-               "axis": {**bare, "labelLimit": NAMES, "title": fields.words("y"), **written(column)}}  # fmt: skip
+               "axis": {**bare, "labelLimit": NAMES, "title": fields.words("y"), **column_format(column)}}  # fmt: skip
     if of_parts(fields):
         across = {"field": fields.of("x"), "type": "quantitative", "scale": {"nice": False, "zero": False},
                   "axis": axis(fields, "x") | {"grid": False}}  # fmt: skip
         return {"y": upwards, "x": across, "x2": {"field": "until"}}
-    title = {"labelAngle": 0, "labelLimit": 120, "title": fields.words("x"), **written(fields.column("x"))}
+    title = {"labelAngle": 0, "labelLimit": 120, "title": fields.words("x"), **column_format(fields.column("x"))}
     across = {"field": fields.of("x"), "type": "ordinal", "sort": values_of(fields.column("x")), "axis": bare | title}
     return {"y": upwards, "x": across}
 
 
-def _height(fields: Fields) -> Spec:
+def _height(fields: SpecFields) -> Spec:
     n = len(distinct(fields.column("y")))
     least, most = HIGH_ROWS
     each = min(most, max(least, HEIGHT // max(1, n)))
@@ -141,7 +149,7 @@ def _height(fields: Fields) -> Spec:
     return {"height": max(2 * ROW, n * each)}
 
 
-def _ends(fields: Fields) -> list[Spec]:
+def _ends(fields: SpecFields) -> list[Spec]:
     """Describe where each part of a time ends: parts are equal."""
     if not of_parts(fields):
         return []
@@ -150,7 +158,7 @@ def _ends(fields: Fields) -> list[Spec]:
     return [{"calculate": f"datum.{fields.of('x')} + {OVERLAP * step!r}", "as": "until"}]
 
 
-def _faceted(fields: Fields, steps: list[Spec]) -> Spec:
+def _faceted(fields: SpecFields, steps: list[Spec]) -> Spec:
     """Return the steps for one value of the facet, which is chosen above the figure; first one that is no ring."""
     if "facet" not in fields:
         return {"transform": steps}

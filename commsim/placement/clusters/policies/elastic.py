@@ -26,7 +26,7 @@ class Shares:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self.gpus = {state.index: len(state.gpus) for state in view.kept}
+        self.gpus = {state.index: len(state.gpus) for state in view.running}
         self.free = view.n_gpus - sum(self.gpus.values())
         self.open = [state for state in view.states if state.index not in self.gpus]
 

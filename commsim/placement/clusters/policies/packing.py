@@ -91,8 +91,8 @@ def synergy(view: View) -> list[Grant]:
 @policy(interval=300.0, scales=True, borrows=True, paper="Li et al., EuroSys 2023; interval is assumed")
 def lyra(view: View) -> list[Grant]:
     """Shortest remaining job first at the least that it runs with; what is left goes to elastic jobs that gain most."""
-    unchanged = {id(state) for state in view.kept}
-    grants = [Grant(state, len(state.gpus)) for state in view.kept]
+    unchanged = {id(state) for state in view.running}
+    grants = [Grant(state, len(state.gpus)) for state in view.running]
     free = view.n_gpus - sum(grant.gpus for grant in grants)
     others = [state for state in view.states if id(state) not in unchanged]
     for state in sorted(others, key=lambda s: (not s.running, view.remaining(s))):

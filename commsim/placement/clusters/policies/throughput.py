@@ -18,11 +18,11 @@ def gavel(view: View) -> list[Grant]:
     for host, kind in enumerate(view.machines.types):
         free[kind] += int(view.usable[host])
     largest = max(free.values())
-    grants = [Grant(state, len(state.gpus)) for state in view.kept]
-    for state in view.kept:
+    grants = [Grant(state, len(state.gpus)) for state in view.running]
+    for state in view.running:
         for host, n in state.spread:
             free[view.machines.types[host]] -= n
-    unchanged = {id(state) for state in view.kept}
+    unchanged = {id(state) for state in view.running}
     waiting = sorted((s for s in view.states if id(s) not in unchanged), key=lambda s: _rank(view, s))
     chosen = _fitting(waiting, sum(free.values()))
     mean = {kind: _mean_speed(view, chosen, kind) for kind in free}
@@ -73,7 +73,7 @@ def _mean_speed(view: View, states: list[JobState], kind: str) -> float:
 @policy(interval=600.0, scales=True, paper="Qiao et al., OSDI 2021; greedy instead of genetic")
 def pollux(view: View) -> list[Grant]:
     """One GPU for each job in order of submission, then doublings where they add most goodput per GPU."""
-    gpus = {state.index: len(state.gpus) for state in view.kept}
+    gpus = {state.index: len(state.gpus) for state in view.running}
     free = view.n_gpus - sum(gpus.values())
     open_to_change = [state for state in view.states if state.index not in gpus][:free]
     gpus |= {state.index: 1 for state in open_to_change}

@@ -15,7 +15,7 @@ from commsim.core.units import first_of
 from .free_roots import free_roots, of_one_root
 from .optimum import Optimum, multiplied, optimum, with_few_trees
 from .splitting import split_switches
-from .tree_packing import Tree, pack, pack_widely
+from .tree_packing import SpanningTrees, pack, pack_widely
 from .whole_rates import Numbers, WholeNetwork
 
 Report = Callable[[str, int, int], None]
@@ -127,7 +127,7 @@ class Forest:
     ----------
     name : str
         Name of the set of trees.
-    up, down : tuple of Tree
+    up, down : tuple of SpanningTrees
         Trees for sums, and for copies.
     per_byte : float, s/byte
         Time per byte of the operation's size, once every link is busy.
@@ -136,8 +136,8 @@ class Forest:
     """
 
     name: str
-    up: tuple[Tree, ...]
-    down: tuple[Tree, ...]
+    up: tuple[SpanningTrees, ...]
+    down: tuple[SpanningTrees, ...]
     per_byte: float
     gap: Fraction
 
@@ -209,7 +209,7 @@ class Grower:
         """Return trees that attain the optimum."""
         few, switches = self.whole.n_ranks <= _FEW_RANKS, self.whole.n_nodes > self.whole.n_ranks
         times = max(1, -(-_FINE // self.certificate.k)) if few and switches else 1
-        halves: dict[str, Sequence[Tree]] = {"up": (), "down": ()}
+        halves: dict[str, Sequence[SpanningTrees]] = {"up": (), "down": ()}
         for way, room, roots, best in self._rated:
             if best is not None:
                 finer = multiplied(best, times)
@@ -233,7 +233,7 @@ class Grower:
         most = max(int(best.roots.max()) for *_, best in given)
         if n_trees >= most and (len(given) == 1 or n_trees > 1):
             return None
-        halves: dict[str, Sequence[Tree]] = {"up": (), "down": ()}
+        halves: dict[str, Sequence[SpanningTrees]] = {"up": (), "down": ()}
         per_unit = Fraction(0)
         for way, half, weight, best in given:
             few, gap = with_few_trees(half, weight, best, n_trees)
@@ -257,17 +257,17 @@ class Grower:
         plan = of_one_root(whole, far.index(min(far)))
         if plan is None or 1 / plan.rate > _MOST_OF_CENTRE * self._per_unit:
             return None
-        halves: dict[str, Sequence[Tree]] = {
+        halves: dict[str, Sequence[SpanningTrees]] = {
             way: _grown(room, plan.roots, way == "up", report) for way, room in (("up", plan.up), ("down", plan.down))
         }
         return self._forest("trees of one root", halves, 1 / plan.rate / self._per_unit)
 
-    def _forest(self, name: str, halves: dict[str, Sequence[Tree]], gap: Fraction) -> Forest:
+    def _forest(self, name: str, halves: dict[str, Sequence[SpanningTrees]], gap: Fraction) -> Forest:
         per_byte = float(self._per_unit * gap / self.whole.unit) / self._share
         return Forest(name, tuple(halves["up"]), tuple(halves["down"]), per_byte, gap)
 
 
-def _grown(room: WholeNetwork, roots: Numbers, up: bool, report: Report | None) -> list[Tree]:
+def _grown(room: WholeNetwork, roots: Numbers, up: bool, report: Report | None) -> list[SpanningTrees]:
     """Split the switches off, and pack; trees of a reversed network come back the right way round."""
     told = None if report is None else lambda done, of: report("packing trees", done, of)
     trees = None

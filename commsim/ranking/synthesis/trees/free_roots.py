@@ -193,8 +193,8 @@ def free_roots(whole: WholeNetwork) -> FreeRoots:
     InputError
         If a rank cannot be reached.
     """
-    one = np.ones(whole.n_ranks, np.int64)
-    down, up = optimum(whole, one).per_unit, optimum(whole.reversed(), one).per_unit
+    ones = np.ones(whole.n_ranks, np.int64)
+    down, up = optimum(whole, ones).per_unit, optimum(whole.reversed(), ones).per_unit
     program = CutProgram(whole)
     first = program.solve()
     bound, cuts = _exact_bound(program, first)

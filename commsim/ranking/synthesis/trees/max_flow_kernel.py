@@ -35,7 +35,7 @@ class Arcs(NamedTuple):
     n_arcs: Numbers  # [1], arcs that there are
 
 
-class Search(NamedTuple):
+class PathSearch(NamedTuple):
     """Memory of a search; `left` and `level` say afterwards what it found."""
 
     left: Numbers  # [limit], capacity that the flow leaves
@@ -45,7 +45,7 @@ class Search(NamedTuple):
     path: Numbers  # [n_nodes], arcs from the source to where the search is
 
 
-def new_graph(n_nodes: int, limit: int) -> tuple[Arcs, Search]:
+def new_graph(n_nodes: int, limit: int) -> tuple[Arcs, PathSearch]:
     """Return a graph without arcs, and memory to search it.
 
     Parameters
@@ -64,7 +64,7 @@ def new_graph(n_nodes: int, limit: int) -> tuple[Arcs, Search]:
         np.full((n_nodes, n_nodes), -1, np.int64),
         np.zeros(1, np.int64),
     )
-    return arcs, Search(np.zeros(limit, np.int64), *(np.zeros(n_nodes, np.int64) for _ in range(4)))
+    return arcs, PathSearch(np.zeros(limit, np.int64), *(np.zeros(n_nodes, np.int64) for _ in range(4)))
 
 
 @kernel
@@ -107,7 +107,7 @@ def room_between(arcs: Arcs, src: int, dst: int) -> int:
 
 
 @kernel
-def max_flow(arcs: Arcs, search: Search, source: int, sink: int, limit: int) -> int:
+def max_flow(arcs: Arcs, search: PathSearch, source: int, sink: int, limit: int) -> int:
     """Return the maximum flow, or `limit` as soon as it is known to be that much.
 
     If less than `limit`, nodes with a level are the source's side of a minimum cut.
@@ -155,7 +155,7 @@ def max_flow(arcs: Arcs, search: Search, source: int, sink: int, limit: int) -> 
 
 
 @kernel
-def _find_levels(arcs: Arcs, search: Search, source: int, sink: int) -> bool:
+def _find_levels(arcs: Arcs, search: PathSearch, source: int, sink: int) -> bool:
     """Find the distances of nodes from the source; whether the sink is reached."""
     level, queue = search.level, search.queue
     level[:] = -1
@@ -179,7 +179,7 @@ def _find_levels(arcs: Arcs, search: Search, source: int, sink: int) -> bool:
 
 
 @kernel
-def reaches_all(arcs: Arcs, search: Search, source: int, n_sinks: int, wanted: int) -> int:
+def reaches_all(arcs: Arcs, search: PathSearch, source: int, n_sinks: int, wanted: int) -> int:
     """Return the first of the nodes ``0 .. n_sinks-1`` to which less than `wanted` flows from the source, or -1."""
     for sink in range(n_sinks):
         if max_flow(arcs, search, source, sink, wanted) < wanted:

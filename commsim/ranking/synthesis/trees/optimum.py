@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 
-from .max_flow_kernel import Arcs, Search, max_flow, new_graph, reaches_all, widen
+from .max_flow_kernel import Arcs, PathSearch, max_flow, new_graph, reaches_all, widen
 from .whole_rates import Numbers, WholeNetwork, unbalanced_switch
 
 
@@ -72,8 +72,8 @@ def optimum(whole: WholeNetwork, weight: Numbers) -> Optimum:
         ratio = Fraction(needed, int(into[rank]) or 1)
         if ratio > best:
             best, inside = ratio, np.arange(whole.n_nodes) != rank
-    while (found := _worse_cut(whole, weight, best)) is not None:
-        best, inside = found
+    while (cut := _worse_cut(whole, weight, best)) is not None:
+        best, inside = cut
     p, q = best.numerator, best.denominator
     shared = math.gcd(q, *(whole.link_rate * p).tolist())
     return Optimum(best, inside, whole.with_link_rates(whole.link_rate * p // shared), weight * (q // shared))
@@ -98,7 +98,7 @@ def _worse_cut(whole: WholeNetwork, weight: Numbers, ratio: Fraction) -> tuple[F
     return worst
 
 
-def graph_of(whole: WholeNetwork, roots: Numbers, spare: int = 0) -> tuple[Arcs, Search]:
+def graph_of(whole: WholeNetwork, roots: Numbers, spare: int = 0) -> tuple[Arcs, PathSearch]:
     """Return a graph of the arcs and a source, number ``n_nodes``, with an arc to every rank.
 
     Parameters

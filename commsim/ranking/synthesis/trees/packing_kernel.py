@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
-from .max_flow_kernel import UNLIMITED, Arcs, Search, add_arc, drop_arcs, max_flow
+from .max_flow_kernel import UNLIMITED, Arcs, PathSearch, add_arc, drop_arcs, max_flow
 
 Numbers = NDArray[np.int64]
 
 
 @kernel
-def pack_root(arcs: Arcs, search: Search, root: int, n_ranks: int, later: int, batch: Numbers, parent: Numbers) -> int:
+def pack_root(
+    arcs: Arcs, search: PathSearch, root: int, n_ranks: int, later: int, batch: Numbers, parent: Numbers
+) -> int:
     """Pack all trees of a root, in batches of equal trees; return the number of batches, or -1 where there are more.
 
     A batch takes an arc from a rank that it has to one that it has not, for as many of its trees as leave the others
@@ -33,7 +35,7 @@ def pack_root(arcs: Arcs, search: Search, root: int, n_ranks: int, later: int, b
     arcs : Arcs
         What is left of the ranks' graph; nodes from ``n_ranks`` to the last but one represent waiting batches. The last
         is the source, with an arc to every root whose turn it is now or later.
-    search : Search
+    search : PathSearch
         Its memory.
     root : int
         Root of the trees.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import PhysicsError
 
-from .max_flow_kernel import Arcs, Search, reaches_all
+from .max_flow_kernel import Arcs, PathSearch, reaches_all
 from .optimum import graph_of
 from .splitting_kernel import replace_pair, split_exactly
 from .whole_rates import Numbers, WholeNetwork
@@ -28,7 +28,7 @@ class RankGraph:
 
     Parameters
     ----------
-    arcs, search : Arcs, Search
+    arcs, search : Arcs, PathSearch
         The graph; its last node is the source of all roots. Of other nodes only the ranks have arcs.
     n_ranks : int
         Ranks.
@@ -39,7 +39,7 @@ class RankGraph:
     """
 
     arcs: Arcs
-    search: Search
+    search: PathSearch
     n_ranks: int
     roots: Numbers
     paths: dict[tuple[int, int], deque[tuple[int, Path]]]
@@ -118,7 +118,7 @@ def _split_all(arcs: Arcs, switch: int) -> NDArray[np.int64]:
 
 
 def _evenly(
-    arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted: int, share: float, spread: bool
+    arcs: Arcs, search: PathSearch, switch: int, n_ranks: int, wanted: int, share: float, spread: bool
 ) -> NDArray[np.int64] | None:
     """Split a share of a switch's capacity evenly; None, with nothing changed, if that would make a cut too small."""
     split = _even_split(arcs, switch, share, spread=spread)
@@ -203,12 +203,12 @@ def take(pool: deque[tuple[int, Path]], units: int) -> list[tuple[int, Path]]:
     units : int
         Number of units, at most what the pool has.
     """
-    taken = []
+    trees = []
     while units:
         have, path = pool.popleft()
         used = min(have, units)
-        taken.append((used, path))
+        trees.append((used, path))
         if have > used:
             pool.appendleft((have - used, path))
         units -= used
-    return taken
+    return trees

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
-from .max_flow_kernel import UNLIMITED, Arcs, Search, add_arc, drop_arcs, max_flow, reaches_all, room_between, widen
+from .max_flow_kernel import UNLIMITED, Arcs, PathSearch, add_arc, drop_arcs, max_flow, reaches_all, room_between, widen
 
 Numbers = NDArray[np.int64]
 
@@ -22,7 +22,7 @@ def replace_pair(arcs: Arcs, src: int, switch: int, dst: int, room: int) -> None
 
 
 @kernel
-def split_exactly(arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted: int, pairs: Numbers) -> int:
+def split_exactly(arcs: Arcs, search: PathSearch, switch: int, n_ranks: int, wanted: int, pairs: Numbers) -> int:
     """Split a switch off: for each pair of its arcs as much as keeps `wanted` flowing to every rank.
 
     The source is the last node. A pair needs to be looked at once, since what is safe for it only shrinks. Pairs that
@@ -32,7 +32,7 @@ def split_exactly(arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted:
     ----------
     arcs : Arcs
         The graph.
-    search : Search
+    search : PathSearch
         Its memory.
     switch : int
         Number of the switch, which has as much in as out.
@@ -49,7 +49,7 @@ def split_exactly(arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted:
         Rows of `pairs`, or -1 where the switch keeps capacity, which balanced switches do not.
     """
     n_nodes = len(arcs.first) - 1
-    found = 0
+    n_found = 0
     for back in (False, True):
         for u in range(n_nodes):
             for shift in range(1, n_nodes + 1):  # beginning behind the source spreads the pairs
@@ -62,16 +62,16 @@ def split_exactly(arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted:
                 amount = _safe_amount(arcs, search, np.array([u, switch, t]), n_ranks, wanted, most)
                 if amount > 0:
                     replace_pair(arcs, u, switch, t, amount)
-                    pairs[found] = u, t, amount
-                    found += 1
+                    pairs[n_found] = u, t, amount
+                    n_found += 1
     for u in range(n_nodes):
         if room_between(arcs, u, switch) or room_between(arcs, switch, u):
             return -1
-    return found
+    return n_found
 
 
 @kernel
-def _safe_amount(arcs: Arcs, search: Search, pair: Numbers, n_ranks: int, wanted: int, most: int) -> int:
+def _safe_amount(arcs: Arcs, search: PathSearch, pair: Numbers, n_ranks: int, wanted: int, most: int) -> int:
     """How much of a pair (src, switch, dst) can be replaced: all if that passes the plain test, else the least slack.
 
     References

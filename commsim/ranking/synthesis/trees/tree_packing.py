@@ -9,7 +9,7 @@ import numpy as np
 
 from commsim.core.errors import PhysicsError
 
-from .max_flow_kernel import Arcs, Search, new_graph, widen
+from .max_flow_kernel import Arcs, PathSearch, new_graph, widen
 from .packing_kernel import pack_root, pack_widest
 from .splitting import Path, RankGraph, take
 
@@ -18,7 +18,7 @@ _WIDE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class SpanningTrees:
     """Equal spanning trees of one root.
 
     Parameters
@@ -52,12 +52,12 @@ class Tree:
         """Arcs from the root to the farthest rank."""
         return max(self.depths, default=0)
 
-    def backwards(self) -> Tree:
+    def backwards(self) -> SpanningTrees:
         """Return the same with its links reversed in order, for a tree that was found in a reversed network."""
-        return Tree(self.root, self.units, self.src, self.dst, tuple(path[::-1] for path in self.paths))
+        return SpanningTrees(self.root, self.units, self.src, self.dst, tuple(path[::-1] for path in self.paths))
 
 
-def pack(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> list[Tree]:
+def pack(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> list[SpanningTrees]:
     """Pack the trees of all roots, and put their arcs on links.
 
     Parameters
@@ -72,7 +72,7 @@ def pack(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> 
     PhysicsError
         If they do not fit, which would contradict Edmonds' theorem.
     """
-    n, trees = graph.n_ranks, list[Tree]()
+    n, trees = graph.n_ranks, list[SpanningTrees]()
     roots = np.flatnonzero(graph.roots)
     later = int(graph.roots.sum())
     limit = 256
@@ -91,7 +91,7 @@ def pack(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> 
     return trees
 
 
-def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> list[Tree] | None:
+def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> list[SpanningTrees] | None:
     """Pack the trees of all roots by their widest arcs; None where that does not succeed.
 
     Parameters
@@ -104,25 +104,25 @@ def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = No
     n = graph.n_ranks
     between = graph.arcs.between[:n, :n]
     room = np.where(between >= 0, graph.arcs.room[np.maximum(between, 0)], 0)
-    found = []
+    trees = []
     roots = np.flatnonzero(graph.roots)
     for number, root in enumerate(roots.tolist()):
         batch, parent = np.zeros((_WIDE, 5 + n), np.int64), np.zeros((_WIDE, n), np.int64)
         count = pack_widest(room, root, int(graph.roots[root]), batch, parent)
         if count < 0:
             return None
-        found.append((root, batch[:count], parent[:count]))
+        trees.append((root, batch[:count], parent[:count]))
         if report is not None:
             report(number + 1, len(roots))
     return [
         tree
-        for root, batch, parent in found
+        for root, batch, parent in trees
         for row, senders in zip(batch, parent, strict=True)
         for tree in _on_links(graph, root, int(row[0]), row[6:].tolist(), senders[1:].tolist())
     ]
 
 
-def _without_switches(graph: RankGraph, limit: int) -> tuple[Arcs, Search]:
+def _without_switches(graph: RankGraph, limit: int) -> tuple[Arcs, PathSearch]:
     """Return only the ranks' graph, with nodes for waiting batches, and the source last."""
     n = graph.n_ranks
     between = graph.arcs.between[:n, :n]
@@ -136,18 +136,18 @@ def _without_switches(graph: RankGraph, limit: int) -> tuple[Arcs, Search]:
     return arcs, search
 
 
-def _on_links(graph: RankGraph, root: int, units: int, dst: list[int], src: list[int]) -> Iterator[Tree]:
+def _on_links(graph: RankGraph, root: int, units: int, dst: list[int], src: list[int]) -> Iterator[SpanningTrees]:
     """Give each arc of some equal trees links; the trees split where arcs go over links in different amounts."""
     parts = [take(graph.paths[a, b], units) for a, b in zip(src, dst, strict=True)]
     if all(len(part) == 1 for part in parts):  # nearly always, and a tree has as many arcs as there are ranks
-        yield Tree(root, units, tuple(src), tuple(dst), tuple(part[0][1] for part in parts))
+        yield SpanningTrees(root, units, tuple(src), tuple(dst), tuple(part[0][1] for part in parts))
         return
     cuts = sorted({int(cut) for part in parts for cut in np.cumsum([have for have, _ in part])})
     at, before = [0] * len(parts), 0
     behind = [part[0][0] for part in parts]
     for cut in cuts:
         paths = tuple(part[i][1] for part, i in zip(parts, at, strict=True))
-        yield Tree(root, cut - before, tuple(src), tuple(dst), paths)
+        yield SpanningTrees(root, cut - before, tuple(src), tuple(dst), paths)
         before = cut
         for i, part in enumerate(parts):
             if behind[i] == cut and cut < units:

@@ -13,14 +13,14 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from .tree_packing import Tree
+from .tree_packing import SpanningTrees
 
 # Channels have 15 bits.
 MAX_TREES = 2**15
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class TreePlan:
     """A schedule and where it runs.
 
     Parameters
@@ -38,11 +38,11 @@ class Planned:
 def plan_trees(
     operation: str,
     nodes: Sequence[int],
-    up: Sequence[Tree],
-    down: Sequence[Tree],
+    up: Sequence[SpanningTrees],
+    down: Sequence[SpanningTrees],
     n_pieces: int,
     root: int = 0,
-) -> Planned:
+) -> TreePlan:
     """Write the schedule in which data are summed up some trees and copied down others.
 
     A root's share is cut into pieces, and a piece into as many chunks as the root has unit trees; a tree of m units
@@ -55,7 +55,7 @@ def plan_trees(
         ``all_gather``, ``broadcast`` (trees down), ``reduce_scatter``, ``reduce`` (trees up) or ``all_reduce`` (both).
     nodes : sequence of int
         Node of each rank.
-    up, down : sequence of Tree
+    up, down : sequence of SpanningTrees
         Those of a root have as many units in both, where both are used.
     n_pieces : int
         How often each tree is used, one piece after the other.
@@ -88,10 +88,10 @@ def plan_trees(
         for channel, tree in enumerate((*up, *down))
         for a, b, path in zip(tree.src, tree.dst, tree.paths, strict=True)
     ]
-    return Planned(schedule, Placement(np.array(nodes), PinnedRoutes.of(routes)))
+    return TreePlan(schedule, Placement(np.array(nodes), PinnedRoutes.of(routes)))
 
 
-def _write(program: Program, trees: Sequence[Tree], channel: int, begin: list[int], sums: bool) -> None:
+def _write(program: Program, trees: Sequence[SpanningTrees], channel: int, begin: list[int], sums: bool) -> None:
     """Write one piece of all trees, a hop per depth: from the root on, or towards it."""
     at = dict(enumerate(begin))
     hops: dict[int, list[tuple[int, int, int, int, int]]] = {}

@@ -57,7 +57,7 @@ def trimmed(whole: WholeNetwork, weight: Numbers, ways: Sequence[bool]) -> Whole
             raise InputError(f"{whole.network.name}: no rank is reached once switches have as much in as out")
         new = [cut for up in ways for cut in _broken(whole, weight, x, rate, up) if cut not in cuts]
         if not new:
-            return _whole(whole, rate)
+            return _rounded_down(whole, rate)
         cuts.update(dict.fromkeys(new))
 
 
@@ -77,10 +77,10 @@ def _solve(whole: WholeNetwork, weight: Numbers, cuts: list[_Cut]) -> tuple[floa
     balance = _balance(whole)
     bounds = [(0, None), *((0, r) for r in whole.rate.tolist())]
     equal = np.column_stack((np.zeros(len(balance)), balance))
-    found = linprog(cost, rows, np.zeros(len(rows)), equal, np.zeros(len(balance)), bounds)
-    if not found.success:
-        raise InputError(f"{whole.network.name}: switches cannot be trimmed: {found.message}")
-    return float(found.x[0]), np.asarray(found.x[1:])
+    solution = linprog(cost, rows, np.zeros(len(rows)), equal, np.zeros(len(balance)), bounds)
+    if not solution.success:
+        raise InputError(f"{whole.network.name}: switches cannot be trimmed: {solution.message}")
+    return float(solution.x[0]), np.asarray(solution.x[1:])
 
 
 def _balance(whole: WholeNetwork) -> Floats:
@@ -102,14 +102,14 @@ def _broken(whole: WholeNetwork, weight: Numbers, x: float, rate: Floats, up: bo
             yield (search.level[: whole.n_nodes] >= 0).tobytes(), up
 
 
-def _whole(whole: WholeNetwork, rate: Floats) -> WholeNetwork:
+def _rounded_down(whole: WholeNetwork, rate: Floats) -> WholeNetwork:
     """Round down to whole multiples of a small unit; flows with whole bounds have whole vertices."""
     from scipy.optimize import linprog
 
     most = np.floor(rate * FINE + 1e-4)
     balance = _balance(whole)
-    found = linprog(-np.ones(len(most)), A_eq=balance, b_eq=np.zeros(len(balance)), bounds=[(0, r) for r in most])
-    left = np.rint(found.x).astype(np.int64)
+    solution = linprog(-np.ones(len(most)), A_eq=balance, b_eq=np.zeros(len(balance)), bounds=[(0, r) for r in most])
+    left = np.rint(solution.x).astype(np.int64)
     link_rate = np.zeros(len(whole.link_rate), np.int64)
     for units, links in zip(left.tolist(), whole.links, strict=True):
         for link in links:  # parallel links are filled one after the other

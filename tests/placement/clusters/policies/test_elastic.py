@@ -1,6 +1,6 @@
 import pytest
 
-from commsim.placement.clusters.models import Model
+from commsim.placement.clusters.models import TrainedModel
 
 
 def first_gpus(outcome):
@@ -8,7 +8,7 @@ def first_gpus(outcome):
 
 
 def plain(replay, cluster_of, n_hosts=4, gpus=6, **noise):
-    models = {name: Model(name, 0.0, 0.1, noise=scale) for name, scale in noise.items()}
+    models = {name: TrainedModel(name, 0.0, 0.1, noise=scale) for name, scale in noise.items()}
     return replay.machines(cluster_of(n_hosts, gpus), models=models)
 
 
@@ -66,7 +66,9 @@ def test_gandiva_fair_gives_equal_jobs_equal_time(replay):
 
 
 def test_muri_pairs_jobs_that_leave_each_other_most_room(replay):
-    machines = replay.machines(models={name: Model(name, 0.0, 0.1, busy=b) for name, b in (("x", 0.9), ("y", 0.1))})
+    machines = replay.machines(
+        models={name: TrainedModel(name, 0.0, 0.1, busy=b) for name, b in (("x", 0.9), ("y", 0.1))}
+    )
     trace = [
         replay.job("busy", 16, 1000.0, model="x"),
         replay.job("idle", 16, 1000.0, model="y"),
@@ -81,7 +83,7 @@ def test_muri_pairs_jobs_that_leave_each_other_most_room(replay):
 
 def test_muri_pairs_jobs_that_use_unlike_resources_and_not_alike_ones(replay):
     stages = {"loads": (2.0, 0.0, 0.0), "computes": (0.0, 2.0, 0.0)}
-    machines = replay.machines(models={name: Model(name, 0.0, 2.0, stages=s) for name, s in stages.items()})
+    machines = replay.machines(models={name: TrainedModel(name, 0.0, 2.0, stages=s) for name, s in stages.items()})
     trace = [
         replay.job("a", 16, 3000.0, model="loads"),
         replay.job("b", 16, 3000.0, model="computes"),
@@ -95,7 +97,7 @@ def test_muri_pairs_jobs_that_use_unlike_resources_and_not_alike_ones(replay):
 
 
 def test_alike_stages_share_in_turn_as_the_formula_says(replay):
-    model = Model("m", 0.0, 3.0, stages=(1.0, 1.0, 1.0))
+    model = TrainedModel("m", 0.0, 3.0, stages=(1.0, 1.0, 1.0))
     machines = replay.machines(models={"m": model})
     trace = [replay.job(name, 32, 3000.0, model="m") for name in "ab"]
     jobs, _ = replay("muri", trace, machines)

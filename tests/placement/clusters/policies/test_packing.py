@@ -1,12 +1,12 @@
 import pytest
 
 from commsim.placement.clusters.machines import DAY
-from commsim.placement.clusters.models import HostKind, Model
+from commsim.placement.clusters.models import HostKind, TrainedModel
 
 
 @pytest.mark.parametrize(("busy", "factor"), [(0.5, 1.0), (0.8, 1.6), (1.0, 2.0)])
 def test_jobs_share_gpus_instead_of_waiting(replay, busy, factor):
-    machines = replay.machines(models={"m": Model("m", 0.0, 0.1, busy=busy)})
+    machines = replay.machines(models={"m": TrainedModel("m", 0.0, 0.1, busy=busy)})
     trace = [replay.job(name, 32, 100.0, model="m") for name in "ab"]
     jobs, outcome = replay("gandiva", trace, machines)
     assert [job.queued_s for job in jobs.values()] == pytest.approx([0.0, 0.0], abs=1e-9)
@@ -15,7 +15,7 @@ def test_jobs_share_gpus_instead_of_waiting(replay, busy, factor):
     assert outcome.row()["utilisation"] == pytest.approx(1.0)
 
 
-MODELS = {"light": Model("light", 0.0, 0.1, busy=0.3), "heavy": Model("heavy", 0.0, 0.1, busy=0.95)}
+MODELS = {"light": TrainedModel("light", 0.0, 0.1, busy=0.3), "heavy": TrainedModel("heavy", 0.0, 0.1, busy=0.95)}
 
 
 def test_jobs_that_hardly_disturb_each_other_are_packed_and_others_wait(replay):

@@ -1,10 +1,10 @@
 import pytest
 
-from commsim.placement.clusters.models import HostKind, Model
+from commsim.placement.clusters.models import HostKind, TrainedModel
 
 MODELS = {
-    "little": Model("little", 0.0, 0.1, speeds={"old": 1.0, "new": 1.2}),
-    "much": Model("much", 0.0, 0.1, speeds={"old": 1.0, "new": 4.0}),
+    "little": TrainedModel("little", 0.0, 0.1, speeds={"old": 1.0, "new": 1.2}),
+    "much": TrainedModel("much", 0.0, 0.1, speeds={"old": 1.0, "new": 4.0}),
 }
 
 
@@ -36,7 +36,7 @@ def test_jobs_grow_when_gpus_are_free_and_shrink_when_others_come(replay):
 
 def test_gpus_go_where_they_raise_goodput_most(replay, cluster_of):
     """Of 24 GPUs: one model gains by more, the other's batch is large enough already."""
-    noise = {name: Model(name, 0.0, 0.1, noise=scale) for name, scale in (("small", 0.5), ("large", 1000.0))}
+    noise = {name: TrainedModel(name, 0.0, 0.1, noise=scale) for name, scale in (("small", 0.5), ("large", 1000.0))}
     machines = replay.machines(cluster_of(4, 6), models=noise)
     trace = [replay.job(name, 16, 100.0, model=name) for name in noise]
     _, outcome = replay("pollux", trace, machines)
