@@ -94,7 +94,9 @@ def plan_experts(request: CollectiveRequest) -> ExpertPlan:
     local = arguments["tokens"] * (top_k if what == "combine" else 1)
     work = work_of(routing_of(arguments, n_ranks), n_ranks, machines, arguments["tokens"], local, n_experts, n_bytes)
     plan = laid_out(collective, request)
-    plan = dataclasses.replace(plan, parameters={**arguments, **plan.parameters}, sent=n_bytes * collective.schedule.n_chunks)
+    plan = dataclasses.replace(
+        plan, parameters={**arguments, **plan.parameters}, sent=n_bytes * collective.schedule.n_chunks
+    )
     found = plan.as_kind(ExpertPlan, work=work, kernel=None)
     if arguments["library"] == "none":
         return found

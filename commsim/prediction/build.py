@@ -109,7 +109,9 @@ def prepare(
         return ready
     if ready.posts_calls:
         return dataclasses.replace(ready, before=ready.before + per_call)
-    remark = Remark("call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}")
+    remark = Remark(
+        "call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}"
+    )
     return dataclasses.replace(ready, notes=(*ready.notes, remark))
 
 

@@ -174,7 +174,9 @@ def plan_sparse(request: CollectiveRequest) -> Plan:
         dense = laid_out(dataclasses.replace(collective, notes=(*collective.notes, remark)), request)
         return with_partitions_that_fit(dense)
     data = SparseData(entry.metadata["sparse"], collective.schedule, collective.parameters, given)
-    collective = dataclasses.replace(collective, notes=(*collective.notes, Remark("data", f"{entry.name}: {data.note}")))
+    collective = dataclasses.replace(
+        collective, notes=(*collective.notes, Remark("data", f"{entry.name}: {data.note}"))
+    )
     most = most_partitions(collective.schedule, collective.parameters, request.network, collective.placement.nodes)
     if most:
         remark = Remark("partitions", BY_SIZE.format(entry.name))

@@ -36,7 +36,9 @@ from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish
 
 # Plans of what was asked for last, with their networks, which so keep their id.
-PLANS: Cache[tuple[Network, NcclPlan]] = Cache(4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18)
+PLANS: Cache[tuple[Network, NcclPlan]] = Cache(
+    4, lambda kept: sum(len(b.body) for b in kept[1].schedule.blocks) <= 2**18
+)
 __all__ = ["PLANS", "NcclPlan", "plan_nccl"]
 
 
@@ -145,7 +147,11 @@ class NcclPlan(Plan):
     def _chosen(self, sizes: Sequence[float]) -> list[Remark]:
         """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""
         launch = self.launch
-        if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.arguments.keys():
+        if (
+            launch.setting is None
+            or launch.operation not in ALLOWED
+            or {"algorithm", "protocol"} & launch.arguments.keys()
+        ):
             return []
         setting = launch.setting
         if not sizes or once(launch._facts, "ranges", lambda: len(ranges(setting, launch.operation))) <= MAX_NAMED:

@@ -154,7 +154,9 @@ def plan_aggregated(request: CollectiveRequest) -> Plan:
     return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network and network.overhead_given)
 
 
-def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: SeatedPlacement) -> tuple[Remark, ...]:
+def _beyond_a_pipe(
+    name: str, system: System, where: AggregatorPlacement, seated: SeatedPlacement
+) -> tuple[Remark, ...]:
     """Describe that a switch has more children than the switches take for which the system was written."""
     if system.name not in OF_TOFINO:
         return ()
