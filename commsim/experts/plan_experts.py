@@ -14,7 +14,7 @@ from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
-from commsim.experts.kernels import ExpertKernel, ExchangeWork, gpu_of, kernel_for, name_of, seconds, seen_by
+from commsim.experts.kernels import ExchangeWork, ExpertKernel, gpu_of, kernel_for, name_of, seconds, seen_by
 from commsim.experts.work import work_of
 from commsim.prediction.plans.asked import CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.dense import Plan

@@ -20,7 +20,7 @@ from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import SIMULATORS, PlacedJobs
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_network, load_placement
-from commsim.prediction.kind import COMMON, WorkKind, Outcome
+from commsim.prediction.kind import COMMON, Outcome, WorkKind
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario, Wish
 

@@ -20,11 +20,11 @@ from commsim.jobs.job_costs import shared_network
 from commsim.jobs.job_entries import Composition, JobEntry
 from commsim.jobs.own_transports import own_transport, transports_of, without_pauses
 from commsim.jobs.shared_plan import SharedPlan
-from commsim.jobs.shared_run import Shared, PlacedJobs
+from commsim.jobs.shared_run import PlacedJobs, Shared
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_placement
-from commsim.prediction.kind import COMMON, WorkKind, Outcome
+from commsim.prediction.kind import COMMON, Outcome, WorkKind
 from commsim.prediction.read import JOBS_ONLY
 from commsim.prediction.result_remarks import remarks_of_results
 from commsim.prediction.scenario import Scenario, Wish

@@ -22,7 +22,7 @@ from commsim.core.units import format_size, format_time
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import MAX_KEPT
-from commsim.engine.flow_plan import FlowPlan, FlowJob, plan_flows
+from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.bounds.floor import ON_PAPER, SLACK
 from commsim.prediction.plans.dense import Plan
@@ -42,7 +42,7 @@ SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 MAX_LAID = 8
 # Result of each job; time of each background message, and its time without others.
 Shared = tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]
-__all__ = ["SIMULATORS", "Shared", "PlacedJobs"]
+__all__ = ["SIMULATORS", "PlacedJobs", "Shared"]
 
 
 @dataclass(frozen=True, slots=True)
