@@ -16,12 +16,13 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.packets.aggregated.aggregator_seats import SeatedPlacement, seat_aggregators
+from commsim.packets.aggregated.shared_machines import of_shared_machines
 from commsim.packets.aggregated.switch_system import Aggregation, FlowView, describe_packets, links_of_trees
 from commsim.packets.aggregated.systems import split_system, usual_system
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run, Starts
-from commsim.prediction.result_remarks import of_shared_machines, of_switches
+from commsim.prediction.result_remarks import of_switches
 from commsim.prediction.scenario import Wish
 from commsim.routing.aggregator_placement import AggregatorPlacement
 from switch_model.system import System
