@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.training.cost_of import SEND, busiest_link
+from commsim.core.network_queries import busiest_link
+from commsim.training.cost_of import SEND
 from commsim.training.sharing.periodic import JobPhase
 from commsim.training.timeline import link_phases
 
