@@ -1,6 +1,7 @@
 # make setup   a virtual environment in .venv with everything, on a fresh machine
 # make run     real gradients: predicted on a 64-rank network, then really reduced by 4 processes
 # make test   lint, types, layers, the site, and tests in twelve minutes
+# make test-core   tests of the core by themselves, without lint; and that it works without each extension
 # make test-all   the same with all tests: what it adds is in CONTRIBUTING.md
 # make floor  the kernels' tests with the oldest Numba that is allowed
 # make docs    the site, in docs/_build
@@ -17,7 +18,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test test-all floor lint docs fuzz mutants lock audit sbom bench clean
+.PHONY: setup run test test-core test-all floor lint docs fuzz mutants lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -42,6 +43,12 @@ test test-all: setup
 	$(BIN)/python -m pytest -m '$(strip not mpi $(DRAWN))' -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m '$(strip mpi $(DRAWN))'
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m '$(strip nojit $(DRAWN))' -n 2 --dist loadfile
+
+# What the core is: `benchmarks.house.slices`; its tests are in folders of the same names.
+test-core: setup
+	$(BIN)/python -m pytest -m 'not mpi and not deep and not slow and not needs_kernel' -n 2 --dist loadfile \
+	  tests/core tests/routing tests/topologies tests/collectives tests/engine tests/prediction tests/report tests/cli \
+	  tests/test_import.py tests/test_without_extensions.py
 
 # Kernels with the oldest Numba that pyproject.toml allows, in an environment of its own.
 NUMBA_FLOOR := $(shell sed -n 's/.*"numba>=\([0-9.]*\),.*/\1/p' pyproject.toml)

@@ -83,7 +83,7 @@ def play(collective: str, ratio: str, fabric: str, cables: str, size: float, see
     least = cs.lower_bound(operation, network, seed=seed, overhead="0us", **given).time(size)
     return {
         "time_s": result.time, "flow_s": flow.time, "bound_s": least, "cpu_s": round(spent, 2),
-        "worst_message": _worst(plan.at_with(size, wish), result, size),
+        "worst_message": _worst(plan.at(size), result, size),
         "sent_again": int(result.counters["retransmissions"]),
         "trimmed": int(result.counters.get("trimmed", 0)), "packets": int(result.counters["packets"]),
     }  # fmt: skip

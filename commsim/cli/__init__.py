@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if note:
             print_error(f"commsim: {note}")
     verb = argv[0] if argv else ""
-    if not verb or verb.startswith("-") or not modules_of(verb):
+    if not verb or verb.startswith("-") or not modules_of(verb) or not summary_of(verb):
         return _without_verb(argv)
     from commsim.core.errors import BackendError, CommsimError, InputError
 

@@ -13,7 +13,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from .compiling.packages import PACKAGES
 
@@ -41,6 +41,8 @@ class Kernel:
     """
 
     steps_left = MAX_INTERPRETED
+    # What :func:`call_at` calls in plain Python; no global, whose value would be part of what kernels are kept under.
+    functions: ClassVar[dict[int, Callable[[Any], None]]] = {}
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -90,6 +92,14 @@ def njit_norefcount(function: F) -> F:
 
 def fetch(table: Any, row: int) -> None:
     """Ask for the beginning of a table's row, which is needed soon, without waiting for it: any number will do."""
+
+
+def call_at(address: int, row: Any) -> None:
+    """Call a function of one row by its address; without the compiler, the one that was kept under that number.
+
+    So a kernel calls a function that was not there when it was compiled, at the price of a call that is not inlined.
+    """
+    Kernel.functions[address](row)
 
 
 def _kernel(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:

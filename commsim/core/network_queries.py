@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -279,3 +280,22 @@ def line_rate(network: Network, nodes: NDArray[np.int32]) -> float:
     """Return the rate at which the links of a node send, bytes/s: of the node of `nodes` whose links are slowest."""
     of_node = np.bincount(network.src, weights=network.bandwidth, minlength=network.n_nodes)
     return float(of_node[nodes].min())
+
+
+def busiest_link(network: Network, sent: Iterable[tuple[Mapping[int, float], int]]) -> int | None:
+    """Return the link out of a machine with ranks that is longest busy with communications; None if all stay inside.
+
+    Parameters
+    ----------
+    sent : iterable of (mapping of int to float, int)
+        Bytes of a communication by link, and how often it comes.
+    """
+    unit = units(network)
+    src, dst = unit[network.src], unit[network.dst]
+    leaves = (src != dst) & np.isin(src, unit[network.endpoints])
+    busy = np.zeros(network.n_links)
+    for n_bytes, times in sent:
+        for link, load in n_bytes.items():
+            busy[link] += times * (load / network.bandwidth[link])
+    busy[~leaves] = 0.0
+    return int(np.round(busy, 12).argmax()) if busy.max() > 0 else None

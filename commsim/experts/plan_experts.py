@@ -9,7 +9,6 @@ from typing import Any
 
 from collectives.experts.copies import Copies, copies_for, numbers_of_experts
 from collectives.experts.exchange import token_bytes
-from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
 from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
@@ -19,6 +18,7 @@ from commsim.experts.kernels import ExchangeWork, ExpertKernel, gpu_of, kernel_f
 from commsim.experts.work import work_of
 from commsim.prediction.plans.asked import CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish
 
 # Parameters that decide what is sent.
@@ -48,7 +48,13 @@ class ExpertPlan(Plan):
         text = f"sizes have no effect, the tokens have copies of {format_size(int(own[0]))} at the busiest rank"
         return own, [Remark(SIZE_UNUSED, text)] if list(sizes) not in ([], own) else []
 
-    def finished(self, result: Result, size: float) -> Result:  # noqa: ARG002 - the tokens decide the size
+    def run_of(self, size: float, wish: Wish) -> Run:
+        """Return what an engine plays: the same at every size, which the tokens decide."""
+        if self.kernel is not None and wish.engine == "closed-form":
+            raise NoClosedFormError(f"{self.schedule.name}: the closed form has no library; use engine flow")
+        return dataclasses.replace(Plan.run_of(self, size, wish), with_software=self._with_kernel_beside)
+
+    def _with_kernel_beside(self, result: Result) -> Result:
         """Return the result with what the kernel takes beside its links; they run at the same time."""
         result = dataclasses.replace(result, size=float(self.sent or 0.0))
         if self.kernel is None:
@@ -69,11 +75,6 @@ class ExpertPlan(Plan):
     def links(self) -> float:
         """Return the time in which links carry all copies, at the rates that the kernel reaches, s."""
         return float(self.paths.simulate(float(self.sent or 0.0)).time)
-
-    def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:
-        if self.kernel is not None:
-            raise NoClosedFormError(f"{self.schedule.name}: the closed form has no library; use engine flow")
-        return Plan._closed_form(self, size, wish, framing)
 
 
 def routing_of(parameters: dict[str, Any], n_ranks: int) -> Copies:

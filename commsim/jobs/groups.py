@@ -16,7 +16,8 @@ from commsim.core.schedule import Schedule
 from commsim.jobs.background import BackgroundMessages
 from commsim.jobs.job_costs import shared_network
 from commsim.jobs.job_entries import JobEntry, number_of_unnamed
-from commsim.jobs.shared_run import SIMULATORS, PlacedJobs, SharedPlan
+from commsim.jobs.shared_plan import SharedPlan
+from commsim.jobs.shared_run import SIMULATORS, PlacedJobs
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_network, load_placement
 from commsim.prediction.kind import COMMON, Outcome, WorkKind

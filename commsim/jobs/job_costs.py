@@ -17,26 +17,27 @@ from commsim.engine.flow_plan import FlowJob
 from commsim.engine.results import chunk_bytes
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.plans.run import Run
 
 __all__ = ["framed", "has_own_costs", "shared_job", "shared_network", "with_rest"]
 
 COSTS = ("bandwidth", "latency", "overhead", "recv_overhead")
 
 
-def has_own_costs(plan: Plan, network: Network) -> bool:
-    """Whether messages of a plan of one size see other costs than those of the network that it shares."""
-    seen = plan.paths.network
+def has_own_costs(run: Run | Plan, network: Network) -> bool:
+    """Whether messages of a run see other costs than those of the network that it shares."""
+    seen = run.paths.network
     same = all(np.array_equal(getattr(seen, name), getattr(network, name)) for name in COSTS)
     return not same or seen.protocol != network.protocol
 
 
-def shared_job(plan: Plan, network: Network, framing: Framing | None, **sharing: Any) -> FlowJob:
-    """Return a plan of one size as a job of the flow engine beside others.
+def shared_job(run: Run | Plan, network: Network, framing: Framing | None, **sharing: Any) -> FlowJob:
+    """Return a run as a job of the flow engine beside others.
 
     Parameters
     ----------
-    plan : Plan
-        Plan of the size.
+    run : Run or Plan
+        Collective of one size.
     network : Network
         Network that the jobs share.
     framing : Framing or None
@@ -44,27 +45,25 @@ def shared_job(plan: Plan, network: Network, framing: Framing | None, **sharing:
     **sharing
         Weight, priority and rate_cap of the job.
     """
-    seen = plan.paths.network if has_own_costs(plan, network) else None
-    return framed(dataclasses.replace(plan.paths.job, network=seen, **sharing), framing)
+    seen = run.paths.network if has_own_costs(run, network) else None
+    return framed(dataclasses.replace(run.paths.job, network=seen, **sharing), framing)
 
 
-def with_rest(plan: Plan, result: Result, size: float, carried: NDArray[np.float64]) -> Result:
+def with_rest(run: Run, result: Result, carried: NDArray[np.float64]) -> Result:
     """Return a result of the flow engine with the time of its software that no message shows, and with its launch.
 
     Parameters
     ----------
-    plan : Plan
-        Plan of the size.
+    run : Run or Plan
+        Collective of one size.
     result : Result
-        Of its messages.
-    size : float, bytes
-        Size of the job.
+        Result of its messages.
     carried : float64[n_links], bytes
         Bytes of all jobs that shared the links.
     """
-    if isinstance(plan.paths, ClosedFormPaths):
-        result = plan.paths.with_rest(result, size, carried)
-    return plan.finished(result, size)
+    if isinstance(run.paths, ClosedFormPaths):
+        result = run.paths.with_rest(result, run.size, carried)
+    return run.finished(result)
 
 
 def framed(job: FlowJob, framing: Framing | None) -> FlowJob:

@@ -19,7 +19,8 @@ from commsim.jobs.background import draw_messages
 from commsim.jobs.job_costs import shared_network
 from commsim.jobs.job_entries import Composition, JobEntry
 from commsim.jobs.own_transports import own_transport, transports_of, without_pauses
-from commsim.jobs.shared_run import PlacedJobs, Shared, SharedPlan
+from commsim.jobs.shared_plan import SharedPlan
+from commsim.jobs.shared_run import PlacedJobs, Shared
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_placement
@@ -51,6 +52,10 @@ class JobsPlan(SharedPlan):
     def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return one size, which has no effect: each job has its own."""
         return [0.0], [Remark(SIZE_UNUSED, "sizes have no effect, each job has its own")] if any(sizes) else []
+
+    def at(self, size: float) -> JobsPlan:  # noqa: ARG002
+        """Return the plan of one size, the same for all."""
+        return self
 
     def outcome(self, size: float, wish: Wish) -> Outcome:  # noqa: ARG002
         """Predict all jobs, each of the size that its file says, and each on its own.

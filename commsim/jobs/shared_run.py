@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,11 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import format_size, format_time
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_paths import MAX_KEPT, may_collide
+from commsim.engine.flow_paths import MAX_KEPT
 from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.bounds.floor import ON_PAPER, SLACK
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.plans.used_links import links_of
 from commsim.prediction.scenario import Wish
 
 from .background import BackgroundMessages
@@ -43,7 +42,7 @@ SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 MAX_LAID = 8
 # Result of each job; time of each background message, and its time without others.
 Shared = tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]
-__all__ = ["SIMULATORS", "PlacedJobs", "Shared", "SharedPlan"]
+__all__ = ["SIMULATORS", "PlacedJobs", "Shared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +178,8 @@ class PlacedJobs:
         carried = sum((result.link_bytes for result in results), np.zeros(self.network.n_links))
         for k, result in zip(plain, results, strict=False):
             size = self.entries[k].size
-            at_size = self.plans[k].at(size)
-            of_job[k] = (
-                with_rest(at_size, result, size, carried) if engine == "flow" else Plan.finished(at_size, result, size)
-            )
+            run = self.plans[k].run_of(size, wish)
+            of_job[k] = with_rest(run, result, carried) if engine == "flow" else run.with_launch(result)
         took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
         named = tuple(
             dataclasses.replace(r, collective=p.schedule.name, engine=engine)
@@ -198,17 +195,17 @@ class PlacedJobs:
         jobs, sizes, starts, laid = [], [], [], []
         framing = wish.framing
         for k in which:
-            entry, at_size = self.entries[k], self.plans[k].at(self.entries[k].size)
-            laid.append(at_size.paths)
+            entry, run = self.entries[k], self.plans[k].run_of(self.entries[k].size, wish)
+            laid.append(run.paths)
             sharing: dict[str, Any] = {"weight": entry.weight, "priority": entry.priority, "number": entry.number}
             if wish.engine == "packet":  # packets have the rates of links
-                flags = at_size.in_packets() if framing is None else None
-                job = dataclasses.replace(at_size.paths.job, rate_cap=entry.rate_cap, **sharing)
+                flags = run.in_packets if framing is None else None
+                job = dataclasses.replace(run.paths.job, rate_cap=entry.rate_cap, **sharing)
                 jobs.append(framed(job, flags))
             else:
-                cap = min(at_size.paths.job.rate_cap, entry.rate_cap)
-                jobs.append(shared_job(at_size, self.network, framing or at_size.framing, rate_cap=cap, **sharing))
-            sizes.append(entry.size if at_size.sent is None else at_size.sent)
+                cap = min(run.paths.job.rate_cap, entry.rate_cap)
+                jobs.append(shared_job(run, self.network, framing or run.framing, rate_cap=cap, **sharing))
+            sizes.append(entry.size if run.sent is None else run.sent)
             starts += [entry.start] * jobs[-1].schedule.n_participants
         message = COLLECTIVES["binomial_broadcast"].build(2)
         sent = self.messages
@@ -302,59 +299,6 @@ class PlacedJobs:
         named = dataclasses.replace(entry, number=k if entry.number is None else entry.number)
         only = (named,), (self.plans[k],), BackgroundMessages.none()
         return PlacedJobs(self.network, *only, self.routing, self.seed)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedPlan:
-    """The plan of collectives that share a network.
-
-    Parameters
-    ----------
-    run : PlacedJobs
-        The collectives with their plans, and the background traffic.
-    """
-
-    run: PlacedJobs
-
-    @property
-    def network(self) -> Network:
-        """Network that all share; switches on which aggregators were put can aggregate."""
-        return self.run.network
-
-    @property
-    def schedules(self) -> tuple[Schedule, ...]:
-        """Schedule of each collective."""
-        return self.run.schedules
-
-    @property
-    def notes(self) -> tuple[Remark, ...]:
-        """What was derived for each collective."""
-        return self.run.notes
-
-    @property
-    def has_own_costs(self) -> bool:
-        """Whether messages of all of them have the costs of a library's primitives."""
-        return all(plan.has_own_costs for plan in self.run.plans)
-
-    @property
-    def may_collide(self) -> bool:
-        """Whether routes are drawn by hashing where there are several."""
-        return may_collide(self.network, self.run.routing)
-
-    def at(self, size: float) -> SharedPlan:  # noqa: ARG002
-        """Return the plan of one size, the same for all."""
-        return self
-
-    def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
-        """Return the links on the routes of all messages, bool[n_links]; None with background traffic."""
-        if len(self.run.messages.start):
-            return None
-        runs = [self.at(size).run for size in sizes]
-        parts = [
-            (plan.at(entry.size), entry.number or 0)
-            for run in runs for plan, entry in zip(run.plans, run.entries, strict=True)
-        ]  # fmt: skip
-        return links_of(parts, self.network, routing)
 
 
 def _roce() -> Framing:

@@ -32,8 +32,9 @@ NO_MARKS, BETWEEN, AT_HOST = range(3)
 UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
 SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
 
-# what lets a message send: windows that adapt, credit of the receiver, a window that does not, rates that adapt
-NSCC, RCCC, WINDOW, DCTCP, SWIFT, HPCC, TIMELY, DCQCN = range(8)
+# what lets a message send: windows that adapt, credit of the receiver, a window that does not, rates that adapt, and
+# a window that a user's function sets
+NSCC, RCCC, WINDOW, DCTCP, SWIFT, HPCC, TIMELY, DCQCN, OWN = range(9)
 
 # how a sender chooses the entropy of a packet, and a switch the link; or that all packets of a flow keep to one path
 ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET, PATH = range(8)

@@ -297,6 +297,8 @@ class RunState(NamedTuple):
         where the link alone says when. Empty where no group is used by more links than it has engines.
     engine, engine_free : int64[n_groups + 1], int64[n_engines]
         First engine of each group; and when each engine is through with what it has, in ps.
+    told : TOLD_ROW[n_flows]
+        What a user's congestion control is told; empty where there is none.
     """
 
     state: Row
@@ -340,3 +342,4 @@ class RunState(NamedTuple):
     engine_of: NDArray[np.int32]
     engine: NDArray[np.int64]
     engine_free: NDArray[np.int64]
+    told: Rows

@@ -21,6 +21,7 @@ from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.links.wheel_kernel import bucket_shift
 from commsim.packets.run_state import RunState
 from commsim.packets.transports.credit_kernel import INTERVAL
+from commsim.packets.transports.own_controls import TOLD_ROW
 from commsim.packets.transports.rules_of_run import RULES_ROW, Rules, rules_of
 from commsim.packets.transports.spraying import MOST_ENTROPIES, Spraying
 from commsim.routing.message_engines import crowded_engines
@@ -134,6 +135,7 @@ def build(
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
         np.zeros(2 * TAP_SPARE if len(flows) else 0, s.TAP_ROW), engine_of, engine, np.zeros(engine[-1], np.int64),
+        np.zeros(n_flows if row["function"].any() else 0, TOLD_ROW),
     )  # fmt: skip
     fabric = with_more_packets(fabric)
     return Tables(fabric, with_packets(of_jobs.jobs, len(fabric.packet)))
@@ -245,8 +247,8 @@ def _begin_flows(
     one: s.Rows = flow[which]
     if not (how.on_path and rules["transport"] == kinds.WINDOW and how.window is None):
         one["window"] = rules["window"]
-    # windows of DCTCP and Swift grow as far as the network lets them
-    grows = rules["transport"] in (kinds.DCTCP, kinds.SWIFT) and not (how.on_path and how.window)
+    # windows of DCTCP, Swift and a user's file grow as far as the network lets them
+    grows = rules["transport"] in (kinds.DCTCP, kinds.SWIFT, kinds.OWN) and not (how.on_path and how.window)
     one["most"] = 1e15 if grows else np.maximum(one["window"], rules["window"])
     one["credit"], one["base_rtt"] = rules["window"], rules["rtt"]
     # HPCC's first window is that of a round trip

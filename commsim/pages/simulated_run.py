@@ -19,6 +19,7 @@ from commsim.engine.flow import payload
 from commsim.packets.link_samples import LinkSamples, LinkWatch
 from commsim.prediction.kind import CollectivePlan
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.plans.run import starts_of
 from commsim.prediction.scenario import Wish
 
 MAX_TRANSFERS = 4_000_000
@@ -204,7 +205,7 @@ def _on_clock(result: Result, trace: Trace, sized: Plan, wish: Wish) -> tuple[Tr
     A launch and other time outside of messages comes first. What software takes beyond the messages, which no message
     shows, is spread over them.
     """
-    starts = sized.starts_of(result, wish)
+    starts = starts_of(sized.schedule, result, wish)
     last = float(trace.done.max(initial=0.0))
     begin, end, outside = float(starts.min()), max(last, float(starts.max())), max(sized.before, 0.0)
     if end <= begin or (begin, end) == (0.0, result.time):

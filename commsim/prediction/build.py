@@ -27,6 +27,11 @@ from commsim.prediction.software import software
 SYNTHESIZED = "synthesized_"
 # Parameter of exchanges of experts, whose library costs time.
 LIBRARY = "library"
+# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
+# what plans it, None for an extension's. The first that fits is taken, else the collective is dense.
+KINDS: Mapping[str, Callable[[CollectiveRequest], Plan] | None] = {
+    "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
+}  # fmt: skip
 __all__ = ["COLLECTIVE", "plan_collective", "prepare"]
 
 
@@ -132,11 +137,6 @@ def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: An
     return plan
 
 
-# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
-# what plans it, None for an extension's. The first that fits is taken, else the collective is dense.
-KINDS: Mapping[str, Callable[[CollectiveRequest], Plan] | None] = {
-    "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
-}  # fmt: skip
 # One collective: what a scenario asks for that asks for nothing else.
 COLLECTIVE = WorkKind(
     name="a collective",

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, NIC, SWITCH, Network
@@ -189,27 +188,6 @@ def of_switches(
         return []
     above = above_line_rate(network, results, "switches add")
     return [remark.of(name) for remark in (*above, *more)]
-
-
-def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) -> list[Remark]:
-    """Say that ranks of one machine send their arrays to switches one by one, without a sum in the machine first.
-
-    Parameters
-    ----------
-    name : str
-        Name of the collective.
-    network : Network
-        Network of the ranks.
-    ranks : int[n_ranks]
-        Nodes of the ranks.
-    """
-    machine = network.machine[ranks]
-    counts = np.unique(machine[machine >= 0], return_counts=True)[1]
-    if len(counts) < 2 or counts.max() < 2:
-        return []
-    text = "each rank sends its whole array over its NIC, with no sum inside the machine first"
-    nccl = "NCCL sums inside a machine first: `nccl` with MACHINE:sharp=on" if name.startswith("sharp") else ""
-    return [Remark("ranks-of-machine", text, needed=True, details=nccl)]
 
 
 def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[Remark]:

@@ -159,8 +159,9 @@ def solve(
     results = results if whole is None else with_whole(scenario, results, wanted, whole)
     derived = [*scenario.remarks, *without_effect(scenario), *notes, *plan.notes]
     named, found = {scenario.name: plan}, {scenario.name: results}
+    has_faults = scenario.slower or scenario.failed
     remarks = [
-        *of_unused_faults(scenario, named, found, {scenario.name: whole}),
+        *(of_unused_faults(scenario, named, found, {scenario.name: whole}) if has_faults else ()),
         *plan.remarks(results, has_framing=scenario.wish.framing is not None),
         *of_packed_ranks(scenario, named, found),
         *(() if scenario.wish.flaps is None else of_detection(scenario.wish.flaps, plan.network, results)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import COLLECTIVES
-from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
 from commsim.core.network import Network
 from commsim.core.remark import SIZE_UNUSED, Remark
@@ -22,6 +22,7 @@ from commsim.prediction.good_parameters import PARTITIONS, partitions_that_fit
 from commsim.prediction.plans.asked import CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.cut_by_size import BY_SIZE, MAX_KEPT, most_partitions, with_partitions_that_fit
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.plans.run import Run
 from commsim.prediction.result_remarks import above_line_rate
 from commsim.prediction.scenario import Wish
 from commsim.prediction.software import known_software
@@ -89,12 +90,13 @@ class SparsePlan(Plan):
         plan = self.with_schedule(schedule, parameters, messages=data.messages)
         return dataclasses.replace(plan, sparse=data, most=0, _at={}, _bounds={})
 
-    def play(self, size: float, wish: Wish) -> Result:
-        """Predict a size; a size that the data cannot have is refused before anything runs."""
-        if wish.engine != "closed-form":
-            self.sparse.messages(size)
-        found = Plan.play(self, size, wish)
-        return dataclasses.replace(found, counters={**found.counters, **self.sparse.counters(size)})
+    def run_of(self, size: float, wish: Wish) -> Run:
+        """Return what an engine plays at one size; a size that the data cannot have is refused before anything runs."""
+        one = self.at(size)
+        if wish.engine == "closed-form":
+            raise NoClosedFormError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
+        one.sparse.messages(size)
+        return dataclasses.replace(Plan.run_of(one, size, wish), count=functools.partial(one.sparse.counters, size))
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on: busbw above that of links, and costs of the software."""
@@ -116,9 +118,6 @@ class SparsePlan(Plan):
     def with_data(self, data: SparseData) -> SparsePlan:
         """Return the same with other data; routes and dependencies do not change."""
         return dataclasses.replace(self, paths=self.paths.with_messages(data.messages), sparse=data)
-
-    def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:  # noqa: ARG002
-        raise NoClosedFormError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
 
 
 def of_density(results: Sequence[Result]) -> list[Remark]:

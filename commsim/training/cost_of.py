@@ -13,6 +13,7 @@ import numpy as np
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.network_queries import busiest_link
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
@@ -20,9 +21,9 @@ from commsim.core.result import Result
 from commsim.core.spec import split_spec
 from commsim.prediction.scenario import AUTO
 
-from .hash_ends import MEDIAN, Times
+from .hash_ends import MEDIAN, Times, times_over_hashes
 from .task_graph import Task
-from .timeline import busiest_link, sent_by_each
+from .timeline import sent_by_each
 
 if TYPE_CHECKING:
     from commsim.engine.flow_plan import FlowJob
@@ -183,9 +184,7 @@ class NetworkCosts:
         from commsim.jobs.job_entries import JobEntry
         from commsim.jobs.shared_run import PlacedJobs
         from commsim.prediction.plans.dense import Plan
-        from commsim.prediction.plans.draws import HASHES, alike, hash_seeds, may_matter, middle
         from commsim.prediction.scenario import Wish
-        from commsim.routing.routing import is_hashed
 
         plans, entries = [], []
         for k, (task, start) in enumerate(begun):
@@ -196,19 +195,14 @@ class NetworkCosts:
             entries.append(JobEntry(f"{k}:{task.name}", plan.schedule.name, task.group, self.size(task), start))
         network = shared_network(self._network, plans)
         wish = Wish(engine="flow", framing=self._framing, seed=self._seed)
-        draws: list[tuple[Result, ...]] = []
-        n = (self._hashes or HASHES) if is_hashed(network.routing) else 1
-        for seed in (self._seed, *hash_seeds(self._seed, n)):
+
+        def play(seed: int) -> tuple[Result, ...]:
             shared = PlacedJobs(network, tuple(entries), tuple(plans), BackgroundMessages.none(), None, seed)
-            draws.append(shared.checked(shared.shared(wish)[0]))
-            if len(draws) == 2 and not may_matter(network, *draws):
-                break
-        times = np.array([[result.time for result in draw] for draw in draws])
-        if alike(times):
-            return [float(time) for time in times[0]]
-        self._drawn.add(len(draws))
-        chosen = (times[middle(times)], times.min(axis=0), times.max(axis=0))[self._which]
-        return [float(time) for time in chosen]
+            return shared.checked(shared.shared(wish)[0])
+
+        times, n = times_over_hashes(network, self._seed, self._hashes, play)
+        self._drawn |= {n} if n > 1 else set()
+        return times[self._which]
 
     def n_transfers(self, task: Task) -> int:
         """Return how many transfers a communication has."""

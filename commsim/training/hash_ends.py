@@ -9,13 +9,49 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from commsim.core.result import OverHashes
+import numpy as np
+
+from commsim.core.network import Network
+from commsim.core.result import OverHashes, Result
+from commsim.prediction.plans.draws import DIFFERS, HASHES, alike, hash_seeds, may_matter, middle
+from commsim.routing.routing import is_hashed
 
 from .task_graph import Task
 
 # Times of an exchange over hashes of routes: the median, and the ends.
 MEDIAN, FASTEST, SLOWEST = range(3)
 Times: TypeAlias = tuple[float, float, float]
+
+
+def times_over_hashes(
+    network: Network, seed: int, n: int | None, play: Callable[[int], tuple[Result, ...]]
+) -> tuple[list[list[float]], int]:
+    """Play what shares links with several hashes of routes.
+
+    Parameters
+    ----------
+    network : Network
+        Network, whose routing says whether routes are hashed.
+    seed, n : int, int or None
+        Seed of the first hash, and number of hashes. Default: 8.
+    play : callable
+        Function from the seed of a hash to results.
+
+    Returns
+    -------
+    list of list of float, int
+        Times by `MEDIAN`, `FASTEST` and `SLOWEST`, s, and the number of hashes that were drawn; 1 where they do not
+        matter.
+    """
+    draws: list[tuple[Result, ...]] = []
+    for one in (seed, *hash_seeds(seed, (n or HASHES) if is_hashed(network.routing) else 1)):
+        draws.append(play(one))
+        if len(draws) == 2 and not may_matter(network, *draws):
+            break
+    times = np.array([[result.time for result in draw] for draw in draws])
+    if alike(times):
+        return [times[0].tolist()] * 3, 1
+    return [times[middle(times)].tolist(), times.min(axis=0).tolist(), times.max(axis=0).tolist()], len(draws)
 
 
 def spread_of(
@@ -46,8 +82,6 @@ def spread_of(
 
 def ends_of(n: int, median: float, ends: Sequence[float]) -> OverHashes | None:
     """Return n draws with their ends, which have the median between them; None where they are within 1 %."""
-    from commsim.prediction.plans.draws import DIFFERS
-
     # an exchange that ends earlier may begin another beside a third, which then ends later
     low, high = min(median, *ends), max(median, *ends)
     return OverHashes(n, low, high) if high > (1 + DIFFERS) * low else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.files.trace_events import process_name, thread_name
-from commsim.core.network_queries import units
 from commsim.core.operations import operation
 from commsim.core.value import Value, freeze
 
 from .sharing.periodic import GBPS, JobPhase
 
 if TYPE_CHECKING:
-    from commsim.core.network import Network
-
     from .task_graph import Task, TaskGraph
 
 
@@ -250,22 +247,3 @@ def job_row(name: str, n_gpus: int, period: float, phases: Sequence[JobPhase]) -
 def _ms(seconds: float) -> float:
     """Milliseconds without the last digits, which are noise of the conversion."""
     return round(seconds * 1e3, 12)
-
-
-def busiest_link(network: Network, sent: Iterable[tuple[Mapping[int, float], int]]) -> int | None:
-    """Return the link out of a machine with ranks that is longest busy with communications; None if all stay inside.
-
-    Parameters
-    ----------
-    sent : iterable of (mapping of int to float, int)
-        Bytes of a communication by link, and how often it comes.
-    """
-    unit = units(network)
-    src, dst = unit[network.src], unit[network.dst]
-    leaves = (src != dst) & np.isin(src, unit[network.endpoints])
-    busy = np.zeros(network.n_links)
-    for n_bytes, times in sent:
-        for link, load in n_bytes.items():
-            busy[link] += times * (load / network.bandwidth[link])
-    busy[~leaves] = 0.0
-    return int(np.round(busy, 12).argmax()) if busy.max() > 0 else None

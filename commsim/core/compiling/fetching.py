@@ -1,4 +1,4 @@
-"""How kernels ask for memory ahead of time: :func:`commsim.core.jit.fetch` as an instruction of the processor."""
+"""What kernels do that Numba has no word for: ask for memory ahead of time, and call a function by its address."""
 
 # mypy: disable-error-code="no-untyped-call, untyped-decorator"
 # since Numba has types for few of its functions
@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import lower_builtin, type_callable
 
-from commsim.core.jit import fetch
+from commsim.core.jit import call_at, fetch
 
 LINE = 64  # bytes of the cache
 MOST_LINES = 2  # of a row: what most events need is there
@@ -39,4 +39,22 @@ def _fetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     for line in range(min(MOST_LINES, -(-size // LINE))):
         at = builder.gep(builder.bitcast(table.data, byte), [builder.add(begin, ir.Constant(row.type, LINE * line))])
         builder.call(instruction, [at, *(ir.Constant(number, one) for one in (READ, KEEP, DATA))])
+    return context.get_dummy_value()
+
+
+@type_callable(call_at)
+def _type_of_call(_context: Any) -> Any:
+    def typer(address: Any, row: Any) -> Any:
+        return types.none if isinstance(address, types.Integer) and isinstance(row, types.Record) else None
+
+    return typer
+
+
+@lower_builtin(call_at, types.Integer, types.Record)
+def _call_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Emit a call of a C function that takes the row's address and returns nothing."""
+    number = context.cast(builder, arguments[0], signature.args[0], types.intp)
+    byte = ir.IntType(8).as_pointer()
+    function = builder.inttoptr(number, ir.FunctionType(ir.VoidType(), [byte]).as_pointer())
+    builder.call(function, [builder.bitcast(arguments[1], byte)])
     return context.get_dummy_value()

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from collectives import COLLECTIVES
 from collectives.nccl.call import ALLOWED
 from collectives.nccl.launch import SIZE
-from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.kept import Cache, once
 from commsim.core.network import Network
@@ -33,6 +32,7 @@ from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish
 
 # Plans of what was asked for last, with their networks, which so keep their id.
@@ -160,9 +160,22 @@ class NcclPlan(Plan):
         texts = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
         return [Remark("library-choice", f"{self.schedule.name}: NCCL chooses {', '.join(texts)}")]
 
-    def in_packets(self) -> Framing | None:
-        """Return the flags of the protocol as a share of packets."""
-        return None if self.framing is None else self.launch.in_packets(self.framing)
+    def run_of(self, size: float, wish: Wish) -> Run:
+        """Return what an engine plays at one size; the closed form is NCCL's own where its costs are known.
+
+        In packets the flags of the protocol are a share of each.
+        """
+        one = self.at(size)
+        flags = None if one.framing is None else one.launch.in_packets(one.framing)
+        on_paper = one._on_paper if one.launch.is_known else None
+        return dataclasses.replace(Plan.run_of(one, size, wish), in_packets=flags, spread=one.spread, on_paper=on_paper)
+
+    def _on_paper(self, run: Run, wish: Wish) -> Result:
+        from commsim.nccl.plans.nccl_closed_form import nccl_time
+
+        if wish.start_jitter or wish.framing is not None:
+            raise InputError("NCCL's closed form has neither late starters nor packet headers; use engine flow")
+        return nccl_time(dataclasses.replace(self, paths=run.paths), run.size)
 
     def checked(self, result: Result) -> Result:
         """Check a result against cuts; in-switch reduction of NVLink SHARP has smaller ones than rings have."""
@@ -170,21 +183,6 @@ class NcclPlan(Plan):
         helpers = 0 < result.size < float("inf") and self.at(result.size).schedule.n_helpers
         (switches if helpers else rings).check(result)
         return result
-
-    def finished(self, result: Result, size: float) -> Result:
-        """Return the result with the launch, and with the interval of the public tables."""
-        done, (low, high) = Plan.finished(self, result, size), self.spread
-        return dataclasses.replace(done, interval=(done.time * low, done.time * high)) if low < high else done
-
-    def play(self, size: float, wish: Wish) -> Result:
-        """Predict the size that this plan was made for; the closed form is NCCL's own where its costs are known."""
-        if wish.engine != "closed-form" or not self.launch.is_known:
-            return Plan.play(self, size, wish)
-        from commsim.nccl.plans.nccl_closed_form import nccl_time
-
-        if wish.start_jitter or wish.framing is not None:
-            raise InputError("NCCL's closed form has neither late starters nor packet headers; use engine flow")
-        return nccl_time(self, size)
 
 
 def plan_nccl(request: CollectiveRequest) -> NcclPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,11 +16,13 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.packets.aggregated.aggregator_seats import SeatedPlacement, seat_aggregators
+from commsim.packets.aggregated.shared_machines import of_shared_machines
 from commsim.packets.aggregated.switch_system import Aggregation, FlowView, describe_packets, links_of_trees
 from commsim.packets.aggregated.systems import split_system, usual_system
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.result_remarks import of_shared_machines, of_switches
+from commsim.prediction.plans.run import Run, Starts
+from commsim.prediction.result_remarks import of_switches
 from commsim.prediction.scenario import Wish
 from commsim.routing.aggregator_placement import AggregatorPlacement
 from switch_model.system import System
@@ -77,26 +80,12 @@ class AggregatedPlan(Plan):
         """Whether the packet engine simulates the slots of a switch system, and no messages."""
         return True
 
-    def at_with(self, size: float, wish: Wish) -> AggregatedPlan:
-        """Return the plan of one size; in packets the same for all, slot by slot as ``commsim switch simulate``."""
-        return self if wish.engine == "packet" else self.at(size)
-
-    def play(self, size: float, wish: Wish) -> Result:
-        """Predict the size that this plan was made for."""
+    def run_of(self, size: float, wish: Wish) -> Run:
+        """Return what an engine plays at one size; in packets slot by slot, as ``commsim switch simulate``."""
         if wish.engine != "packet":
-            return Plan.play(self, size, wish)
-        if wish.sprays:
-            raise InputError(NOT_SPRAYED.format(self.schedule.name))
-        if wish.framing is not None or wish.trace:
-            raise InputError(
-                f"{self.schedule.name}: packets are those of {self.system.spec.entry.name}, and no transfers "
-                f"have times; {self.schedule.name}:system=none sends transfers in packets of any framing"
-            )
-        if wish.flaps is not None:
-            raise InputError(f"{self.schedule.name}: flaps are not modelled for packets of switch systems")
-        runs = [self._slots(size, wish, starts) for starts in self._starts(wish)]
-        run = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
-        return run if len(runs) == 1 else dataclasses.replace(run, samples=np.array([r.time for r in runs]))
+            return Plan.run_of(self, size, wish)
+        slots = functools.partial(self._slots, size)
+        return Run(size, self.sent, self.schedule, self.parameters, self.network, self.paths, slots=slots)
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[Remark]:  # noqa: ARG002
         """Describe what packets of the system leave out; of other engines, when verbose, where these differ."""
@@ -114,9 +103,19 @@ class AggregatedPlan(Plan):
             ]  # fmt: skip
         return of_switches(self.schedule, self.network, results, lines)
 
-    def _slots(self, size: float, wish: Wish, starts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Result:
+    def _slots(self, size: float, starts: Starts, wish: Wish) -> Result:
+        """Simulate the slots of a switch system."""
         from commsim.packets.aggregated.aggregation_jobs import simulate_job
 
+        if wish.sprays:
+            raise InputError(NOT_SPRAYED.format(self.schedule.name))
+        if wish.framing is not None or wish.trace:
+            raise InputError(
+                f"{self.schedule.name}: packets are those of {self.system.spec.entry.name}, and no transfers "
+                f"have times; {self.schedule.name}:system=none sends transfers in packets of any framing"
+            )
+        if wish.flaps is not None:
+            raise InputError(f"{self.schedule.name}: flaps are not modelled for packets of switch systems")
         late = starts[: len(self.ranks)] if starts.any() else ()
         job = self.system.job(self.network, self.ranks, size, late)
         result = simulate_job(self.network, job, None if wish.transport is None else wish.transport.fabric, wish.seed)

@@ -49,10 +49,10 @@ class Packets(SprayingFlags):
         "roce-adaptive, swift or ideal",
     )
     transport: str | None = flag(
-        metavar="NAME",
+        metavar="NAME|FILE.py",
         help="window (ideal), dctcp or dcqcn, which never trim, and use one path unless --balancing is given; "
-        "nscc, rccc, eqds, ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value (default: "
-        "window; in commsim traffic: nscc)",
+        "nscc, rccc, eqds, ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value; or FILE.py: "
+        "a congestion control (default: window; in commsim traffic: nscc)",
     )
     window: str | None = flag(
         metavar="SIZE",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import DCQCN, DCTCP, HPCC, MARKED, NSCC, SWIFT, TIMELY
+from commsim.packets.kinds import DCQCN, DCTCP, HPCC, MARKED, NSCC, OWN, SWIFT, TIMELY
 from commsim.packets.rule_kernel import rules_for
 from commsim.packets.run_state import RunState
 from commsim.packets.transports import (
@@ -11,6 +11,7 @@ from commsim.packets.transports import (
     dctcp_kernel,
     hpcc_kernel,
     nscc_kernel,
+    own_kernel,
     swift_kernel,
     timely_kernel,
 )
@@ -46,6 +47,8 @@ def on_news(fabric: RunState, p: int, delay: float, news: int, now: int) -> None
         hpcc_kernel.on_ack(fabric, f, p)
     elif transport == TIMELY:
         timely_kernel.on_ack(fabric, f, delay + fabric.flow[f]["base_rtt"], news)
+    elif transport == OWN:
+        own_kernel.on_ack(fabric, f, marked, delay, news, now)
 
 
 @njit_norefcount
@@ -58,6 +61,8 @@ def on_trimming(fabric: RunState, f: int, size: int, now: int) -> None:
         dctcp_kernel.on_trimmed(fabric, f, now)
     elif transport == SWIFT:
         swift_kernel.on_trimmed(fabric, f, now)
+    elif transport == OWN:
+        own_kernel.on_trimmed(fabric, f, now)
 
 
 @njit_norefcount

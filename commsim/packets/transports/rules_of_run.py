@@ -11,6 +11,7 @@ from commsim.core.network import Network
 from commsim.packets.kinds import DCQCN, DCTCP, HPCC, TIMELY, WINDOW
 from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
+from commsim.packets.transports.own_controls import Own, address_of
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
 from commsim.routing.network_metrics import fabric_oversubscription
@@ -80,6 +81,7 @@ RULES_ROW = np.dtype(
         ("recovery", np.int64),
         ("fast_step", np.float64),  # bytes/ps
         ("least", np.float64),
+        ("function", np.int64),  # address of a user's
     ]
 )
 
@@ -167,6 +169,8 @@ def _patience(spraying: Spraying, full_queue: float, loses: bool) -> float:
 
 def _constants(constants: Constants, patched: bool, rtt: float, wire: float, mtu: int) -> dict[str, float]:
     """Turn what a transport was given into the kernels' units; what it was not follows from the network."""
+    if isinstance(constants, Own):
+        return {"function": address_of(constants)}
     if isinstance(constants, Swift):
         target, scaling = (0.5 * rtt if time is None else PS * time for time in (constants.target, constants.scaling))
         return {

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.core.units import Bandwidth, Bytes, Seconds
 from commsim.packets import kinds
+from commsim.packets.transports.own_controls import Own, own_control
 
 # Marks of DCQCN from 5 to 200 kB at 40 Gbit/s, at most 1 %; queues up to where its paper's switches pause.
 _RED = (5e3 / 5e9, 200e3 / 5e9, 0.01)
@@ -148,7 +149,7 @@ class Dcqcn:
     hyper: Bandwidth = 50e6
 
 
-Constants = NoConstants | Swift | Hpcc | Timely | Dcqcn
+Constants = NoConstants | Swift | Hpcc | Timely | Dcqcn | Own
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,7 @@ TRANSPORTS = {
     "dcqcn": Transport(kinds.DCQCN, constants=Dcqcn, red=_RED, depth=500e3 / 5e9),
     "window": Transport(kinds.WINDOW),
 }  # fmt: skip
+_OWN = Transport(kinds.OWN, constants=Own)
 
 
 def transport_of(text: str) -> tuple[Transport, Constants]:
@@ -220,14 +222,16 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     Parameters
     ----------
     text : str
-        ``NAME`` or ``NAME:key=value,...``.
+        ``NAME`` or ``NAME:key=value,...``, or ``FILE.py:function:key=value,...`` with a congestion control.
 
     Raises
     ------
     InputError
         If the name or a constant is unknown, or a constant is out of its range.
     """
-    name, raw = split_spec(text)
+    name, raw = ("", {}) if is_own_file(text) else split_spec(text)
+    if name not in TRANSPORTS and (own := own_control(text)):
+        return _OWN, own
     if name not in TRANSPORTS:
         raise InputError(f"unknown transport {name!r}; known: {', '.join(TRANSPORTS)}")
     build = TRANSPORTS[name].constants

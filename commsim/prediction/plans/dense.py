@@ -10,9 +10,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import BLOCKING, COLLECTIVES
 from commsim.core.cost import Framing
-from commsim.core.errors import InputError, NoClosedFormError
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS, no_bytes
 from commsim.core.placement import Placement
@@ -25,12 +24,11 @@ from commsim.extensions import house
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.kind import Outcome
 from commsim.prediction.plans.draws import over_hashes
-from commsim.prediction.plans.simulations import simulation_of
+from commsim.prediction.plans.run import Run, played
 from commsim.prediction.plans.used_links import links_of
 from commsim.prediction.result_remarks import of_paths, of_switches, remarks_of_results
 from commsim.prediction.scenario import AUTO, Wish
 
-Starts = NDArray[np.float64]
 OTHER_SIZE = "{0}: its file's messages have these sizes only with -b {1:.0f} -e {1:.0f}"
 Derived = TypeVar("Derived", bound="Plan")
 
@@ -150,9 +148,13 @@ class Plan:
         """Return the plan whose messages the timeline of a size shows."""
         return self.at(size)
 
-    def at_with(self, size: float, wish: Wish) -> Plan:  # noqa: ARG002
-        """Return the plan that an engine plays at one size."""
-        return self.at(size)
+    def run_of(self, size: float, wish: Wish) -> Run:  # noqa: ARG002
+        """Return what an engine plays at one size."""
+        one = self.at(size)
+        return Run(
+            size, one.sent, one.schedule, one.parameters, one.network, one.paths, one.framing, one.framing, one.before,
+            bounds=one._bounds,
+        )  # fmt: skip
 
     def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
         """Return the links on the routes of all messages, bool[n_links]; None where that takes long."""
@@ -213,7 +215,7 @@ class Plan:
         remarks: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
             wish, remarks = house().engines["auto"](self, size, wish)
-        return Outcome((self.checked(self.at_with(size, wish).hashed_by(wish.hash_seed).play(size, wish)),), remarks)
+        return Outcome((self.checked(played(self.run_of(size, wish).hashed_by(wish.hash_seed), wish)),), remarks)
 
     def hashed_by(self, seed: int | None) -> Self:
         """Return the plan with routes that another seed draws; all else is the same."""
@@ -232,23 +234,6 @@ class Plan:
             self._at["floor"] = floor_of(self)
         self._at["floor"].check(result)
         return result
-
-    def play(self, size: float, wish: Wish) -> Result:
-        """Predict the size that this plan was made for: the median of all draws of the starts."""
-        sent = size if self.sent is None else self.sent
-        framing = (
-            self.in_packets() if wish.framing is None and wish.engine == "packet" else wish.framing or self.framing
-        )
-        if wish.engine == "closed-form":
-            return self.finished(self._closed_form(sent, wish, framing), size)
-        simulation = simulation_of(self.paths, wish)
-        runs = [simulation(sent, starts=starts, framing=framing) for starts in self._starts(wish)]
-        run = _middle(runs)
-        if len(runs) > 1:
-            run = dataclasses.replace(run, samples=np.array([r.time for r in runs]))
-        if self.network.curves is not None and wish.engine != "packet":
-            run = dataclasses.replace(run, interval=self._interval(sent, wish, framing))
-        return self.finished(run, size)
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[Remark]:
         """Return what to say of sizes with which messages have other bytes than in the file of the schedule."""
@@ -271,71 +256,3 @@ class Plan:
             results,
             [] if has_headers else [Remark("no-headers", "headers are not counted")],
         )
-
-    def in_packets(self) -> Framing | None:
-        """Return what the software adds to packets of a network."""
-        return self.framing
-
-    def finished(self, result: Result, size: float) -> Result:
-        """Return the result of the operation's size, with the time that no message has."""
-        if not self.before and result.size == size:
-            return result
-        more = self.before
-        return dataclasses.replace(
-            result, size=size, time=result.time + more, time_from_last_start=result.time_from_last_start + more,
-            samples=result.samples + more,
-        )  # fmt: skip
-
-    def starts_of(self, result: Result, wish: Wish) -> Starts:
-        """Return when each rank of a result started: in the draw that has the median time."""
-        draws, samples = self._starts(wish), result.samples if len(result.samples) else np.zeros(1)
-        return draws[int(np.argsort(samples, kind="stable")[(len(samples) - 1) // 2])][: self.schedule.n_ranks]
-
-    def _starts(self, wish: Wish) -> list[Starts]:
-        if not wish.start_jitter:
-            return [np.zeros(self.schedule.n_participants)]
-        helpers = np.zeros(self.schedule.n_helpers)
-        n = max(1, wish.iterations)
-        draw = np.random.default_rng(wish.seed).uniform(0.0, wish.start_jitter, (n, self.schedule.n_ranks))
-        return [np.concatenate((starts, helpers)) for starts in draw]
-
-    def _interval(self, size: float, wish: Wish, framing: Framing | None) -> tuple[float, float]:
-        """Predict the same again as if all steps took what only a tenth of those measured went below, and above."""
-        curves = self.network.curves
-        assert curves is not None
-        for which in ("low", "high"):
-            if which not in self._bounds:
-                network = dataclasses.replace(self.paths.network, curves=curves.bound(which))
-                self._bounds[which] = self.paths.on(network)
-        untraced = dataclasses.replace(wish, trace=False)
-        simulations = (simulation_of(self._bounds[which], untraced) for which in ("low", "high"))
-        ends = (
-            _middle([simulation(size, starts=starts, framing=framing) for starts in self._starts(wish)]).time
-            for simulation in simulations
-        )
-        low, high = sorted(ends)
-        return low, high
-
-    def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:
-        from commsim.engine.closed_form import closed_form
-
-        if wish.start_jitter:
-            raise InputError("the closed form has no late starters; use engine flow")
-        if wish.framing is not None and self.sent is None:
-            raise InputError("the closed form has no packet headers; use engine flow")
-        if self.schedule.name not in COLLECTIVES:
-            raise NoClosedFormError(f"{self.schedule.name} is not a registered collective and has no closed form")
-        parameters, paths = dict(self.parameters), self.paths
-        if parameters.pop(BLOCKING, False):
-            raise NoClosedFormError(
-                f"{self.schedule.name}: the closed form is that of steps that do not wait; use engine flow"
-            )
-        return closed_form(
-            COLLECTIVES[self.schedule.name], paths.network, paths.job, size, parameters, framing=framing,
-            routing=paths.routing, seed=paths.seed,
-        )  # fmt: skip
-
-
-def _middle(runs: Sequence[Result]) -> Result:
-    """Return the run with the median time."""
-    return runs[int(np.argsort([run.time for run in runs], kind="stable")[(len(runs) - 1) // 2])]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from commsim.core.network import SWITCH
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.result import Result
@@ -34,7 +35,8 @@ def of_packed_ranks(
     if scenario.placement is not None or not any(_keeps_to_racks(plans[name], some) for name, some in results.items()):
         return []
     network = scenario.network
-    if fabric_oversubscription(network) <= 1 + 1e-9:
+    is_outside = (network.kind == SWITCH) & (network.machine < 0)
+    if not (is_outside[network.src] & is_outside[network.dst]).any() or fabric_oversubscription(network) <= 1 + 1e-9:
         return []
     racks = next((level.group for level in locality_levels(network) if level.name == "rack"), np.zeros(1, np.int64))
     if not racks.max() or (np.diff(racks) < 0).any():

@@ -31,8 +31,6 @@ def of_unused_faults(
     whole : mapping of str to WorkPlan
         Plans on the network without its faults, as far as they are known.
     """
-    if not (scenario.slower or scenario.failed):
-        return []
     hashed = is_hashed(scenario.routing or scenario.network.routing) and not scenario.wish.sprays
     several = any(fault.hashes is not None for some in results.values() for fault in some)
     draw = f"with the hash of {'the median draw' if several else 'this --seed'}, " if hashed else ""

@@ -118,7 +118,7 @@ def can_search(prepared: Plan, question: Question) -> bool:
     if data is None or data.form.lossy or data.size is not None:
         return False
     n_elements = n_drawn(question, data.block, 0.0) or question.size / FLOAT
-    return question.n_workers * n_elements / min(data.block, question.run) <= MAX_BLOCKS
+    return bool(question.n_workers * n_elements / min(data.block, question.run) <= MAX_BLOCKS)
 
 
 def n_drawn(question: Question, block: int, density: float) -> int | None:

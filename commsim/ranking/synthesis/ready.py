@@ -101,7 +101,7 @@ def prepare_synthesized(
     lines = []
     if proof is not None and proof.proved:
         lines = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
-    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *lines, *maker.notes), made=made)
+    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *lines, *maker.notes), plan_of=made)
 
 
 def _fastest_plan(maker: Maker, known: dict[float, Plan], size: float) -> Plan:

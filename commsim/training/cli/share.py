@@ -62,7 +62,7 @@ def run(config: WorkloadShareConfig) -> Answer:
     from commsim.training.sharing.shared_links import simulate_jobs
 
     cluster, jobs = _cluster(config.cluster), read_jobs(config.jobs)
-    config, notes = _as_placed(config)
+    config, notes, hash_seed = _as_placed(config)
     seed = config.seed or 0
     if config.fail or config.scale:
         network, drawn = with_faults(cluster.network, config)
@@ -79,7 +79,8 @@ def run(config: WorkloadShareConfig) -> Answer:
         levels = ", ".join(f"{job.name}={level}" for job, level in zip(jobs, plan.level, strict=True))
         notes.append(Remark("priorities", f"priorities by Crux, on its paths: {levels}"))
     else:
-        use = link_uses(cluster, [job.placement or () for job in jobs], seed)
+        hashed_by = seed if hash_seed is None else hash_seed
+        use = link_uses(cluster, [job.placement or () for job in jobs], hashed_by)
         if config.priorities is not None:
             options["priorities"] = _values("--priorities", config.priorities, jobs, 0.0, float)
     if config.weights is not None:
@@ -96,14 +97,22 @@ def run(config: WorkloadShareConfig) -> Answer:
     return Answer([*remarks(notes), *_parts(outcome, config)], outcome.job_rows(), more=more)
 
 
-def _as_placed(config: WorkloadShareConfig) -> tuple[WorkloadShareConfig, list[Remark]]:
-    """Take the faults and the seed of a file of `commsim place`, whose start times are for that network."""
+def _as_placed(config: WorkloadShareConfig) -> tuple[WorkloadShareConfig, list[Remark], int | None]:
+    """Take the faults and the seed of a file of `commsim place`, whose start times are for that network.
+
+    Returns
+    -------
+    WorkloadShareConfig, list of Remark, int or None
+        The flags with them, what was taken, and the seed of the hash of paths with which the first candidate is the
+        median; None where one hash was drawn, or another seed is given.
+    """
     if config.shifts is None or Path(config.shifts).suffix != ".json":
-        return config, []
+        return config, [], None
     from commsim.core.files.fields import TableFields
     from commsim.core.files.whole_files import read_tree
 
-    placed = TableFields(read_tree(config.shifts), config.shifts).table("config")
+    tree = TableFields(read_tree(config.shifts), config.shifts)
+    placed = tree.table("config")
     found: dict[str, Any] = {
         name: tuple(placed.items(name, str, "text, as of the flag")) for name in ("fail", "scale") if name in placed
     }
@@ -112,7 +121,12 @@ def _as_placed(config: WorkloadShareConfig) -> tuple[WorkloadShareConfig, list[R
     found = {name: value for name, value in found.items() if value and not getattr(config, name)}
     each = [(name, one) for name, value in found.items() for one in (value if isinstance(value, tuple) else [value])]
     text = " ".join(f"--{name} {one}" for name, one in each)
-    return dataclasses.replace(config, **found), [Remark("as-placed", f"as in {config.shifts}: {text}")] if text else []
+    notes = [Remark("as-placed", f"as in {config.shifts}: {text}")] if text else []
+    hash_seed = None
+    if not config.seed and "candidates" in tree and (candidates := tree.tables("candidates")):
+        best = candidates[0]
+        hash_seed = None if best.raw("hash_seed") is None else best.whole("hash_seed", maximum=2**63 - 1)
+    return dataclasses.replace(config, **found), notes, hash_seed
 
 
 def _cluster(text: str) -> Cluster:

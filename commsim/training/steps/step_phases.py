@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.core.network_queries import busiest_link
 from commsim.training.cost_of import SEND
 from commsim.training.sharing.periodic import JobPhase
-from commsim.training.timeline import busiest_link, link_phases
+from commsim.training.timeline import link_phases
 
 if TYPE_CHECKING:
     from commsim.training.task_graph import Task

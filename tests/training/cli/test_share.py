@@ -66,7 +66,7 @@ def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys)
     rows = [row(f"j{i}", f"h{i}", f"h{i + 4}") | {"start_ms": 0} for i in range(4)]
     jobs.write_text(json.dumps(rows))
     words = (str(cluster), str(jobs))
-    assert main(["place", *words, *flags, "--check", "--json", str(placed), "-v"]) == 0
+    assert main(["place", *words, *flags, "--hashes", "1", "--check", "--json", str(placed), "-v"]) == 0
     (found,) = json.loads(placed.read_text())["candidates"]
     expected = [time / 1e3 for time in found["predicted_iteration_ms"].values()]
     assert iterations(tmp_path, *words, *flags) == pytest.approx(expected, rel=0.02)
@@ -76,6 +76,23 @@ def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys)
     assert f"placed.json: {' '.join(flags)}" in capsys.readouterr().out
     other = ["--fail", "link:leaf0:spine1", "--seed", "5", "--scale", "link:h0:*=0.5"]
     assert iterations(tmp_path, *words, "--shifts", str(placed), *other) == iterations(tmp_path, *words, *other)
+
+
+def test_a_file_of_place_brings_the_median_hash(tmp_path):
+    cluster, jobs, placed = (tmp_path / name for name in ("cluster.toml", "jobs.json", "placed.json"))
+    cluster.write_text(
+        '[topology]\nspec = "leaf_spine:n_leaves=2,n_spines=3,hosts_per_leaf=4,bandwidth=50Gbps"\n[hosts]\ngpus = 1\n'
+    )
+    jobs.write_text(json.dumps([row(f"j{i}", f"h{i}", f"h{i + 4}") | {"start_ms": 0} for i in range(4)]))
+    words = (str(cluster), str(jobs))
+    n_other = 0
+    for seed in ("0", "1", "2"):
+        assert main(["place", *words, "--seed", seed, "--check", "--json", str(placed)]) == 0
+        (found,) = json.loads(placed.read_text())["candidates"]
+        expected = pytest.approx([time / 1e3 for time in found["predicted_iteration_ms"].values()], rel=0.02)
+        assert iterations(tmp_path, *words, "--shifts", str(placed)) == expected
+        n_other += found["hash_seed"] != int(seed)
+    assert n_other
 
 
 def test_jobs_begin_at_their_own_start_unless_a_shift_is_given(jobs, tmp_path):

@@ -1,0 +1,144 @@
+"""Congestion control of a user's file: a function that sets a message's window, compiled and called by the engine.
+
+To add one, write a file with a function decorated by :func:`congestion_control`, and name it, ``--transport FILE.py``;
+or put that file beside this one, and its name is a transport. See ``docs/howto_extend.md``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.files.own_files import blamed, resolve
+from commsim.core.jit import Kernel
+from commsim.core.registry import Registry
+from commsim.core.spec import OWN_FILE, OwnFile, is_own_file, read_arguments
+
+# Numbers of its own that a function may keep for each message, 0 at first.
+N_MEMORY = 8
+TOLD_ROW = np.dtype(
+    [
+        ("now", np.float64),  # s
+        ("delay", np.float64),  # s: that the packet which is answered queued; of a lost one, of the last before it
+        ("rtt", np.float64),  # s: with that delay,
+        ("base_rtt", np.float64),  # and without any
+        ("acked", np.float64),  # bytes that arrived since the last answer
+        ("marked", np.float64),  # 1 if a switch marked the packet
+        ("lost", np.float64),  # 1 if it was lost or trimmed
+        ("in_flight", np.float64),  # bytes
+        ("packet", np.float64),  # bytes on the wire of a full packet, the least window
+        ("window", np.float64),  # bytes: what the function sets
+        ("memory", np.float64, (N_MEMORY,)),
+    ],
+    align=True,
+)
+
+# Row of TOLD_ROW.
+Flow: TypeAlias = np.void
+Control: TypeAlias = Callable[..., None]
+CONTROLS: Registry[None] = Registry("congestion control", "commsim.packets.transports")
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A function that sets windows, and its constants.
+
+    Parameters
+    ----------
+    function : callable
+        Function of a row of ``TOLD_ROW``, and of the constants.
+    constants : tuple of float
+        In the order of its parameters.
+    path : Path
+        Its file, for messages.
+    """
+
+    function: Control
+    constants: tuple[float, ...]
+    path: Path
+
+
+def congestion_control(function: Control) -> Control:
+    """Register a function that sets the window of a message, under its own name.
+
+    Parameters
+    ----------
+    function : callable
+        It is given a row of ``TOLD_ROW`` for each acknowledgement and each loss, and sets ``flow["window"]``. Further
+        parameters are constants, which have annotations. Numba compiles it: arithmetic, ``if``, loops, ``math``.
+    """
+    CONTROLS.add(function)
+    return function
+
+
+def own_control(text: str) -> Own | None:
+    """Read a transport that is a file, or one that was registered; None where the name is none of these.
+
+    Raises
+    ------
+    InputError
+        If the text may not be executed, the file is wrong, or a constant is.
+    """
+    if not is_own_file(text):
+        return _read(text, None) if text.split(":")[0] in CONTROLS else None
+    match = OWN_FILE.fullmatch(text)
+    if match is None or not isinstance(text, OwnFile):  # which `resolve` refuses
+        return _read.__wrapped__(text, None)
+    with contextlib.suppress(OSError):
+        state = os.stat(match[1])  # noqa: PTH116 - a file that has changed is executed again
+        return _read(text, (str(Path(match[1]).resolve()), state.st_mtime_ns, state.st_size))
+    return _read.__wrapped__(text, None)
+
+
+@functools.lru_cache(maxsize=64)
+def _read(text: str, _state: tuple[str, int, int] | None) -> Own:
+    entry, raw = resolve(CONTROLS, text)
+    first = next(iter(entry.parameters), "flow")
+    values = read_arguments(entry.build, raw, (first,), name=entry.name)
+    names = [name for name in entry.parameters if name != first]
+    constants = [values.get(name, entry.parameters[name].default) for name in names]
+    if wrong := [name for name, value in zip(names, constants, strict=True) if not isinstance(value, int | float)]:
+        raise InputError(f"{text}: {wrong[0]} must be a number")
+    function = inspect.unwrap(entry.build)
+    return Own(function, tuple(map(float, constants)), Path(function.__code__.co_filename))
+
+
+@functools.lru_cache(maxsize=64)
+def address_of(own: Own) -> int:
+    """Compile a function, and return its address for :func:`commsim.core.jit.call_at`.
+
+    Raises
+    ------
+    InputError
+        If Numba cannot compile it; names the file.
+    """
+    function, constants = own.function, own.constants
+    numba = importlib.import_module("numba")
+    if numba.config.DISABLE_JIT:
+        address = len(Kernel.functions) + 1
+    else:
+        carray, compiled = numba.carray, numba.njit(error_model="numpy")(function)
+
+        def entry(pointer: Any) -> None:
+            compiled(carray(pointer, 1)[0], *constants)
+
+        with blamed(own.path):
+            kind = numba.types.void(numba.types.CPointer(numba.from_dtype(TOLD_ROW)))
+            _KEPT.append(numba.cfunc(kind)(entry))
+        address = int(_KEPT[-1].address)
+    Kernel.functions[address] = lambda row: function(row, *constants)
+    return address
+
+
+# Compiled functions, whose addresses kernels have.
+_KEPT: list[Any] = []

@@ -1,0 +1,54 @@
+"""Congestion control by a function of a user's file: it is told of an answer or a loss, and sets the window."""
+
+from __future__ import annotations
+
+from commsim.core.jit import call_at, njit_norefcount
+from commsim.packets.packet_state import PS
+from commsim.packets.rule_kernel import rules_for
+from commsim.packets.run_state import RunState
+
+
+@njit_norefcount
+def on_ack(fabric: RunState, f: int, marked: bool, delay: float, n_bytes: int, now: int) -> None:
+    """Have the function adapt the window to an acknowledgement.
+
+    Parameters
+    ----------
+    fabric : RunState
+        All state; changed in place.
+    f : int
+        The message.
+    marked : bool
+        Whether the packet that is answered was marked.
+    delay : float, ps
+        How long it queued.
+    n_bytes : int
+        Bytes that the receiver got since the last acknowledgement.
+    now : int, ps
+        Time.
+    """
+    told = fabric.told[f]
+    told["delay"], told["acked"], told["marked"], told["lost"] = delay / PS, n_bytes, marked, False
+    _adapt(fabric, f, now)
+
+
+@njit_norefcount
+def on_trimmed(fabric: RunState, f: int, now: int) -> None:
+    """Have the function adapt the window to a packet that was trimmed or lost."""
+    told = fabric.told[f]
+    told["acked"], told["marked"], told["lost"] = 0.0, False, True
+    _adapt(fabric, f, now)
+
+
+@njit_norefcount
+def _adapt(fabric: RunState, f: int, now: int) -> None:
+    """Call the function; a window is a packet at least, also where the function returns no number."""
+    flow, rules, told = fabric.flow[f], rules_for(fabric, f), fabric.told[f]
+    told["now"], told["base_rtt"], told["window"] = now / PS, flow["base_rtt"] / PS, flow["window"]
+    told["rtt"] = told["base_rtt"] + told["delay"]
+    told["in_flight"], told["packet"] = flow["in_flight"], rules["mtu"]
+    call_at(rules["function"], told)
+    window = told["window"]
+    if not window >= rules["mtu"]:
+        window = float(rules["mtu"])
+    flow["window"] = min(window, flow["most"])

@@ -1,0 +1,99 @@
+"""A congestion control of a user's file: that of the documentation, one that changes nothing, and broken ones."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import commsim as cs
+from commsim.core.spec import OwnFile
+from commsim.packets.transports.own_controls import CONTROLS
+from commsim.packets.transports.spraying import Spraying
+from commsim.packets.transports.transports import transport_of
+
+ROOT = Path(cs.__file__).parent.parent
+EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto_extend.md").read_text(), re.DOTALL)[0]
+NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,uplink_bandwidth=100Gbps"
+HEAD = "from commsim.packets.transports.own_controls import Flow, congestion_control\n\n@congestion_control\n"
+IDLE = HEAD + "def idle(flow: Flow):\n    flow['window'] = flow['window']\n"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with the example, which is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    len(CONTROLS)
+    monkeypatch.setattr(CONTROLS, "_entries", dict(CONTROLS._entries))
+    (tmp_path / "aimd.py").write_text(EXAMPLE)
+    (tmp_path / "idle.py").write_text(IDLE)
+    return tmp_path
+
+
+def solved(transport):
+    return cs.predict("direct_all_to_all", NETWORK, "256KiB", engine="packet", transport=transport)
+
+
+def test_a_control_that_changes_nothing_is_a_window(files):
+    own, ours = (solved(Spraying(transport)) for transport in (OwnFile("./idle.py"), "window"))
+    assert own.time == ours.time
+    assert own.counters == ours.counters
+
+
+def test_constants_change_the_window(files):
+    half, most = (solved(Spraying(OwnFile(f"./aimd.py:left={left}"))) for left in (0.5, 0.99))
+    assert half.counters != most.counters
+
+
+def test_a_file_is_executed_only_by_a_flag_or_a_caller(files):
+    (files / "aimd.py").write_text("open('ran', 'w').close()\n" + EXAMPLE)
+    with pytest.raises(cs.InputError, match=r"aimd\.py: data does not execute code"):
+        transport_of("./aimd.py")
+    assert not (files / "ran").exists()
+    transport_of(OwnFile("./aimd.py"))
+    assert (files / "ran").exists()
+    with pytest.raises(cs.InputError, match="data does not execute code"):  # also once it was executed
+        transport_of("./aimd.py")
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "said"),
+    [
+        ("", "./mine.py", r"mine\.py: registers no congestion control; decorate"),
+        (HEAD + "def mine(flow):\n    pass\n", "./mine.py", r"parameter flow needs an annotation"),
+        (HEAD + "def mine(flow: Flow, a: float):\n    pass\n", "./mine.py", r"mine needs a"),
+        (HEAD + "def mine(flow: Flow, a: str = 'x'):\n    pass\n", "./mine.py", r"a must be a number"),
+        (EXAMPLE, "./mine.py:least=2", r"aimd has no parameter 'least'"),
+        (None, "./none.py", r"none\.py"),
+    ],
+)
+def test_a_wrong_file_is_named(files, content, text, said):
+    if content is not None:
+        (files / "mine.py").write_text(content)
+    with pytest.raises(cs.InputError, match=said):
+        transport_of(OwnFile(text))
+
+
+def test_what_cannot_be_compiled_is_named(files):
+    (files / "mine.py").write_text(HEAD + "def mine(flow: Flow):\n    open('x')\n")
+    with pytest.raises(cs.InputError, match=r"mine\.py"):
+        solved(Spraying(OwnFile("./mine.py")))
+
+
+@pytest.mark.slow
+def test_it_is_the_same_without_the_compiler(files):
+    code = (
+        "import commsim as cs; from commsim.packets.transports.spraying import Spraying\n"
+        f"print(repr(cs.predict('direct_all_to_all', {NETWORK!r}, '16KiB', engine='packet',"
+        " transport=Spraying(cs.OwnFile('./aimd.py'))).time))"
+    )
+    times = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for disabled in ("0", "1")
+    ]  # fmt: skip
+    assert times[0] == times[1] != ""
