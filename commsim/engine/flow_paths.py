@@ -283,13 +283,16 @@ class FlowPaths:
     @property
     def traced_alike(self) -> bool:
         """Whether the way that computes the time has the times of all transfers too."""
-        return tuple(self._ways(True)) == tuple(self._ways(False))
+        return all(way.traces for way in self._ways(False))
 
     def _sized(self, way: Way) -> AbstractContextManager[None]:
         return expected_work(way.steps * self.n_transfers + self.network.n_links)
 
     def _ways(self, trace: bool) -> dict[Way, float]:
         if trace not in self._chosen:
+            if trace and self.traced_alike:
+                self._chosen[trace] = self._ways(False)  # a trace is of the way that finds the time
+                return self._chosen[trace]
             again = self._answered.get(trace)  # for another hash: the way that answered is tried first
             self._chosen[trace] = choose(self, trace=trace) if again is None else again | {EVENTS: self.event_cost}
         return self._chosen[trace]

@@ -7,7 +7,7 @@ import pytest
 
 from collectives.dense.all_to_all import direct_all_to_all
 from collectives.dense.double_tree import double_tree_all_reduce
-from collectives.dense.halving_doubling import halving_doubling_all_reduce
+from collectives.dense.halving_doubling import halving_doubling_all_reduce, recursive_doubling_all_reduce
 from collectives.dense.ring import ring_all_reduce
 from commsim.core import limits
 from commsim.core.errors import InputError
@@ -135,3 +135,14 @@ def test_other_payloads_leave_the_routes_as_they_are() -> None:
     doubled = RING.with_messages(lambda size: np.full(8 * 14, size / 4))
     assert doubled.plan.routes is RING.plan.routes
     assert doubled.simulate(1e6).link_bytes == pytest.approx(2 * RING.simulate(1e6).link_bytes)
+
+
+def test_a_trace_with_another_hash_is_of_the_way_that_found_the_time() -> None:
+    """A trace took the recurrence where the time was of events: sums of the same draw differed in the last bit."""
+    net = leaf_spine(4, 2, 4, 12.5e9, oversubscription=2)
+    paths = FlowPaths(net, FlowJob(recursive_doubling_all_reduce(16), place(net, 16)))
+    assert paths.simulate(2**20).method == "events"
+    hashed = paths.hashed_by(3964924996)
+    found, traced = hashed.simulate(2**20), hashed.simulate(2**20, trace=True)
+    assert hashed.simulate(2**20, method="recurrence").time != found.time
+    assert (traced.method, traced.time) == (found.method, found.time)
