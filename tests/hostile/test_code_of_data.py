@@ -47,6 +47,13 @@ READERS = {
         },
         f"run --topology {STAR} --jobs FILE",
     ),
+    "transports_of_jobs.json": (
+        {"job": [
+            {"name": "a", "collective": "ring_all_reduce", "ranks": "0-1", "size": "4KiB", "transport": "swift"},
+            {"name": "b", "collective": "ring_all_reduce", "ranks": "2-3", "size": "4KiB"},
+        ]},
+        f"run --topology {STAR} --jobs FILE --engine packet --transport dctcp --balancing mixed",
+    ),
     "sweep.json": (
         {
             "topology": {"name": "star", "n_hosts": 4, "routing": "ecmp"},
