@@ -11,7 +11,7 @@ from commsim.core.result import Result
 from commsim.engine.flow_paths import FlowPaths
 from commsim.packets.messages import simulate_packets
 from commsim.packets.packet_work import expect_messages, expect_packets
-from commsim.prediction.plans.simulations import Simulation
+from commsim.prediction.plans.run import Simulation
 from commsim.prediction.scenario import Wish
 
 

@@ -215,7 +215,9 @@ class Plan:
         remarks: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
             wish, remarks = house().engines["auto"](self, size, wish)
-        return Outcome((self.checked(played(self.run_of(size, wish).hashed_by(wish.hash_seed), wish)),), remarks)
+        run = self.run_of(size, wish)
+        run = run if wish.hash_seed is None else run.hashed_by(wish.hash_seed)
+        return Outcome((self.checked(played(run, wish)),), remarks)
 
     def hashed_by(self, seed: int | None) -> Self:
         """Return the plan with routes that another seed draws; all else is the same."""

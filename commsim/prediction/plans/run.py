@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +18,13 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
-from commsim.prediction.plans.simulations import simulation_of
+from commsim.extensions import house
 from commsim.prediction.scenario import Wish
 
 Starts = NDArray[np.float64]
-__all__ = ["Run", "Starts", "closed_form_of", "framing_of_run", "played", "start_draws", "starts_of"]
+# Function from ``(size, *, starts, framing)`` to a result.
+Simulation = Callable[..., Result]
+__all__ = ["Run", "Simulation", "Starts", "closed_form_of", "played", "start_draws", "starts_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Run:
     count: Callable[[], Mapping[str, float]] | None = None
     bounds: dict[str, FlowPaths] = field(default_factory=dict, repr=False, compare=False)
 
-    def hashed_by(self, seed: int | None) -> Run:
+    def hashed_by(self, seed: int) -> Run:
         """Return the run with routes that another seed draws; all else is the same."""
         paths = self.paths.hashed_by(seed)
         return self if paths is self.paths else dataclasses.replace(self, paths=paths, bounds={})
@@ -110,18 +113,14 @@ def played(run: Run, wish: Wish) -> Result:
     draws = start_draws(run.schedule, wish)
     if run.slots is not None and wish.engine == "packet":
         return _of_draws([run.slots(starts, wish) for starts in draws])
-    framing, sent = framing_of_run(run, wish), run.size if run.sent is None else run.sent
+    framing = wish.framing or (run.in_packets if wish.engine == "packet" else run.framing)
+    sent = run.size if run.sent is None else run.sent
     simulation = simulation_of(run.paths, wish)
     found = _of_draws([simulation(sent, starts=starts, framing=framing) for starts in draws])
     if run.network.curves is not None and wish.engine != "packet":
         found = dataclasses.replace(found, interval=_interval(run, sent, wish, framing))
     found = run.finished(found)
     return found if run.count is None else dataclasses.replace(found, counters={**found.counters, **run.count()})
-
-
-def framing_of_run(run: Run, wish: Wish) -> Framing | None:
-    """Return the packets that messages are cut into: those that are wished for, else those of the software."""
-    return wish.framing or (run.in_packets if wish.engine == "packet" else run.framing)
 
 
 def start_draws(schedule: Schedule, wish: Wish) -> list[Starts]:
@@ -157,7 +156,7 @@ def closed_form_of(run: Run, wish: Wish) -> Result:
         )
     return closed_form(
         COLLECTIVES[run.schedule.name], paths.network, paths.job, run.size if run.sent is None else run.sent, given,
-        framing=framing_of_run(run, wish), routing=paths.routing, seed=paths.seed,
+        framing=wish.framing or run.framing, routing=paths.routing, seed=paths.seed,
     )  # fmt: skip
 
 
@@ -189,3 +188,28 @@ def _of_draws(runs: Sequence[Result]) -> Result:
 def _middle(times: NDArray[np.float64]) -> int:
     """Return which draw has the median time: the lower one of an even number."""
     return int(np.argsort(times, kind="stable")[(len(times) - 1) // 2])
+
+
+def _flow(paths: FlowPaths, wish: Wish) -> Simulation:
+    """Simulate flows that share links max-min."""
+    return functools.partial(paths.simulate, trace=wish.trace, method=wish.method, flaps=wish.flaps)
+
+
+def _alpha_beta(paths: FlowPaths, wish: Wish) -> Simulation:
+    """Follow the critical path under LogGP; links are not shared."""
+    from commsim.engine.alpha_beta import simulate_alpha_beta
+
+    def simulate(size: float, **options: Any) -> Result:
+        return simulate_alpha_beta(paths.plan, size, trace=wish.trace, **options)[0]
+
+    return simulate
+
+
+# Engines of the core, by name; others are an extension's.
+SIMULATIONS: Mapping[str, Callable[[FlowPaths, Wish], Simulation]] = {"flow": _flow, "alpha-beta": _alpha_beta}
+
+
+def simulation_of(paths: FlowPaths, wish: Wish) -> Simulation:
+    """Return how the engine that is wished for simulates messages on these paths."""
+    simulation: Simulation = (SIMULATIONS.get(wish.engine) or house().engines[wish.engine])(paths, wish)
+    return simulation
