@@ -291,7 +291,7 @@ def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     """Return what NCCL takes the network for."""
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import NcclOptions, setting_of
-    from commsim.nccl.told import WORDS, read_words
+    from commsim.nccl.option_words import WORDS, read_words
     from commsim.prediction.inputs import PACKED, load_placement
 
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
