@@ -331,9 +331,8 @@ def nccl_launch(
     if assumed and setting is not None and "version" not in parameters:
         assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
-        notes.append(
-            Remark(ASSUMED, f"{name}: {count_text(len(assumed), 'setting')} assumed", details="; ".join(assumed))
-        )
+        text = f"{name}: {count_text(len(assumed), 'setting')} assumed"
+        notes.append(Remark(ASSUMED, text, details="; ".join(assumed)))
     return dataclasses.replace(found, notes=tuple(notes))
 
 
