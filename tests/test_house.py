@@ -213,11 +213,11 @@ def test_pages_name_only_modules_that_there_are(page, others):
     [
         ("core/units.py", True),
         ("commsim/engine/ways", True),
-        ("engine.packet.hosts.host_kernel.run", True),
+        ("packets.hosts.host_kernel.run", True),
         ("commsim.engine.flow_paths", True),
         ("core/gone.py", False),
         ("commsim/engine/known", False),
-        ("engine.packet.gone.run", False),
+        ("packets.gone.run", False),
         ("commsim.engine.ways.known_time", False),
         ("numba.np.arrayobj", True),  # not ours
         ("2(p-1)/p", True),

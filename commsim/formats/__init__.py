@@ -7,8 +7,6 @@ from commsim.extensions import House
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
     "profiles",
-    "ranking",
-    "sweep",
     "training",
 )
 

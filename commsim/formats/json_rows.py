@@ -19,10 +19,9 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.files.opening import check_regular
+from commsim.core.files.sweep_store import reading, rows_in
 from commsim.core.files.whole_files import parse_json, read_text
 from commsim.core.units import count_text
-from commsim.profiles.kineto import is_kineto, kineto_tree
-from commsim.sweep.sweep_store import reading, rows_in
 
 from .measurement import MAX_BYTES, Measurement, ReadingContext, check_count
 from .nccl_tests import NCCL_FUNCTIONS
@@ -39,6 +38,8 @@ def read_json_rows(path: Path, context: ReadingContext) -> Sequence[Measurement]
     InputError
         If it is not well formed, or of no known kind.
     """
+    from commsim.profiles.kineto import is_kineto, kineto_tree
+
     text = read_text(path, MAX_BYTES)
     try:
         tree = kineto_tree(text) if is_kineto(text) else parse_json(text)

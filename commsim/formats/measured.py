@@ -63,7 +63,7 @@ def read_measured(
 def _reader(path: Path) -> Reader:
     """Find out what a file is, by its first bytes rather than by its name."""
     if path.is_dir() or path.suffix == ".parquet":
-        from commsim.sweep.sweep_store import STORE
+        from commsim.core.files.sweep_store import STORE
 
         from .json_rows import read_parquet, read_sweep
 

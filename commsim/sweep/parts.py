@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.sweep.sweep_store import Store, read_description, reading, rows_in
+from commsim.core.files.sweep_store import Store, read_description, reading, rows_in
 
 SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT")
 AT_A_TIME = 1000  # rows

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.files.sweep_store import STORE, reading, rows_in
 from commsim.core.remark import Remark, read_remarks
 from commsim.report.title_of_network import remark_on_costs
-from commsim.sweep.sweep_store import STORE, reading, rows_in
 
 # Rows that are read for remarks, and points that are named.
 MAX_ROWS, MAX_POINTS = 100_000, 4

@@ -16,8 +16,8 @@ from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.own_files import Code
+from commsim.core.files.sweep_store import Store
 from commsim.core.frames import frame_of
-from commsim.sweep.sweep_store import Store
 
 from .chunks import Chunker
 from .config import SweepConfig, read_config

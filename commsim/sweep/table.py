@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.files.sweep_store import LOCK, STORE, columns_in, read_description, reading, rows_in
 from commsim.core.files.whole_files import replacing, write_json
 from commsim.core.remark import read_remarks
-from commsim.sweep.sweep_store import LOCK, STORE, columns_in, read_description, reading, rows_in
 
 from .quantities import KINDS, UNITS
 

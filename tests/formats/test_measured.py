@@ -6,10 +6,10 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.files.result_file import write_result
+from commsim.core.files.sweep_store import Store
 from commsim.core.result import Result
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
-from commsim.sweep.sweep_store import Store
 
 ROW = {"collective": "ring_all_reduce", "operation": "all_reduce", "n_ranks": 4, "size_B": 1024.0, "time_s": 1e-5,
        "engine": "flow", "p5_s": 9e-6, "p95_s": 2e-5}  # fmt: skip

@@ -14,10 +14,10 @@ from commsim.cli import main
 from commsim.core.compiling import notices
 from commsim.core.compiling.pipelines import pipelines
 from commsim.core.errors import InputError
+from commsim.core.files.sweep_store import STORE
 from commsim.core.jit import KERNEL, Kernel
 from commsim.placement.service import job_store
 from commsim.placement.service.job_store import JobStore
-from commsim.sweep.sweep_store import STORE
 from commsim.sweep.table import read_table
 
 SWEEP = """

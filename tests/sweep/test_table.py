@@ -5,10 +5,10 @@ import shutil
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.files.sweep_store import Store
 from commsim.core.remark import Remark, read_remarks
 from commsim.sweep.remarks import remarks_of
 from commsim.sweep.run import run_sweep
-from commsim.sweep.sweep_store import Store
 from commsim.sweep.table import query, read_table, write_table
 
 pq = pytest.importorskip("pyarrow.parquet")

@@ -100,7 +100,7 @@ def run(config: SynthesizeConfig) -> Answer:
     if config.output:
         parts += comments([_write(synthesis.network, synthesis.best(sizes[0]), config.output)])
     if config.msccl:
-        from commsim.formats.msccl.rules import write_rules
+        from commsim.ranking.synthesis.msccl_rules import write_rules
 
         written = write_rules(op.name, synthesis.ranges(), config.msccl)
         parts += remarks(Remark("not-written", one.note, needed=True) for one in written if one.note)

@@ -197,7 +197,7 @@ def status(config: SweepStatusConfig) -> Answer:
     """Count what is done, and what has failed."""
     from collections import Counter
 
-    from commsim.sweep.sweep_store import read_description
+    from commsim.core.files.sweep_store import read_description
     from commsim.sweep.table import read_table
     from commsim.sweep.worker import MAX_MESSAGE
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -138,11 +137,6 @@ def resharding_result(
     schedule = resharding_schedule(strategy, n_receivers, n_chunks)
     scenario = scenario_of(schedule, network, placement=placement, overhead=overhead, hashes=hashes)
     return solve(scenario, [size]).results[0]
-
-
-def simulated_resharding(strategy: str, size: float, network: str | Network, n_receivers: int, **options: Any) -> float:
-    """Return the time of :func:`resharding_result`, s."""
-    return resharding_result(strategy, size, network, n_receivers, **options).time
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from commsim.prediction.inputs import load_placement
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.prediction.read import changed_network, scenario_of
 from commsim.prediction.solve import solve
-from commsim.ranking.synthesis.synthesize import synthesize
 
 from .transfers import Side, port_bound, transfer_schedule
 
@@ -98,6 +97,8 @@ def best_push(
     receivers : int
         Ranks that need all of it.
     """
+    from commsim.ranking.synthesis.synthesize import synthesize
+
     n = receivers + 1
     built, where, _ = _place_ranks(
         network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software

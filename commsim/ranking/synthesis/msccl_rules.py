@@ -9,13 +9,12 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
+from commsim.formats.msccl.algorithm import Algorithm
+from commsim.formats.msccl.from_schedule import algorithm_of
+from commsim.formats.msccl.xml import write_msccl
 from commsim.prediction.build import prepare
 from commsim.ranking.synthesis.made_schedules import TimedSchedule
 from commsim.ranking.synthesis.synthesize import MethodRange
-
-from .algorithm import Algorithm
-from .from_schedule import algorithm_of
-from .xml import write_msccl
 
 
 @dataclass(frozen=True, slots=True)

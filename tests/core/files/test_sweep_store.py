@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.sweep.sweep_store import Store, read_description
+from commsim.core.files.sweep_store import Store, read_description
 from commsim.sweep.table import read_table
 
 pytest.importorskip("pyarrow")
