@@ -13,8 +13,8 @@ from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.prediction.checks import checked
 from commsim.prediction.collective_names import usual_collective
-from commsim.prediction.given import size_of
 from commsim.prediction.inputs import load_network
+from commsim.prediction.python_values import size_of
 
 # Tables are kept for this many points: an operation with ranks and network has some thirty.
 MAX_KEPT = 65536

@@ -15,7 +15,7 @@ from commsim.pages.repeated_runs import repeated_all, with_runs
 from commsim.pages.rows.study_files import read_study
 from commsim.pages.study import study_of_rows
 from commsim.prediction.checks import checked, checked_all, text
-from commsim.prediction.given import (
+from commsim.prediction.python_values import (
     NetworkLike,
     PlacementLike,
     SizeLike,

@@ -17,9 +17,9 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_size
-from commsim.prediction.given import NetworkLike
 from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.options import ScenarioOptions
+from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.real.choices import choice_of

@@ -272,21 +272,21 @@ def name_of(transport: Spraying | None) -> str:
 
 def packet_notes(packets: Mapping[str, Any], framing: Framing | None) -> list[Remark]:
     """Describe what was assumed of packets, and which options change nothing."""
-    lines: list[Remark] = []
+    remarks: list[Remark] = []
     name = packets.get("transport", USUAL).split(":")[0]
     sprays = name not in PATHS or packets.get("balancing", None if SPREADING & packets.keys() else "path") != "path"
     if framing is None and sprays:
-        lines.append(
+        remarks.append(
             Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that")
         )
     elif framing is None:
         text = "packets: 4096 bytes of payload and 82 of RoCE and Ethernet; payload and header change that"
-        lines.append(Remark("packets", text, details="those of switches that aggregate have their own"))
+        remarks.append(Remark("packets", text, details="those of switches that aggregate have their own"))
     if "ecn_min" in packets and name == USUAL and not sprays:
-        lines.append(Remark("option-unused", "--ecn: no effect, the transport `window` ignores marks", needed=True))
+        remarks.append(Remark("option-unused", "--ecn: no effect, the transport `window` ignores marks", needed=True))
     if "alpha" in packets and "shared_buffer" not in packets:
-        lines.append(Remark("option-unused", "--buffer-alpha: no effect without --shared-buffer", needed=True))
+        remarks.append(Remark("option-unused", "--buffer-alpha: no effect without --shared-buffer", needed=True))
     if "loss_burst" in packets and not packets.get("loss"):
         text = "--loss-burst: no effect without --loss, unless the network loses packets"
-        lines.append(Remark("option-unused", text, needed=True))
-    return lines
+        remarks.append(Remark("option-unused", text, needed=True))
+    return remarks

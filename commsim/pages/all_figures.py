@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from commsim.pages.figure_tables import FigureTable
-from commsim.pages.rows.chosen import with_shown_words
+from commsim.pages.rows.row_selection import with_shown_words
 from commsim.pages.simulated_run import SimulatedRun
 from commsim.pages.study import Study
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.pages.figure_tables import FigureTable, distinct, number_column
 from commsim.pages.rows.algorithms import is_algorithm
-from commsim.pages.rows.chosen import number_in_names
+from commsim.pages.rows.row_selection import number_in_names
 from commsim.pages.study import Study
 from commsim.real.comparison.pairs import SAME_SIZE
 

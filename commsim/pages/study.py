@@ -21,7 +21,7 @@ from commsim.report.title_of_network import remark_on_costs
 from .derive import with_derived
 from .figure_tables import Column, FigureTable, distinct, number_column, table_of_rows
 from .rows.algorithms import CURVE, curve_names, with_algorithms, with_curves, with_specs
-from .rows.chosen import matching_rows, renamed, short_names
+from .rows.row_selection import matching_rows, renamed, short_names
 
 if TYPE_CHECKING:
     from .figure import Figure
@@ -169,7 +169,7 @@ class RowSelection:
     baseline, by : str
         Same as in :class:`Study`.
     where : tuple of str
-        Conditions, as :func:`commsim.pages.rows.chosen.matching_rows` has them.
+        Conditions, as :func:`commsim.pages.rows.row_selection.matching_rows` has them.
     rename : tuple of str
         ``OLD=NEW``.
     """

@@ -35,7 +35,7 @@ from .ranking_remarks import (
     short_phases,
     slow_alone,
 )
-from .tried import Placed, ScoredPlacement, in_turn, more_of, tried_of
+from .scored_placements import Placed, ScoredPlacement, in_turn, more_of, tried_of
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}

@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
+from commsim.core.cache import Cache
 from commsim.core.errors import InputError, located, shorten
 from commsim.core.files.fields import TableFields
 from commsim.core.files.network_file import read_network
 from commsim.core.files.own_files import own_entry
 from commsim.core.files.whole_files import SUFFIXES
-from commsim.core.kept import Cache
 from commsim.core.limits import may_open_files
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network

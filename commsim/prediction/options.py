@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
-    from commsim.prediction.given import Composition, Fabric, Messages, PlacementLike, Spraying
+    from commsim.prediction.python_values import Composition, Fabric, Messages, PlacementLike, Spraying
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -19,15 +19,15 @@ from commsim.extensions import house
 from commsim.prediction.checks import checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
 from commsim.prediction.faults import draws_faults, flaps_of, with_faults
-from commsim.prediction.given import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
-from commsim.prediction.given import network_of as loaded
 from commsim.prediction.options import Quantity, ScenarioOptions, takes, unknown_option
+from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
+from commsim.prediction.python_values import network_of as loaded
 from commsim.prediction.scenario import AUTO, Scenario, Wish
 from commsim.prediction.software import software as software_named
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
-    from commsim.prediction.given import Composition
+    from commsim.prediction.python_values import Composition
 
 # Options that set what messages cost.
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")

@@ -16,7 +16,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
-    from commsim.prediction.given import Composition, FlowCapture, LinkWatch, Messages, Spraying
+    from commsim.prediction.python_values import Composition, FlowCapture, LinkWatch, Messages, Spraying
     from commsim.routing.flaps import Flaps
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from commsim.api import scenario_of
 from commsim.prediction.checks import checked, checked_all
-from commsim.prediction.given import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
 from commsim.prediction.options import RankedOptions, takes, unknown_option
+from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
 from commsim.prediction.read import changed_network as with_options
 from commsim.ranking.rank_algorithms import Ranking
 from commsim.ranking.rank_algorithms import rank as rank_scenario

@@ -189,28 +189,28 @@ def parts_of_pairs(
     text = f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at {at}"
     bar = f"below 0 (<): predicted too short, above (>): too long, full at {FULL_BAR:.0%}"
     signed = Remark("signed-error", f"median signed error {summary.bias:+.1%}", summary.bias, details=bar)
-    lines = [signed]
+    notes = [signed]
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:
         line = f"{sum(within)} of {len(within)} predictions lie between the least and the most measured"
-        lines.append(Remark("within-measured", line))
+        notes.append(Remark("within-measured", line))
     inside = [pair for pair in pairs if pair.is_expected is not None]
     if inside:
         n = sum(pair.is_expected is True for pair in inside)
         above = sum(pair.is_expected is False and pair.measured.time > pair.predicted for pair in inside)
         rest = f": {above} above, {len(inside) - n - above} below" if n < len(inside) else ""
         line = f"{n} of {len(inside)} measured times lie in the intervals of 80 %{rest}"
-        lines.append(Remark("within-interval", line, needed=True))
+        notes.append(Remark("within-interval", line, needed=True))
     if alone:
         named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])
         more = f" and {len(alone) - MAX_NAMED} more" if len(alone) > MAX_NAMED else ""
-        lines.append(Remark("not-predicted", f"without a prediction: {named}{more}"))
+        notes.append(Remark("not-predicted", f"without a prediction: {named}{more}"))
     names, cells = list(COMPARISON), [_cells(pair) for pair in pairs]
     if any(pair.interval for pair in pairs):
         names[6:6] = OF_INTERVAL
         for pair, row in zip(pairs, cells, strict=True):
             row[6:6] = _interval(pair)
-    return [Table(names, cells, title, LEAST_OF_COMPARISON), *comments([text]), *remarks(lines)]
+    return [Table(names, cells, title, LEAST_OF_COMPARISON), *comments([text]), *remarks(notes)]
 
 
 def _interval(pair: Pair) -> list[str]:

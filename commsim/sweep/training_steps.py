@@ -61,7 +61,7 @@ def step_row(
     CommsimError
         If the point cannot be computed.
     """
-    from commsim.prediction.given import network_of
+    from commsim.prediction.python_values import network_of
     from commsim.training.gpus import gpu
     from commsim.training.steps.ask import network_for, setting_of, traffic_on
     from commsim.training.steps.predicted_step import predict_step

@@ -6,7 +6,7 @@ from commsim.core.data_order.dependencies import connections
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import simulate_loops
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
-from commsim.engine.ways.kept import PROOFS, TIMES
+from commsim.engine.ways.proof_cache import PROOFS, TIMES
 from commsim.nccl.plans import nccl_launch
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network

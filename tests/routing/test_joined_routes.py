@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.network import GPU, HOST
-from commsim.engine.ways.kept import PROOFS
+from commsim.engine.ways.proof_cache import PROOFS
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.routing import pinned

@@ -24,7 +24,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_plan import FlowJob
 from commsim.engine.results import not_negative, one_job_result
-from commsim.engine.ways.kept import PROOFS, digest_of
+from commsim.engine.ways.proof_cache import PROOFS, digest_of
 from commsim.routing.joined_routes import JoinedRoutes
 from commsim.routing.pinned import find_shared_routes
 

@@ -19,7 +19,7 @@ from commsim.engine.ways.closed_form_proof import ClosedForm, Proof, applies, pr
 from commsim.routing.flaps import Flaps
 
 from .catalog import CLOSED_FORM, LOOPS
-from .kept import TIMES, digest_of, digest_of_routes
+from .proof_cache import TIMES, digest_of, digest_of_routes
 
 # Transfers of some loops of a job up to which what they wait for is kept for other draws of routes, 0.2 GB.
 MAX_SHARED = 2**21

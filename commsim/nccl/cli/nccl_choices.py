@@ -91,7 +91,7 @@ def explain_operation(
         at[size] = {name: time for time, name in times}
         listed = ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times)
         notes.append(Remark("estimates", f"{operation} {size} B: {listed}"))
-    predicted, told = _predicted(question, operation, sizes)
+    predicted, told = _rows_of(question, operation, sizes)
     notes += told
     notes += as_remarks(_symmetric(setting, operation, sizes), "symmetric")
     rules = [
@@ -135,9 +135,7 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
     return [Table(["algorithm", *protocols], rows, title), *remarks(notes)]
 
 
-def _predicted(
-    question: NcclQuestion, operation: str, sizes: Sequence[int]
-) -> tuple[list[dict[str, Any]], list[Remark]]:
+def _rows_of(question: NcclQuestion, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Remark]]:
     """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
     from commsim.nccl.choice import Cell
     from commsim.nccl.plans.plan_nccl import NcclPlan
@@ -291,7 +289,7 @@ def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     """Return what NCCL takes the network for."""
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import NcclOptions, setting_of
-    from commsim.nccl.told import WORDS, read_words
+    from commsim.nccl.option_words import WORDS, read_words
     from commsim.prediction.inputs import PACKED, load_placement
 
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks

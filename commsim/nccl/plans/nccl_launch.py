@@ -14,9 +14,9 @@ from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_ch
 from collectives.nccl.launch import VERSION, NcclParameters, launch
 from collectives.nccl.pieces import EQUAL
 from collectives.nccl.rules import cut_call, first_loops, loops_of
+from commsim.core.cache import once
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.kept import once
 from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
 from commsim.core.network_queries import units
@@ -331,9 +331,8 @@ def nccl_launch(
     if assumed and setting is not None and "version" not in parameters:
         assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
-        notes.append(
-            Remark(ASSUMED, f"{name}: {count_text(len(assumed), 'setting')} assumed", details="; ".join(assumed))
-        )
+        text = f"{name}: {count_text(len(assumed), 'setting')} assumed"
+        notes.append(Remark(ASSUMED, text, details="; ".join(assumed)))
     return dataclasses.replace(found, notes=tuple(notes))
 
 

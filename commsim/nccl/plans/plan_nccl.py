@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from collectives import COLLECTIVES
 from collectives.nccl.call import ALLOWED
 from collectives.nccl.launch import SIZE
+from commsim.core.cache import Cache, once
 from commsim.core.errors import InputError
-from commsim.core.kept import Cache, once
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, Placement
 from commsim.core.remark import Remark
@@ -22,12 +22,12 @@ from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.nccl.choice import ranges
 from commsim.nccl.interval_remarks import of_tables
 from commsim.nccl.intervals import RCCL, interval_of
+from commsim.nccl.option_words import WORDS
 from commsim.nccl.plans.nccl_files import READERS, split_files
 from commsim.nccl.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.nccl.prediction import Site, faster_than_chosen
 from commsim.nccl.rccl_costs import priced
 from commsim.nccl.search import NcclSetting
-from commsim.nccl.told import WORDS
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out

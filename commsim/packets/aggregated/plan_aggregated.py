@@ -89,19 +89,19 @@ class AggregatedPlan(Plan):
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[Remark]:  # noqa: ARG002
         """Describe what packets of the system leave out; of other engines, when verbose, where these differ."""
-        lines = of_shared_machines(self.schedule.name, self.network, self.ranks)
-        lines += [Remark("overhead-unused", NO_OVERHEAD)] if self.had_overheads else []
+        remarks = of_shared_machines(self.schedule.name, self.network, self.ranks)
+        remarks += [Remark("overhead-unused", NO_OVERHEAD)] if self.had_overheads else []
         if results[0].engine == "packet":
             told = "transport flags: no effect, packets, windows and retransmissions are the system's"
-            lines.append(Remark("option-unused", told))
+            remarks.append(Remark("option-unused", told))
         elif verbose:
             views = {r.size: self.view(r.size) for r in results}
             gaps = {size: view.differences for size, view in views.items() if view is not None}
-            lines += [
+            remarks += [
                 Remark("against-packets", f"{size:.0f} B: against engine packet: {'; '.join(gap)}")
                 for size, gap in gaps.items() if gap
             ]  # fmt: skip
-        return of_switches(self.schedule, self.network, results, lines)
+        return of_switches(self.schedule, self.network, results, remarks)
 
     def _slots(self, size: float, starts: Starts, wish: Wish) -> Result:
         """Simulate the slots of a switch system."""

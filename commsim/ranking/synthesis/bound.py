@@ -21,8 +21,8 @@ from commsim.prediction.bounds.cuts import Cut, partition_cuts
 from commsim.prediction.bounds.demand import Demand, demand_of
 from commsim.prediction.bounds.floor import uses_more_than_ranks
 from commsim.prediction.bounds.usable_links import UsableLinks, usable
-from commsim.prediction.given import SizeLike, size_of
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.python_values import SizeLike, size_of
 
 from .latency import latency_bounds, nearest_ranks
 from .linear_program import MAX_VARIABLES, n_variables, program_bound

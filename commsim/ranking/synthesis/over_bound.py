@@ -238,14 +238,14 @@ def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[R
     """
     bound, head = bound_for(plan, as_placed=True), f"bound: {name}: " if name else "bound: "
     kind = ", where any switch and host may add" if bound.anywhere else ""
-    lines = []
+    remarks = []
     for r in results:
         least = bound.time(r.size)
         times = f"the time is {times_of(r.time, least):.3f} times the bound"
         why = f"({bound.why(r.size)}){kind}"
         text = f"{head}{format_size(r.size)}: at least {format_time(least)}; {times}"
-        lines.append(Remark("over-bound", text, needed=True, details=why))
-    return [*lines, *(note.of(head.rstrip(": ")) for note in bound.notes)]
+        remarks.append(Remark("over-bound", text, needed=True, details=why))
+    return [*remarks, *(note.of(head.rstrip(": ")) for note in bound.notes)]
 
 
 def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) -> Sequence[Result]:

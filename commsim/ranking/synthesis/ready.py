@@ -98,10 +98,10 @@ def prepare_synthesized(
     made = functools.partial(_fastest_plan, maker, {})
     first = made(_FIRST)
     proof = maker.certificate
-    lines = []
+    remarks = []
     if proof is not None and proof.proved:
-        lines = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
-    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *lines, *maker.notes), plan_of=made)
+        remarks = [Remark("proof", f"synthesized: optimum {proof.fraction} s/GB times {proof.per}")]
+    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *remarks, *maker.notes), plan_of=made)
 
 
 def _fastest_plan(maker: Maker, known: dict[float, Plan], size: float) -> Plan:

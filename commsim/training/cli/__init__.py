@@ -30,7 +30,7 @@ EXAMPLES = {
 
 COMMANDS = {
     "workload run": Verb(
-        training.WorkloadRunConfig,
+        training.TrainingConfig,
         training.run,
         "predict iterations from a trace of gradients, or from a graph of tasks",
     ),

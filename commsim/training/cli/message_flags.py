@@ -11,7 +11,7 @@ from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
-from commsim.prediction.given import framing_of
+from commsim.prediction.python_values import framing_of
 
 if TYPE_CHECKING:
     from commsim.training.exchanges import ExchangesOnLinks

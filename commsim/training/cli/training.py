@@ -32,7 +32,7 @@ CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, 
 MAX_ROWS = 40
 
 
-class WorkloadRunConfig(WithPhases):
+class TrainingConfig(WithPhases):
     """All flags of ``commsim workload run``."""
 
     trace: str | None = flag(
@@ -109,16 +109,15 @@ def list_policies(_: WithJson) -> Answer:
     return Answer([Lines(lines)], rows, {"what": "policies"})
 
 
-def run(config: WorkloadRunConfig) -> Answer:
+def run(config: TrainingConfig) -> Answer:
     """Predict iterations from a trace or a graph."""
     if config.engine != "packet" and (flags := config.given(*PACKETS)):
         raise InputError(f"{flags[0]} goes with --engine packet")
     if config.engine == "packet" and config.graph is None:
         raise InputError("--engine packet plays an iteration of tasks: --graph FILE.toml")
     if (config.trace is None) == (config.graph is None):
-        raise InputError(
-            "give a trace of gradients (--trace FILE.csv) or an iteration (--graph FILE.toml), one of them"
-        )
+        text = "give a trace of gradients (--trace FILE.csv) or an iteration (--graph FILE.toml), one of them"
+        raise InputError(text)
     if config.graph is not None:
         if flags := config.given(*ONLY_TRACE):
             raise InputError(f"{flags[0]} goes with --trace, not with --graph")
@@ -140,8 +139,7 @@ def run(config: WorkloadRunConfig) -> Answer:
     else:
         setting, said = _setting(config)
         runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
-        said += notes_of(setting.time_of)
-        said += _unused(config, runs)
+        said += [*notes_of(setting.time_of), *_unused(config, runs)]
         results = [training.row(setting) for training in runs]
         shown = _training(runs[0], results[0]) if len(runs) == 1 else _policies(results, setting)
         parts = [*remarks(said), *shown, *_write_files(config, runs[0].timeline, setting.n_workers, setting.time_of)]
@@ -149,7 +147,7 @@ def run(config: WorkloadRunConfig) -> Answer:
 
 
 def _in_packets(
-    config: WorkloadRunConfig, graph: TaskGraph, time_of: Callable[[Task], float]
+    config: TrainingConfig, graph: TaskGraph, time_of: Callable[[Task], float]
 ) -> tuple[TaskTimeline, list[Remark]]:
     """Play a graph packet by packet; return its timeline with remarks."""
     from commsim.packets.packet_options import checked_packets, packets_of, told_transport
@@ -161,26 +159,25 @@ def _in_packets(
     options = {name: getattr(config, name) for name in PACKETS if getattr(config, name) is not None}
     how = packets_of(checked_packets(options, None, None), time_of.network)
     step = play_graph(graph, time_of, how, seed=config.seed or 0)
-    run = step.run
-    sent = f"{run.packets} data packets, {run.packet_hops} packets over links, {run.cpu:.1f} s of CPU time"
-    return step.timeline, [Remark("packets", f"engine packet, {told_transport(how)}: {sent}")]
+    sent = f"{step.run.packets} data packets, {step.run.packet_hops} packets over links"
+    text = f"engine packet, {told_transport(how)}: {sent}, {step.run.cpu:.1f} s of CPU time"
+    return step.timeline, [Remark("packets", text)]
 
 
-def _unused(config: WorkloadRunConfig, runs: Sequence[Training]) -> list[Remark]:
+def _unused(config: TrainingConfig, runs: Sequence[Training]) -> list[Remark]:
     """Name the algorithms that no exchange of a policy takes: ZeRO's are no all-reduces."""
-    lines = []
+    notes = []
     for run in runs:
         used = {task.operation for task in run.timeline.graph.tasks if task.operation}
         for text in config.algorithm:
             if text.partition("=")[0] not in used:
                 has = f"its exchanges are {', '.join(sorted(used))}" if used else "it exchanges nothing"
-                lines.append(
-                    Remark("option-unused", f"--algorithm {text}: no effect in {run.policy}, {has}", needed=True)
-                )
-    return lines
+                why = f"--algorithm {text}: no effect in {run.policy}, {has}"
+                notes.append(Remark("option-unused", why, needed=True))
+    return notes
 
 
-def _train(config: WorkloadRunConfig, spec: str, setting: TrainingSetting) -> Training:
+def _train(config: TrainingConfig, spec: str, setting: TrainingSetting) -> Training:
     from commsim.training.data_parallel import train
 
     if config.iterations is not None and not config.jitter:
@@ -190,7 +187,7 @@ def _train(config: WorkloadRunConfig, spec: str, setting: TrainingSetting) -> Tr
                  iterations=drawn if config.jitter else 1, seed=config.seed or 0)  # fmt: skip
 
 
-def _setting(config: WorkloadRunConfig) -> tuple[TrainingSetting, list[Remark]]:
+def _setting(config: TrainingConfig) -> tuple[TrainingSetting, list[Remark]]:
     """Read what iterations are predicted from; return it with remarks."""
     from commsim.training.backward_trace import read_backward_trace
     from commsim.training.published_models import model_trace, published_models, source_text
@@ -245,7 +242,7 @@ def _takes_density(time_of: Callable[[Task], float]) -> bool:
     return isinstance(time_of, NetworkCosts) and time_of.has_sparse
 
 
-def _add_time(config: WorkloadRunConfig) -> Callable[[float], float] | None:
+def _add_time(config: TrainingConfig) -> Callable[[float], float] | None:
     if config.vector_add is not None and config.add_rate is not None:
         raise InputError("--vector-add and --add-rate exclude each other")
     if config.vector_add is not None:
@@ -316,7 +313,7 @@ def _graph_parts(timeline: TaskTimeline, name: str, hashes: OverHashes | None) -
 
 
 def _write_files(
-    config: WorkloadRunConfig, timeline: TaskTimeline, n_gpus: int, time_of: Callable[[Task], float]
+    config: TrainingConfig, timeline: TaskTimeline, n_gpus: int, time_of: Callable[[Task], float]
 ) -> list[Part]:
     """Write what --timeline and --phases ask for, of the first policy, and say what is written.
 

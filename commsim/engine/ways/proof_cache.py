@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.kept import Cache
+from commsim.core.cache import Cache
 from commsim.core.network import Network
 from commsim.routing.joined_routes import JoinedRoutes
 from commsim.routing.routing import Routes

@@ -3,9 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.core.kept import Cache
+from commsim.core.cache import Cache
 from commsim.core.placement import Placement
-from commsim.engine.ways.kept import digest_of, digest_of_routes
+from commsim.engine.ways.proof_cache import digest_of, digest_of_routes
 from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
 

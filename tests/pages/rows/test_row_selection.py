@@ -6,7 +6,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.pages.all_figures import make_figures, with_names
 from commsim.pages.figure_tables import table_of_rows
-from commsim.pages.rows.chosen import matching_rows, renamed, separated, short_names, with_shown_words
+from commsim.pages.rows.row_selection import matching_rows, renamed, separated, short_names, with_shown_words
 from commsim.pages.study import RowSelection, make_study
 
 ROWS = table_of_rows([
