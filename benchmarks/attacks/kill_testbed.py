@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.results_file import write_results
 from commsim.core.errors import BackendError, CommsimError
 from commsim.real.testbed.own_testbed import OWN
-from commsim.real.testbed.places import TestbedNames, require
+from commsim.real.testbed.places import NamesOfTestbed, require
 from commsim.report.terminal import print_table
 
 from .testbed_remains import MARK, Before, remains
@@ -87,7 +87,7 @@ def kill_in_turn(
     """
     generator = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(prefix="kill-testbed-") as folder, contextlib.ExitStack() as stack:
-        stack.callback(TestbedNames(f"kill{os.getpid()}").remove)
+        stack.callback(NamesOfTestbed(f"kill{os.getpid()}").remove)
         if durations is None:
             for verb in VERBS:  # kernels are compiled on first use
                 _let_alone(verb, network, folder)
@@ -108,7 +108,7 @@ def _let_alone(verb: str, network: str, folder: str) -> float:
     began = time.monotonic()
     _finish(_started(verb, name, network, folder))
     duration = time.monotonic() - began
-    TestbedNames(name).remove()
+    NamesOfTestbed(name).remove()
     return duration
 
 
@@ -121,7 +121,7 @@ def _killed(verb: str, network: str, moment: float, folder: str) -> Kill:
     time.sleep(moment)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    place = TestbedNames(f"{OWN}{process.pid}" if verb == "run" else name)
+    place = NamesOfTestbed(f"{OWN}{process.pid}" if verb == "run" else name)
     begun = place.directory.exists() or bool(place.namespaces())
     down = _started("down", place.name, network, folder)
     said = down.communicate()[1]

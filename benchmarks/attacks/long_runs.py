@@ -167,9 +167,9 @@ def testbeds(times: int) -> Run:
     from commsim.prediction.inputs import load_network
     from commsim.real.testbed.build import build
     from commsim.real.testbed.layout import lay_out
-    from commsim.real.testbed.places import TestbedNames
+    from commsim.real.testbed.places import NamesOfTestbed
 
-    place, layout, before = TestbedNames(f"long{os.getpid()}"), lay_out(load_network(NETWORK)), Before.now()
+    place, layout, before = NamesOfTestbed(f"long{os.getpid()}"), lay_out(load_network(NETWORK)), Before.now()
     folder = Path.cwd()
 
     def step(_: int) -> bool:

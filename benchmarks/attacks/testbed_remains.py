@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from commsim.real.testbed.places import KEPT, TestbedNames
+from commsim.real.testbed.places import KEPT, NamesOfTestbed
 
 MARK = "COMMSIM_KILLED"
 SHARED_MEMORY = Path("/dev/shm")
@@ -35,12 +35,12 @@ class Before:
         return cls(frozenset(_devices()), frozenset(SHARED_MEMORY.iterdir()))
 
 
-def remains(place: TestbedNames, name: str, before: Before, folder: str) -> list[str]:
+def remains(place: NamesOfTestbed, name: str, before: Before, folder: str) -> list[str]:
     """Return what there is of a testbed, in words.
 
     Parameters
     ----------
-    place : TestbedNames
+    place : NamesOfTestbed
         Its names.
     name : str
         The mark in the environment of all processes that were started for it.

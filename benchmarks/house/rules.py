@@ -23,7 +23,7 @@ PLAIN_DECORATORS = {
     "overload",
 }
 # Names that are looked up in modules: verbs, what an extension needs, what the root package registers.
-ENTERED = ("COMMANDS", "EXAMPLES", "NEEDS", "register")
+ENTERED = ("COMMANDS", "EXAMPLES", "NEEDS", "register", "congestion_control", "Flow")  # the last two by users' files
 MAX_IN_FOLDER, MAX_SAME_NAME, MAX_LINES, MAX_ARGUMENTS = 25, 2, 350, 8
 _PARAMETERS = re.compile(r"Parameters\n-{4,}\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", re.DOTALL)
 

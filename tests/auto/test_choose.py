@@ -3,9 +3,9 @@ import math
 
 import pytest
 
-from commsim.auto import choose
 from commsim.auto import evidence as module
 from commsim.auto.case import case_of
+from commsim.auto.choose import choose
 from commsim.auto.known_error import PACKET, ErrorSample
 from commsim.core.errors import InputError
 from commsim.prediction.build import prepare

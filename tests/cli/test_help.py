@@ -115,7 +115,7 @@ def test_help_is_a_verb_too(commsim, asked, same):
 
 
 def test_the_first_usage_has_the_verb_help(commsim):
-    assert "usage: commsim [-h] [--version] VERB ...\n       commsim help [VERB]\n" in commsim("--help").out
+    assert "usage: commsim [-h] [--version] VERB ...\n       commsim help [VERB | all]\n" in commsim("--help").out
 
 
 def test_help_of_what_is_no_verb_is_refused(commsim):

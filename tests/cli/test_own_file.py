@@ -178,12 +178,12 @@ def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
 
 TRAINING = '''
 from commsim.training.policies import training_policy
-from commsim.training.setting import Bucket, Setting, bucketed_graph
+from commsim.training.setting import Bucket, TrainingSetting, bucketed_graph
 from commsim.training.task_graph import Graph
 
 
 @training_policy
-def at_once(setting: Setting, *, overlap: bool = False) -> Graph:
+def at_once(setting: TrainingSetting, *, overlap: bool = False) -> Graph:
     """All gradients in one message."""
     return bucketed_graph(setting, [Bucket(tuple(range(len(setting.trace.n_bytes))))], overlap=overlap)
 '''

@@ -255,10 +255,11 @@ import numpy as np
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.placement import place
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import FlowJob, plan_flows
 from topologies.fat_tree import fat_tree
 network = fat_tree(4)
-plan = plan_flows(network, [Job(ring_all_reduce(16), place(network, 16, "random", 1), weight=w) for w in (0.3, 0.7)])
+placed = place(network, 16, "random", 1)
+plan = plan_flows(network, [FlowJob(ring_all_reduce(16), placed, weight=w) for w in (0.3, 0.7)])
 times = simulate_plan(plan, payload(plan, 1e6), starts=np.random.default_rng(0).uniform(0, 1e-4, 32))
 print(times.done.tobytes().hex())
 """

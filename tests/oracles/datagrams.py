@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from commsim.real.testbed.build import inside
 from commsim.real.testbed.layout import TestbedLayout
-from commsim.real.testbed.places import TestbedNames
+from commsim.real.testbed.places import NamesOfTestbed
 
 PORT = 40000
 SO_RCVBUFFORCE = 33  # of Linux: beyond what is allowed to everybody
 
 
 @contextlib.contextmanager
-def ears(place: TestbedNames, layout: TestbedLayout, nodes: tuple[int, ...]) -> Iterator[dict[int, socket.socket]]:
+def ears(place: NamesOfTestbed, layout: TestbedLayout, nodes: tuple[int, ...]) -> Iterator[dict[int, socket.socket]]:
     """A socket at each node's own address; they stay in their namespaces, where this process was for a moment."""
     with contextlib.ExitStack() as stack:
         found = {}

@@ -148,7 +148,7 @@ def test_training_iterations_are_points_too(tmp_path):
 
 
 def test_the_engine_may_be_chosen_for_every_point(small, tmp_path):
-    from commsim.auto import choose
+    from commsim.auto.choose import choose
     from commsim.prediction.build import prepare
 
     small["engine"] = {"name": "auto", "tolerance": 0.5, "overhead": "0us"}

@@ -47,6 +47,8 @@ TOLD_ROW = np.dtype(
 Flow: TypeAlias = np.void
 Control: TypeAlias = Callable[..., None]
 CONTROLS: Registry[None] = Registry("congestion control", "commsim.packets.transports")
+# Compiled functions, whose addresses kernels have.
+_KEPT: list[Any] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,3 @@ def address_of(own: Own) -> int:
         address = int(_KEPT[-1].address)
     Kernel.functions[address] = lambda row: function(row, *constants)
     return address
-
-
-# Compiled functions, whose addresses kernels have.
-_KEPT: list[Any] = []

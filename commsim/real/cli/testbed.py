@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from commsim.real.testbed.flaps import FlappedRun
     from commsim.real.testbed.layout import TestbedLayout
     from commsim.real.testbed.measure import TestbedCell
-    from commsim.real.testbed.places import TestbedNames
+    from commsim.real.testbed.places import NamesOfTestbed
     from commsim.real.testbed.share import ShiftedRun
 
 EXAMPLES = {
@@ -98,7 +98,7 @@ def run(config: TestbedRunConfig) -> Answer:
     return Answer([table], [cell_row(cell) for cell in cells], code=code)
 
 
-def _run_flaps(config: TestbedRunConfig, place: TestbedNames, layout: TestbedLayout) -> Answer:
+def _run_flaps(config: TestbedRunConfig, place: NamesOfTestbed, layout: TestbedLayout) -> Answer:
     """Measure what flaps cost; the exit code is 1 if a result was wrong."""
     from commsim.prediction.build import prepare
     from commsim.real.testbed.flaps import kernel_rto, measure_flaps
@@ -152,7 +152,7 @@ def _flapped_text(flapped: FlappedRun) -> list[str]:
 
 
 @contextlib.contextmanager
-def testbed_of(config: InTestbed) -> Iterator[tuple[TestbedNames, TestbedLayout]]:
+def testbed_of(config: InTestbed) -> Iterator[tuple[NamesOfTestbed, TestbedLayout]]:
     """Find the testbed that the flags name, or build one for the time of the run.
 
     Raises
@@ -273,9 +273,9 @@ def up(config: UpConfig) -> Answer:
     from commsim.prediction.inputs import load_network
     from commsim.real.testbed.build import build
     from commsim.real.testbed.layout import lay_out
-    from commsim.real.testbed.places import TestbedNames
+    from commsim.real.testbed.places import NamesOfTestbed
 
-    place, layout = TestbedNames(config.name), lay_out(routed(load_network(config.network), config.routing))
+    place, layout = NamesOfTestbed(config.name), lay_out(routed(load_network(config.network), config.routing))
     for warning in build(place, layout):
         _tell(warning)
     network = layout.network
@@ -311,11 +311,11 @@ class DownConfig(Flags):
 
 def down(config: DownConfig) -> Answer:
     """End what runs in it, and remove it."""
-    from commsim.real.testbed.places import TestbedNames, require_root, testbeds
+    from commsim.real.testbed.places import NamesOfTestbed, require_root, testbeds
 
     require_root()
     there = testbeds()
-    which, gone = there if config.all else [TestbedNames(config.name)], []
+    which, gone = there if config.all else [NamesOfTestbed(config.name)], []
     for place in which:
         if not config.all and place not in there:
             known = ", ".join(one.name for one in there) or "none is up"

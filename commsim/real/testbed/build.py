@@ -17,7 +17,7 @@ from .cable_shape import FRAME, CableShape, shape_of
 from .fair import queue_fairly
 from .forwarding import NextHops, next_hops
 from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, CableEnd, TestbedLayout
-from .places import TestbedNames, has_fair_queues, require
+from .places import NamesOfTestbed, has_fair_queues, require
 
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",  # its neighbour discovery would be counted as traffic
@@ -44,12 +44,12 @@ SECONDS_TO_RUN = 5.0
 NEW_NETWORK = 0x40000000  # unshare(2)
 
 
-def build(place: TestbedNames, layout: TestbedLayout) -> tuple[str, ...]:
+def build(place: NamesOfTestbed, layout: TestbedLayout) -> tuple[str, ...]:
     """Build a testbed.
 
     Parameters
     ----------
-    place : TestbedNames
+    place : NamesOfTestbed
         Name of the testbed.
     layout : TestbedLayout
         What.
@@ -84,7 +84,7 @@ def build(place: TestbedNames, layout: TestbedLayout) -> tuple[str, ...]:
     return tuple(dict.fromkeys(warnings))
 
 
-def _make(place: TestbedNames, layout: TestbedLayout, shapes: dict[int, CableShape], hops: NextHops) -> None:
+def _make(place: NamesOfTestbed, layout: TestbedLayout, shapes: dict[int, CableShape], hops: NextHops) -> None:
     names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
     window = receive_window(layout)
     for name in names.values():

@@ -29,7 +29,7 @@ from .launch import Ranks
 from .layout import TestbedLayout
 from .measure import LoadMeter, ProcessorLoad
 from .pinned import PRIORITY, pinned
-from .places import TestbedNames, has_nftables
+from .places import NamesOfTestbed, has_nftables
 
 TABLE = "netdev cut"
 # Linux's least retransmission timeout, tcp_rto_min_us, s; RFC 6298 has 1 s.
@@ -134,7 +134,7 @@ def measure_flaps(ranks: Ranks, prepared: Plan, size: int, flaps: Flaps, *, iter
 class _Cables:
     """Cuts cables and moves routes; all is as before when the `with` ends."""
 
-    def __init__(self, place: TestbedNames, layout: TestbedLayout, placement: Placement, flaps: Flaps) -> None:
+    def __init__(self, place: NamesOfTestbed, layout: TestbedLayout, placement: Placement, flaps: Flaps) -> None:
         self._place, self._layout, self._placement, self._flaps = place, layout, placement, flaps
         self._port = {port.link: port for port in layout.ports}
         self._hops = {now: self._hops_at(now) for now in (-1.0, *flaps.changes())}

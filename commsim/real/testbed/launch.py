@@ -27,7 +27,7 @@ from commsim.real.mpi import ACKNOWLEDGE_VARIABLE, find_mpiexec
 
 from .build import entering
 from .layout import OWN_DEVICE, TestbedLayout
-from .places import SECONDS_TO_DIE, TestbedNames
+from .places import SECONDS_TO_DIE, NamesOfTestbed
 from .ranks import ANSWER
 
 BACKENDS = ("mpi", "gloo")
@@ -57,7 +57,7 @@ class Ranks:
 
     Parameters
     ----------
-    place, layout : TestbedNames, TestbedLayout
+    place, layout : NamesOfTestbed, TestbedLayout
         The testbed.
     seats : sequence of int
         Node of each rank, and of each helper after them.
@@ -69,7 +69,7 @@ class Ranks:
 
     def __init__(
         self,
-        place: TestbedNames,
+        place: NamesOfTestbed,
         layout: TestbedLayout,
         seats: Sequence[int],
         backend: str = "mpi",
@@ -272,13 +272,13 @@ class Command:
 
 
 def mpi_commands(
-    place: TestbedNames, layout: TestbedLayout, seats: Sequence[int], directory: Path, more: dict[str, str]
+    place: NamesOfTestbed, layout: TestbedLayout, seats: Sequence[int], directory: Path, more: dict[str, str]
 ) -> list[Command]:
     """Return mpiexec in the first seat's namespace; its launcher, a script in `directory`, enters the others'.
 
     Parameters
     ----------
-    place, layout : TestbedNames, TestbedLayout
+    place, layout : NamesOfTestbed, TestbedLayout
         The testbed.
     seats : sequence of int
         Node of each rank.

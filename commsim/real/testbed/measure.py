@@ -24,7 +24,7 @@ from switch_model.bpf.commands import output_of
 from .cable_shape import BURST, FRAME
 from .launch import Ranks
 from .layout import TestbedLayout
-from .places import TestbedNames
+from .places import NamesOfTestbed
 
 # Where the busiest link should have been busy, at least this part of its packets must have waited for their turn.
 WAITING = 0.8
@@ -217,7 +217,7 @@ class LinkCounters:
         return self.waited / np.maximum(self.packets, 1.0)
 
 
-def read_counts(place: TestbedNames, layout: TestbedLayout) -> LinkCounters:
+def read_counts(place: NamesOfTestbed, layout: TestbedLayout) -> LinkCounters:
     """Read the counters of all ports.
 
     Raises
@@ -277,11 +277,11 @@ class LoadMeter:
 
     Parameters
     ----------
-    place : TestbedNames
+    place : NamesOfTestbed
         The testbed, whose processes are ours; those that have ended are, if this process has started them.
     """
 
-    def __init__(self, place: TestbedNames) -> None:
+    def __init__(self, place: NamesOfTestbed) -> None:
         self._place = place
         self._began = time.monotonic(), _busy(), self._ours()
 

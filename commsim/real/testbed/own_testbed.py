@@ -11,7 +11,7 @@ from commsim.core.network import Network
 
 from .build import build
 from .layout import TestbedLayout, lay_out
-from .places import TestbedNames, require, testbeds
+from .places import NamesOfTestbed, require, testbeds
 
 # Begins the names of testbeds that a run has built for itself; the number of its process follows.
 OWN = "own"
@@ -20,7 +20,7 @@ OWN = "own"
 @contextlib.contextmanager
 def temporary_testbed(
     network: Network, warn: Callable[[str], None] = lambda _: None
-) -> Iterator[tuple[TestbedNames, TestbedLayout]]:
+) -> Iterator[tuple[NamesOfTestbed, TestbedLayout]]:
     """Build a testbed for the time of a `with`; those of dead processes are taken away first.
 
     Parameters
@@ -37,7 +37,7 @@ def temporary_testbed(
     """
     require()
     remove_dead()
-    place, layout = TestbedNames(f"{OWN}{os.getpid()}"), lay_out(network)
+    place, layout = NamesOfTestbed(f"{OWN}{os.getpid()}"), lay_out(network)
     warnings = build(place, layout)
     try:
         for warning in warnings:
@@ -47,7 +47,7 @@ def temporary_testbed(
         place.remove()
 
 
-def up(name: str) -> tuple[TestbedNames, TestbedLayout]:
+def up(name: str) -> tuple[NamesOfTestbed, TestbedLayout]:
     """Return the testbed of this name.
 
     Raises
@@ -56,7 +56,7 @@ def up(name: str) -> tuple[TestbedNames, TestbedLayout]:
         If it is not up, or only in part.
     """
     require()
-    place = TestbedNames(name)
+    place = NamesOfTestbed(name)
     return place, lay_out(place.network())
 
 

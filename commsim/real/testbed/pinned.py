@@ -17,7 +17,7 @@ from commsim.core.placement import Placement
 
 from .build import opened
 from .layout import CableEnd, TestbedLayout
-from .places import TestbedNames
+from .places import NamesOfTestbed
 
 # Beside the kernel's own: tables by the number of the port, and rules before that of the main table.
 FIRST_TABLE, PRIORITY = 1000, 1000
@@ -64,13 +64,13 @@ def turns_of(layout: TestbedLayout, placement: Placement) -> Turns:
 
 @contextlib.contextmanager
 def pinned(
-    place: TestbedNames, layout: TestbedLayout, placement: Placement, priority: int = PRIORITY
+    place: NamesOfTestbed, layout: TestbedLayout, placement: Placement, priority: int = PRIORITY
 ) -> Iterator[None]:
     """Send what a placement pins over its routes for the time of a `with`.
 
     Parameters
     ----------
-    place, layout : TestbedNames, TestbedLayout
+    place, layout : NamesOfTestbed, TestbedLayout
         The testbed. With bridges there is one path between any two hosts, which is what can be pinned.
     placement : Placement
         Placement of the ranks on its network.

@@ -30,7 +30,7 @@ NEEDS_ROOT = "a testbed needs Linux and root: it makes network namespaces"
 
 
 @dataclass(frozen=True, slots=True)
-class TestbedNames:
+class NamesOfTestbed:
     """The names that belong to one testbed; all of them begin with the same prefix.
 
     Raises
@@ -128,12 +128,12 @@ class TestbedNames:
             time.sleep(0.01)
 
 
-def testbeds() -> list[TestbedNames]:
+def testbeds() -> list[NamesOfTestbed]:
     """Return all testbeds that have left anything, the remains of dead ones too."""
     names = {path.name for path in KEPT.glob("*") if NAME.fullmatch(path.name)}
     pattern_of_name = re.compile(rf"{PREFIX}([a-z0-9]{{1,16}})-\d+")
     names |= {match[1] for path in NAMESPACES.glob(f"{PREFIX}*") if (match := pattern_of_name.fullmatch(path.name))}
-    return [TestbedNames(name) for name in sorted(names)]
+    return [NamesOfTestbed(name) for name in sorted(names)]
 
 
 def _numbers() -> Iterator[int]:

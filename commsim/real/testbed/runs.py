@@ -18,7 +18,7 @@ from .launch import Ranks
 from .layout import TestbedLayout
 from .measure import TestbedCell, measure
 from .pinned import pinned
-from .places import TestbedNames
+from .places import NamesOfTestbed
 from .switch import measure_switch
 
 ON_A_SWITCH = "switchml"
@@ -29,7 +29,7 @@ UNSTEADY = 0.05
 
 
 def run_cells(
-    place: TestbedNames,
+    place: NamesOfTestbed,
     layout: TestbedLayout,
     collectives: Sequence[str],
     sizes: Sequence[int],
@@ -49,7 +49,7 @@ def run_cells(
 
     Parameters
     ----------
-    place, layout : TestbedNames, TestbedLayout
+    place, layout : NamesOfTestbed, TestbedLayout
         The testbed.
     collectives : sequence of str
         ``name:key=value,...``; ``switchml`` runs on the live switch.

@@ -20,7 +20,7 @@ from .cable_shape import FRAME
 from .launch import Ranks
 from .layout import TestbedLayout
 from .measure import LoadMeter, ProcessorLoad
-from .places import TestbedNames
+from .places import NamesOfTestbed
 
 # Seconds from the word to go until the first job starts; all ranks look at the same clock.
 LEAD = 1.0
@@ -65,7 +65,7 @@ class ShiftedRun:
 
 
 def share(
-    place: TestbedNames,
+    place: NamesOfTestbed,
     layout: TestbedLayout,
     schedules: Sequence[Schedule],
     seats: Sequence[Sequence[int]],
@@ -80,7 +80,7 @@ def share(
 
     Parameters
     ----------
-    place, layout : TestbedNames, TestbedLayout
+    place, layout : NamesOfTestbed, TestbedLayout
         The testbed.
     schedules : sequence of Schedule
         One per job.
@@ -124,7 +124,7 @@ def share(
 
 
 def _run(
-    place: TestbedNames,
+    place: NamesOfTestbed,
     parties: Sequence[Ranks],
     schedules: Sequence[Schedule],
     size: int,

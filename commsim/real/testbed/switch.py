@@ -21,7 +21,7 @@ from switch_model.live.frames import HEADER_BYTES
 from .build import entering
 from .layout import TestbedLayout
 from .measure import LoadMeter, TestbedCell, as_cell, read_counts
-from .places import TestbedNames
+from .places import NamesOfTestbed
 
 # Elements of a packet: large packets, for what limits a switch in a process is packets per second.
 ELEMENTS = 256
@@ -39,13 +39,19 @@ def switch_wire() -> Framing:
 
 
 def measure_switch(
-    place: TestbedNames, layout: TestbedLayout, seats: Sequence[int], size: int, *, warmup: int = 1, iterations: int = 5
+    place: NamesOfTestbed,
+    layout: TestbedLayout,
+    seats: Sequence[int],
+    size: int,
+    *,
+    warmup: int = 1,
+    iterations: int = 5,
 ) -> TestbedCell:
     """All-reduce through the live switch, and predict the same with the flow engine.
 
     Parameters
     ----------
-    place, layout : TestbedNames, TestbedLayout
+    place, layout : NamesOfTestbed, TestbedLayout
         A testbed whose switches are bridges.
     seats : sequence of int
         Node of each worker.
@@ -79,7 +85,7 @@ def measure_switch(
     return as_cell(prepared, answer, counts, load, warmup + iterations, framing=switch_wire())
 
 
-def _serve(place: TestbedNames, layout: TestbedLayout, switch: int) -> subprocess.Popen[str]:
+def _serve(place: NamesOfTestbed, layout: TestbedLayout, switch: int) -> subprocess.Popen[str]:
     address = str(layout.address(switch))
     command = [sys.executable, "-m", "commsim", "switch", "serve", "--host", address, "--port", str(PORT),
                "--elements-per-packet", str(ELEMENTS), "--pool-size", str(N_SLOTS + 32)]  # fmt: skip
@@ -94,7 +100,7 @@ def _serve(place: TestbedNames, layout: TestbedLayout, switch: int) -> subproces
 
 
 def _work(
-    place: TestbedNames, layout: TestbedLayout, seats: Sequence[int], switch: int, size: int, n_runs: int
+    place: NamesOfTestbed, layout: TestbedLayout, seats: Sequence[int], switch: int, size: int, n_runs: int
 ) -> list[Any]:
     files = [place.directory / f"worker{rank}.json" for rank in range(len(seats))]
     workers = []

@@ -4,7 +4,8 @@ import argparse
 
 import pytest
 
-from commsim.cli import VERBS, main, parser_of
+from commsim.cli import main, parser_of
+from commsim.cli.verbs import listed_verbs
 
 # Networks whose hash of routes is not drawn, and why.
 WITHOUT_HASHES = {
@@ -38,7 +39,7 @@ def leaves(parser, name):
     }
 
 
-PARSERS = {key: one for verb in VERBS for key, one in leaves(parser_of(verb)[0], verb).items()}
+PARSERS = {key: one for verb in listed_verbs() for key, one in leaves(parser_of(verb)[0], verb).items()}
 
 
 def option(parser, *names):

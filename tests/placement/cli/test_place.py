@@ -383,9 +383,10 @@ def test_link_speeds_are_said_to_be_ignored(commsim, tmp_path):
     out = tmp_path / "net.toml"
     assert commsim("place", "import", tmp_path / "topology.conf", "--from", "slurm-conf", *RATES, "-o", out).code == 0
     assert "# LinkSpeed has no unit" in commsim.out
-    assert len(commsim.out.splitlines()) == 2
+    assert "2 cables of 100Gbps up from each switch" in commsim.out
+    assert len(commsim.out.splitlines()) == 3
     network = read_network(out)
-    assert (len(network.hosts), network.n_links) == (8, 20)
+    assert (len(network.hosts), network.n_links) == (8, 24)
     assert sorted(set(network.bandwidth.tolist())) == [12.5e9, 25e9]
 
 

@@ -60,7 +60,7 @@ def test_down_all_takes_away_what_is_up_and_what_dead_ones_have_left(commsim, mo
     monkeypatch.setattr(places, "KEPT", tmp_path / "kept")
     monkeypatch.setattr("pyroute2.netns.NETNS_RUN_DIR", str(tmp_path / "netns"))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    places.TestbedNames("one").claim(load_network(STAR))
+    places.NamesOfTestbed("one").claim(load_network(STAR))
     for name in ("commsim-one-0", "commsim-two-1", "another"):
         (tmp_path / "netns" / name).touch()
     rows = {row["name"]: row for row in commsim.results("testbed", "status")["results"]}

@@ -16,7 +16,7 @@ from commsim.real.testbed.build import build
 from commsim.real.testbed.layout import lay_out
 from commsim.real.testbed.measure import read_counts
 from commsim.real.testbed.own_testbed import temporary_testbed, up
-from commsim.real.testbed.places import KEPT, TestbedNames, has_fair_queues
+from commsim.real.testbed.places import KEPT, NamesOfTestbed, has_fair_queues
 from commsim.real.testbed.places import testbeds as all_testbeds
 from switch_model.bpf.commands import output_of
 
@@ -31,7 +31,7 @@ def name(end):
 
 @contextlib.contextmanager
 def up_for_now(network, end="a"):
-    place, layout = TestbedNames(name(end)), lay_out(network)
+    place, layout = NamesOfTestbed(name(end)), lay_out(network)
     warnings = build(place, layout)
     try:
         yield place, layout, warnings
@@ -109,7 +109,7 @@ def test_a_failure_in_the_middle_leaves_nothing(monkeypatch, step, error):
         raise error
 
     monkeypatch.setattr(room, step, fails)
-    place = TestbedNames(name("f"))
+    place = NamesOfTestbed(name("f"))
     with pytest.raises(BackendError, match="no such luck"):
         build(place, lay_out(load_network(CLOS)))
     assert nothing_is_left(place)
@@ -121,14 +121,14 @@ def test_an_interrupt_in_the_middle_leaves_nothing(monkeypatch):
 
     monkeypatch.setattr(room, "_wait_until_running", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        build(TestbedNames(name("i")), lay_out(load_network(STAR)))
-    assert nothing_is_left(TestbedNames(name("i")))
+        build(NamesOfTestbed(name("i")), lay_out(load_network(STAR)))
+    assert nothing_is_left(NamesOfTestbed(name("i")))
 
 
 def test_namespaces_that_are_in_the_way_are_said_and_gone():
     from pyroute2 import netns
 
-    place = TestbedNames(name("w"))
+    place = NamesOfTestbed(name("w"))
     netns.create(place.namespace(1))
     with pytest.raises(BackendError, match="could not be built, and what there was is gone"):
         build(place, lay_out(load_network(STAR)))

@@ -14,7 +14,7 @@ from commsim.real.testbed import calibration, measure
 from commsim.real.testbed.cable_shape import FRAME
 from commsim.real.testbed.calibration import SeatCosts, calibrate
 from commsim.real.testbed.layout import lay_out
-from commsim.real.testbed.places import TestbedNames
+from commsim.real.testbed.places import NamesOfTestbed
 
 COSTS = [SeatCosts(1e-4, 3e-5, 0.99), SeatCosts(0.0, 2e-5, 0.985), SeatCosts(2e-4, 0.0, 1.0)]
 
@@ -24,7 +24,7 @@ class Formula:
 
     def __init__(self, costs, n_ranks=4):
         self.layout = lay_out(load_network("star:n_hosts=4,bandwidth=200Mbps,latency=0s"))
-        self.place = TestbedNames("nobody")
+        self.place = NamesOfTestbed("nobody")
         self.seats, self._network = tuple(range(n_ranks)), costs.on(self.layout.network)
 
     def run(self, schedule, size, *, iterations):

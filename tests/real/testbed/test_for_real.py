@@ -17,7 +17,7 @@ from commsim.prediction.inputs import load_network
 from commsim.real.testbed.build import build
 from commsim.real.testbed.launch import Ranks
 from commsim.real.testbed.layout import lay_out
-from commsim.real.testbed.places import TestbedNames
+from commsim.real.testbed.places import NamesOfTestbed
 from commsim.real.testbed.runs import run_cells
 from commsim.real.testbed.share import share
 from commsim.real.testbed.switch import measure_switch
@@ -30,7 +30,7 @@ SHORT = {"calibrated": False, "warmup": 1, "iterations": 4, "tries": 1}
 @contextlib.contextmanager
 def up_for_now(spec, end, routing=None):
     network = load_network(spec)
-    place = TestbedNames(f"r{os.getpid()}{end}"[:16])
+    place = NamesOfTestbed(f"r{os.getpid()}{end}"[:16])
     layout = lay_out(network if routing is None else dataclasses.replace(network, routing=routing))
     build(place, layout)
     try:
