@@ -106,7 +106,7 @@ run --topology star:n_hosts=4 --collective X.npz
 run --topology star:n_hosts=4 X.py
 run ring_all_reduce --topology star:n_hosts=4 --engine packet -b 1M -e 1M --transport X.py
 trace --topology star:n_hosts=4 ring_all_reduce -o x.json --engine packet --transport X.py
-traffic permutation --topology star:n_hosts=4 --transport X.py
+traffic --pattern permutation --topology star:n_hosts=4 --transport X.py
 trace --ranks 4 ring_all_reduce -o x.json --topology X.json
 trace --topology star:n_hosts=4 ring_all_reduce -o x.json --placement X.json
 trace --topology star:n_hosts=4 -o x.json --collective X.npz
