@@ -179,11 +179,11 @@ def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
 TRAINING = '''
 from commsim.training.policies import training_policy
 from commsim.training.setting import Bucket, TrainingSetting, bucketed_graph
-from commsim.training.task_graph import Graph
+from commsim.training.task_graph import TaskGraph
 
 
 @training_policy
-def at_once(setting: TrainingSetting, *, overlap: bool = False) -> Graph:
+def at_once(setting: TrainingSetting, *, overlap: bool = False) -> TaskGraph:
     """All gradients in one message."""
     return bucketed_graph(setting, [Bucket(tuple(range(len(setting.trace.n_bytes))))], overlap=overlap)
 '''

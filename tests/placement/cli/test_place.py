@@ -387,7 +387,7 @@ def test_link_speeds_are_said_to_be_ignored(commsim, tmp_path):
     assert len(commsim.out.splitlines()) == 3
     network = read_network(out)
     assert (len(network.hosts), network.n_links) == (8, 24)
-    assert sorted(set(network.bandwidth.tolist())) == [12.5e9, 25e9]
+    assert sorted(set(network.bandwidth.tolist())) == [12.5e9]
 
 
 def test_machines_are_imported_as_networks(commsim, tmp_path):
