@@ -18,4 +18,4 @@ def register(house: House) -> None:
         "commsim.traffic.cli.traffic",
         traffic="simulate permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
     )
-    house.services["value Messages"] = "commsim.traffic.patterns:Messages"
+    house.services["value Messages"] = "commsim.traffic.patterns:HostMessages"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -129,6 +129,11 @@ class KernelPlane:
         self.open(number, peers, self.pool_size - n_slots, n_slots, interfaces=interfaces)
         self.pool_size -= n_slots
         return number, self.pool_size
+
+    @property
+    def job_numbers(self) -> Collection[int]:
+        """Numbers of the jobs that have slots."""
+        return self._jobs.keys()
 
     def close(self, job_number: int) -> None:
         """Take a job's slots back; whatever its workers still send is dropped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,11 @@ class DataPlane:
         self._clear(first_slot, n_slots, begin)
         self._jobs[job_number], self._peers[job_number], self._keys[job_number] = members, list(peers), key
         self._register()
+
+    @property
+    def job_numbers(self) -> Collection[int]:
+        """Numbers of the jobs that have slots."""
+        return self._jobs.keys()
 
     def close(self, job_number: int) -> None:
         """Take a job's slots back; whatever its workers still send is dropped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +11,11 @@ class Plane(Protocol):
     """What carries the packets: `DataPlane`, or another that keeps the same rule."""
 
     pool_size: int
+
+    @property
+    def job_numbers(self) -> Collection[int]:
+        """Numbers of all jobs that have slots, those that stay included."""
+        ...
 
     def open(
         self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int, begin: int = 0,

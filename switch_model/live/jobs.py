@@ -100,7 +100,7 @@ class LiveJobs:
             self._start(job)
 
     def _new_job(self, name: str, n_workers: int, wanted: int | None) -> LiveJob:
-        numbers = {job.number for job in self._jobs.values()}
+        numbers = {*self._plane.job_numbers, *(job.number for job in self._jobs.values())}
         if len(numbers) == MAX_JOBS:
             raise InputError(f"the switch has {MAX_JOBS} jobs, and takes no more")
         number = secrets.choice([number for number in range(MAX_JOBS) if number not in numbers])

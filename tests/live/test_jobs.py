@@ -31,6 +31,10 @@ class World:
             raise AssertionError("ranges overlap")
         self.running[job_number] = first_slot, n_slots
 
+    @property
+    def job_numbers(self) -> set[int]:
+        return set(self.running)
+
     def close(self, job_number: int) -> None:
         self.running.pop(job_number, None)
 
@@ -86,6 +90,14 @@ def test_number_and_first_packet_of_a_job_are_drawn_and_nobody_has_the_number_of
     assert {job["job_number"] for job in told} == set(range(MAX_JOBS))
     assert [job["job_number"] for job in told] != sorted(job["job_number"] for job in told)
     assert len({job["begin"] for job in told}) > MAX_JOBS - 3  # 2**31 places
+
+
+def test_a_job_never_has_the_number_of_one_that_stays() -> None:
+    """A switch in the kernel opens jobs of its own, whose numbers `LiveJobs` has not given out."""
+    world = World(MAX_JOBS)
+    for number in range(1, MAX_JOBS):
+        world.running[number] = 1000 + number, 1
+    assert world.joins(1, 0, 1, "a", slots=1)[-1]["job_number"] == 0
 
 
 def test_jobs_with_secrets_have_keys_of_their_own_and_a_job_without_a_secret_does_not_start() -> None:

@@ -44,7 +44,7 @@ def test_where_the_first_placements_are_all_slow_more_of_the_best_strategy_are_t
 def test_where_these_are_slow_too_still_more_are_advised() -> None:
     found = place_jobs(CLUSTER, [*RUNNING, job("new")], n=2, settings=ScoreSettings(seed=1))
     assert found.candidates[0].slowdown > 1.05
-    advice = "8 placements were tried, and the best is slower than the jobs alone: --candidates 32 tries more"
+    advice = "8 placements were tried, the best is slower than jobs alone: --candidates 32 tries more"
     assert found.remarks[-1].text == advice
     assert found.remarks[-1].effect > 0.05
 

@@ -29,4 +29,4 @@ def test_placing_says_how_many_candidates_to_ask_for():
         status, answer = service.ask("POST", "/place", asked)
         assert status == 200
         assert min(one["slowdown"] for one in answer["candidates"]) > 1
-        assert answer["notes"][-1].startswith("8 placements were tried, and the best is slower than the jobs alone")
+        assert answer["notes"][-1].startswith("8 placements were tried, the best is slower than jobs alone")
