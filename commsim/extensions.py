@@ -101,6 +101,8 @@ class House:
         What an engine adds to the table of a prediction, by its name.
     questions : LazyTable
         Kinds of questions of ``commsim run``.
+    flags : LazyTable
+        Groups of flags of the verbs that predict collectives.
     renderings : LazyTable
         What ``commsim run`` makes of an answer, by flag.
     remarks : LazyTable
@@ -128,6 +130,7 @@ class House:
         self.schedules = LazyTable("reader of schedules")
         self.reports = LazyTable("report of engine")
         self.questions = LazyTable("answer to the question of")
+        self.flags = LazyTable("flags of")
         self.renderings = LazyTable("rendering")
         self.remarks = LazyTable("remark on results with")
         self.services = LazyTable("service")

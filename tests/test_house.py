@@ -227,10 +227,6 @@ def test_a_module_that_a_page_names_is_looked_up(name, is_there):
     assert wording.missing_modules(f"as in `{name}`.") == ([] if is_there else [name])
 
 
-# Imports of extensions in the core that pyproject.toml excepts by name. The number only falls.
-MAX_EXCEPTIONS = 1
-
-
 def contract(name):
     """Return a contract of import-linter by its name."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -238,8 +234,8 @@ def contract(name):
     return found
 
 
-def test_the_core_imports_few_extensions():
-    assert len(contract("the core never imports an extension")["ignore_imports"]) <= MAX_EXCEPTIONS
+def test_no_import_of_an_extension_in_the_core_is_excepted():
+    assert "ignore_imports" not in contract("the core never imports an extension")
 
 
 def test_every_package_is_core_or_an_extension():

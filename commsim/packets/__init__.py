@@ -15,6 +15,7 @@ def register(house: House) -> None:
     """Bring packets, and what aggregates in switches."""
     house.reports["packet"] = "commsim.packets.beside_table:PACKET"
     house.planners["systems"] = "commsim.packets.aggregated.plan_aggregated:plan_aggregated"
+    house.flags["packets"] = "commsim.packets.cli.packet_flags:PACKETS"
     star = "run ring_all_reduce --topology star:n_hosts=4 -b 64K -e 64K --engine packet"
     more = ("", " --transport dctcp", " --transport dcqcn", " --preset uec")
     house.warmup("packets and switches", *(star + words for words in more))

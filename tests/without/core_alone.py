@@ -55,6 +55,7 @@ def check(names):
             assert len(said.getvalue().splitlines()) == 1, said.getvalue()
             assert name in said.getvalue(), said.getvalue()
     assert "ring_all_reduce" in answers("run", "--topology", STAR, "--collective", "ring_all_reduce", "-b", "1M")
+    assert ("--transport" in answers("run", "--help", "all")) == ("packets" not in names)
     assert "host" in answers("topo", "show", STAR)
     assert "correct" in answers("schedule", "check", "ring_all_reduce", "--ranks", "4")
     import commsim as cs

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from commsim.cli.flags import Flags, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
+from commsim.cli.flags.engine import EngineFlags, FlagGroup
 from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import Remark
-from commsim.packets.cli.packet_flags import PACKET_FLAGS, Packets, packet_values
+from commsim.extensions import house
 from commsim.report.table_of_run import DATATYPES
 
 if TYPE_CHECKING:
@@ -31,7 +32,22 @@ OTHER = {"ranks": "n_ranks", "iters": "iterations"}
 OF_RUN = ("flap", "detection", "rto", "compressor", "operation")
 
 
-class PlayConfig(Packets, Hashes, Faults, CostFlags, Sizes, Placing):
+def flags_of_extensions() -> list[FlagGroup]:
+    """Return the groups of flags that extensions bring, of those that are there."""
+    groups: list[FlagGroup | None] = [house().flags.get(name) for name in house().flags]
+    return [group for group in groups if group is not None]
+
+
+if TYPE_CHECKING:
+
+    class ExtensionFlags(Flags):
+        """All flags that extensions bring."""
+
+else:
+    ExtensionFlags = type("ExtensionFlags", (*(group.flags for group in flags_of_extensions()), Flags), {})
+
+
+class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, Placing):
     """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
 
     TITLE: ClassVar[str] = "network and collective"
@@ -77,8 +93,9 @@ class PlayConfig(Packets, Hashes, Faults, CostFlags, Sizes, Placing):
         options = {name: getattr(self, name) for name in SAME}
         options |= {name: getattr(self, flag) for flag, name in OTHER.items()}
         options |= {name: getattr(self, name) for name in OF_RUN if hasattr(self, name)}
-        packets = packet_values(self) if self.given(*PACKET_FLAGS) else {}
-        return scenario_of(spec, network or self.topology, packets=packets, **(options | more))
+        for group in flags_of_extensions():
+            options |= group.options(self)
+        return scenario_of(spec, network or self.topology, **(options | more))
 
 
 class Questions(Flags):

@@ -1,4 +1,4 @@
-"""Flags of an engine, of packet headers, and of the packet engine's transport and switches."""
+"""Flags of the packet engine's transport and switches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
+from commsim.cli.flags.engine import EngineFlags, FlagGroup
 from commsim.core.errors import InputError
 from commsim.core.units import parse_size, share
 
@@ -32,17 +33,11 @@ class SprayingFlags(Flags):
     no_trimming: bool = switched(help="full queues drop packets instead of trimming them")
 
 
-class Packets(SprayingFlags):
-    """Engine, packet headers, and the transport and switches of the packet engine."""
+class Packets(SprayingFlags, EngineFlags):
+    """Transport and switches of the packet engine."""
 
     TITLE: ClassVar[str] = "engine and packets"
-    RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys((*PACKET_FLAGS, "payload", "header"), "packet")
-    engine: str = flag(
-        default="", metavar="NAME",
-        help="flow, packet, alpha-beta, closed-form or auto (default: flow)",
-    )  # fmt: skip
-    payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
-    header: str | None = flag(metavar="SIZE", help="header bytes of each packet, in addition to the payload")
+    RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(PACKET_FLAGS, "packet")
     preset: str | None = flag(
         metavar="NAME",
         help="transport and balancing: uec (NSCC, sender windows), uec-credit (RCCC, receiver credits), roce, "
@@ -142,3 +137,10 @@ def _sizes(text: str, flag: str, most: int) -> list[float]:
     if len(parts) > most:
         raise InputError(f"{flag} has at most {most} sizes, got {text!r}")
     return [parse_size(part, flag) for part in parts]
+
+
+def _options(config: Packets) -> dict[str, Any]:
+    return {"packets": packet_values(config)} if config.given(*PACKET_FLAGS) else {}
+
+
+PACKETS = FlagGroup(Packets, _options)
