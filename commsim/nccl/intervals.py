@@ -24,6 +24,10 @@ KINDS = {
     "infiniband": "infiniband", "roce": "roce", "slingshot": "slingshot",
     "slingshot-2025": "slingshot",
 }  # fmt: skip
+# Machines of which there are no tables: the interval of all kinds together. No prediction has it as its interval.
+EVERY = "every_kind"
+# What all kinds share: degrees of freedom of the errors, and how those of near sizes are correlated.
+SHAPE, SHAPE_KEYS = "shape", ("degrees", "correlation", "octaves")
 Intervals = Mapping[tuple[str, str], tuple[float, float]]
 
 
@@ -69,7 +73,15 @@ def read_intervals(text: str) -> Intervals:
         TOML, as ``intervals.toml``.
     """
     tree = tomllib.loads(text)
+    tree.pop(SHAPE, None)
     return {(kind, size): (pair[0], pair[1]) for kind, sizes in tree.items() for size, pair in sizes.items()}
+
+
+def shape_of_errors() -> tuple[float, float, float]:
+    """Return the degrees of freedom of the errors, their correlation at one size, and in how many octaves it falls."""
+    shape = tomllib.loads(PATH.read_text(encoding="utf-8"))[SHAPE]
+    degrees, correlation, octaves = (float(shape[key]) for key in SHAPE_KEYS)
+    return degrees, correlation, octaves
 
 
 @functools.cache

@@ -1,0 +1,1 @@
+"""``commsim expect`` and ``commsim watch``."""

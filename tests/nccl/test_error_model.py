@@ -1,0 +1,57 @@
+"""Errors of predictions: the tails of their distribution, and how near sizes hang together."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from commsim.core.errors import InputError
+from commsim.nccl.error_model import error_model, t_quantile, t_share
+from commsim.nccl.intervals import EVERY, intervals
+
+SIZES = [2.0**i for i in range(20, 31)]
+
+
+@pytest.mark.parametrize("share", [0.9, 0.1, 0.01, 0.001])
+def test_quantiles_are_those_of_student_s_t(share):
+    assert t_quantile(share, 2.6) == pytest.approx(stats.t.isf(share, 2.6), rel=1e-4)
+    assert t_share(t_quantile(share, 2.6), 2.6) == pytest.approx(share)
+
+
+def test_a_share_is_between_0_and_1():
+    with pytest.raises(InputError, match="between 0 and 1, got 0"):
+        t_quantile(0, 3)
+
+
+def test_a_tenth_of_the_rows_lies_beyond_each_end_of_the_interval():
+    model = error_model("infiniband")
+    low, high = np.log(intervals()["infiniband", "large"])
+    assert model.exceeded(2**30, 0.1) == pytest.approx(high, rel=1e-4)
+    assert model.exceeded(2**30, 0.9) == pytest.approx(low, rel=1e-4)
+    assert model.share_slower(2**30, high) == pytest.approx(0.1, rel=1e-4)
+    assert model.exceeded(2**30, 0.01) > high
+
+
+def test_machines_without_tables_have_the_errors_of_all_kinds():
+    unknown = error_model("slingshot")
+    assert not unknown.is_of_kind
+    assert unknown.ends(2**30) == error_model(EVERY).ends(2**30)
+
+
+def test_near_sizes_of_a_table_count_as_less_than_so_many_rows():
+    model = error_model("machine")
+    assert model.n_independent(SIZES[:1]) == 1
+    assert 2 < model.n_independent(SIZES) < len(SIZES)
+    assert model.n_independent([2.0**10, 2.0**30]) == pytest.approx(2)
+
+
+def test_the_likelihood_of_one_size_is_the_density_of_its_error():
+    model, size = error_model("roce"), 2.0**26
+    expected = stats.t.logpdf(0.3, model.degrees, model.middle(size), model.scale(size))
+    assert model.log_likelihood([size], [0.3]) == pytest.approx(expected)
+
+
+def test_one_factor_over_near_sizes_is_likelier_than_jumps_between_them():
+    model = error_model("machine")
+    off = np.full(len(SIZES), 0.05) + [model.middle(size) for size in SIZES]
+    jumps = np.where(np.arange(len(SIZES)) % 2, 0.05, -0.05) + [model.middle(size) for size in SIZES]
+    assert model.log_likelihood(SIZES, off) > model.log_likelihood(SIZES, jumps) + 3
