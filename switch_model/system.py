@@ -150,6 +150,13 @@ class System:
         if self.window % self.packets_per_message:
             per = self.packets_per_message
             raise InputError(f"{self.name}: a window is whole messages of {per} packets, got {self.window} packets")
+        if self.sliding and self.n_trees > 1 and self.pool_size % (self.n_trees * self.packets_per_message):
+            # the packets that use a slot in turn must meet on one tree, whose switches tell their versions apart
+            each = self.n_trees * self.packets_per_message
+            near = " or ".join(str(n * each) for n in (self.pool_size // each, self.pool_size // each + 1) if n)
+            raise InputError(
+                f"{self.name}: pool_size is a multiple of its {self.n_trees} trees: {near}, got {self.pool_size}"
+            )
         if not self.lossless and not self.rto >= SHORTEST_RTO:
             raise InputError(f"{self.name}: a worker that repeats needs an rto of at least 1 ps, got {self.rto:g} s")
         if self.arithmetic not in ARITHMETICS:

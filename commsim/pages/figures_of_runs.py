@@ -12,7 +12,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import REDUCE
 from commsim.core.units import format_time
 from commsim.pages.fabric.figures_of_messages import quantiles_text
-from commsim.pages.fabric.figures_of_tiers import between_tiers
+from commsim.pages.fabric.figures_of_tiers import between_tiers, require_bytes
 from commsim.pages.figure_tables import Column, FigureTable, number_column, word_column
 from commsim.pages.pictures.boxes import link_loads
 from commsim.pages.pictures.network_picture import draw_network
@@ -47,11 +47,10 @@ def loads(net: Network, result: Result, name: str, whole: Network | None = None)
 
 def links(run: SimulatedRun) -> Figure:
     """Load of links over time: of all that carried anything, or of some in each tier, from busiest to idlest."""
+    require_bytes(run)
     net, carried = run.prepared.network, run.result.link_bytes
     order = np.argsort(-carried / net.bandwidth, kind="stable")
     order = order[carried[order] > 0]
-    if not len(order):
-        raise NothingToDraw("nothing was sent over a link")
     shown, note = order, "all links that carried anything"
     if len(order) > MAX_LINKS:
         tier = between_tiers(net)[0][order]

@@ -136,7 +136,7 @@ def _of_extensions(results: Sequence[Result]) -> list[Remark]:
 
 
 def _contention(results: Sequence[Result]) -> list[Remark]:
-    hidden = [r for r in results if r.counters.get("link_bound_s", 0.0) > r.time]
+    hidden = [r for r in results if r.counters.get("link_bound_s", 0.0) > r.time > 0]
     if not hidden:
         return []
     worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)

@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 
 # What costs nothing and may be chosen for each question, beside the collective and its parameters.
 CHOICES = ("topology.routing", "placement.strategy", "workload.policy")
-# Parameters of collectives that are asked for, not chosen.
-QUESTIONS = ("collective.ranks", "collective.size")
+# Parameters of collectives that are asked for, not chosen: what is sent to whom, and the data.
+QUESTIONS = frozenset(
+    f"collective.{name}"
+    for name in (
+        "ranks", "size", "root", "counts",
+        "tokens", "top_k", "n_experts", "hidden", "precision", "routing", "skew", "max_machines",
+        "density", "block", "pattern", "exponent", "gradients", "threshold", "run", "seed",
+    )
+)  # fmt: skip
 
 # Columns that a median over hashes has beside it, and those that are such medians.
 _SPREAD = ("fastest_s", "slowest_s")
@@ -237,12 +244,17 @@ def rank_offers(
     if goal.column not in table.column_names:
         raise InputError(f"{config.path}: goal.keep = {goal.keep!r}, but no point has a result in {goal.column}")
     answers: dict[str, dict[Any, dict[str, HashMedian | str]]] = {}
+    of_operation = ["operation"] if "operation" in table.column_names else []
     hashed = [name for name in ("time_s", *_SPREAD, "n_hashes") if name in table.column_names and name != goal.column]
-    for row in table.select([*config.kinds, "seed", "error", goal.column, *hashed]).to_pylist():
+    rows = table.select([*config.kinds, *of_operation, "seed", "error", goal.column, *hashed]).to_pylist()
+    # a point that failed has no operation: it is that of the same collective elsewhere
+    operations = {row.get("collective.name"): row["operation"] for row in rows if row.get("operation")}
+    for row in rows:
         given = {name: row[name] for name in config.kinds if row[name] is not None}
         choice = {k: v for k, v in given.items() if _is_chosen(k)}
         asked_for = ((k, v) for k, v in given.items() if not k.startswith("topology.") and k not in choice)
-        question = (row["seed"], *asked_for)
+        name = given.get("collective.name")
+        question = (row["seed"], operations.get(name, name), *asked_for)
         of_topology = answers.setdefault(_topology_text(given, config), {})
         value = row[goal.column]
         problem = row["error"] or f"no {goal.keep}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,16 +119,19 @@ def said_of_traffic(solution: Solution) -> list[Remark]:
         told = f"times are from each message's start; all are complete after {microseconds(end)} us"
         notes.append(Remark("own-starts", told, needed=True))
     if carried.lost:
-        counters = {} if carried.run is None else carried.run.counters
-        lost = f"{counters['n_dropped']} packets lost, {counters['n_timeouts']} timeouts"
+        lost = "" if carried.run is None else _lost_text(carried.run.counters)
         last, mean = carried.lost["last_s"], carried.lost["mean_s"]
         told = f"the flap costs the last message {microseconds(last)} us, {microseconds(mean)} us in the mean"
         if max(abs(last), abs(mean)) <= NOTHING_LOST:
             told = "the flap makes no message later"
         complete = float((carried.messages.start + carried.finished).max())
         effect = last / (complete - last) if complete > last else None
-        notes.append(Remark("flap-cost", told, effect, needed=True, details=lost if counters else ""))
+        notes.append(Remark("flap-cost", told, effect, needed=True, details=lost))
     return notes
+
+
+def _lost_text(counters: Mapping[str, float]) -> str:
+    return f"{counters['n_dropped']} packets lost, {counters['n_timeouts']} timeouts"
 
 
 def _rules(rules: dict[str, float], *, has_marks: bool) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from commsim.pages.all_figures import OF_ROWS, OF_RUNS, RUN_FIGURES, make_figures
+from commsim.pages.fabric.figures_of_tiers import OF_LARGE
 from commsim.pages.figure import Figure, NothingToDraw
 from commsim.pages.figure_tables import FigureTable, number_column, table_of_rows, word_column
 from commsim.pages.figures_of_rows import pairs
@@ -98,14 +99,14 @@ def test_the_share_within_the_band_is_counted():
     np.testing.assert_allclose(figure.table["predicted_over_measured"].values, [1 / 1.05, 1 / 1.5])
 
 
-@pytest.mark.parametrize("name", OF_RUNS)
+@pytest.mark.parametrize("name", [*OF_RUNS, *OF_LARGE])
 def test_a_run_of_one_rank_has_a_network_and_nothing_else(name):
     run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK, n_ranks=1), 1024)
     if name == "network":
         assert OF_RUNS[name](run).picture.shapes
         return
     with pytest.raises(NothingToDraw):
-        OF_RUNS[name](run)
+        {**OF_RUNS, **OF_LARGE}[name](run)
 
 
 def test_figures_of_a_run_hold_all_of_it():

@@ -54,6 +54,24 @@ def test_the_cheapest_that_keeps_the_time_is_found_by_looking_at_all(tree, tmp_p
     assert {o.topology for o in found if o.is_on_front} == front
 
 
+@pytest.mark.parametrize(
+    ("asked", "costlier"),
+    [({"name": ["ring_all_reduce", "direct_all_to_all"]}, {"name": "ring_all_reduce"}),
+     ({"name": "omnireduce", "density": [0.01, 0.5]}, {"name": "omnireduce", "density": 0.5})],
+)  # fmt: skip
+def test_another_operation_and_other_data_are_questions_and_no_alternatives(tree, tmp_path, asked, costlier):
+    """The all-to-all was taken for a faster way to all-reduce."""
+    tree["topology"] = {"name": "star", "n_hosts": 16, "bandwidth": "100Gbps", "latency": "1us"}
+    tree["goal"]["within"] = "1s"
+    values = []
+    for number, collective in enumerate((asked, costlier)):
+        tree["collective"] = {**collective, "size": "4MiB", "ranks": 8}
+        tree["engine"] = {"name": "flow"}
+        (offer,) = offers(tree, tmp_path / str(number))
+        values.append(offer.value)
+    assert values[0] == values[1] > 0
+
+
 def test_a_rate_is_kept_from_below(tree, tmp_path):
     tree["goal"] = {"keep": "busbw", "at_least": "1Gbps"}
     found = offers(tree, tmp_path)

@@ -93,6 +93,13 @@ def test_panama_spreads_a_job_over_several_trees_and_heeds_marks() -> None:
     assert (panama.ecn_window, panama.shared, panama.server, panama.arithmetic) == (True, False, False, "float")
 
 
+@pytest.mark.parametrize("pool_size", [1, 5, 7, 10, 63])
+def test_slots_that_trees_cannot_share_evenly_are_refused(pool_size: int) -> None:
+    """Chunks that use a slot in turn would meet on different trees, and sums go wrong without any loss."""
+    with pytest.raises(InputError, match="pool_size is a multiple of its 4 trees"):
+        SYSTEMS["panama"].build(pool_size=pool_size)
+
+
 def steady_rate(system: System, n_workers: int, gbps: float) -> float:
     """Elements a second, without start and end."""
     return simulated_rate(system, gbps * GBPS, n_workers)

@@ -21,7 +21,7 @@ from commsim.core.data_order.dependencies import connections
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 from commsim.core.result import Result
-from commsim.core.schedule import Schedule
+from commsim.core.schedule import TRANSFER, Schedule
 from commsim.engine.flow_plan import FlowJob
 from commsim.engine.results import not_negative, one_job_result
 from commsim.engine.ways.proof_cache import PROOFS, digest_of
@@ -117,7 +117,7 @@ class Carriers:
 
 def carriers(schedule: Schedule) -> Carriers:
     """Find the connections of a schedule."""
-    rows, times = [], []
+    rows, times = [np.empty(0, TRANSFER)], [0]  # a schedule of one rank sends nothing
     for block in schedule.blocks:
         moves = block.xor or any(block.step[:2])
         for number in range(block.times if moves else 1):

@@ -25,6 +25,7 @@ def racks(run: SimulatedRun) -> Figure:
 
     Groups of a higher level of locality stand for racks where there are more than 256.
     """
+    require_bytes(run)
     network = run.prepared.network
     unit = units(network)
     above = first_above(network, unit)
@@ -77,6 +78,7 @@ def racks(run: SimulatedRun) -> Figure:
 
 def tiers_over_time(run: SimulatedRun) -> Figure:
     """Draw the mean load of all links from one tier to another, over time."""
+    require_bytes(run)
     network = run.prepared.network
     group, words = between_tiers(run.prepared.network)
     bins = group_bins(run, N_BINS, group)
@@ -97,6 +99,7 @@ def tiers_over_time(run: SimulatedRun) -> Figure:
 
 def loads(run: SimulatedRun) -> Figure:
     """Draw which share of the links of each tier has at most a load over the whole run."""
+    require_bytes(run)
     network = run.prepared.network
     group, words = between_tiers(run.prepared.network)
     load = link_loads(network, run.result.link_bytes, run.result.time)
@@ -114,6 +117,12 @@ def loads(run: SimulatedRun) -> Figure:
     caption = f"Which share of a tier's links has at most a load over the whole run. {'; '.join(lines)}."
     return Figure("loads", "cdf", "Loads of links by tier", caption, table, {"x": "load", "by": "tier"},
                   {"x": "load, as a share of capacity", "y": "share of links"}, of_run=run.name)  # fmt: skip
+
+
+def require_bytes(run: SimulatedRun) -> None:
+    """Raise NothingToDraw if no link carried anything, as with one rank."""
+    if not run.result.link_bytes.any():
+        raise NothingToDraw("nothing was sent over a link")
 
 
 def between_tiers(network: Network) -> tuple[Numbers, tuple[str, ...]]:

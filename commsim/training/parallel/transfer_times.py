@@ -63,7 +63,7 @@ def transfer_rows(
     built, where, remarks = _place_ranks(
         network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software
     )
-    bound = port_bound(senders, receivers, size, float(built.bandwidth[np.isin(built.src, where.nodes)].max()))
+    bound = port_bound(senders, receivers, size, _fastest_ports(built, where))
     rows, notes = [], dict.fromkeys(remarks)
     for way in ways:
         schedule = transfer_schedule(senders, receivers, way)
@@ -107,6 +107,12 @@ def best_push(
     best = synthesis.best(int(size))
     return {"way": f"synthesized: {best.method}", "size_B": size, "time_s": best.time, "rate_Bps": size / best.time,
             "bound_s": synthesis.bounds.get(int(size)), "messages": None}  # fmt: skip
+
+
+def _fastest_ports(network: Network, where: Placement) -> float:
+    """Return the most bytes a second that a rank's node can send or receive, over all its ports together."""
+    both = (np.bincount(end, network.bandwidth, len(network.kind)) for end in (network.src, network.dst))
+    return float(max(rates[where.nodes].max() for rates in both))
 
 
 def _place_ranks(

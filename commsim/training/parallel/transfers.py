@@ -120,6 +120,6 @@ def port_bound(senders: Side, receivers: Side, size: float, rate: float) -> floa
     senders, receivers, size
         As in :func:`transfer_schedule`; size in bytes.
     rate : float, bytes/s
-        Rate of a port.
+        Rate of all ports of a rank together.
     """
     return size / rate * max(1 / receivers.parts, 1 / senders.ranks)

@@ -533,6 +533,18 @@ def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
     assert row[header.index("algbw(GB/s)")] == "-"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ring_all_reduce", "--ranks", "1", "--fail", "link:h1:switch0"),
+        ("ring_all_reduce", "--group", "0", "--group", "2,3", "--engine", "alpha-beta"),
+    ],
+)
+def test_one_rank_is_no_traceback_beside_a_fault_or_another_group(commsim, words):
+    commsim("run", *words, "--topology", "star:n_hosts=8", "-b", "1M", "-e", "1M")
+    assert "# ring_all_reduce: one rank has nothing to send, so there is no rate" in commsim.out
+
+
 def test_a_ranking_of_one_rank_has_no_rates_and_no_best_algorithm(commsim):
     commsim("run", "--topology", "star:n_hosts=1", "--operation", "all_gather", "-b", "1K", "-e", "4K", "-v")
     assert "# one rank has nothing to send" in commsim.out

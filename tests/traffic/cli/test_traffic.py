@@ -22,6 +22,13 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
     assert f"most {slower[-1]:.3f}" in commsim.out
 
 
+def test_a_flap_costs_messages_of_the_flow_engine(commsim):
+    flap = ("--engine", "flow", "--flap", "link:leaf0:spine0@10us+20us")
+    saved = commsim.results("traffic", "--topology", NETWORK, "--size", "1MB", *flap)
+    assert len(saved["results"]) == 8
+    assert "the flap" in commsim.out
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

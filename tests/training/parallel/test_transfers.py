@@ -26,6 +26,13 @@ def test_every_receiver_gets_its_heads_from_one_that_has_them(n_from, n_to, head
         assert source in senders.holders(int(piece) * senders.parts // int(pieces))
 
 
+def test_the_bound_counts_all_ports_of_a_rank():
+    """Beside one port's rate a mesh was faster than its bound."""
+    senders, receivers = Side(1, 1, False, "--from"), Side(2, 2, True, "--to")
+    (row,), _ = transfer_rows("fully_connected:n_hosts=3", senders, receivers, 1e9, overhead="0us")
+    assert row["bound_s"] <= row["time_s"] == pytest.approx(row["bound_s"], rel=1e-3)
+
+
 @pytest.mark.parametrize(("n_from", "n_to", "parts"), [(4, 4, 4), (2, 8, 8), (8, 4, 4), (4, 8, 4)])
 def test_a_direct_transfer_takes_the_time_of_the_busiest_port(n_from, n_to, parts):
     senders, receivers = Side(n_from, n_from, False, "--from"), Side(n_to, parts, True, "--to")
