@@ -51,6 +51,10 @@ if TYPE_CHECKING:
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
     from .core.units import parse_time as parse_time
+    from .diagnosis.check_log import LogCheck as LogCheck
+    from .diagnosis.check_log import check_log as check_log
+    from .diagnosis.expectation import Expectation as Expectation
+    from .diagnosis.expectation import expect as expect
     from .emulation.emulate import Emulation as Emulation
     from .emulation.emulate import emulate as emulate
     from .estimates import Estimate as Estimate
@@ -116,6 +120,8 @@ _MODULES = {
         "NetworkBuilder", "Predicted", "from_networkx", "predict", "scenario_of", "solve", "to_networkx",
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
+    "commsim.diagnosis.check_log": ("LogCheck", "check_log"),
+    "commsim.diagnosis.expectation": ("Expectation", "expect"),
     "commsim.emulation.emulate": ("Emulation", "emulate"),
     "commsim.networks": (
         "load_network", "load_placement", "place", "prepare", "read_placement", "with_faults",

@@ -5,9 +5,13 @@ from __future__ import annotations
 from commsim.extensions import House
 
 # Other extensions that this one imports.
-NEEDS: tuple[str, ...] = ("nccl",)
+NEEDS: tuple[str, ...] = ("formats", "nccl", "real")
 
 
 def register(house: House) -> None:
-    """Bring the errors of predictions."""
+    """Bring what is expected, and the errors of predictions."""
+    house.commands(
+        "commsim.diagnosis.cli.expect",
+        expect="print what machines should reach at each size, and the bus bandwidth below which they are not healthy",
+    )
     house.services["errors of a plan"] = "commsim.diagnosis.errors_of_plan:errors_of_plan"

@@ -75,7 +75,7 @@ def nccl_tests_text(results: Sequence[Result], in_place: Sequence[Result] | None
     lines += [f"# nThread 1 nGpus 1 minBytes {min(sizes):.0f} maxBytes {max(sizes):.0f}", "# Using devices"]
     device = "#  Rank {0:>2} Group  0 Pid {0} on predicted device {0} commsim"
     lines += [device.format(rank) for rank in range(ranks.pop())]
-    head = "{:>12}{:>14}{:>10}{:>8}{:>8}" + 2 * "{:>9}{:>8}{:>8}{:>7}"
+    head = "{:>12}{:>14}{:>10}{:>8}{:>8}" + 2 * " {:>8}{:>8}{:>8}{:>7}"
     columns = ["size", "count", "type", "redop", "root", *2 * ["time", "algbw", "busbw", "#wrong"]]
     lines += ["#" + head.format(*columns)[1:]]
     redop = "sum" if OPERATIONS[operation].reduces else "none"

@@ -61,3 +61,10 @@ def test_run_writes_the_table_of_osu(tmp_path, capsys):
     assert [row.size for row in read_measured(tmp_path / "o.txt", n_ranks=4)] == [2**20, 2**21]
     assert main([*line, "double_tree_all_reduce"]) == 2
     assert "--osu is the table of one collective" in capsys.readouterr().err
+
+
+def test_a_long_time_has_a_space_before_it(tmp_path):
+    """All rows of a table can be read again, whatever the digits of a time."""
+    path = tmp_path / "a.log"
+    path.write_text(cs.fake_nccl_tests("star:n_hosts=4,bandwidth=1Gbps", sizes=["64MiB", "1GiB", "8GiB"]))
+    assert [row.size for row in read_measured(path) if not row.in_place] == [2**26, 2**30, 2**33]

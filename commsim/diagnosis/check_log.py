@@ -1,0 +1,218 @@
+"""A log held against what its machines should reach: which sizes are below the floor.
+
+The rate of false alarms is that of the whole log: of healthy machines only that share has any size below its floor. A
+floor of one size is therefore lower than that of :func:`commsim.diagnosis.expectation.expect`, the more so the more
+independent sizes an operation has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
+from commsim.core.network import Network
+from commsim.core.remark import Remark, as_remarks
+from commsim.core.units import count_text
+from commsim.core.value import Shown
+from commsim.formats.measured import read_measured
+from commsim.formats.measurement import Measurement
+from commsim.prediction.python_values import NetworkLike, network_of
+from commsim.real.comparison.pairs import one_per_size
+
+from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
+
+BELOW, SLOW, NORMAL, FAST = "below", "slow", "normal", "fast"
+__all__ = ["CheckedSize", "LogCheck", "check_log", "verdict_of"]
+
+
+class CheckedSize(NamedTuple):
+    """One measured size beside what is expected of it.
+
+    Parameters
+    ----------
+    expected : ExpectedSize
+        What the machines should reach.
+    time, busbw : float, s and bytes/s
+        Measured time and its bus bandwidth.
+    line : int
+        Line of the file; 0 where it has none.
+    """
+
+    expected: ExpectedSize
+    time: float
+    busbw: float
+    line: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """Measured over expected bus bandwidth."""
+        return self.busbw / self.expected.busbw if self.expected.busbw else math.inf
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is ``below`` the floor, ``slow`` or ``fast`` (outside of the interval of 80 %), or ``normal``."""
+        return verdict_of(self.busbw, self.expected)
+
+    def row(self) -> dict[str, Any]:
+        """Return the row of the JSON and the CSV: SI units, times in s."""
+        return self.expected.row() | {
+            "measured_s": self.time, "measured_busbw_Bps": self.busbw, "ratio": self.ratio, "verdict": self.verdict,
+            "line": self.line,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LogCheck(Shown):
+    """A log beside what its machines should reach.
+
+    Parameters
+    ----------
+    path : str
+        File of the measurements.
+    expected : Expectation
+        What the machines should reach at the sizes of the log.
+    rows : tuple of CheckedSize
+        One for each operation and size.
+    false_alarms : float
+        Share of healthy logs that have a size below its floor.
+    notes : tuple of Remark
+        What was left out and derived.
+    """
+
+    path: str
+    expected: Expectation
+    rows: tuple[CheckedSize, ...]
+    false_alarms: float
+    notes: tuple[Remark, ...] = ()
+
+    @property
+    def below(self) -> tuple[CheckedSize, ...]:
+        """The sizes that are below their floors."""
+        return tuple(row for row in self.rows if row.verdict == BELOW)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether no size is below its floor."""
+        return not self.below
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What was left out and assumed."""
+        return (*self.notes, *self.expected.remarks)
+
+    def __repr__(self) -> str:
+        return f"LogCheck({self.path}, {len(self.below)} of {count_text(len(self.rows), 'size')} below the floor)"
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each operation and size, as a data frame of pandas or polars."""
+        return frame_of((row.row() for row in self.rows), library)
+
+
+def verdict_of(busbw: float, expected: ExpectedSize) -> str:
+    """Return what a bus bandwidth is beside an expectation.
+
+    Parameters
+    ----------
+    busbw : float, bytes/s
+        Measured bus bandwidth.
+    expected : ExpectedSize
+        What the machines should reach.
+    """
+    if busbw < expected.floor:
+        return BELOW
+    return SLOW if busbw < expected.low else NORMAL if busbw <= expected.high else FAST
+
+
+def check_log(
+    path: str,
+    network: NetworkLike,
+    *,
+    machines: int | None = None,
+    operation: str = "",
+    n_ranks: int | None = None,
+    in_place: bool = False,
+    collective: str | None = None,
+    placement: str | None = None,
+    hashes: int | None = None,
+    false_alarms: float = FALSE_ALARMS,
+) -> LogCheck:
+    """Hold a log against what its machines should reach.
+
+    Parameters
+    ----------
+    path : str
+        Log of nccl-tests, or any file that ``commsim compare`` reads.
+    network, machines, collective, placement, hashes
+        Same as in :func:`commsim.diagnosis.expectation.expect`. Without `machines`, one machine stands for as many as
+        the ranks of the log fill.
+    operation : str, optional
+        Operation of the rows, where the file does not say; else only its rows are taken.
+    n_ranks : int, optional
+        Number of ranks, where the file does not say it or has only some of the network's.
+    in_place : bool
+        Whether the times in place are taken. Default: those out of place.
+    false_alarms : float
+        Share of healthy logs that have a size below its floor.
+
+    Raises
+    ------
+    InputError
+        If the file has no measurement, or is of another number of ranks than the network has.
+    """
+    check_rate(false_alarms)
+    lines: list[str] = []
+    every = read_measured(path, operation=operation, notes=lines)
+    rows = [row for row in one_per_size(every, True if in_place else None) if row.size > 0 and row.time > 0]
+    if not rows:
+        raise InputError(f"{path}: holds no measurement with a size and a time")
+    ranks = _ranks_of(path, rows, n_ranks)
+    where, ranks = _place_of(path, network, machines, ranks, n_ranks)
+    found, checked = list[Expectation](), list[CheckedSize]()
+    for name in dict.fromkeys(row.operation for row in rows):
+        own = [row for row in rows if row.operation == name]
+        options: dict[str, Any] = {
+            "n_ranks": ranks, "collective": collective, "placement": placement, "hashes": hashes,
+        }  # fmt: skip
+        at = expect(where, [name], [row.size for row in own], false_alarms=false_alarms, **options)
+        share = 1 - (1 - false_alarms) ** (1 / at.errors.n_independent([row.size for row in own]))
+        at = at.at_rate(share)
+        found.append(at)
+        checked += [_checked(row, one) for row, one in zip(own, at.sizes, strict=True)]
+    whole = found[0].joined(found[1:])
+    return LogCheck(path, whole, tuple(checked), false_alarms, tuple(as_remarks(lines, "read")))
+
+
+def _checked(row: Measurement, expected: ExpectedSize) -> CheckedSize:
+    return CheckedSize(expected, row.time, expected.busbw * expected.time / row.time, row.line)
+
+
+def _ranks_of(path: str, rows: Sequence[Measurement], n_ranks: int | None) -> int | None:
+    """Return the ranks of a log; what the user says where it is silent."""
+    said = Counter(row.n_ranks for row in rows if row.n_ranks is not None)
+    if len(said) > 1:
+        raise InputError(f"{path}: has measurements of {sorted(said)} ranks; one number is checked at a time")
+    if said and n_ranks is not None and n_ranks not in said:
+        raise InputError(f"{path}: was measured on {min(said)} ranks, got {n_ranks}")
+    return next(iter(said), n_ranks)
+
+
+def _place_of(
+    path: str, network: NetworkLike, machines: int | None, ranks: int | None, asked: int | None
+) -> tuple[Network, int | None]:
+    """Return the network of a log: one machine stands for as many as the ranks fill, and all GPUs must be measured."""
+    where = network_of(on_machines(network, machines))
+    has = len(where.endpoints)
+    if ranks is None or ranks == has or (asked is not None and ranks < has):
+        return where, ranks
+    is_machine = isinstance(network, str) and "@" not in network and set(where.machine.tolist()) == {0}
+    if is_machine and machines is None and ranks < has:  # some of the GPUs of one machine
+        return where, ranks
+    if is_machine and machines is None and not ranks % has:
+        return network_of(on_machines(network, ranks // has)), ranks
+    fewer = f", or -g {ranks} if it ran on {ranks} of them" if ranks < has else ""
+    raise InputError(f"{path}: was measured on {ranks} ranks, {where.name} has {has}: give that network{fewer}")

@@ -1,0 +1,160 @@
+"""``commsim expect MACHINES``: expected time and bus bandwidth by size, interval and floor; a log held against them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
+from commsim.cli.flags.costs import TOPOLOGY, Placing, Sizes
+from commsim.core.errors import InputError
+from commsim.core.operations import OPERATIONS
+from commsim.core.units import count_text, format_size, microseconds
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
+
+if TYPE_CHECKING:
+    from commsim.diagnosis.check_log import LogCheck
+    from commsim.diagnosis.expectation import Expectation, ExpectedSize
+
+EXAMPLES = {
+    "expect": """
+        commsim expect dgx-h100 --operation all_reduce
+        commsim expect dgx-h100 --machines 2
+        commsim expect dgx-h100 --operation all_reduce -b 1G -e 16G --for nccl-tests
+        commsim expect rail_optimized:machines=8,rail_size=8,n_spines=4,preset=dgx-h100 --size 1G --csv floors.csv
+        commsim run nccl --topology hgx-h100@star:machines=2 -b 1M -e 1G -f 4 > all_reduce.log
+        commsim expect hgx-h100 --machines 2 --false-alarms 5% --from all_reduce.log""",
+}
+COLUMNS = ["operation", "size", "time(us)", "busbw(GB/s)", "low", "high", "floor"]
+CHECKED = ["operation", "size", "measured(GB/s)", "expected", "ratio", "low", "floor", "verdict"]
+LEAST = ["low", "high", "time(us)"]
+FORM_NAMES = ("nccl-tests", "azure-nhc")
+ONE_PERCENT = "1%"
+
+
+class ExpectConfig(Sizes, Placing, WithJson):
+    """All flags of ``commsim expect``."""
+
+    DEFAULTS: ClassVar[dict[str, Any]] = {"minbytes": "1M", "maxbytes": "16G", "stepfactor": "4"}
+    topology: str = flag("topology", metavar=TOPOLOGY, help="machines on a fabric, or one machine such as dgx-h100")
+    machines: int | None = flag(metavar="N", help="number of machines, where one machine is named (default: 1)")
+    operation: tuple[str, ...] = repeated(
+        choices=OPERATIONS, metavar="NAME",
+        help="operation; repeatable (default: all_reduce, all_gather, reduce_scatter and all_to_all)",
+    )  # fmt: skip
+    collective: str | None = flag(metavar="NAME", help="library with its release, such as nccl:version=2.27")
+    hashes: int | None = flag(metavar="N", help="hashes of ECMP of which the median is taken (default: 8)")
+    false_alarms: str = flag(
+        default=ONE_PERCENT, metavar="RATE",
+        help="share of healthy machines that are below a floor: of each size, with --from of the log (default: 1%%)",
+    )  # fmt: skip
+    log: str | None = flag(
+        "--from", metavar="FILE", help="log of nccl-tests, or what compare reads; exits 1 if a size is below its floor"
+    )
+    in_place: bool = switched(help="with --from: the in-place times (default: out of place)")
+    form: str | None = flag(
+        "--for", choices=FORM_NAMES, metavar="FORM", help="floors as another program takes them: nccl-tests, azure-nhc"
+    )
+
+
+def run(config: ExpectConfig) -> Answer:
+    """Say what machines should reach, or hold a log against it."""
+    from commsim.diagnosis.expectation import expect
+    from commsim.diagnosis.floor_forms import FORMS
+
+    options: dict[str, Any] = {
+        "machines": config.machines, "n_ranks": config.ranks, "collective": config.collective,
+        "placement": config.placement, "hashes": config.hashes, "false_alarms": read_rate(config.false_alarms),
+    }  # fmt: skip
+    if config.log is not None:
+        return _checked(config, options)
+    if config.in_place:
+        raise InputError("--in-place goes with --from FILE")
+    found = expect(config.topology, config.operation, config.sizes(), **options)
+    if config.form is not None:
+        lines = FORMS[config.form](found)
+        return Answer([Lines(lines, is_file=True)], [one.row() for one in found.sizes], more={"lines": lines})
+    parts: list[Part] = [table_of_expectation(found), *remarks(found.remarks)]
+    more = {"n_ranks": found.n_ranks, "n_machines": found.n_machines, "errors_of": found.errors.kind}
+    return Answer(parts, [one.row() for one in found.sizes], more=more)
+
+
+def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
+    """Hold a log against what its machines should reach."""
+    from commsim.diagnosis.check_log import check_log
+
+    for name in config.given("minbytes", "maxbytes", "stepfactor", "stepbytes", "size", "form"):
+        raise InputError(f"{name.replace('form', 'for')} does not go with --from, whose sizes are those of the log")
+    if len(config.operation) > 1:
+        raise InputError("--from takes one --operation, or none for all that the log has")
+    operation = config.operation[0] if config.operation else ""
+    assert config.log is not None
+    found = check_log(config.log, config.topology, operation=operation, in_place=config.in_place, **options)
+    below = len(found.below)
+    said = f"{count_text(below, 'size')} below the floor of {count_text(len(found.rows), 'size')}"
+    more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "errors_of": found.expected.errors.kind}
+    parts = [table_of_check(found), *comments([said]), *remarks(found.remarks)]
+    return Answer(parts, [row.row() for row in found.rows], more=more, code=int(below > 0))
+
+
+def read_rate(text: str) -> float:
+    """Read ``1%`` or ``0.01``.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
+    try:
+        return float(number) / percent
+    except ValueError:
+        raise InputError(f"--false-alarms must be a share such as 1% or 0.01, got {text!r}") from None
+
+
+def table_of_expectation(found: Expectation) -> Table:
+    """Return the table of what machines should reach.
+
+    Parameters
+    ----------
+    found : Expectation
+        What they should reach.
+    """
+    rows = [
+        [one.operation, format_size(one.size), microseconds(one.time, 1), *map(_rate, (one.busbw, *_ends(one)))]
+        for one in found.sizes
+    ]
+    where = f"{found.network}, {count_text(found.n_ranks, 'rank')}"
+    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it at a size"
+    return Table(COLUMNS, rows, title, least=LEAST)
+
+
+def table_of_check(found: LogCheck) -> Table:
+    """Return the table of a log beside what its machines should reach.
+
+    Parameters
+    ----------
+    found : LogCheck
+        The log.
+    """
+    rows = [
+        [
+            row.expected.operation, format_size(row.expected.size), _rate(row.busbw), _rate(row.expected.busbw),
+            f"{row.ratio:.2f}", _rate(row.expected.low), _rate(row.expected.floor), row.verdict,
+        ]
+        for row in found.rows
+    ]  # fmt: skip
+    where = f"{found.path} on {found.expected.network}"
+    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy logs have a size below it"
+    return Table(CHECKED, rows, title, least=["low"])
+
+
+def _ends(one: ExpectedSize) -> tuple[float, float, float]:
+    return one.low, one.high, one.floor
+
+
+def _rate(bytes_per_s: float) -> str:
+    gigabytes = bytes_per_s / 1e9
+    return f"{gigabytes:.1f}" if gigabytes >= 10 else f"{gigabytes:.3g}"
+
+
+COMMANDS = {"expect": Verb(ExpectConfig, run)}

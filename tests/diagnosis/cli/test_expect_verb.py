@@ -1,0 +1,47 @@
+"""``commsim expect``: its table, its exit codes, and what it refuses on one line."""
+
+import pytest
+
+import commsim as cs
+
+
+def test_floors_by_operation_and_size(commsim):
+    tree = commsim.results("expect", "dgx-h100", "--size", "1M,1G")
+    assert [(row["operation"], row["size_B"]) for row in tree["results"][:2]] == [
+        ("all_reduce", 2**20), ("all_reduce", 2**30),
+    ]  # fmt: skip
+    assert len(tree["results"]) == 8
+    assert all(0 < row["floor_busbw_Bps"] < row["low_busbw_Bps"] < row["busbw_Bps"] for row in tree["results"])
+
+
+def test_a_terminal_of_80_columns_shows_the_whole_table(commsim):
+    assert commsim("expect", "dgx-h100", "--machines", "2", "--operation", "all_reduce").code == 0
+    lines = commsim.out.splitlines()
+    assert lines[1].split() == ["operation", "size", "time(us)", "busbw(GB/s)", "low", "high", "floor"]
+    assert all(len(line) <= 80 for line in lines[1:])
+
+
+def test_a_log_below_the_floor_exits_1(commsim, tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2,bandwidth=50Gbps", sizes=["1GiB", "8GiB"]))
+    assert commsim("expect", "hgx-h100", "--from", path).code == 1
+    assert "2 sizes below the floor of 2 sizes" in commsim.out
+    path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2", sizes=["1GiB", "8GiB"]))
+    assert commsim("expect", "hgx-h100", "--from", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nope",), "unknown topology 'nope'"),
+        (("dgx-h100", "--false-alarms", "x"), "--false-alarms must be a share such as 1% or 0.01, got 'x'"),
+        (("dgx-h100", "--false-alarms", "0"), "must be 0.01% to 50%, got 0%"),
+        (("dgx-h100", "--machines", "0"), "at least 1 machine, got 0"),
+        (("dgx-h100", "--from", "gone.log"), "gone.log"),
+        (("dgx-h100", "--from", "a.log", "-b", "2M"), "--minbytes does not go with --from"),
+        (("dgx-h100", "--in-place"), "--in-place goes with --from"),
+        (("dgx-h100", "--machines", "2", "--operation", "all_reduce", "--for", "azure-nhc"), "inside of one machine"),
+    ],
+)
+def test_wrong_input_is_refused_on_one_line(commsim, words, said):
+    assert said in commsim.refuses("expect", *words)

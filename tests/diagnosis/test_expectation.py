@@ -1,0 +1,62 @@
+"""What machines should reach: it is the prediction, with a floor that follows from the errors."""
+
+import math
+
+import pytest
+
+import commsim as cs
+from commsim.core.errors import InputError
+from commsim.diagnosis.expectation import USUAL_OPERATIONS
+
+
+def test_an_expectation_is_the_prediction_with_its_interval():
+    (found,) = cs.expect("dgx-h100", ["all_reduce"], ["1GiB"]).sizes
+    result = cs.predict("nccl_all_reduce", "dgx-h100", "1GiB")
+    assert found.time == result.time
+    assert found.busbw == pytest.approx(result.busbw)
+    low, high = result.interval
+    assert (found.high, found.low) == pytest.approx(
+        (result.busbw * result.time / low, result.busbw * result.time / high)
+    )
+
+
+def test_a_rarer_false_alarm_has_a_lower_floor():
+    floors = [cs.expect("dgx-h100", ["all_reduce"], ["1GiB"], false_alarms=rate).sizes[0].floor for rate in (0.1, 0.01)]
+    assert floors[1] < floors[0]
+    found = cs.expect("dgx-h100", ["all_reduce"], ["1GiB"], false_alarms=0.1)
+    assert found.sizes[0].floor == pytest.approx(found.sizes[0].low)
+    assert found.floor("all_reduce", "1GiB") == found.sizes[0].floor
+    assert found.at_rate(0.01).sizes[0].floor == floors[1]
+
+
+def test_two_of_a_machine_are_joined_by_a_fabric():
+    found = cs.expect("dgx-h100", ["all_reduce"], ["1GiB"], machines=2)
+    assert (found.n_ranks, found.n_machines, found.network) == (16, 2, "dgx-h100@star:machines=2")
+    assert found.sizes == cs.expect("dgx-h100@star:machines=2", ["all_reduce"], ["1GiB"]).sizes
+    with pytest.raises(InputError, match="already has its fabric"):
+        cs.expect("dgx-h100@star:machines=2", machines=2)
+
+
+def test_what_the_library_has_is_expected_where_nothing_is_named():
+    found = cs.expect("dgx-h100", sizes=["1GiB"])
+    assert found.operations == USUAL_OPERATIONS
+    assert cs.expect("dgx-h100", sizes=["1GiB"], collective="nccl_all_gather").operations == ("all_gather",)
+    assert cs.expect("dgx-h100", ["all_gather"], ["1GiB"], collective="nccl:version=2.18").sizes[0].busbw > 0
+
+
+def test_more_sizes_of_one_log_have_more_false_alarms_than_one():
+    one, many = (cs.expect("dgx-h100", ["all_reduce"], sizes) for sizes in (["1GiB"], ["1MiB", "32MiB", "1GiB"]))
+    assert one.share_of_a_log("all_reduce") == pytest.approx(0.01)
+    assert 0.02 < many.share_of_a_log("all_reduce") < 0.03
+
+
+def test_machines_without_tables_are_said_to_have_the_errors_of_all():
+    found = cs.expect("alps", ["all_reduce"], ["1GiB"], machines=2)
+    assert [note.code for note in found.remarks if note.needed][:1] == ["errors-of-all"]
+    assert "errors-of-all" not in [note.code for note in cs.expect("dgx-h100", ["all_reduce"], ["1GiB"]).remarks]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.6, math.nan])
+def test_a_rate_that_tables_cannot_show_is_refused(rate):
+    with pytest.raises(InputError, match=r"must be 0\.01% to 50%"):
+        cs.expect("dgx-h100", false_alarms=rate)
