@@ -61,9 +61,9 @@ def predict(
     """
     n_bytes = size_of(size)
     scenario = scenario_of(collective, network, **options)
-    several = scenario.groups or (() if scenario.jobs is None else scenario.jobs.jobs)
+    several = scenario.work.parts
     if len(several) > 1:
-        what = "groups" if scenario.groups else "jobs"
+        what = f"{next(iter(several[0]))}s"
         raise InputError(f"predict has one result, got {len(several)} {what}; cs.solve(cs.scenario_of(...)) has all")
     return Predicted.of(solve_scenario(scenario, [n_bytes]))
 

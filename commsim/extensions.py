@@ -3,7 +3,7 @@
 An extension is a package with a function ``register(house)`` in its ``__init__.py``, which imports nothing at its top:
 
     def register(house: House) -> None:
-        house.works["traffic"] = "commsim.traffic.host_traffic:TRAFFIC"
+        house.works["traffic"] = "commsim.traffic.host_traffic:TrafficWork"
 
 Packages that are installed beside commsim name theirs as an entry point of the group ``commsim.extensions``. These are
 read only for a name that none of ours has, so that no command waits for them.
@@ -91,7 +91,7 @@ class House:
     Attributes
     ----------
     works : LazyTable
-        Kinds of work, by the field of a scenario that asks for each.
+        Kinds of work, classes of ``commsim.prediction.scenario.Work``, by the keyword or the text that asks for each.
     planners : LazyTable
         Planners of registered collectives, by a need, a key of the metadata or a parameter of these.
     engines : LazyTable

@@ -21,7 +21,7 @@ from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
-from commsim.prediction.scenario import Scenario
+from commsim.prediction.scenario import CollectiveWork, Scenario
 from commsim.real.choices import choice_of
 from commsim.routing.routing import read_routing
 
@@ -247,9 +247,8 @@ def _require_flow(scenario: Scenario) -> None:
     for name in ("start_jitter", "flaps"):
         if getattr(wish, name):
             raise InputError(f"{name.replace('_', ' ')} is not modelled for emulated programs")
-    for name in ("groups", "jobs", "compressor"):
-        if getattr(scenario, name):
-            raise InputError(f"{name} is not modelled for emulated programs")
+    if type(scenario.work) is not CollectiveWork:
+        raise InputError(f"{scenario.work.NAME} is not modelled for emulated programs")
 
 
 def _factor(compute: str) -> float | None:

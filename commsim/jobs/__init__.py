@@ -11,7 +11,6 @@ NEEDS: tuple[str, ...] = ("packets",)
 def register(house: House) -> None:
     """Bring several jobs, and groups."""
     house.questions["jobs"] = "commsim.jobs.cli.together:JOBS"
-    house.works["jobs"] = "commsim.jobs.several_jobs:JOBS"
-    house.works["groups"] = "commsim.jobs.groups:GROUPS"
-    house.services["jobs"] = "commsim.jobs.composition:jobs_of"
+    house.works["jobs"] = "commsim.jobs.several_jobs:JobsWork"
+    house.works["groups"] = "commsim.jobs.groups:GroupsWork"
     house.services["value Composition"] = "commsim.jobs.job_entries:Composition"

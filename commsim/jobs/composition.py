@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,6 @@ OWN = ("preset", *TRANSPORT, *SPRAYING, "buffer", "ecn_min", "ecn_max", "ecn_pro
 # Flags of a run that have another name than the option.
 OF_RUN = {"pause_at": "--pause", "resume_at": "--pause", "alpha": "--buffer-alpha"}
 __all__ = ["read_composition"]
-
-
-def jobs_of(given: Composition | str | PathLike[str]) -> Composition:
-    """Return jobs, by whatever they were given: a value, or a file."""
-    return given if isinstance(given, Composition) else read_composition(Path(given))
 
 
 def read_composition(path: str | Path) -> Composition:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -20,11 +21,11 @@ from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import SIMULATORS, PlacedJobs
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_network, load_placement
-from commsim.prediction.kind import COMMON, Outcome, WorkKind
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.scenario import CollectiveWork, Scenario, Wish, Work
+from commsim.prediction.work_plan import Outcome
 
-__all__ = ["GROUPS", "GroupsPlan", "prepare_groups"]
+__all__ = ["GroupsPlan", "GroupsWork", "prepare_groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +127,59 @@ def prepare_groups(
     return GroupsPlan(PlacedJobs(shared, tuple(entries), tuple(plans), BackgroundMessages.none(), routing, seed))
 
 
-def _plan_groups(scenario: Scenario) -> GroupsPlan:
-    return prepare_groups(
-        scenario.collective, scenario.network, scenario.groups, n_ranks=scenario.n_ranks,
-        assume_programmable=scenario.assume_programmable, **scenario.placing,
-    )  # fmt: skip
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupsWork(CollectiveWork):
+    """A collective that several groups of ranks run at once.
+
+    Parameters
+    ----------
+    groups : tuple of tuple of int
+        Ranks of each group.
+    """
+
+    NAME: ClassVar[str] = "groups"
+    TAKES: ClassVar[frozenset[str]] = Work.TAKES | {"trace", "flaps", "watch"}
+
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def read(cls, given: Sequence[Sequence[int]]) -> GroupsWork:
+        """Return groups of lists of ranks."""
+        return cls(groups=tuple(map(_group_of, given)))
+
+    def plan(self, scenario: Scenario) -> GroupsPlan:
+        """Plan the collective of each group."""
+        return prepare_groups(
+            self.collective, scenario.network, self.groups, n_ranks=self.n_ranks,
+            assume_programmable=scenario.assume_programmable, **scenario.placing,
+        )  # fmt: skip
+
+    @property
+    def parts(self) -> list[dict[str, str]]:
+        """The ranks of each group."""
+        return [{"group": ",".join(map(str, group))} for group in self.groups]
+
+    @property
+    def ranks_of_each(self) -> int:
+        """Number of ranks of all groups alike, for which a function is called.
+
+        Raises
+        ------
+        InputError
+            If groups have different numbers of ranks.
+        """
+        every = {len(group) for group in self.groups}
+        if len(every) > 1:
+            raise InputError(
+                f"a function makes one schedule, and these groups have {' and '.join(map(str, sorted(every)))} ranks; "
+                "give groups of one size, or a collective by name"
+            )
+        return max(every, default=0)
 
 
-GROUPS = WorkKind(
-    name="groups",
-    plan=_plan_groups,
-    honours=COMMON | {"groups", "collective", "n_ranks", "trace", "flaps", "watch"},
-)
+def _group_of(ranks: Sequence[int]) -> tuple[int, ...]:
+    """Return the ranks of one group."""
+    try:
+        return tuple(operator.index(rank) for rank in ranks)
+    except TypeError:
+        raise InputError(f"groups must be lists of ranks, such as [[0, 1], [2, 3]], one is {ranks!r}") from None

@@ -8,6 +8,7 @@ from typing import Any
 
 from commsim.engine.flow_plan import number_of
 
+JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
 __all__ = ["Background", "Composition", "JobEntry", "number_of_unnamed"]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,20 +18,23 @@ from commsim.core.placement import Placement
 from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.jobs.background import draw_messages
+from commsim.jobs.composition import read_composition
 from commsim.jobs.job_costs import shared_network
-from commsim.jobs.job_entries import Composition, JobEntry
+from commsim.jobs.job_entries import JOBS_ONLY, Composition, JobEntry
 from commsim.jobs.own_transports import own_transport, transports_of, without_pauses
 from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import PlacedJobs, Shared
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_placement
-from commsim.prediction.kind import COMMON, Outcome, WorkKind
-from commsim.prediction.read import JOBS_ONLY
 from commsim.prediction.result_remarks import remarks_of_results
-from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.scenario import Scenario, Wish, Work
+from commsim.prediction.work_plan import Outcome
 
-__all__ = ["JOBS", "JobsPlan", "prepare_jobs"]
+if TYPE_CHECKING:
+    from commsim.prediction.solve import Solution
+
+__all__ = ["JobsPlan", "JobsWork", "jobs_of", "prepare_jobs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +196,42 @@ def prepare_jobs(
     return JobsPlan(PlacedJobs(shared, tuple(entries), tuple(plans), messages, routing, seed, background))
 
 
-def _plan_jobs(scenario: Scenario) -> JobsPlan:
-    assert scenario.jobs is not None
-    return prepare_jobs(
-        scenario.jobs, scenario.network, assume_programmable=scenario.assume_programmable, **scenario.placing
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class JobsWork(Work):
+    """Jobs and background traffic.
+
+    Parameters
+    ----------
+    composition : Composition
+        Jobs and background traffic.
+    """
+
+    NAME: ClassVar[str] = "jobs"
+    TAKES: ClassVar[frozenset[str]] = Work.TAKES | {"flaps", "watch"}
+    REFUSAL: ClassVar[str] = JOBS_ONLY
+
+    composition: Composition
+
+    @classmethod
+    def read(cls, given: Composition | str | PathLike[str]) -> JobsWork:
+        """Return the jobs of a value, or of a file."""
+        if given == "":
+            raise InputError("jobs must be a TOML or JSON file, or a Composition, got ''")
+        return cls(given if isinstance(given, Composition) else read_composition(Path(given)))
+
+    def plan(self, scenario: Scenario) -> JobsPlan:
+        """Place the jobs."""
+        return prepare_jobs(
+            self.composition, scenario.network, assume_programmable=scenario.assume_programmable, **scenario.placing
+        )
+
+    @property
+    def parts(self) -> list[dict[str, str]]:
+        """The name of each job."""
+        return [{"job": job.name} for job in self.composition.jobs]
 
 
-JOBS = WorkKind(
-    name="jobs",
-    plan=_plan_jobs,
-    honours=COMMON | {"jobs", "flaps", "watch"},
-    refusal=JOBS_ONLY,
-)
+def jobs_of(solution: Solution) -> Composition:
+    """Return the jobs of a solution."""
+    assert isinstance(solution.scenario.work, JobsWork)
+    return solution.scenario.work.composition

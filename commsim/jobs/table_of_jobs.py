@@ -10,6 +10,7 @@ import numpy as np
 from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, microseconds
+from commsim.jobs.several_jobs import JobsWork, jobs_of
 from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
@@ -29,8 +30,7 @@ BACKGROUND = ["messages", "mean(us)", "p50(us)", "p99(us)", "last(us)", "slowdow
 
 def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
     """Return the JSON row of each job of a solution."""
-    shared, network, jobs = solution.details, solution.plan.network, solution.scenario.jobs
-    assert jobs is not None
+    shared, network, jobs = solution.details, solution.plan.network, jobs_of(solution)
     each = zip(
         jobs.jobs, solution.plan.schedules, solution.results, shared.alone, shared.slowdowns(solution.results),
         strict=True,
@@ -54,8 +54,7 @@ def shared_links(solution: Solution) -> list[dict[str, Any]]:
         Name of the link, the jobs and the bytes of each, the seconds that the link needs for them, and that as a share
         of the time from the first of their starts to their last end. Background traffic is not counted.
     """
-    network, jobs = solution.plan.network, solution.scenario.jobs
-    assert jobs is not None
+    network, jobs = solution.plan.network, jobs_of(solution)
     carried = np.array([result.link_bytes for result in solution.results if result.link_bytes.size == network.n_links])
     if len(carried) < len(solution.results):  # an engine without links
         return []
@@ -132,20 +131,18 @@ def _meaning_of_sizes(rows: Sequence[dict[str, Any]]) -> str:
 
 def _met(solution: Solution) -> list[Part]:
     """Return what packets met with: those of all messages together, and of each switch system."""
-    assert solution.scenario.jobs is not None
     whose = {
         "all messages" if "packets" in result.counters else entry.name: result
-        for entry, result in zip(solution.scenario.jobs.jobs, solution.results, strict=True)
+        for entry, result in zip(jobs_of(solution).jobs, solution.results, strict=True)
     }
     return [Lines(met_by_packets(result, name)) for name, result in whose.items()]
 
 
 def parts_of_solution(solution: Solution) -> list[Part]:
     """Return what people see of any solution, as ``commsim run`` shows it."""
-    if solution.scenario.jobs is not None:
+    if isinstance(solution.scenario.work, JobsWork):
         return parts_of_jobs(solution)
-    groups = solution.names[: len(solution.scenario.groups)]
-    return parts_of(solution, groups=[name["group"] for name in groups])
+    return parts_of(solution, groups=[name["group"] for name in solution.scenario.work.parts])
 
 
 def _row(entry: JobEntry, row: RunRow, alone: float, slowdown: float) -> dict[str, Any]:

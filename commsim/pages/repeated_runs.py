@@ -13,7 +13,7 @@ from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.pages.simulated_run import SimulatedRun, simulate_run
 from commsim.pages.study import Study, with_line_rate
-from commsim.prediction.kind import CollectivePlan
+from commsim.prediction.work_plan import CollectivePlan
 
 if TYPE_CHECKING:
     from commsim.prediction.solve import Solution

@@ -17,10 +17,10 @@ from commsim.core.units import microseconds
 from commsim.engine.critical_path import CriticalPath, critical_path, part_of_marks
 from commsim.engine.flow import payload
 from commsim.packets.link_samples import LinkSamples, LinkWatch
-from commsim.prediction.kind import CollectivePlan
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import starts_of
 from commsim.prediction.scenario import Wish
+from commsim.prediction.work_plan import CollectivePlan
 
 MAX_TRANSFERS = 4_000_000
 # Transfers whose paths are expanded at one time.

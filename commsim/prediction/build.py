@@ -16,11 +16,10 @@ from commsim.extensions import house
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.good_parameters import PARTITIONS
 from commsim.prediction.inputs import PACKED, load_network
-from commsim.prediction.kind import COMMON, WorkKind
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, placement_of, plan_dense, plan_schedule
 from commsim.prediction.plans.cut_by_size import plan_partitions, plan_pieces
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.scenario import Scenario
+from commsim.prediction.scenario import CollectiveWork, Scenario
 from commsim.prediction.software import software
 
 # How the name of what is synthesized for an operation begins.
@@ -32,7 +31,7 @@ LIBRARY = "library"
 KINDS: Mapping[str, Callable[[CollectiveRequest], Plan] | None] = {
     "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
 }  # fmt: skip
-__all__ = ["COLLECTIVE", "plan_collective", "prepare"]
+__all__ = ["plan_collective", "prepare"]
 
 
 def prepare(
@@ -124,23 +123,13 @@ def _with_software(collective: str | Schedule, network: Network) -> tuple[Networ
 
 
 def plan_collective(scenario: Scenario) -> Plan:
-    """Return the plan of a scenario's collective."""
-    return prepare(
-        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
-        assume_programmable=scenario.assume_programmable, **scenario.placing,
-    )  # fmt: skip
+    """Return the plan of a scenario's collective, without what else its work is."""
+    if not isinstance(scenario.work, CollectiveWork):
+        raise scenario.work.refusal("collective")
+    return scenario.work.plan_one(scenario)
 
 
 def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: Any) -> Plan:
     """Return the plan of what is synthesized for an operation, which a higher package registers."""
-    plan: Plan = house().services["synthesized plan"](Scenario(network, name, n_ranks, **placing))
+    plan: Plan = house().services["synthesized plan"](Scenario(network, CollectiveWork(name, n_ranks), **placing))
     return plan
-
-
-# One collective: what a scenario asks for that asks for nothing else.
-COLLECTIVE = WorkKind(
-    name="a collective",
-    plan=plan_collective,
-    honours=COMMON
-    | {"collective", "n_ranks", "start_jitter", "trace", "method", "flaps", "watch", "capture", "tolerance"},
-)

@@ -167,7 +167,7 @@ def _real(value: Any) -> float:
     return number
 
 
-# How the value of each keyword is checked; `placement` is read with its network.
+# How the value of each keyword is checked; `placement` is read with its network, `work` by the work.
 CHECKS: Mapping[str, Check] = {
     "fail": texts("links:5%"),
     "scale": texts("links:1*0.5"),
@@ -192,6 +192,7 @@ CHECKS: Mapping[str, Check] = {
     "groups": lists("[[0, 1], [2, 3]]"),
     "jobs": instance("a file of jobs or a Composition", "Composition", or_text=True),
     "traffic": instance("a pattern such as 'incast:senders=8', a CSV file, or Messages", "Messages", or_text=True),
+    "work": Check("", lambda given: given),
     "assume_programmable": flag(),
     "tolerance": fraction("10%"),
     "method": text("auto"),

@@ -13,11 +13,21 @@ from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
     from commsim.prediction.python_values import Composition, Fabric, Messages, PlacementLike, Spraying
+    from commsim.prediction.scenario import Work
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ENTRIES = re.compile(r"Parameters\n *-{4,}\n(.*?)\s*\Z", re.DOTALL)
-__all__ = ["NetworkOptions", "PlacedOptions", "Quantity", "RankedOptions", "ScenarioOptions", "takes", "unknown_option"]
+__all__ = [
+    "NetworkOptions",
+    "PlacedOptions",
+    "Quantity",
+    "RankedOptions",
+    "ScenarioOptions",
+    "WorkOptions",
+    "takes",
+    "unknown_option",
+]
 
 
 class NotGiven:
@@ -116,21 +126,38 @@ class RankedOptions(PlacedOptions, total=False):
     framing: Framing | None
 
 
-class ScenarioOptions(RankedOptions, total=False):
-    """The work, and further options of engines.
+class WorkOptions(TypedDict, total=False):
+    """What is simulated in place of a collective, or how one is run: one of these.
+
+    Parameters
+    ----------
+    jobs : str, path or Composition
+        Jobs and background traffic in place of a collective: a TOML or JSON file as ``commsim run --jobs`` reads it.
+    traffic : str or Messages
+        Messages between hosts in place of a collective: ``name:key=value,...`` of a pattern, a CSV file, or messages.
+    groups : sequence of sequence of int
+        Ranks of each group; all groups run the collective at the same time.
+    compressor : str
+        Compressor of gradients, such as ``top_k:density=0.01``.
+    work : str or Work
+        Work of any extension, those of installed packages too: ``NAME:...``, such as ``traffic:incast:senders=8``, or
+        a value.
+    """
+
+    jobs: Composition | str | PathLike[str] | None
+    traffic: str | Messages | None
+    groups: Sequence[Sequence[int]]
+    compressor: str | None
+    work: str | Work | None
+
+
+class ScenarioOptions(RankedOptions, WorkOptions, total=False):
+    """The operation, and further options of engines.
 
     Parameters
     ----------
     operation : str
         Operation that a library's name stands for. Default: all_reduce.
-    compressor : str
-        Compressor of gradients, such as ``top_k:density=0.01``.
-    groups : sequence of sequence of int
-        Ranks of each group; all groups run the collective at the same time.
-    jobs : str, path or Composition
-        Jobs and background traffic in place of a collective: a TOML or JSON file as ``commsim run --jobs`` reads it.
-    traffic : str or Messages
-        Messages between hosts in place of a collective: ``name:key=value,...`` of a pattern, a CSV file, or messages.
     assume_programmable : bool
         Whether aggregators may sit on switches of a network that declares none as able to aggregate. Default: True.
     tolerance : float
@@ -142,10 +169,6 @@ class ScenarioOptions(RankedOptions, total=False):
     """
 
     operation: str | None
-    compressor: str | None
-    groups: Sequence[Sequence[int]]
-    jobs: Composition | str | PathLike[str] | None
-    traffic: str | Messages | None
     assume_programmable: bool
     tolerance: float | None
     method: str
@@ -156,7 +179,7 @@ class ScenarioOptions(RankedOptions, total=False):
 _PARTS: Mapping[type, tuple[type, ...]] = {
     NetworkOptions: (NetworkOptions,),
     RankedOptions: (NetworkOptions, PlacedOptions, RankedOptions),
-    ScenarioOptions: (NetworkOptions, PlacedOptions, RankedOptions, ScenarioOptions),
+    ScenarioOptions: (NetworkOptions, PlacedOptions, RankedOptions, WorkOptions, ScenarioOptions),
 }
 
 

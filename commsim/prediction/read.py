@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Sequence
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -19,15 +17,12 @@ from commsim.extensions import house
 from commsim.prediction.checks import checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
 from commsim.prediction.faults import draws_faults, flaps_of, with_faults
-from commsim.prediction.options import Quantity, ScenarioOptions, takes, unknown_option
+from commsim.prediction.options import Quantity, ScenarioOptions, WorkOptions, takes, unknown_option
 from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
 from commsim.prediction.python_values import network_of as loaded
-from commsim.prediction.scenario import AUTO, Scenario, Wish
+from commsim.prediction.scenario import AUTO, CollectiveWork, Scenario, Wish, Work
 from commsim.prediction.software import software as software_named
 from commsim.routing.routing import is_hashed
-
-if TYPE_CHECKING:
-    from commsim.prediction.python_values import Composition
 
 # Options that set what messages cost.
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
@@ -37,8 +32,7 @@ COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 # others: NCCL 1 us to post a message, 2 us on AMD CPUs (`getNetOverhead` of src/graph/tuning.cc); LogGOPSim 1.5 us
 # (`LogGOPS_o` of its cmdline.ggo). Without any, algorithms that send all messages at once would be best at all sizes.
 DEFAULT_OVERHEAD = 1e-6
-JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
-__all__ = ["DEFAULT_OVERHEAD", "JOBS_ONLY", "changed_network", "scenario_of", "with_costs", "with_default_overhead"]
+__all__ = ["DEFAULT_OVERHEAD", "changed_network", "scenario_of", "with_costs", "with_default_overhead"]
 
 
 def changed_network(
@@ -183,10 +177,9 @@ def scenario_of(
     if unknown := options.keys() - ScenarioOptions.__annotations__.keys():
         raise unknown_option(min(unknown), ScenarioOptions)
     options = cast(ScenarioOptions, checked_all(options))
-    seed, operation, compressor = options.get("seed"), options.get("operation"), options.get("compressor")
+    seed, operation, work = options.get("seed"), options.get("operation"), _work_of(options)
     fail, scale, routing = options.get("fail", ()), options.get("scale", ()), options.get("routing")
-    jobs, groups = _jobs_of(options.get("jobs"), operation), tuple(map(_group_of, options.get("groups", ())))
-    traffic, whole = options.get("traffic"), loaded(network)
+    whole = loaded(network)
     placement, n_ranks = options.get("placement"), options.get("n_ranks")
     placement, n_ranks = placement_of(placement, whole, n_ranks)
     costs: dict[str, Any] = {name: options.get(name) for name in COSTS}
@@ -194,23 +187,27 @@ def scenario_of(
     wish, about_packets = _wish_of(options, where)
     if routing is None and wish.engine != "flow":
         routing = wish.routing_on(where)
-    each = _ranks_of_each(groups) if callable(collective) else 0
+    each = work.ranks_of_each if isinstance(work, CollectiveWork) and callable(collective) else 0
     spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
         spec = spelled_out(spec, operation)
-    if spec and operation is not None and compressor is None:  # compressed gradients may be gathered
-        require_operation(spec, operation)
-    elif collective is None and jobs is None and traffic is None:
-        plain = bool(groups) or compressor is not None or wish.engine == AUTO
-        spec, remarks = usual_collective(where, operation or "all_reduce", textbook=plain)
-        notes = [*([remarks] if remarks else []), *notes]
+    if not isinstance(work, CollectiveWork):
+        _refuse(work, collective=spec, n_ranks=n_ranks, operation=operation)
+    else:
+        if spec and operation is not None and work.KEEPS_OPERATION:
+            require_operation(spec, operation)
+        elif collective is None:
+            plain = type(work) is not CollectiveWork or wish.engine == AUTO
+            spec, remarks = usual_collective(where, operation or "all_reduce", textbook=plain)
+            notes = [*([remarks] if remarks else []), *notes]
+        work = dataclasses.replace(work, collective=spec, n_ranks=n_ranks)
     notes += about_packets
     random = placement == "random" or wish.start_jitter or wish.engine == "packet"
-    random = random or is_hashed(routing or where.routing) or jobs is not None or traffic is not None
+    random = random or is_hashed(routing or where.routing) or not isinstance(work, CollectiveWork)
     if seed is not None and not random and not draws_faults((*fail, *scale)):
         notes.append(Remark("seed-unused", "seed: no effect, nothing here is drawn at random"))
     return Scenario(
-        where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs, traffic,
+        where, work, placement, routing, seed or 0,
         options.get("assume_programmable", True), wish, tuple(notes),
         _slower_links(whole, fail, scale, seed or 0) if scale else (),
         changed_network(whole, **costs)[0] if fail or scale else None,
@@ -251,35 +248,27 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
     return wish, notes
 
 
-def _jobs_of(jobs: Composition | str | PathLike[str] | None, operation: str | None) -> Composition | None:
-    """Return jobs, by whatever they were given."""
-    if jobs is None:
-        return None
-    if jobs == "":
-        raise InputError("jobs must be a TOML or JSON file, or a Composition, got ''")
-    if operation is not None:
-        raise InputError(JOBS_ONLY.format("operation"))
-    found: Composition = house().services["jobs"](jobs)
-    return found
+def _work_of(options: ScenarioOptions) -> Work:
+    """Return the work that the options ask for; without one, a collective that is still to be named."""
+    named = {name: options.get(name) for name in WorkOptions.__annotations__}
+    given = {name: value for name, value in named.items() if value is not None and value != ()}
+    if not given:
+        return CollectiveWork()
+    name = "work" if "work" in given else next(iter(given))
+    value = given.pop(name)
+    if name == "work" and isinstance(value, str):
+        name, _, value = value.partition(":")
+    work: Work = value if isinstance(value, Work) else house().works[name].read(value)
+    for other in given:
+        raise work.refusal(other)
+    return work
 
 
-def _group_of(ranks: Sequence[int]) -> tuple[int, ...]:
-    """Return the ranks of one group."""
-    try:
-        return tuple(operator.index(rank) for rank in ranks)
-    except TypeError:
-        raise InputError(f"groups must be lists of ranks, such as [[0, 1], [2, 3]], one is {ranks!r}") from None
-
-
-def _ranks_of_each(groups: Sequence[tuple[int, ...]]) -> int:
-    """Return the number of ranks of all groups alike, for which a function is called; 0 without groups."""
-    every = {len(group) for group in groups}
-    if len(every) > 1:
-        raise InputError(
-            f"a function makes one schedule, and these groups have {' and '.join(map(str, sorted(every)))} ranks; "
-            "give groups of one size, or a collective by name"
-        )
-    return max(every, default=0)
+def _refuse(work: Work, **given: Any) -> None:
+    """Refuse the first option that is given, since the work does not take any of them."""
+    for name, value in given.items():
+        if value:
+            raise work.refusal(name)
 
 
 def _number(value: Quantity, parse: Any, name: str) -> float | None:

@@ -1,10 +1,12 @@
-"""The scenario: a question as one frozen value, with the engine that is wished for and its options."""
+"""The scenario: a question as one frozen value, with the work, the engine that is wished for, and its options."""
 
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -16,12 +18,16 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
-    from commsim.prediction.python_values import Composition, FlowCapture, LinkWatch, Messages, Spraying
+    from commsim.prediction.plans.dense import Plan
+    from commsim.prediction.python_values import FlowCapture, LinkWatch, Spraying
+    from commsim.prediction.work_plan import WorkPlan
     from commsim.routing.flaps import Flaps
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
 AUTO = "auto"
-__all__ = ["AUTO", "ENGINES", "Scenario", "Wish"]
+# Names of options in messages, where they differ.
+OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
+__all__ = ["AUTO", "ENGINES", "OPTIONS", "CollectiveWork", "Scenario", "Wish", "Work"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +148,90 @@ class Wish:
             raise InputError(f"{what}: no errors are known with it; choose one by hand, such as engine flow")
 
 
+class Work(ABC):
+    """What is simulated: a kind is a frozen class, which ``house.works`` names, and a work is a value of it."""
+
+    # Name in refusals, such as ``groups``.
+    NAME: ClassVar[str]
+    # Fields of Scenario and Wish that have an effect on the plan or its results.
+    TAKES: ClassVar[frozenset[str]] = frozenset(
+        {"network", "work", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower",
+         "whole", "failed", "engine", "iterations", "framing", "transport", "hashes", "hash_seed"}
+    )  # fmt: skip
+    # Reason for which other fields of a scenario are refused, where ``{}`` is the option.
+    REFUSAL: ClassVar[str] = ""
+
+    @classmethod
+    def read(cls, given: Any) -> Self:
+        """Return the work, by what a keyword of a scenario or the text after ``NAME:`` says of it."""
+        return cls(given)  # type: ignore[call-arg]
+
+    @abstractmethod
+    def plan(self, scenario: Scenario) -> WorkPlan:
+        """Return the plan of the work on a scenario's network."""
+
+    @property
+    def title(self) -> str:
+        """Name in titles and rows; empty where each result has its own."""
+        return ""
+
+    @property
+    def parts(self) -> Sequence[dict[str, str]]:
+        """What tells the results of one size apart, such as ``{"job": "a"}``; empty where there is one."""
+        return ()
+
+    def refusal(self, option: str) -> InputError:
+        """Return the error for an option that the work does not take."""
+        reason = self.REFUSAL or f"{{}} is not modelled for {self.NAME}"
+        return InputError(reason.format(OPTIONS.get(option, option)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectiveWork(Work):
+    """One collective; the base of what runs one in another way.
+
+    Parameters
+    ----------
+    collective : str or Schedule
+        ``name:key=value,...`` of a collective, a file of a schedule, or a schedule; empty where several are ranked.
+    n_ranks : int, optional
+        Number of ranks. Default: all that the placement or the network has.
+    """
+
+    NAME: ClassVar[str] = "a collective"
+    TAKES: ClassVar[frozenset[str]] = Work.TAKES | {
+        "start_jitter", "trace", "method", "flaps", "watch", "capture", "tolerance",
+    }  # fmt: skip
+    # Whether the schedule is of the operation that is asked for.
+    KEEPS_OPERATION: ClassVar[bool] = True
+
+    collective: str | Schedule = ""
+    n_ranks: int | None = None
+
+    def plan(self, scenario: Scenario) -> WorkPlan:
+        """Return the plan of the collective."""
+        return self.plan_one(scenario)
+
+    def plan_one(self, scenario: Scenario) -> Plan:
+        """Return the plan of the collective, as if nothing else were asked for."""
+        from commsim.prediction.build import prepare
+
+        return prepare(
+            self.collective, scenario.network, n_ranks=self.n_ranks, placement=scenario.placement,
+            routing=scenario.routing, seed=scenario.seed, assume_programmable=scenario.assume_programmable,
+        )  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        """The collective, as it was named."""
+        return self.collective if isinstance(self.collective, str) else self.collective.name
+
+    @property
+    def ranks_of_each(self) -> int:
+        """Number of ranks that run it, where that is not all; else 0."""
+        return 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
     """A network with its faults, the work on it, and the engine that is wished for.
@@ -150,24 +240,14 @@ class Scenario:
     ----------
     network : Network
         Network, with faults and costs of messages.
-    collective : str or Schedule
-        ``name:key=value,...`` of a collective, a file of a schedule, or a schedule; empty with jobs.
-    n_ranks : int, optional
-        Number of ranks. Default: all that the placement or the network has.
+    work : Work
+        What is simulated: a collective, or what an extension brings, such as several jobs.
     placement : str or Placement, optional
         Strategy, file or placement. Default: what the file of a schedule says, else ``packed``.
     routing : str, optional
         Routing in place of the network's own.
     seed : int
         Seed of all that is drawn: placement, hashes of routes, data, jitter, losses.
-    compressor : str, optional
-        Compressor of gradients, such as ``top_k:density=0.01``.
-    groups : tuple of tuple of int
-        Ranks of groups that run the collective at once; empty for one group of all.
-    jobs : Composition, optional
-        Jobs and background traffic that share the network, in place of a collective.
-    traffic : str or Messages, optional
-        Messages between hosts, in place of a collective: a pattern, a file, or the messages.
     assume_programmable : bool
         Whether aggregators may sit on switches of a network that declares none as able to aggregate.
     wish : Wish
@@ -183,15 +263,10 @@ class Scenario:
     """
 
     network: Network
-    collective: str | Schedule = ""
-    n_ranks: int | None = None
+    work: Work = field(default_factory=CollectiveWork)
     placement: str | Placement | None = None
     routing: str | None = None
     seed: int = 0
-    compressor: str | None = None
-    groups: tuple[tuple[int, ...], ...] = ()
-    jobs: Composition | None = None
-    traffic: str | Messages | None = None
     assume_programmable: bool = True
     wish: Wish = field(default_factory=Wish)
     remarks: tuple[Remark, ...] = ()
@@ -206,5 +281,21 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """The collective, as it was named."""
-        return self.collective if isinstance(self.collective, str) else self.collective.name
+        """The collective, as it was named; empty of other work."""
+        return self.work.title
+
+    @property
+    def collective(self) -> str | Schedule:
+        """The collective; empty of other work."""
+        return self.work.collective if isinstance(self.work, CollectiveWork) else ""
+
+    @property
+    def n_ranks(self) -> int | None:
+        """Number of ranks that is asked for, of a collective."""
+        return self.work.n_ranks if isinstance(self.work, CollectiveWork) else None
+
+    def with_collective(self, collective: str | Schedule, **changes: Any) -> Scenario:
+        """Return the question of another collective, with changes of other fields."""
+        if not isinstance(self.work, CollectiveWork):
+            raise self.work.refusal("collective")
+        return dataclasses.replace(self, work=dataclasses.replace(self.work, collective=collective), **changes)

@@ -13,21 +13,15 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
-from commsim.prediction.build import COLLECTIVE
-from commsim.prediction.kind import Outcome, WorkKind, WorkPlan
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.result_remarks import of_detection
-from commsim.prediction.scenario import Scenario
+from commsim.prediction.scenario import OPTIONS, Scenario
+from commsim.prediction.work_plan import Outcome, WorkPlan
 
-# Fields of a scenario that ask for a kind of work of an extension: the first one that is set decides.
-WORKS = ("jobs", "traffic", "groups", "compressor")
-# Names of fields in messages, where they differ.
-OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
-__all__ = ["WORKS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]
+__all__ = ["Solution", "plan_of", "require_options", "solve", "without_effect"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -65,10 +59,8 @@ class Solution(Shown):
     @property
     def names(self) -> list[dict[str, str]]:
         """What tells each result from those of the same size: its group or job; empty for a single collective."""
-        if self.scenario.jobs is not None:
-            return [{"job": job.name} for job in self.scenario.jobs.jobs]
-        groups = [{"group": ",".join(map(str, group))} for group in self.scenario.groups] or [{}]
-        return groups * (len(self.results) // len(groups))
+        parts = [*self.scenario.work.parts] or [{}]
+        return parts * (len(self.results) // len(parts))
 
     def __repr__(self) -> str:
         times = [f"{format_size(result.size)} {format_time(result.time)}" for result in self.results]
@@ -81,30 +73,32 @@ class Solution(Shown):
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each result, with its group or job, as a data frame of pandas or polars."""
         rows = zip(self.names, self.results, strict=True)
-        asked = "" if self.scenario.jobs is not None else self.scenario.name
         return frame_of(
-            (name | result.row(asked) | row_of_limit(limit_of(self.plan, result)) for name, result in rows), library
+            (
+                name | result.row(self.scenario.name) | row_of_limit(limit_of(self.plan, result))
+                for name, result in rows
+            ),
+            library,
         )
 
 
-def kind_of(scenario: Scenario) -> WorkKind:
-    """Return the kind of work that a scenario asks for.
+def require_options(scenario: Scenario) -> None:
+    """Refuse options that have no effect on the work.
 
     Raises
     ------
     InputError
-        If the scenario has an option that this kind does not honour.
+        If the scenario or its engine has an option that the work does not take.
     """
-    asked = next((name for name in WORKS if getattr(scenario, name) not in (None, ())), None)
-    kind: WorkKind = COLLECTIVE if asked is None else house().works[asked]
-    if "tolerance" not in kind.honours:
-        scenario.wish.require_engine(kind.name)
-    not_modelled = f"{{}} is not modelled for {kind.name}"
-    for value, reason in ((scenario, kind.refusal or not_modelled), (scenario.wish, not_modelled)):
+    work = scenario.work
+    if "tolerance" not in work.TAKES:
+        scenario.wish.require_engine(work.NAME)
+    for value in (scenario, scenario.wish):
         for field in dataclasses.fields(value):
-            if field.name not in kind.honours and getattr(value, field.name) != field.default:
-                raise InputError(reason.format(OPTIONS.get(field.name, field.name)))
-    return kind
+            if field.name not in work.TAKES and getattr(value, field.name) != field.default:
+                if value is scenario:
+                    raise work.refusal(field.name)
+                raise InputError(f"{OPTIONS.get(field.name, field.name)} is not modelled for {work.NAME}")
 
 
 def plan_of(scenario: Scenario) -> WorkPlan:
@@ -116,7 +110,8 @@ def plan_of(scenario: Scenario) -> WorkPlan:
         If a name is unknown, a parameter is wrong, an option has no effect on such work, or the work does not fit on
         the network.
     """
-    return kind_of(scenario).plan(scenario)
+    require_options(scenario)
+    return scenario.work.plan(scenario)
 
 
 def solve(
@@ -147,21 +142,23 @@ def solve(
     InputError
         If the scenario is wrong, or the engine cannot predict it.
     """
-    kind = kind_of(scenario)
-    plan = kind.plan(scenario) if plan is None else plan
+    require_options(scenario)
+    plan = scenario.work.plan(scenario) if plan is None else plan
     wanted, notes = plan.sizes(list(sizes))
     outcomes: list[Outcome] = []
     for size in over(wanted):
         outcomes.append(over_hashes(plan, size, scenario.wish))
         notes += outcomes[-1].remarks
     results = tuple(result for outcome in outcomes for result in outcome.results)
-    whole = plan_of_whole(scenario) if whole is None else whole
+    if whole is None and scenario.whole is not None:
+        whole = plan_of_whole(scenario)
     results = results if whole is None else with_whole(scenario, results, wanted, whole)
     derived = [*scenario.remarks, *without_effect(scenario), *notes, *plan.notes]
-    named, found = {scenario.name: plan}, {scenario.name: results}
+    title = scenario.work.title
+    named, found = {title: plan}, {title: results}
     has_faults = scenario.slower or scenario.failed
     remarks = [
-        *(of_unused_faults(scenario, named, found, {scenario.name: whole}) if has_faults else ()),
+        *(of_unused_faults(scenario, named, found, {title: whole}) if has_faults else ()),
         *plan.remarks(results, has_framing=scenario.wish.framing is not None),
         *of_packed_ranks(scenario, named, found),
         *(() if scenario.wish.flaps is None else of_detection(scenario.wish.flaps, plan.network, results)),

@@ -174,7 +174,7 @@ def rank(
     )
     notes = about_given(plans, network)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
-    asked = {spec: dataclasses.replace(scenario, collective=spec) for spec in plans if scenario.failed}
+    asked = {spec: scenario.with_collective(spec) for spec in plans if scenario.failed}
     missed = of_unused_faults(scenario, plans, of_plans, {spec: plan_of_whole(one) for spec, one in asked.items()})
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
     packed = of_packed_ranks(scenario, plans, of_plans)
@@ -208,7 +208,7 @@ def solve_each(
 
     def solved(spec: str, plan: Plan) -> None:
         with blaming(spec):
-            solutions.append(solve(dataclasses.replace(scenario, collective=spec, remarks=()), sizes, plan=plan))
+            solutions.append(solve(scenario.with_collective(spec, remarks=()), sizes, plan=plan))
 
     return solutions, contenders(scenario, operation, algorithms, named, solved, synthesized=synthesized)[1]
 
@@ -240,7 +240,7 @@ def contenders(
         left_out |= {name: why for name, why in others.items() if name not in ranked}
     if synthesized:
         # synthesized schedules pin their routes
-        asked = dataclasses.replace(scenario, collective=f"{SYNTHESIZED}{operation}", routing=None)
+        asked = scenario.with_collective(f"{SYNTHESIZED}{operation}", routing=None)
         plans[NAME] = plan_collective(asked)
         probe(NAME, plans[NAME])
     return plans, left_out

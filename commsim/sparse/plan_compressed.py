@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,16 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.prediction.build import plan_collective
-from commsim.prediction.kind import COMMON, Outcome, WorkKind
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.draws import over_hashes
-from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.scenario import CollectiveWork, Scenario, Wish, Work
+from commsim.prediction.work_plan import Outcome
 from commsim.sparse.compressors import compressor_of
 from commsim.sparse.compressors.message import Compressor, SummingCompressor
 
 # Bytes of an element of a gradient.
 FLOAT = 4
-__all__ = ["COMPRESSED", "CompressedPlan", "compressed"]
+__all__ = ["CompressedPlan", "CompressedWork", "compressed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +218,27 @@ def compressed(prepared: Plan, compressor: str) -> CompressedPlan:
     return CompressedPlan(prepared, compressor_of(compressor), compressor)
 
 
-def _plan_compressed(scenario: Scenario) -> CompressedPlan:
-    """Return the plan of a scenario with a compressor."""
-    assert scenario.compressor is not None
-    return compressed(plan_collective(dataclasses.replace(scenario, compressor=None)), scenario.compressor)
+@dataclass(frozen=True, slots=True, eq=False)
+class CompressedWork(CollectiveWork):
+    """A collective of compressed gradients.
 
+    Parameters
+    ----------
+    compressor : str
+        Compressor, such as ``top_k:density=0.01``.
+    """
 
-COMPRESSED = WorkKind(
-    name="compressed gradients",
-    plan=_plan_compressed,
-    honours=COMMON | {"compressor", "collective", "n_ranks", "start_jitter", "trace", "method", "watch"},
-)
+    NAME: ClassVar[str] = "compressed gradients"
+    TAKES: ClassVar[frozenset[str]] = Work.TAKES | {"start_jitter", "trace", "method", "watch"}
+    KEEPS_OPERATION: ClassVar[bool] = False  # messages may be gathered
+
+    compressor: str = ""
+
+    @classmethod
+    def read(cls, given: str) -> CompressedWork:
+        """Return the collective of a compressor."""
+        return cls(compressor=given)
+
+    def plan(self, scenario: Scenario) -> CompressedPlan:
+        """Plan the collective of its messages."""
+        return compressed(self.plan_one(scenario), self.compressor)

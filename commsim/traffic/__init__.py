@@ -13,7 +13,7 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring messages between hosts."""
-    house.works["traffic"] = "commsim.traffic.host_traffic:TRAFFIC"
+    house.works["traffic"] = "commsim.traffic.host_traffic:TrafficWork"
     house.commands(
         "commsim.traffic.cli.traffic",
         traffic="simulate permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,15 @@ from commsim.packets.links.ports import find_ports
 from commsim.packets.messages import RunOptions, run_packets
 from commsim.packets.packet_work import expect_packets
 from commsim.packets.transports.spraying import in_packets, over_path
-from commsim.prediction.kind import COMMON, Outcome, WorkKind
-from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.scenario import Scenario, Wish, Work
+from commsim.prediction.work_plan import Outcome
 from commsim.routing.routing import Routes
 from commsim.traffic.host_messages import plan_messages
 from commsim.traffic.patterns import HostMessages, is_file, messages_of
 from commsim.traffic.slowdown import alone, alone_on_path, busiest_host, busiest_port
 
 Floats = NDArray[np.float64]
-__all__ = ["TRAFFIC", "CarriedMessages", "TrafficPlan"]
+__all__ = ["CarriedMessages", "TrafficPlan", "TrafficWork"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,14 +267,22 @@ def _begin_times(messages: HostMessages, done: Floats) -> Floats:
     return np.maximum(messages.start, np.where(messages.after >= 0, done[messages.after], 0.0))
 
 
-def _plan_traffic(scenario: Scenario) -> TrafficPlan:
-    assert scenario.traffic is not None
-    return TrafficPlan(scenario.network, scenario.traffic, scenario.routing, scenario.seed)
+@dataclass(frozen=True, slots=True, eq=False)
+class TrafficWork(Work):
+    """Messages between hosts.
 
+    Parameters
+    ----------
+    pattern : str or HostMessages
+        Pattern or file, as :func:`commsim.traffic.patterns.messages_of` takes it, or the messages.
+    """
 
-TRAFFIC = WorkKind(
-    name="traffic",
-    plan=_plan_traffic,
-    honours=COMMON - {"placement", "assume_programmable"} | {"traffic", "flaps", "trace"},
-    refusal="{} is not modelled for traffic, whose messages go between all hosts",
-)
+    NAME: ClassVar[str] = "traffic"
+    TAKES: ClassVar[frozenset[str]] = Work.TAKES - {"placement", "assume_programmable"} | {"flaps", "trace"}
+    REFUSAL: ClassVar[str] = "{} is not modelled for traffic, whose messages go between all hosts"
+
+    pattern: str | HostMessages
+
+    def plan(self, scenario: Scenario) -> TrafficPlan:
+        """Plan the messages."""
+        return TrafficPlan(scenario.network, self.pattern, scenario.routing, scenario.seed)

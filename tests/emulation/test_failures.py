@@ -4,7 +4,9 @@ import tempfile
 
 import pytest
 
+import commsim as cs
 from commsim.cli import main
+from commsim.core.errors import InputError
 
 WELL = "from mpi4py import MPI\nc = MPI.COMM_WORLD\n"
 BOTH = pytest.mark.parametrize("ranks_as", ["threads", "processes"])
@@ -90,3 +92,8 @@ def test_measured_computing_takes_time(command):
     text = WELL + "sum(range(300000))\nc.Barrier()\nassert MPI.Wtime() > 1e-3"
     for ranks_as in ("threads", "processes"):
         assert command(text, "--compute", "measured:10", ranks_as=ranks_as, n=2)[0] == 0
+
+
+def test_other_work_in_place_of_a_program_is_refused():
+    with pytest.raises(InputError, match=r"^groups is not modelled for emulated programs$"):
+        cs.emulate(lambda: None, "star:n_hosts=4", 4, groups=[[0, 1]])

@@ -29,7 +29,7 @@ COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
 SAME = ("placement", "routing", "seed", "hashes", "fail", "scale", "overhead", "recv_overhead", "reduce_rate",
         "software", "start_jitter", "engine", "payload", "header")  # fmt: skip
 OTHER = {"ranks": "n_ranks", "iters": "iterations"}
-OF_RUN = ("flap", "detection", "rto", "compressor", "operation")
+OF_RUN = ("flap", "detection", "rto", "compressor", "operation", "work")
 
 
 def flags_of_extensions() -> list[FlagGroup]:
@@ -102,7 +102,9 @@ class Questions(Flags):
     """What is asked beside the times of one collective."""
 
     TITLE: ClassVar[str] = "what to predict"
-    RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(("datatype", "compressor", "synthesized", "tolerance"), "")
+    RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(
+        ("datatype", "compressor", "synthesized", "work", "tolerance"), ""
+    )
     datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="type of the elements")
     compressor: str | None = flag(
         metavar="NAME[:key=value,...]", help="compressor of the gradients, such as top_k:density=0.01"
@@ -119,6 +121,10 @@ class Questions(Flags):
     jobs: str | None = flag(
         metavar="FILE", help="jobs and background traffic that share the network: TOML with [[job]] and [[background]]"
     )
+    work: str | None = flag(
+        metavar="NAME:...", help="work of an extension by its name, such as traffic:incast:senders=8, in place of a "
+        "collective",
+    )  # fmt: skip
     tolerance: str | None = flag(metavar="FRACTION", help="largest known error with --engine auto, such as 10%% or 0.1")
     bound: bool = switched(help="print the ratio of each time to the lower bound")
 

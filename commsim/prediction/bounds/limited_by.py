@@ -18,8 +18,8 @@ from commsim.core.network import CPU, MEMORY, SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.core.result import Result
 from commsim.core.units import format_size
-from commsim.prediction.kind import WorkPlan
 from commsim.prediction.plans.dense import Plan
+from commsim.prediction.work_plan import WorkPlan
 
 # Share of the time from which on links limit it: those of one kind, or of the kinds that are busy in turn together.
 BUSY = 0.5

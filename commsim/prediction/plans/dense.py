@@ -22,12 +22,12 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
 from commsim.extensions import house
 from commsim.prediction.bounds.floor import floor_of
-from commsim.prediction.kind import Outcome
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.run import Run, played
 from commsim.prediction.plans.used_links import links_of
 from commsim.prediction.result_remarks import of_paths, of_switches, remarks_of_results
 from commsim.prediction.scenario import AUTO, Wish
+from commsim.prediction.work_plan import Outcome
 
 OTHER_SIZE = "{0}: its file's messages have these sizes only with -b {1:.0f} -e {1:.0f}"
 Derived = TypeVar("Derived", bound="Plan")

@@ -13,8 +13,8 @@ import numpy as np
 
 from commsim.core.network import Network
 from commsim.core.result import OverHashes, Result
-from commsim.prediction.kind import Outcome, WorkPlan
 from commsim.prediction.scenario import Wish
+from commsim.prediction.work_plan import Outcome, WorkPlan
 
 # Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
 HASHES, FEW, MANY = 8, 3, 200_000

@@ -10,9 +10,9 @@ from commsim.core.network import SWITCH
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.prediction.kind import WorkPlan
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
+from commsim.prediction.work_plan import WorkPlan
 from commsim.routing.network_metrics import fabric_oversubscription
 
 __all__ = ["of_packed_ranks"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.prediction.kind import WorkPlan
 from commsim.prediction.scenario import Scenario
+from commsim.prediction.work_plan import WorkPlan
 from commsim.routing.routing import is_hashed
 
 __all__ = ["of_unused_faults"]

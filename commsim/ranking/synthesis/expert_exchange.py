@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +87,7 @@ def bound_of_routing(scenario: Scenario, operation: str, exchange: str = "") -> 
 
     def planned(**more: str) -> ExpertPlan:
         text = ",".join(f"{key}={value}" for key, value in {**parameters, **more}.items())
-        plan = plan_of(dataclasses.replace(scenario, collective=f"{operation}:{text}"))
+        plan = plan_of(scenario.with_collective(f"{operation}:{text}"))
         assert isinstance(plan, ExpertPlan)
         return plan
 

@@ -249,7 +249,7 @@ def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[R
 
 
 def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) -> Sequence[Result]:
-    asked = dataclasses.replace(scenario, collective=spec, remarks=(), slower=(), whole=None, failed=())
+    asked = scenario.with_collective(spec, remarks=(), slower=(), whole=None, failed=())
     return solve(asked, sizes, plan=plan).results
 
 

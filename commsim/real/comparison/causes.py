@@ -109,7 +109,7 @@ def _changed(solution: Solution) -> Iterator[tuple[str, Scenario]]:
         yield "half of the NICs", dataclasses.replace(scenario, network=fewer)
     if isinstance(solution.plan, NcclPlan) and ":" not in scenario.name:
         for algorithm in ALGORITHMS:
-            forced = dataclasses.replace(scenario, collective=f"{scenario.name}:algorithm={algorithm}")
+            forced = scenario.with_collective(f"{scenario.name}:algorithm={algorithm}")
             yield f"NCCL takes {algorithm} at every size", forced
 
 

@@ -1,8 +1,8 @@
-"""What a kind of work declares: the options that it honours, and the plan it makes."""
+"""What works make of a scenario: plans, which have results of any size by any engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -13,17 +13,12 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.prediction.scenario import Scenario, Wish
 
 if TYPE_CHECKING:
     from commsim.prediction.plans.dense import Plan
+    from commsim.prediction.scenario import Wish
 
-# Fields of Scenario and Wish that every kind honours.
-COMMON = frozenset(
-    {"network", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower", "whole", "failed",
-     "engine", "iterations", "framing", "transport", "hashes", "hash_seed"}
-)  # fmt: skip
-__all__ = ["COMMON", "CollectivePlan", "Outcome", "WorkKind", "WorkPlan"]
+__all__ = ["CollectivePlan", "Outcome", "WorkPlan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,25 +95,3 @@ class CollectivePlan(WorkPlan, Protocol):
 
     def run(self, size: float, wish: Wish) -> Result:
         """Predict one size."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkKind:
-    """A kind of work.
-
-    Parameters
-    ----------
-    name : str
-        Name in refusals, such as ``groups``.
-    plan : callable
-        Function from a scenario to its plan.
-    honours : frozenset of str
-        Fields of Scenario and Wish that have an effect on the plan or its results.
-    refusal : str
-        Reason for which other fields of a scenario are refused, where ``{}`` is the option.
-    """
-
-    name: str
-    plan: Callable[[Scenario], WorkPlan]
-    honours: frozenset[str]
-    refusal: str = ""
