@@ -12,6 +12,8 @@ from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.prediction.bounds.usable_links import UsableLinks
 
+# Columns from which on the interior-point method, which ends in a vertex too, takes a third of the simplex's time.
+LARGE = 4000
 # By which the solver may be off.
 ROUNDING = 1e-6
 Floats = NDArray[np.float64]
@@ -38,7 +40,8 @@ class FlowProgram:
         cost[0] = 1.0
         before = EXPECTED.part
         EXPECTED.part = before or f"solving a linear program of {self.n} variables"
-        result = linprog(cost, *self._matrix(self.most), *self._matrix(self.equal), bounds=(0, None), method="highs")
+        method = "highs-ds" if self.n < LARGE else "highs-ipm"
+        result = linprog(cost, *self._matrix(self.most), *self._matrix(self.equal), bounds=(0, None), method=method)
         EXPECTED.part = before
         if not result.success:
             raise InputError(f"{name}: a rank cannot reach another one, so no bound exists")
