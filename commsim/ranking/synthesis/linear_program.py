@@ -16,7 +16,7 @@ from commsim.prediction.bounds.usable_links import UsableLinks
 
 from .flow_program import FlowProgram, flow, on_links, send, unit
 
-# Up to this, SciPy's solver took at most 12 s of one core; 0.4 to 3 s for rings and tori.
+# Up to this, SciPy's solver took at most 4 s of one core.
 MAX_VARIABLES = 25_000
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
@@ -105,10 +106,9 @@ def registered(
         Same as in :class:`Maker`.
     """
     placement = Placement(nodes)
+    names = [_of_root(name, root) for name in algorithms_for(operation, network)]
     try:
-        found, _ = prepare_all(
-            algorithms_for(operation, network), network, n_ranks=len(nodes), placement=placement
-        )  # fmt: skip
+        found, _ = prepare_all(names, network, n_ranks=len(nodes), placement=placement)
     except InputError:
         return {}
     return {
@@ -116,6 +116,10 @@ def registered(
         if not one.schedule.n_helpers
         and one.schedule.n_transfers <= max_messages and one.schedule.root == root
     }  # fmt: skip
+
+
+def _of_root(name: str, root: int) -> str:
+    return f"{name}:root={root}" if root and "root" in COLLECTIVES[name].parameters else name
 
 
 class Maker:

@@ -54,6 +54,13 @@ def summed_in_the_middle(pieces):
     return p.build(operation="all_reduce")
 
 
+@pytest.mark.parametrize("operation", ["broadcast", "reduce", "gather", "scatter"])
+def test_another_root_of_a_star_is_as_fast(operation):
+    """Registered collectives were left out unless the root was rank 0, and a gather was not found at all."""
+    times = [synthesize(operation, star(4), [LARGE], root=root).best(LARGE).time for root in (0, 1)]
+    assert times[1] == pytest.approx(times[0], rel=1e-9)
+
+
 def test_trees_of_one_root_are_as_fast_as_sums_in_the_middle_of_a_line():
     """With a tree of each rank, as high as the line is long, 4 MiB took 18 % longer than a program by hand."""
     line = with_costs(load_network("torus:dims=5,wrap=false,bandwidth=100Gbps"), overhead=1e-6)
