@@ -58,6 +58,7 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
         If the benchmark is none that is known here, or its sizes need the number of ranks which is not given.
     """
     name, pairs, columns, rows, broken = "without a title", 1, list[str](), list[Measurement](), list[int]()
+    printed = ""  # the row before
     for number, raw in enumerate(io.StringIO(read_text(path, MAX_LOG_BYTES)), 1):
         line = without_prefix(raw[:4096])
         cells = line.split()
@@ -69,15 +70,21 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
             columns = _split_columns(line, f"{path}, line {number}")
         elif cells and columns and _NUMBER.fullmatch(cells[0]):
             numbers = _numbers(columns, cells)
-            if numbers is None:
+            if numbers is None or (not raw.endswith("\n") and _is_cut(cells[-1], printed)):
                 broken.append(number)
                 continue
+            printed = cells[-1]
             rows.append(_row(name, pairs, columns[0], numbers, number, path, context))
             check_count(path, len(rows))
     if broken:
         rows_of = count_text(len(broken), "row")
         context.notes.append(f"{path}: left out: {rows_of}, failed or broken, the first in line {broken[0]}")
     return rows
+
+
+def _is_cut(last: str, before: str) -> bool:
+    """Whether the end of a file is inside its last number: OSU prints as many decimals in each row."""
+    return len(last.partition(".")[2]) < len(before.partition(".")[2])
 
 
 def _split_columns(line: str, where: str) -> list[str]:

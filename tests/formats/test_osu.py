@@ -143,3 +143,10 @@ def test_units_that_osu_does_not_print_and_averages_outside_of_their_spread_are_
     notes: list[str] = []
     assert [row.size for row in read_measured(path, notes=notes)] == [8]
     assert "left out: 1 row, failed or broken" in notes[0]
+
+
+def test_a_table_that_is_cut_inside_its_last_number_is_read_without_that_row(tmp_path):
+    text = "# OSU MPI Allreduce Latency Test v7.4\n# Size       Avg Latency(us)\n4   2.15\n8   8.16"
+    assert [row.size for row in read(tmp_path, text)] == [4, 8]
+    for cut in (1, 2, 3):
+        assert [row.size for row in read(tmp_path, text[:-cut])] == [4]

@@ -102,7 +102,8 @@ def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | N
     Raises
     ------
     InputError
-        If the file is missing, too large, not UTF-8, lacks a column, or a line has not as many cells as the header.
+        If the file is missing, too large, not UTF-8, lacks a column, a line has not as many cells as the header, or the
+        last one does not end.
     """
     path = Path(path)
     try:
@@ -115,7 +116,7 @@ def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | N
 
 
 def _rows(path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequence[str] | None) -> Iterator[CsvRow]:
-    table = csv.reader(stream, strict=True)
+    table = csv.reader(_whole_lines(path, stream), strict=True)
     columns: list[str] | None = None
     try:
         for n, cells in enumerate(table):
@@ -137,6 +138,17 @@ def _rows(path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequ
         raise InputError(f"{path}, line {table.line_num}: {error}") from None
     if columns is None:
         raise InputError(f"{path}: is empty; the first line names the columns")
+
+
+def _whole_lines(path: Path, stream: Iterator[str]) -> Iterator[str]:
+    """Yield lines; refuse a last one that does not end, since the file may be cut inside its last number."""
+    line = "\n"
+    for line in stream:
+        yield line
+    if line[-1] not in "\r\n":
+        raise InputError(
+            f"{path}: the last line has no line break, so that it may be cut off in its last cell; end it with one"
+        )
 
 
 def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:

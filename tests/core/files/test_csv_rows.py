@@ -1,0 +1,17 @@
+"""Rows of CSV files, of which one must be whole."""
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.core.files.csv_rows import read_rows
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_last_line_that_ends_is_read_and_one_that_does_not_may_be_cut(tmp_path, end):
+    path = tmp_path / "a.csv"
+    text = end.join(("name,time_s", "a,0.125", "b,0.25", ""))
+    path.write_bytes(text.encode())
+    assert [row.number("time_s") for row in read_rows(path, ["time_s"])] == [0.125, 0.25]
+    path.write_bytes(text[: -len(end) - 1].encode())
+    with pytest.raises(InputError, match="the last line has no line break"):
+        list(read_rows(path, ["time_s"]))
