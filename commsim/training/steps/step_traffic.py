@@ -65,6 +65,7 @@ class StepTraffic:
         self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
         self._damaged = damaged
         self._plans: dict[tuple[str, Groups], tuple[Scenario, Any]] = {}
+        self._together: dict[Groups, Groups] = {}
         self._known: dict[tuple[str, Groups, float], tuple[Times, dict[int, float]]] = {}
         self._hashes, self._which, self._drawn = hashes, MEDIAN, set[int]()
         self._notes = Counter[str]()  # number of groups for which each was assumed
@@ -123,7 +124,9 @@ class StepTraffic:
         highest = max(map(max, groups))
         if highest >= len(self._nodes):
             raise InputError(f"a step on {highest + 1} ranks needs as many GPUs, the network has {len(self._nodes)}")
-        at_once = self._at_once(groups)
+        if groups not in self._together:
+            self._together[groups] = self._at_once(groups)
+        at_once = self._together[groups]
         key = (operation, at_once, size)
         if key not in self._known:
             self._known[key] = self._solve(operation, at_once, size)
