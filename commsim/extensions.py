@@ -96,6 +96,8 @@ class House:
         Planners of registered collectives, by a need, a key of the metadata or a parameter of these.
     engines : LazyTable
         Engines by name.
+    ways : LazyTable
+        Ways of the flow engine by the method that asks for each.
     networks, machines, schedules : LazyTable
         Readers of files of other tools, by suffix.
     reports : LazyTable
@@ -126,6 +128,7 @@ class House:
         self.works = LazyTable("work")
         self.planners = LazyTable("planner of collectives with")
         self.engines = LazyTable("engine")
+        self.ways = LazyTable("way of the flow engine")
         self.networks = LazyTable("reader of networks")
         self.machines = LazyTable("reader of machines")
         self.schedules = LazyTable("reader of schedules")

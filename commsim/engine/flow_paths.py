@@ -225,7 +225,7 @@ class FlowPaths:
         starts, framing, trace
             Same as in :func:`commsim.engine.flow.simulate_flows`.
         method : str
-            One of ``METHODS``; the result's `method` says which it was.
+            One of ``METHODS``, or the way of an installed package; the result's `method` says which it was.
         flaps : Flaps, optional
             Cables that are down for a while, which only the event engine knows. Counters say what they cost.
 
@@ -234,7 +234,7 @@ class FlowPaths:
         InputError
             If the method is unknown or does not apply, or a size or start is not legal.
         """
-        if method not in METHODS:
+        if method not in METHODS and not ways_of_method(method):
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
         if method not in ("auto", EVENTS.name):
             refuse_curves(self.network, f"method {method!r} takes messages that cost a line", "auto or events")

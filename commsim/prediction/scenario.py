@@ -16,6 +16,7 @@ from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.extensions import house
 
 if TYPE_CHECKING:
     from commsim.prediction.plans.dense import Plan
@@ -88,7 +89,7 @@ class Wish:
     hash_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if self.engine not in (*ENGINES, AUTO):
+        if self.engine not in (*ENGINES, AUTO) and house().engines.get(self.engine) is None:
             raise InputError(f"unknown engine {self.engine!r}; known: {', '.join((*ENGINES, AUTO))}")
         if self.engine != "flow" and self.method != AUTO:
             raise InputError(f"methods are the flow engine's, got method {self.method!r} and engine {self.engine!r}")

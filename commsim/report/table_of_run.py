@@ -196,7 +196,11 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     costs += hashes_in_title(results)
     if not groups:
         costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
-    return [solution.scenario.name or results[0].collective, plan.network.name, *f"{what}, engine {engines}, {costs}".split(", ")]
+    return [
+        solution.scenario.name or results[0].collective,
+        plan.network.name,
+        *f"{what}, engine {engines}, {costs}".split(", "),
+    ]
 
 
 def titles_beside(solutions: Sequence[Solution]) -> tuple[str, list[str]]:

@@ -1,6 +1,7 @@
 """Kinds of work: what each declares, that nothing else gets through, and that packages may bring others."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,3 +81,21 @@ def test_a_work_of_an_installed_package_is_asked_for_by_its_name(monkeypatch):
     assert [one.time for one in by_name] == [cs.predict("ring_all_reduce", STAR, "1MiB", n_ranks=4).time]
     with pytest.raises(InputError, match=r"^start jitter is not modelled for a ring$"):
         cs.solve(scenario_of(None, STAR, work=RingWork(4), start_jitter="1us"), ["1MiB"])
+
+
+def test_an_engine_of_an_installed_package_is_asked_for_by_its_name(monkeypatch):
+    tables = SimpleNamespace(engines={"twice": twice})
+    for module in ("scenario", "plans.run"):
+        monkeypatch.setattr(f"commsim.prediction.{module}.house", lambda: tables)
+    whole = cs.predict("ring_all_reduce", STAR, "1MiB").time
+    assert cs.predict("ring_all_reduce", STAR, "1MiB", engine="twice").time == 2 * whole
+    with pytest.raises(InputError, match=r"^unknown engine 'thrice'; known: flow"):
+        cs.predict("ring_all_reduce", STAR, "1MiB", engine="thrice")
+
+
+def twice(paths, wish):
+    def simulate(size, **options):
+        result = paths.simulate(size, trace=wish.trace, **options)
+        return dataclasses.replace(result, time=2 * result.time, engine="twice")
+
+    return simulate

@@ -1,7 +1,7 @@
 """The ways of the flow engine, what each is expected to take, and which of them are tried.
 
 A way is added by a record in ``WAYS``. Its estimate takes counts of the job alone; laying out imports what it needs
-when the way is first tried.
+when the way is first tried. One that an installed package brings (``house.ways``) is tried where its name is asked for.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from commsim.core.result import Result
 from commsim.engine.flow import simulate_flows
+from commsim.extensions import house
 
 from . import costs
 
@@ -289,7 +290,8 @@ LOOPS = Way(
 
 # A way is added here; the order of methods is that of the messages about them. Only EVENTS applies to everything.
 WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS, CLOSED_FORM, LOOPS)
-METHODS = ("auto", *dict.fromkeys(way.name for way in WAYS))
+AUTO = "auto"
+METHODS = (AUTO, *dict.fromkeys(way.name for way in WAYS))
 
 
 def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, WayCost]:
@@ -333,5 +335,7 @@ def choose(paths: FlowPaths, *, trace: bool = False) -> dict[Way, float]:
 
 
 def ways_of_method(method: str) -> tuple[Way, ...]:
-    """Ways of one method."""
-    return tuple(way for way in WAYS if way.name == method)
+    """Ways of one method, which an installed package may have brought; none of an unknown one."""
+    own = tuple(way for way in WAYS if way.name == method)
+    brought: Way | None = None if own or method == AUTO else house().ways.get(method)
+    return own if brought is None else (brought,)

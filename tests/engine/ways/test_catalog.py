@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -160,3 +161,14 @@ def test_every_way_says_what_it_needs_and_how_it_computes() -> None:
 def test_every_way_has_a_method() -> None:
     assert ["auto", *dict.fromkeys(way.name for way in WAYS)] == [*METHODS]
     assert MOVES.name == RINGS.name == "recurrence"
+
+
+def test_a_way_of_an_installed_package_is_tried_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = paths_of("ring_all_reduce", star(4), 4).simulate(1e6)
+    quick = Way("quick", "nothing", "at once", lambda _: WayCost(0.0, 0.0), lambda _: lambda *_, **__: answer)
+    monkeypatch.setattr(catalog, "house", lambda: SimpleNamespace(ways={"quick": quick}))
+    paths = paths_of("ring_all_reduce", star(8), 8)
+    assert paths.simulate(1e6, method="quick").method == "quick"
+    assert paths.simulate(1e6).method != "quick"
+    with pytest.raises(InputError, match="unknown method 'slow'"):
+        paths.simulate(1e6, method="slow")
