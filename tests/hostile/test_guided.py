@@ -20,7 +20,8 @@ from commsim.placement.service.application import said_of
 from commsim.placement.service.extender import names_of
 from commsim.placement.service.models import ExtenderArgs
 from commsim.placement.service.models import Jobs as SentJobs
-from commsim.placement.service.state import job_of_pod, read_known_jobs, strict_json
+from commsim.placement.service.pod_jobs import job_of_pod, strict_json
+from commsim.placement.service.state import read_known_jobs
 from commsim.profiles.profiles import read_calls
 from switch_model.live.control_messages import MAX_FROM_WORKER, LineReader, read_line, write_line
 from switch_model.live.jobs import LiveJobs

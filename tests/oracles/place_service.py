@@ -42,12 +42,18 @@ class Service:
 
     def ask(self, method, path, tree=None, headers=None, body=None):
         """Status and decoded answer of one request."""
+        status, _, answer = self.whole(method, path, tree, headers, body)
+        return status, answer
+
+    def whole(self, method, path, tree=None, headers=None, body=None):
+        """Status, headers in lower case and decoded answer of one request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         with contextlib.closing(connection):
             body = json.dumps(tree).encode() if tree is not None else body
             connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            got = {name.lower(): value for name, value in answer.getheaders()}
+            return answer.status, got, json.loads(answer.read())
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S)

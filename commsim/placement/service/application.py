@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi_offline import FastAPIOffline
@@ -26,15 +26,18 @@ from .models import (
     FilterResult,
     Health,
     HostPriority,
+    JobMoves,
     Jobs,
     KnownCluster,
     KnownJobs,
+    MoveSearch,
     Problem,
     Search,
     schemas,
 )
 from .posted_cluster import SOURCE as CLUSTER
 from .state import JobRecord, read_known_jobs
+from .versions import tag_of
 
 # Addresses that FastAPI adds by itself.
 BESIDE = {
@@ -52,6 +55,18 @@ BODIES = {
     "/jobs": f'{{"jobs": [{_JOB}]}}',
     "/place": f'{{"jobs": [{_JOB}], "candidates": 10}}',
     "/cluster": '{"topology": {"spec": "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4"}, "hosts": {"gpus": 8}}',
+}
+IfMatch = Annotated[str | None, Header(description='version that is expected, such as "13", of ETag')]
+# Refusals beside those of a wrong request.
+NO_CLUSTER: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": "there is no cluster yet"}}
+SEARCHES: dict[int | str, dict[str, Any]] = {
+    409: {"model": Problem, "description": "there is no cluster, or no job that can be moved"},
+    503: {"model": Problem, "description": "too many searches wait; Retry-After says when to ask again"},
+}
+CHANGES: dict[int | str, dict[str, Any]] = {
+    409: {"model": Problem, "description": "there is no cluster, GPUs are taken, or there is no room"},
+    412: {"model": Problem, "description": "the version is not that of If-Match"},
+    503: {"model": Problem, "description": "the store does not take it, or too many searches wait (Retry-After)"},
 }
 SOURCE = "request"  # what messages name in place of a file
 MAX_SHOWN = 80  # letters of what came
@@ -77,33 +92,37 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     async def prioritize_nodes(args: ExtenderArgs) -> Any:
         return await service.prioritize(args)
 
-    @app.post("/place", summary="Candidate placements, best first", response_model=Candidates,
-              response_model_exclude_unset=True)  # fmt: skip
-    async def place_jobs(search: Search) -> Any:
-        return await service.place(search)
+    @app.post("/place", summary="Candidate placements, best first; reserve takes the first",
+              response_model=Candidates, responses=CHANGES)  # fmt: skip
+    async def place_jobs(search: Search, if_match: IfMatch = None) -> Response:
+        answer = await service.place(search, if_match)  # not checked again: that would take as long as the search
+        return JSONResponse(answer, headers=tag_of(service.version))
 
-    @app.get("/jobs", summary="The jobs that are known", response_model=KnownJobs, response_model_exclude_unset=True)
-    async def list_jobs() -> Any:
-        return service.jobs()
+    @app.post("/moves", summary="Running jobs that would be better elsewhere, largest gain first",
+              response_model=JobMoves, responses=SEARCHES)  # fmt: skip
+    async def move_jobs(search: MoveSearch) -> Response:
+        return JSONResponse(await service.moves(search), headers=tag_of(service.version))
+
+    @app.get("/jobs", summary="The jobs that are known", response_model=KnownJobs)
+    async def list_jobs() -> Response:
+        return tagged(service.jobs())
 
     @app.post("/jobs", summary="Add jobs, or replace those of the same names", response_model=KnownJobs,
-              response_model_exclude_unset=True)  # fmt: skip
-    async def put_jobs(jobs: Jobs) -> Any:
-        return await service.put_jobs([job.row() for job in jobs.jobs])
+              responses=CHANGES)  # fmt: skip
+    async def put_jobs(jobs: Jobs, if_match: IfMatch = None) -> Response:
+        return tagged(await service.put_jobs([job.row() for job in jobs.jobs], if_match))
 
-    @app.delete(
-        "/jobs/{name:path}", summary="Forget a job", response_model=KnownJobs, response_model_exclude_unset=True
-    )
-    async def remove_job(name: str) -> Any:
-        return await service.remove_job(name)
+    @app.delete("/jobs/{name:path}", summary="Forget a job", response_model=KnownJobs, responses=CHANGES)
+    async def remove_job(name: str, if_match: IfMatch = None) -> Response:
+        return tagged(await service.remove_job(name, if_match))
 
-    @app.get("/cluster", summary="The cluster", response_model=KnownCluster)
-    async def show_cluster() -> Any:
-        return service.cluster()
+    @app.get("/cluster", summary="The cluster", response_model=KnownCluster, responses=NO_CLUSTER)
+    async def show_cluster() -> Response:
+        return tagged(service.cluster())
 
-    @app.post("/cluster", summary="Give the cluster, or another one", response_model=KnownCluster)
-    async def put_cluster(tables: ClusterTables) -> Any:
-        return await service.put_cluster(tables.model_dump(exclude_unset=True))
+    @app.post("/cluster", summary="Give the cluster, or another one", response_model=KnownCluster, responses=CHANGES)
+    async def put_cluster(tables: ClusterTables, if_match: IfMatch = None) -> Response:
+        return tagged(await service.put_cluster(tables.model_dump(exclude_unset=True), if_match))
 
     @app.get("/schema", summary="JSON Schemas of requests and answers, by name")
     async def by_name() -> dict[str, Any]:
@@ -126,15 +145,22 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     return app
 
 
+def tagged(answer: dict[str, Any]) -> Response:
+    """Return an answer that has a version, with it in the header, too."""
+    return JSONResponse(answer, headers=tag_of(answer["version"]))
+
+
 def _add_refusals(app: FastAPI, service: PlacementService) -> None:
     """Answer whatever is refused with a status and one line of JSON."""
 
-    def refused(status: int, message: str) -> Response:
-        return JSONResponse({"error": message}, status)
+    def refused(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+        return JSONResponse({"error": message}, status, headers)
 
     @app.exception_handler(HTTPException)
     async def by_framework(request: Request, error: HTTPException) -> Response:
-        return refused(error.status_code, f"{request.method} {shorten(printable(request.url.path))}: {error.detail}")
+        return refused(
+            error.status_code, f"{request.method} {shorten(printable(request.url.path))}: {error.detail}", error.headers
+        )
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:
@@ -152,7 +178,7 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
 
     @app.exception_handler(Refusal)
     async def by_service(_: Request, error: Refusal) -> Response:
-        return refused(error.status, str(error))
+        return refused(error.status, str(error), error.headers)
 
     @app.exception_handler(Exception)
     async def fault(_: Request, __: Exception) -> Response:

@@ -22,6 +22,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = ("/healthz",)
 FAULT = "an error of the service; see its log"
+MAX_CONNECTIONS = 512
 HELD_BODIES = 8  # as many bodies of full size may be in memory at once
 
 
@@ -53,11 +54,18 @@ class Refusal(Exception):  # noqa: N818  # an answer, not a fault of ours
         Status of HTTP, 4xx or 503.
     message : str
         What was wanted and what came.
+    retry_after : int, s, optional
+        When to ask again.
     """
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.retry_after = status, retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer."""
+        return {} if self.retry_after is None else {"Retry-After": f"{self.retry_after}"}
 
 
 class Guard:
@@ -71,10 +79,19 @@ class Guard:
         What a client may do.
     observe : callable
         Called with path, status and seconds of each request.
+    n_connections : callable, optional
+        How many connections there are; beyond `MAX_CONNECTIONS` requests are refused.
     """
 
-    def __init__(self, app: App, limits: Limits, observe: Callable[[str, int, float], None]) -> None:
+    def __init__(
+        self,
+        app: App,
+        limits: Limits,
+        observe: Callable[[str, int, float], None],
+        n_connections: Callable[[], int] | None = None,
+    ) -> None:
         self._app, self._limits, self._observe = app, limits, observe
+        self.n_connections = n_connections
         self._held = 0  # bytes of bodies whose requests are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,7 +109,7 @@ class Guard:
             held += (size := len(message.get("body", b"")))
             self._held += size
             if self._held > HELD_BODIES * self._limits.body_bytes:
-                raise HTTPException(503, "too many large requests at once; try again")
+                raise HTTPException(503, "too many large requests at once; try again", {"Retry-After": "1"})
             return message
 
         async def watched_send(message: Message) -> None:
@@ -101,11 +118,13 @@ class Guard:
             await send(message)
 
         try:
+            if self.n_connections is not None and self.n_connections() > MAX_CONNECTIONS:
+                raise Refusal(503, f"more than {MAX_CONNECTIONS} connections; try again", retry_after=1)
             self._check_token(scope)
             self._check_sender(scope)
             await self._app(scope, timed_receive, watched_send)
         except Refusal as refusal:
-            await _answer(watched_send, refusal.status, str(refusal))
+            await _answer(watched_send, refusal)
         finally:
             self._held -= held
             self._observe(str(scope["path"]), status, time.perf_counter() - start)
@@ -145,11 +164,12 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-async def _answer(send: Send, status: int, message: str) -> None:
-    body = json.dumps({"error": message}).encode()
+async def _answer(send: Send, refusal: Refusal) -> None:
+    body = json.dumps({"error": str(refusal)}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()),
                (b"connection", b"close")]  # fmt: skip
-    if status == 401:
+    headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
+    if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import ipaddress
+import json
 import signal
 import socket
 import stat
@@ -23,11 +24,10 @@ from commsim.core.errors import InputError
 from commsim.core.files.opening import read_regular
 
 from .application import application
-from .guard import Guard, Limits
+from .guard import MAX_CONNECTIONS, Guard, Limits
 from .metrics import Metrics
 from .placement_service import PlacementService
 
-MAX_CONNECTIONS = 512
 UNIX = "unix:"
 _SHORTEST_TOKEN = 16
 MAX_TOKEN_BYTES = 4096
@@ -124,9 +124,10 @@ def server_of(service: PlacementService, listening: Listening) -> uvicorn.Server
     config = uvicorn.Config(
         guard, http=_Connection, ws="none", lifespan="off", log_config=_log_config(), access_log=listening.log,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=5, timeout_keep_alive=75,
-        limit_concurrency=MAX_CONNECTIONS,
     )  # fmt: skip
-    return uvicorn.Server(config)
+    server = uvicorn.Server(config)
+    guard.n_connections = lambda: len(server.server_state.connections)  # uvicorn's own refusal is no JSON
+    return server
 
 
 class _Connection(H11Protocol):
@@ -136,9 +137,17 @@ class _Connection(H11Protocol):
     """
 
     def send_400_response(self, msg: str) -> None:
-        """Say that the request is no HTTP, unless it has its answer; then nothing more is sent."""
+        """Say as JSON that the request is no HTTP, unless it has its answer; then nothing more is sent."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
+            body = json.dumps({"error": msg}).encode()
+            headers = [
+                ("content-type", "application/json"),
+                ("content-length", f"{len(body)}"),
+                ("connection", "close"),
+            ]
+            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+            self.transport.close()
         else:
             self.transport.close()
         if self.cycle is not None:

@@ -19,7 +19,7 @@ _APPLICATION = 0x636A6F62  # of SQLite's header, so that no other program's file
 
 
 class JobStore:
-    """A SQLite file with one row for each job, as requests have them, and the cluster that a request brought.
+    """A SQLite file with a row for each job, as requests have them, a cluster that a request brought, and the version.
 
     A change is on disk before it is answered.
 
@@ -58,6 +58,7 @@ class JobStore:
                     self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
                     self._db.execute("CREATE TABLE jobs (name TEXT PRIMARY KEY, job TEXT, crc INTEGER) STRICT")
                 self._db.execute("CREATE TABLE IF NOT EXISTS cluster (tables TEXT, crc INTEGER) STRICT")
+                self._db.execute("CREATE TABLE IF NOT EXISTS state (version INTEGER) STRICT")
                 self._db.execute("COMMIT")
         except BaseException:
             self._db.close()
@@ -101,7 +102,13 @@ class JobStore:
             raise InputError(f"{self._path}: the cluster is damaged")
         return None if row is None else dict(json.loads(row[0]))
 
-    def put_cluster(self, tables: Mapping[str, Any]) -> None:
+    def version(self) -> int:
+        """Return the version of what is there; 0 of a new store."""
+        with self._named():
+            row = self._db.execute("SELECT version FROM state").fetchone()
+        return 0 if row is None else int(row[0])
+
+    def put_cluster(self, tables: Mapping[str, Any], version: int) -> None:
         """Write the tables of a cluster in place of those before.
 
         Raises
@@ -110,12 +117,12 @@ class JobStore:
             If the disk does not take them.
         """
         text = json.dumps(tables)
-        with self._change():
+        with self._change(version):
             self._db.execute("DELETE FROM cluster")
             self._db.execute("INSERT INTO cluster VALUES (?, ?)", (text, zlib.crc32(text.encode())))
 
-    def put(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write jobs, all or none.
+    def put(self, rows: Iterable[Mapping[str, Any]], version: int) -> None:
+        """Write jobs and the version with them, all or nothing.
 
         Raises
         ------
@@ -123,13 +130,13 @@ class JobStore:
             If the disk does not take them.
         """
         texts = [(str(row["job"]), json.dumps(row)) for row in rows]
-        with self._change():
+        with self._change(version):
             self._db.executemany(
                 "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?)",
                 [(name, text, zlib.crc32(f"{name}\n{text}".encode())) for name, text in texts],
             )
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, version: int) -> None:
         """Forget a job.
 
         Raises
@@ -137,15 +144,17 @@ class JobStore:
         Refusal
             If the disk does not take it.
         """
-        with self._change():
+        with self._change(version):
             self._db.execute("DELETE FROM jobs WHERE name = ?", (name,))
 
     @contextlib.contextmanager
-    def _change(self) -> Iterator[None]:
+    def _change(self, version: int) -> Iterator[None]:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._db.execute("DELETE FROM state")
+                self._db.execute("INSERT INTO state VALUES (?)", (version,))
                 self._db.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):

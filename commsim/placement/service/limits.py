@@ -11,16 +11,51 @@ MAX_NODES = 20_000
 MAX_NETWORK_NODES, MAX_NETWORK_LINKS = 4 * MAX_NODES, 50 * MAX_NODES
 # Parameters of a topology.
 MAX_PARAMETERS = 100
-# Jobs that are known, jobs of one request, and jobs and GPUs of a search with those that are placed.
-MAX_KNOWN_JOBS, MAX_JOBS, MAX_SEARCHED_JOBS, MAX_SEARCHED_GPUS = 1000, 1000, 100, 100_000
+# Jobs that are known, jobs of one request, and GPUs of the jobs that a search places.
+MAX_KNOWN_JOBS, MAX_JOBS, MAX_SEARCHED_GPUS = 10_000, 1000, 100_000
+# Work of a search beside known jobs: GPUs to place times candidates. Of one that is as `commsim place`: jobs, with
+# those that are placed, times links times candidates; simulated: jobs squared times candidates.
+MAX_PLACED_WORK, MAX_WORK, MAX_SIMULATED_WORK = 1_000_000, 100_000_000, 1_000_000
 MAX_GPUS_OF_POD = 99_999
 # Phases of a job, and its period.
 MAX_PHASES, MAX_PERIOD_MS = 64, 86_400e3
 MAX_CANDIDATES, MAX_GENERATORS, MAX_SEED = 100, 20, 2**63 - 1
 # Faults of a search, and letters of each.
 MAX_FAULTS, MAX_FAULT = 100, 200
+# Searches that wait, and the seconds for which they may.
+MAX_WAITING, MAX_WAIT_S = 400, 60.0
+# Moves of running jobs that are looked at, where the request names none.
+MAX_MOVED = 100
 # Size of the answer of a search, bytes.
 MAX_ANSWER = 64 * 2**20
+
+
+def require_work(n_jobs: int, n_gpus: int, n: int, *, simulated: bool, n_links: int = 0) -> None:
+    """Refuse a search that would take minutes, or more memory than there may be.
+
+    Parameters
+    ----------
+    n_jobs, n_gpus, n : int
+        Jobs of the search, GPUs that are to be placed, and candidates.
+    simulated : bool
+        Whether each candidate is simulated.
+    n_links : int
+        Links of the network, where all jobs are looked at together; 0 where running jobs are kept.
+
+    Raises
+    ------
+    InputError
+        With what would make it less.
+    """
+    if n_gpus > MAX_SEARCHED_GPUS:
+        raise InputError(f"request: jobs to place are at most of {MAX_SEARCHED_GPUS} GPUs together; got {n_gpus}")
+    for work, most, of in (
+        (n_gpus * n, MAX_PLACED_WORK, f"{n_gpus} GPUs times {n} candidates"),
+        (n_jobs * n_links * n, MAX_WORK, f"{n_jobs} jobs with those that run, {n_links} links times {n} candidates"),
+        (n_jobs**2 * n * simulated, MAX_SIMULATED_WORK, f"{n_jobs} jobs squared times {n} simulated candidates"),
+    ):  # fmt: skip
+        if work > most:
+            raise InputError(f"request: {of} is at most {most}, got {work}: ask for fewer candidates")
 
 
 def require_answer(tree: object) -> None:

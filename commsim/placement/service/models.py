@@ -12,6 +12,7 @@ from .limits import (
     MAX_FAULTS,
     MAX_GENERATORS,
     MAX_JOBS,
+    MAX_MOVED,
     MAX_NAME,
     MAX_NODES,
     MAX_PERIOD_MS,
@@ -84,8 +85,25 @@ class Search(_Request):
     rank_by: Literal["slowdown", "mean", "min", "weighted"] = "slowdown"
     loops: Literal["merged", "literal"] = "merged"
     check: bool = False
+    reserve: bool = Field(
+        False,
+        description="whether the jobs get the places and starts of the first candidate, and are known from then on",
+    )
     fail: Faults = Field([], description="what fails, as in commsim place --fail, such as link:leaf0:spine0")
     scale: Faults = Field([], description="what is slower, as in --scale, such as link:leaf0:*=0.5")
+
+
+class MoveSearch(_Request):
+    """Running jobs of which each is placed again beside the others; see ``commsim place moves``."""
+
+    jobs: list[JobName] | None = Field(
+        None, min_length=1, max_length=MAX_MOVED, description="by default those that lose the most"
+    )
+    most: int = Field(10, ge=1, le=MAX_MOVED, description="how many of these")
+    candidates: int = Field(10, ge=1, le=MAX_CANDIDATES, description="places that are tried for each")
+    generators: list[Name] | None = Field(None, max_length=MAX_GENERATORS)
+    fail: Faults = Field([], description="as in POST /place; jobs on hosts that fail are moved first")
+    scale: Faults = []
 
 
 class ClusterTables(_Request):
@@ -213,17 +231,39 @@ class SharedLink(BaseModel):
     score: float
 
 
+class Cost(BaseModel):
+    """What the jobs of the request cost."""
+
+    total: float = Field(
+        description="own less one of each, and added, together; candidates beside known jobs rank by it"
+    )
+    own: dict[str, float] = Field(description="iteration time of each new job over its iter_time_ms")
+    added: dict[str, float] = Field(
+        description="what each running job loses, as a part of its iter_time_ms; of those that lose anything"
+    )
+    total_best: float | None = Field(None, description="with the best hash of paths")
+    total_worst: float | None = Field(None, description="with the worst")
+
+
 class Candidate(BaseModel):
-    """A placement, with the fields of ``commsim place --json``."""
+    """A placement, with the fields of ``commsim place --json``; beside known jobs only what concerns the new ones."""
 
     model_config = ConfigDict(extra="allow")
 
     placement: dict[str, list[str]]
+    cost: Cost
     score_mean: float
     score_min: float
     links: list[SharedLink]
     shifts_ms: dict[str, float]
     predicted_iteration_ms: dict[str, float]
+
+
+class Reserved(BaseModel):
+    """That the first candidate was taken."""
+
+    version: int = Field(description="of the jobs, with those of the request")
+    jobs: list[str]
 
 
 class Candidates(BaseModel):
@@ -236,7 +276,27 @@ class Candidates(BaseModel):
     discarded: list[Candidate]
     notes: list[str]
     rank_correlation: float | None = Field(None, description="of estimated and simulated slowdowns, with check")
+    reserved: Reserved | None = None
     differing_candidates: list[int] = Field([], description="those with over 1 % between estimate and simulation")
+
+
+class JobMove(BaseModel):
+    """A running job, placed again beside the others; with faults the fields of ``commsim place moves --json``."""
+
+    model_config = ConfigDict(extra="allow")
+
+    job: str
+    gain: float = Field(description="what all jobs lose less, in iterations of each; 0 where it should stay")
+    placement_now: list[str]
+    placement_after: list[str]
+
+
+class JobMoves(BaseModel):
+    """Moves, largest gain first; nothing is changed."""
+
+    moves: list[JobMove]
+    notes: list[str]
+    forced: list[dict[str, Any]] | None = None
 
 
 class Problem(BaseModel):
@@ -256,7 +316,8 @@ def schemas() -> dict[str, Any]:
     from .posted_cluster import posted_cluster_schema
 
     named = (
-        Search, Candidates, Jobs, KnownJobs, KnownCluster, ExtenderArgs, FilterResult, HostPriority, Problem, Health,
+        Search, Candidates, MoveSearch, JobMoves, Jobs, KnownJobs, KnownCluster, ExtenderArgs, FilterResult,
+        HostPriority, Problem, Health,
     )  # fmt: skip
     return {one.__name__: one.model_json_schema() for one in named} | {
         "Cluster": posted_cluster_schema(),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from commsim.core.errors import InputError, printable, shorten
 from commsim.placement.cluster import Cluster
@@ -17,14 +17,21 @@ from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from .extender import failed_result, filter_result, host_priorities, lacking
 from .guard import Refusal
 from .job_store import JobStore
-from .models import ExtenderArgs, Search
+from .limits import MAX_KNOWN_JOBS
+from .models import ExtenderArgs, MoveSearch, Search
+from .moves_beside import read_moves
+from .placing_search import read_search, reserved_jobs
+from .pod_jobs import gpus_of_pod, job_of_pod
 from .posted_cluster import read_posted_cluster
+from .ranking_beside import warm_up_ranking
 from .rating import Rater, Rating
-from .state import ClusterState, JobRecord, gpus_of_pod, job_of_pod, read_known_jobs
+from .search_queue import SearchQueue
+from .state import ClusterState, JobRecord, read_known_jobs
+from .versions import require_match
 
 T = TypeVar("T")
 _REMEMBERED = 200_000  # ratings of hosts, of all jobs together: about 50 MB
-_WAITING_SEARCHES = 4
+_TIMES = 5  # that a search is done anew because the jobs changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +73,7 @@ class PlacementService:
         self._store = store
         self._preferences = preferences
         self._ratings: dict[object, dict[str, Rating]] = {}
-        self._keeper, self._searcher = (ThreadPoolExecutor(1, name) for name in ("state", "search"))
-        self._n_searches = 0
+        self._keeper, self._searches = ThreadPoolExecutor(1, "state"), SearchQueue()
         self.ignored: Counter[str] = Counter()  # pods that any node will do for, by the reason
         self.tell: Callable[[str], None] | None = None
         if cluster is None and store is not None and (tables := store.cluster()):
@@ -76,6 +82,8 @@ class PlacementService:
             self._use(ClusterState(cluster))
         if store is not None and (rows := store.jobs()):
             self._put(rows, "the store of jobs")
+        if store is not None and self.has_cluster:
+            self.state.version = store.version()
 
     @property
     def state(self) -> ClusterState:
@@ -111,8 +119,8 @@ class PlacementService:
 
     def close(self) -> None:
         """End the threads; what waits for them is forgotten."""
-        for pool in (self._keeper, self._searcher):
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._keeper.shutdown(wait=False, cancel_futures=True)
+        self._searches.close()
         if self._store is not None:
             self._store.close()
 
@@ -124,23 +132,24 @@ class PlacementService:
         InputError
             If one is wrong, or cannot be where it is placed.
         """
-        self._put(rows, path)
+        known = self._put(rows, path)
         if self._store is not None:
-            self._store.put(cast("list[dict[str, Any]]", rows))
+            self._store.put([self.state.jobs[one.job.name].row() for one in known], self.state.version)
 
-    def _put(self, rows: object, path: str) -> None:
+    def _put(self, rows: object, path: str) -> list[JobRecord]:
         try:
-            for known in read_known_jobs(rows, path):
-                self.state.put(known)
+            self.state.put(known := read_known_jobs(rows, path, most=MAX_KNOWN_JOBS))
+            return known
         except Refusal as error:
             raise InputError(f"{path}: {error}") from None
 
     def warm_up(self) -> None:
-        """Compile what scores links, so that the first request need not wait for it."""
+        """Compile what scores links and ranks placements, so that the first request need not wait for it."""
         phases = (JobPhase(0.0, 0.05, 1.0),)
         jobs = [PeriodicJob(name, 1, 0.1, phases) for name in ("a", "b", "c", "d")]
         for n in (2, 4):
             score_link(jobs[:n], 1.0)
+        warm_up_ranking()
 
     async def filter(self, args: ExtenderArgs) -> dict[str, Any]:
         """Answer a filter request."""
@@ -185,55 +194,61 @@ class PlacementService:
         self._ratings[key] = ratings
         return ratings
 
-    async def put_jobs(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    async def put_jobs(self, rows: list[dict[str, Any]], if_match: str | None = None) -> dict[str, Any]:
         """Add jobs or replace them; all of them, or none if one is wrong."""
         known = read_known_jobs(rows, "request", ("jobs",))
-
-        def put() -> None:
-            before = self.state.saved()
-            try:
-                for job in known:
-                    self.state.put(job)
-                if self._store is not None:
-                    self._store.put([self.state.jobs[job.job.name].row() for job in known])  # with the GPUs they got
-            except Exception:
-                self.state.restore(before)
-                raise
-
-        await self._kept(put)
+        await self._changed(if_match, lambda: self._add(known))
         return self.jobs()
 
-    async def remove_job(self, name: str) -> dict[str, Any]:
+    def _add(self, known: Sequence[JobRecord]) -> None:
+        self.state.put(known)
+        if self._store is not None:  # with the GPUs and starts that they got
+            self._store.put([self.state.jobs[one.job.name].row() for one in known], self.state.version)
+
+    async def remove_job(self, name: str, if_match: str | None = None) -> dict[str, Any]:
         """Forget a job."""
 
         def remove() -> None:
-            before = self.state.saved()
             self.state.remove(name)
+            if self._store is not None:
+                self._store.remove(name, self.state.version)
+
+        await self._changed(if_match, remove)
+        return self.jobs()
+
+    async def _changed(self, if_match: str | None, change: Callable[[], None]) -> None:
+        """Change the state; where that fails, or the store does not take it, it is as before."""
+
+        def work() -> None:
+            require_match(if_match, self.version)
+            before = self.state.saved()
             try:
-                if self._store is not None:
-                    self._store.remove(name)
+                change()
             except Exception:
                 self.state.restore(before)
                 raise
 
-        await self._kept(remove)
-        return self.jobs()
+        await self._kept(work)
+
+    @property
+    def version(self) -> int:
+        """Version of the jobs and of the cluster; 0 without one."""
+        return 0 if self._state is None else self._state.version
 
     def jobs(self) -> dict[str, Any]:
         """Return what is known of jobs."""
-        version = 0 if self._state is None else self._state.version
-        return {"version": version, "jobs": [known.row() for known in self.known.values()]}
+        return {"version": self.version, "jobs": [known.row() for known in self.known.values()]}
 
-    async def put_cluster(self, tables: dict[str, Any]) -> dict[str, Any]:
+    async def put_cluster(self, tables: dict[str, Any], if_match: str | None = None) -> dict[str, Any]:
         """Take another cluster, if all jobs that are known can be there as they are placed."""
 
         def put() -> None:
+            require_match(if_match, self.version)
             state = ClusterState(read_posted_cluster(tables))
-            for job in self.known.values():
-                state.put(job)
-            state.version = 1 if self._state is None else self._state.version + 1
+            state.put([*self.known.values()])
+            state.version = self.version + 1
             if self._store is not None:
-                self._store.put_cluster(tables)
+                self._store.put_cluster(tables, state.version)
             self._use(state)
 
         await self._kept(put)
@@ -246,18 +261,29 @@ class PlacementService:
         counts = {"hosts": len(self.state.gpus), "gpus": n_gpus, "busy": n_busy}
         return {"version": self.state.version, "network": cluster.network.name, **counts}
 
-    async def place(self, asked: Search) -> dict[str, Any]:
-        """Search placements for the jobs of a request, beside those that are known and placed."""
-        from .rating import read_search
+    async def place(self, asked: Search, if_match: str | None = None) -> dict[str, Any]:
+        """Search placements for the jobs of a request beside those that are known, and reserve the first if asked."""
+        for _ in range(_TIMES):
+            state, version = self.state, self.version
+            require_match(if_match, version)
+            found = await self._searches.run(read_search(asked, state))
+            if not asked.reserve:
+                return found.tree
+            if not found.tree["candidates"]:
+                raise Refusal(409, "there is no candidate to reserve")
+            known = reserved_jobs(found)
+            try:
+                await self._changed(f'"{version}"', lambda known=known: self._add(known))  # type: ignore[misc]
+            except Refusal as error:
+                if (error.status == 412 and self.state is not state) or self.version != version:
+                    continue  # others changed the jobs meanwhile
+                raise
+            return found.tree | {"reserved": {"version": version + 1, "jobs": [one.job.name for one in known]}}
+        raise Refusal(409, f"the jobs changed during each of {_TIMES} searches; nothing is reserved", retry_after=1)
 
-        search = read_search(asked, self.state)
-        if self._n_searches >= _WAITING_SEARCHES:
-            raise Refusal(503, f"{_WAITING_SEARCHES} searches are under way; try again")
-        self._n_searches += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._searcher, search)
-        finally:
-            self._n_searches -= 1
+    async def moves(self, asked: MoveSearch) -> dict[str, Any]:
+        """Search moves of running jobs; nothing is changed."""
+        return await self._searches.run(read_moves(asked, self.state))
 
     async def _kept(self, work: Callable[[], T]) -> T:
         """Do something with the state, after whatever is being done with it."""

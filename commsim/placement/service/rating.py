@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
-from commsim.core.remark import Remark
-from commsim.placement.affected import after_faults
-from commsim.placement.candidate import counted_names
-from commsim.placement.link_classes import ScoreSettings
-from commsim.placement.link_use import link_uses
-from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .limits import MAX_SEARCHED_GPUS, MAX_SEARCHED_JOBS, require_answer
-from .models import Search
-from .state import ClusterState, JobRecord, read_known_jobs
+from .kept_jobs import KeptJobs, LinksOf, links_of
+from .state import ClusterState, JobRecord
 
 # Of a host, in the protocol of Kubernetes.
 MAX_POINTS = 10
@@ -57,10 +48,9 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class _Others:
-    """The jobs beside the one in question, by row of `use`; and scores of links by how often that one uses them."""
+    """The jobs beside the one in question, and scores of links by how often that one uses them."""
 
-    jobs: list[PeriodicJob]
-    use: NDArray[np.float64]
+    kept: KeptJobs
     is_used: NDArray[np.bool_]
     scores: dict[tuple[int, float], float] = field(default_factory=dict)
 
@@ -103,7 +93,7 @@ class Rater:
         for host, kind in kinds.items():
             firsts.setdefault(kind, host)
         placements = [self._completed(job, pod_gpus, host, free) for host in firsts.values()]
-        uses = link_uses(state.cluster, placements)
+        uses = links_of(state.cluster, placements, state.seeds[0])
         others = self._others(job)
         rated = {
             kind: self._rating(job, use, placement, others)
@@ -140,11 +130,13 @@ class Rater:
         return tuple(placed)
 
     def _others(self, job: JobRecord) -> _Others:
-        names = [name for name in self._state.jobs if name != job.job.name]
-        use = np.array([self._state.use[name] for name in names]).reshape(-1, self._state.cluster.network.n_links)
-        return _Others([self._state.jobs[name].job for name in names], use, np.any(use > 0, axis=0))
+        kept, name = self._state.kept, job.job.name
+        kept = kept.changed({}, (name,)) if name in kept.jobs else kept
+        is_used = np.zeros(self._state.cluster.network.n_links, np.bool_)
+        is_used[kept.used] = True
+        return _Others(kept, is_used)
 
-    def _rating(self, job: JobRecord, use: NDArray[np.float64], placement: Sequence[str], others: _Others) -> Rating:
+    def _rating(self, job: JobRecord, use: LinksOf, placement: Sequence[str], others: _Others) -> Rating:
         scores = self._link_scores(job, use, others)
         racks = {self._state.place[self._state.host_of[node]][0] for node in placement}
         worst = min(scores, key=lambda link: scores[link]) if scores else -1
@@ -153,17 +145,20 @@ class Rater:
         name = self._state.cluster.network.link_name(worst) if scores else ""
         return Rating(0, least, name, len(racks) == 1, points)
 
-    def _link_scores(self, job: JobRecord, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
+    def _link_scores(self, job: JobRecord, use: LinksOf, others: _Others) -> dict[int, float]:
         """By link that the job would share with others, or overload alone, its score."""
         scores: dict[int, float] = {}
-        is_full = use * job.job.peak_rate > self._state.cluster.network.bandwidth * (1 + 1e-9)
-        for link in np.flatnonzero((use > 0) & (others.is_used | is_full)).tolist():
-            at = link, float(use[link])
+        links, times = use
+        is_full = times * job.job.peak_rate > self._state.cluster.network.bandwidth[links] * (1 + 1e-9)
+        is_met = others.is_used[links] | is_full
+        for at in zip(links[is_met].tolist(), times[is_met].tolist(), strict=True):
+            link = at[0]
             if at not in others.scores:
-                sharing = np.flatnonzero(others.use[:, link]).tolist()
-                jobs = [job.job, *(others.jobs[i] for i in sharing)]
-                times = (at[1], *others.use[sharing, link].tolist())
-                others.scores[at] = self._link_score(jobs, times, float(self._state.cluster.network.bandwidth[link]))
+                sharing = others.kept.sharing(link)
+                jobs = [job.job, *(others.kept.jobs[name].job for name in sharing)]
+                others.scores[at] = self._link_score(
+                    jobs, (at[1], *sharing.values()), float(self._state.cluster.network.bandwidth[link])
+                )
             scores[link] = others.scores[at]
         return scores
 
@@ -181,75 +176,3 @@ class Rater:
 
 def _with_free(rating: Rating, n_free: int) -> Rating:
     return dataclasses.replace(rating, n_free=n_free)
-
-
-def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, Any]]:
-    """Read the request of a search.
-
-    Parameters
-    ----------
-    asked : Search
-        The request.
-    state : ClusterState
-        The jobs that are known and placed stay where they are, unless the request has one of the same name.
-
-    Returns
-    -------
-    function
-        Does the search, and returns the candidates, best first, and notes, as ``commsim place --json`` has them.
-
-    Raises
-    ------
-    InputError
-        Naming the field that is wrong.
-    """
-    rows = [job if isinstance(job, str) else job.row() for job in asked.jobs]
-    wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",), state.jobs)]
-    names = {job.name for job in wanted}
-    others = [known for known in state.jobs.values() if known.placed and known.job.name not in names]
-    jobs = [_job(known.job, known.placed) for known in others] + wanted
-    lines = [
-        f"job {known.job.name} has {len(known.placed)} of its {known.job.n_gpus} GPUs: none are kept for the others"
-        for known in others
-        if len(known.placed) < known.job.n_gpus
-    ]
-    lines += [
-        f"job {known.job.name} is known and has no GPUs yet: none are kept for it; to place both, send its name, too"
-        for known in state.jobs.values()
-        if not known.placed and known.job.name not in names
-    ]
-    lines += [
-        f"job {job.name} is known on {counted_names(state.jobs[job.name].placed)}, and is placed anew: the request has "
-        "neither placement nor placed"
-        for job in wanted
-        if job.placement is None and not job.placed and job.name in state.jobs and state.jobs[job.name].placed
-    ]
-    if len(jobs) > MAX_SEARCHED_JOBS or sum(job.n_gpus for job in jobs) > MAX_SEARCHED_GPUS:
-        got = f"{len(jobs)} of {sum(job.n_gpus for job in jobs)}"
-        most = f"{MAX_SEARCHED_JOBS}, of {MAX_SEARCHED_GPUS} GPUs"
-        raise InputError(f"request: jobs are at most {most}, with those that are placed; got {got}")
-    options: dict[str, Any] = {"rank_by": asked.rank_by, "loops": asked.loops, "check": asked.check}
-    if asked.generators is not None:
-        options["generators"] = asked.generators
-
-    def search() -> dict[str, Any]:
-        cluster, left, remarks = state.cluster, tuple(jobs), list[Remark]()
-        settings = ScoreSettings(seed=asked.seed)
-        if asked.fail or asked.scale:
-            cluster, left, remarks = after_faults(cluster, jobs, asked.fail, asked.scale, settings)
-        ranking = place_jobs(cluster, left, n=asked.candidates, settings=settings, **options)
-        tree = ranking.to_dict()
-        left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
-        answer = {
-            **{key: tree[key] for key in tree if key not in left_out},
-            "notes": [*lines, *map(str, remarks), *tree["notes"]],
-        }
-        require_answer(answer)
-        return answer
-
-    return search
-
-
-def _job(job: PeriodicJob, placed: tuple[str, ...]) -> PeriodicJob:
-    """Return a job as it is placed; one that is placed in part counts as no larger than that."""
-    return dataclasses.replace(job, placement=placed, placed=(), n_gpus=len(placed)) if placed else job

@@ -1,35 +1,25 @@
-"""State of the service: the cluster, the known jobs with their GPUs and links, and how pods name their job.
-
-The annotation ``commsim/job`` holds the job as in ``jobs.json``: ``{"job", "gpus", "iter_time_ms", "phases"}``, and
-``placed``, the nodes of the GPUs that its pods have so far, in rank order. Or it holds only the name of a job that the
-service knows. Without it a label may name such a job; see ``LABELS``.
-"""
+"""State of the service: the cluster, and the known jobs with their GPUs and links."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import shorten
 from commsim.core.files.fields import Keys, TableFields
 from commsim.core.network_queries import host_names, locality_levels
 from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_use import link_use
 from commsim.placement.node_names import nodes_of
 from commsim.training.sharing.periodic import PeriodicJob, parse_jobs
 from commsim.training.timeline import job_row
 
 from .guard import Refusal
+from .kept_jobs import KeptJobs, seeds_of, with_links
 from .limits import (
-    MAX_GPUS_OF_POD,
     MAX_JOBS,
     MAX_KNOWN_JOBS,
     MAX_NAME,
@@ -37,17 +27,12 @@ from .limits import (
     MAX_PHASES,
     MAX_SEARCHED_GPUS,
 )
-from .models import Pod
 
 MAX_NAMED = 8  # jobs in a message
 # Fields of a job, the most that each may have, and of what.
 _LENGTHS = (
     ("job", MAX_NAME, "letters"), ("phases", MAX_PHASES, "phases"), ("placement", MAX_SEARCHED_GPUS, "names"),
     ("placed", MAX_SEARCHED_GPUS, "names"),
-)  # fmt: skip
-ANNOTATION = "commsim/job"
-LABELS = (
-    "commsim/job", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name",
 )  # fmt: skip
 
 
@@ -78,7 +63,7 @@ class JobRecord:
         return job_row(job.name, job.n_gpus, job.period, job.phases) | {"placed": list(self.placed), **started}
 
 
-_Saved: TypeAlias = tuple[dict[str, JobRecord], dict[str, NDArray[np.float64]], int]
+_Saved: TypeAlias = tuple[dict[str, JobRecord], KeptJobs, int]
 
 
 class ClusterState:
@@ -90,8 +75,10 @@ class ClusterState:
         Grows with every change.
     jobs : dict of str to JobRecord
         Jobs by name.
-    use : dict of str to float64[n_links]
-        Load of each link over its rate, by name.
+    kept : KeptJobs
+        Those of them that have places, with their links; a job without a start keeps the one that was found for it.
+    seeds : tuple of int
+        Seeds of the hashes that choose paths.
     gpus : dict of str to tuple of str
         Nodes of each host's GPUs that jobs may take.
     place : dict of str to tuple of int
@@ -101,7 +88,8 @@ class ClusterState:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.version = cluster, 0
         self.jobs: dict[str, JobRecord] = {}
-        self.use: dict[str, NDArray[np.float64]] = {}
+        self.seeds = seeds_of(cluster)
+        self.kept = KeptJobs.none(cluster, self.seeds)
         network = cluster.network
         host_of = host_names(network)
         gpus: dict[str, list[str]] = {}
@@ -114,22 +102,41 @@ class ClusterState:
         self.gpus = {host: tuple(names) for host, names in gpus.items()}
         self.host_of = {network.nodes[node]: host_of[node] for node in network.endpoints.tolist()}
 
-    def put(self, known: JobRecord) -> None:
-        """Add a job, or replace the one of its name.
+    def put(self, known: Sequence[JobRecord]) -> None:
+        """Add jobs, or replace those of their names: all, or none if one is refused.
 
         Raises
         ------
         Refusal
-            If it is larger than the cluster, placed on a node without GPUs or on GPUs that others have, or there are
+            If one is larger than the cluster, placed on a node without GPUs or on GPUs that others have, or there are
             too many jobs.
         """
+        before = self.saved()
+        try:
+            for one in known:
+                self._put(one)
+            placed = {one.job.name: self.jobs[one.job.name] for one in known}
+            self._keep({name: record for name, record in placed.items() if record.placed}, placed)
+        except Exception:
+            self.restore(before)
+            raise
+        self.version += 1
+
+    def _put(self, known: JobRecord) -> None:
         known, name = self.located(known), known.job.name
         self.check(known)
         if name not in self.jobs and len(self.jobs) >= MAX_KNOWN_JOBS:
             raise Refusal(409, f"{MAX_KNOWN_JOBS} jobs are known; remove some")
         self.jobs = {**self.jobs, name: known}
-        self.use = {**self.use, name: link_use(self.cluster, known.placed)}
-        self.version += 1
+
+    def _keep(self, placed: Mapping[str, JobRecord], replaced: Iterable[str]) -> None:
+        """Find links and starts of jobs, and keep the starts of those that are placed wholly."""
+        jobs = [placed_job(record.job, record.placed) for record in placed.values()]
+        self.kept = self.kept.changed(with_links(self.cluster, jobs, self.seeds) if jobs else {}, tuple(replaced))
+        for name, record in placed.items():
+            start = self.kept.jobs[name].job.start
+            if not record.n_left and start is not None:
+                self.jobs[name] = replace(record, job=replace(record.job, start=start))
 
     def located(self, known: JobRecord) -> JobRecord:
         """Return a job with a node for each place that it has; a machine's name stands for its free GPUs, in order.
@@ -182,7 +189,7 @@ class ClusterState:
         if name not in self.jobs:
             raise Refusal(404, f"job {shorten(repr(name))} is not known")
         self.jobs = {key: known for key, known in self.jobs.items() if key != name}
-        self.use = {key: use for key, use in self.use.items() if key != name}
+        self.kept = self.kept.changed({}, (name,))
         self.version += 1
 
     def free(self, but: str, nodes: Iterable[str] = ()) -> dict[str, list[str]]:
@@ -210,59 +217,24 @@ class ClusterState:
 
     def saved(self) -> _Saved:
         """Return what :meth:`restore` takes; both tables are replaced by changes, never changed."""
-        return self.jobs, self.use, self.version
+        return self.jobs, self.kept, self.version
 
     def restore(self, saved: _Saved) -> None:
         """Go back to what was saved, before anything was rated with what came after it."""
-        self.jobs, self.use, self.version = saved
+        self.jobs, self.kept, self.version = saved
 
 
-def job_of_pod(pod: Pod, state: ClusterState) -> JobRecord | None:
-    """Return the job that a pod belongs to, None if it names none that is known.
-
-    Raises
-    ------
-    InputError
-        If the annotation describes a job wrongly.
-    """
-    text = (pod.metadata.annotations or {}).get(ANNOTATION)
-    if isinstance(text, str) and text.lstrip().startswith("{"):
-        try:
-            tree = strict_json(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"the annotation {ANNOTATION} is not JSON: {_first_line(error)}") from None
-        return read_known_jobs([tree], f"annotation {ANNOTATION}")[0]
-    labels = pod.metadata.labels or {}
-    for name in (text, *(labels.get(label) for label in LABELS)):
-        if isinstance(name, str) and name in state.jobs:
-            return state.jobs[name]
-    return None
-
-
-def gpus_of_pod(pod: Pod, resource: str) -> int:
-    """GPUs that a pod's containers ask for together.
-
-    Raises
-    ------
-    InputError
-        If an amount is not a whole number.
-    """
-    total = 0
-    for container in (pod.spec and pod.spec.containers) or ():
-        resources = container.resources
-        amounts = {**((resources and resources.requests) or {}), **((resources and resources.limits) or {})}
-        if resource in amounts:
-            amount = str(amounts[resource])
-            if not (amount.isascii() and amount.isdigit()):
-                raise InputError(f"request: {resource} must be a whole number, got {amount[:40]!r}")
-            if len(amount) > len(f"{MAX_GPUS_OF_POD}") or int(amount) > MAX_GPUS_OF_POD:
-                raise InputError(f"request: {resource} must be at most {MAX_GPUS_OF_POD}, got {amount[:40]}")
-            total += int(amount)
-    return total
+def placed_job(job: PeriodicJob, placed: tuple[str, ...]) -> PeriodicJob:
+    """Return a job as it is placed; one that is placed in part counts as no larger than that."""
+    return replace(job, placement=placed, placed=(), n_gpus=len(placed)) if placed else job
 
 
 def read_known_jobs(
-    rows: object, source: str, keys: Keys = (), known: Mapping[str, JobRecord] | None = None
+    rows: object,
+    source: str,
+    keys: Keys = (),
+    known: Mapping[str, JobRecord] | None = None,
+    most: int = MAX_JOBS,
 ) -> list[JobRecord]:
     """Read jobs as in ``jobs.json``, with ``placement`` if all of a job is placed, or ``placed`` for a part.
 
@@ -270,14 +242,16 @@ def read_known_jobs(
     ----------
     known : mapping of str to JobRecord, optional
         Jobs for which a name stands. One that is placed wholly is then to be placed anew. Default: no names.
+    most : int
+        How many there may be.
 
     Raises
     ------
     InputError
         Naming the field that is wrong.
     """
-    if isinstance(rows, list) and len(rows) > MAX_JOBS:
-        TableFields({}, source, keys).fail(None, f"are at most {MAX_JOBS}, got {len(rows)}")
+    if isinstance(rows, list) and len(rows) > most:
+        TableFields({}, source, keys).fail(None, f"are at most {most}, got {len(rows)}")
     if known is not None and isinstance(rows, list):
         rows = [_spelled_out(row, known, TableFields({}, source, (*keys, i))) for i, row in enumerate(rows)]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -308,22 +282,3 @@ def _spelled_out(row: object, known: Mapping[str, JobRecord], fields: TableField
         fields.fail(None, f"is the name of no known job: {shorten(repr(row))}; known: {names or 'none'}")
     job = known[row]
     return {key: value for key, value in job.row().items() if key != "placed" or job.n_left}
-
-
-def strict_json(text: str | bytes) -> Any:
-    """Decode JSON without NaN and Infinity.
-
-    Raises
-    ------
-    ValueError, RecursionError
-        If it is not well formed, or too deep.
-    """
-    return json.loads(text, parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _first_line(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]

@@ -58,7 +58,7 @@ def test_a_store_that_is_none_is_damaged_or_is_in_use_is_refused(tmp_path):
     with pytest.raises(InputError, match="pipe: not a regular file"):
         JobStore(tmp_path / "pipe")
     store = JobStore(tmp_path / "jobs")
-    store.put([OLD])
+    store.put([OLD], 1)
     with pytest.raises(InputError, match="jobs: another service has it"):
         JobStore(tmp_path / "jobs")
     store.close()

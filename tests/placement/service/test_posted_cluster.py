@@ -100,7 +100,7 @@ def test_a_service_that_starts_again_knows_the_cluster_of_its_store(tmp_path):
 
 def test_jobs_of_a_store_need_a_cluster(tmp_path):
     store = JobStore(tmp_path / "jobs.sqlite")
-    store.put([row("a", 2)])
+    store.put([row("a", 2)], 1)
     with pytest.raises(InputError, match="the store of jobs: there is no cluster yet"):
         PlacementService(None, Preferences(), store)
     store.close()

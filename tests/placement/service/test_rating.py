@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from place_service import pod, row, small_cluster
 from pydantic import ValidationError
@@ -6,9 +5,11 @@ from pydantic import ValidationError
 from commsim.core.errors import InputError
 from commsim.placement.score import score_link
 from commsim.placement.service.guard import Refusal
+from commsim.placement.service.limits import MAX_GPUS_OF_POD
 from commsim.placement.service.models import HostPriority, Pod
+from commsim.placement.service.pod_jobs import gpus_of_pod
 from commsim.placement.service.rating import MAX_POINTS, Rater
-from commsim.placement.service.state import MAX_GPUS_OF_POD, ClusterState, JobRecord, gpus_of_pod, read_known_jobs
+from commsim.placement.service.state import ClusterState, JobRecord, read_known_jobs
 
 
 def known(*rows):
@@ -21,8 +22,7 @@ def rated(state, asked, pod_gpus=1):
 
 def state_with(*rows, **cluster):
     state = ClusterState(small_cluster(**cluster))
-    for one in known(*rows):
-        state.put(one)
+    state.put(known(*rows))
     return state
 
 
@@ -103,9 +103,9 @@ def test_jobs_are_where_the_cluster_has_room():
         (row("x", 3, placement=["h1"] * 3), 409, "takes 3 GPUs of h1, which has 2, 0 of them"),
     ]:
         with pytest.raises(Refusal, match=message) as caught:
-            state.put(known(wrong)[0])
+            state.put(known(wrong))
         assert caught.value.status == status
-    state.put(known(row("old", 2, placement=["h0", "h1"]))[0])  # the same job elsewhere
+    state.put(known(row("old", 2, placement=["h0", "h1"])))  # the same job elsewhere
     assert state.free("")["h0"] == ["h0"]
     state.remove("old")
     with pytest.raises(Refusal, match="not known"):
@@ -116,8 +116,8 @@ def test_jobs_are_where_the_cluster_has_room():
 def test_a_job_of_which_a_part_is_placed_uses_the_links_of_that_part():
     state = ClusterState(small_cluster())
     (job,) = known(row(gpus=4))
-    state.put(JobRecord(job.job, ("h0", "h4")))
-    used = {state.cluster.network.link_name(int(i)) for i in np.flatnonzero(state.use["new"])}
+    state.put([JobRecord(job.job, ("h0", "h4"))])
+    used = {state.cluster.network.link_name(int(i)) for i in state.kept.used}
     assert used == {"h0:leaf0", "leaf0:spine0", "spine0:leaf1", "leaf1:h4",
                     "h4:leaf1", "leaf1:spine0", "spine0:leaf0", "leaf0:h0"}  # fmt: skip
 

@@ -1,0 +1,240 @@
+"""Kernels of jobs that meet on links: their iteration times at given starts, and on average over all.
+
+The rules are those of :func:`commsim.placement.iteration_times.met`, link by link, without objects: a request looks at
+thousands of links.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel
+from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
+
+# One row for each job, and for each of its phases: as stretched with its rounded period, and as they were given.
+JOB_ROW = np.dtype(
+    [
+        ("first_phase", np.int64), ("end_phase", np.int64), ("period", np.float64), ("whole", np.int64),
+        ("mean", np.float64), ("peak", np.float64),
+    ],
+    align=True,
+)  # fmt: skip
+PHASE_ROW = np.dtype(
+    [
+        ("offset", np.float64), ("duration", np.float64), ("rate", np.float64), ("own", np.float64),
+        ("length", np.float64),
+    ],
+    align=True,
+)  # fmt: skip
+QUANTUM, LONGEST = 1e-3, 2.4  # seconds: what periods are rounded to, and the longest circle, as in ScoreSettings
+_TIGHT, _ROUNDING, _SAME = 1e-9, 1e-9, 1e-12
+
+
+class MetJobs(NamedTuple):
+    """Jobs, their phases and start times, and draws for states and moments that are too many to be tried.
+
+    Parameters
+    ----------
+    row : JOB_ROW[n_jobs]
+    phase : PHASE_ROW[n_phases]
+        By job and offset.
+    shift : float64[n_jobs], s
+        How much later each starts.
+    place : float64[64, MAX_STATES]
+        Where in its iteration a job is in each drawn state.
+    moment : float64[MAX_PIECES]
+        Where in each of equal pieces of a circle it is looked at.
+    """
+
+    row: NDArray[np.void]
+    phase: NDArray[np.void]
+    shift: NDArray[np.float64]
+    place: NDArray[np.float64]
+    moment: NDArray[np.float64]
+
+
+@kernel
+def perimeter_of(jobs: MetJobs, member: NDArray[np.int64]) -> float:
+    """Return the seconds of the common circle of some jobs."""
+    longest, common, fits = LONGEST, 1, True
+    for j in member:
+        longest = max(longest, jobs.row[j]["whole"] * QUANTUM)
+    for j in member:
+        whole = jobs.row[j]["whole"]
+        a, b = common, whole
+        while b:
+            a, b = b, a % b
+        common = common // a * whole
+        if common * QUANTUM > longest * (1 + 1e-9):
+            fits = False
+            break
+    return common * QUANTUM if fits else longest
+
+
+@kernel
+def edges_of(jobs: MetJobs, member: NDArray[np.int64], perimeter: float) -> NDArray[np.float64]:
+    """Return the times from 0 to the perimeter at which phases begin or end; none where they are too many."""
+    room, count = 2, 0.0
+    for j in member:
+        row = jobs.row[j]
+        n_phases, period = row["end_phase"] - row["first_phase"], row["whole"] * QUANTUM
+        count += 2 * n_phases * (perimeter / period + 2)
+        room += 2 * n_phases * int(np.ceil(perimeter / period))
+    if count > MAX_PIECES:
+        return np.empty(0)
+    times, n = np.empty(room), 2
+    times[0], times[1] = 0.0, perimeter
+    for j in member:
+        row = jobs.row[j]
+        period = row["whole"] * QUANTUM
+        for p in range(row["first_phase"], row["end_phase"]):
+            begin = jobs.phase[p]["offset"] + jobs.shift[j]
+            for own in (begin % period, (begin + jobs.phase[p]["duration"]) % period):
+                for k in range(int(np.ceil(perimeter / period))):
+                    if own + k * period <= perimeter:
+                        times[n] = own + k * period
+                        n += 1
+    times[:n].sort()
+    kept, before = 1, times[0]
+    for i in range(1, n):
+        if times[i] - before > _SAME * perimeter:
+            times[kept] = times[i]
+            kept += 1
+        before = times[i]
+    return times[:kept]
+
+
+@kernel
+def phase_at(jobs: MetJobs, j: int, moment: float) -> int:
+    """Row of the phase in which a job sends at a moment; -1 while it computes."""
+    row = jobs.row[j]
+    period = row["whole"] * QUANTUM
+    for p in range(row["first_phase"], row["end_phase"]):
+        if (moment - (jobs.shift[j] + jobs.phase[p]["offset"])) % period < jobs.phase[p]["duration"]:
+            return p
+    return -1
+
+
+@kernel
+def late_at_starts(
+    jobs: MetJobs, member: NDArray[np.int64], part: NDArray[np.float64], late: NDArray[np.float64]
+) -> float:
+    """Add up by how much the link is exceeded in each phase of its jobs, at their start times.
+
+    Parameters
+    ----------
+    member : int64[n]
+        Jobs on the link.
+    part : float64[n], s/byte
+        Factor that turns a rate of each into a share of the capacity.
+    late : float64[n_phases]
+        Written: excess of the demand while each phase sends, as a part of the time; rows of these jobs only.
+
+    Returns
+    -------
+    float
+        Mean excess.
+    """
+    perimeter = perimeter_of(jobs, member)
+    edges = edges_of(jobs, member, perimeter)
+    n = max(1, len(edges) - 1) if len(edges) else MAX_PIECES
+    for j in member:
+        for p in range(jobs.row[j]["first_phase"], jobs.row[j]["end_phase"]):
+            late[p] = 0.0
+    at = np.empty(len(member), np.int64)
+    total = 0.0
+    for i in range(n):
+        if len(edges):
+            length, moment = edges[i + 1] - edges[i], (edges[i + 1] + edges[i]) / 2
+        else:
+            length = perimeter / MAX_PIECES
+            moment = (i + jobs.moment[i]) * length
+        load = -1.0
+        for k in range(len(member)):
+            at[k] = phase_at(jobs, member[k], moment)
+            if at[k] >= 0:
+                load += part[k] * jobs.phase[at[k]]["rate"]
+        if load > _ROUNDING:
+            over = load * length / perimeter
+            total += over
+            for k in range(len(member)):
+                if at[k] >= 0:
+                    late[at[k]] += over
+    return total
+
+
+@kernel
+def late_anywhere(
+    jobs: MetJobs, member: NDArray[np.int64], part: NDArray[np.float64], late: NDArray[np.float64]
+) -> None:
+    """Add up the same where each job starts at any time, as often as at any other."""
+    n, states = len(member), 1.0
+    for j in member:
+        row = jobs.row[j]
+        states *= row["end_phase"] - row["first_phase"] + 1
+        for p in range(row["first_phase"], row["end_phase"]):
+            late[p] = 0.0
+    is_drawn = states > MAX_STATES or n > len(jobs.place)
+    at = np.full(n, -1)
+    for i in range(MAX_STATES if is_drawn else int(states)):
+        length, load, rest = 1.0 / MAX_STATES if is_drawn else 1.0, -1.0, i
+        for k in range(n):
+            row = jobs.row[member[k]]
+            first, end = row["first_phase"], row["end_phase"]
+            sends = 0.0
+            for p in range(first, end):
+                sends += jobs.phase[p]["own"] / row["period"]
+            if is_drawn:
+                place, at[k] = jobs.place[k % len(jobs.place), i] - max(0.0, 1.0 - sends), -1
+                for p in range(first, end):
+                    if place < 0:
+                        break
+                    at[k] = p
+                    place -= jobs.phase[p]["own"] / row["period"]
+            else:
+                state = rest % (end - first + 1)
+                rest //= end - first + 1
+                at[k] = first + state - 1 if state else -1
+                length *= jobs.phase[at[k]]["own"] / row["period"] if state else max(0.0, 1.0 - sends)
+            if at[k] >= 0:
+                load += part[k] * jobs.phase[at[k]]["rate"]
+        if load > _ROUNDING:
+            for k in range(n):
+                if at[k] >= 0:
+                    late[at[k]] += load * length
+
+
+@kernel
+def loss_at(jobs: MetJobs, j: int, part: float) -> float:
+    """Seconds that a job loses in an iteration where a rate is `part` times as many links."""
+    lost = 0.0
+    for p in range(jobs.row[j]["first_phase"], jobs.row[j]["end_phase"]):
+        phase = jobs.phase[p]
+        lost += max(0.0, phase["own"] * (1.0 + max(0.0, part * phase["rate"] - 1.0)) - phase["length"])
+    return lost
+
+
+@kernel
+def times_of(
+    jobs: MetJobs,
+    member: NDArray[np.int64],
+    part: NDArray[np.float64],
+    late: NDArray[np.float64],
+    times: NDArray[np.float64],
+) -> None:
+    """Write the iteration time of each job of a link from what was added up, float64[n], s."""
+    full = -1.0
+    for k in range(len(member)):
+        full += part[k] * jobs.row[member[k]]["mean"]
+    for k in range(len(member)):
+        j, lost = member[k], 0.0
+        period = jobs.row[j]["period"]
+        for p in range(jobs.row[j]["first_phase"], jobs.row[j]["end_phase"]):
+            phase = jobs.phase[p]
+            lost += max(0.0, phase["own"] + late[p] * period - phase["length"])
+        if full > 0:
+            lost = max(lost, min(period * full, loss_at(jobs, j, part[k] * len(member))))
+        times[k] = period + lost

@@ -1,0 +1,104 @@
+"""Moves of running jobs: each taken off its GPUs and placed again beside the others, ranked by what that gains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from commsim.core.errors import shorten
+from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.moves import LEAST_GAIN, rank_moves
+from commsim.placement.place import GENERATORS
+from commsim.training.sharing.periodic import PeriodicJob
+
+from .guard import Refusal
+from .kept_jobs import KeptJobs
+from .limits import require_answer, require_work
+from .models import MoveSearch
+from .ranking_beside import RankingBeside
+from .state import ClusterState
+
+
+def read_moves(asked: MoveSearch, state: ClusterState) -> Callable[[], dict[str, Any]]:
+    """Read the request, and return what finds the moves.
+
+    Raises
+    ------
+    Refusal
+        If no job is placed wholly, or one of those that are named is not.
+    InputError
+        If it would be too much work.
+    """
+    movable = [name for name, one in state.jobs.items() if one.placed and not one.n_left]
+    for name in asked.jobs or ():
+        if name not in movable:
+            raise Refusal(409, f"job {shorten(repr(name))} is not known, or not placed wholly: it cannot be moved")
+    if not movable:
+        raise Refusal(409, "no known job is placed wholly, so none can be moved")
+    if asked.fail or asked.scale:
+        jobs = [state.kept.jobs[name].job for name in movable]
+        n_links = state.cluster.network.n_links
+        require_work(
+            len(jobs) ** 2, sum(job.n_gpus for job in jobs), asked.candidates, simulated=False, n_links=n_links
+        )
+        return lambda: _after_faults(asked, state, jobs)
+    kept, seeds = state.kept, state.seeds
+    names = asked.jobs or slowest(kept, movable, asked.most)
+    n_gpus = sum(len(state.jobs[name].placed) for name in names)
+    require_work(len(names), n_gpus, asked.candidates, simulated=False)
+    return lambda: _beside(asked, kept, seeds, names)
+
+
+def slowest(kept: KeptJobs, movable: Sequence[str], n: int) -> list[str]:
+    """Return the jobs that lose the most, at most `n`, with the first hash."""
+    slow = kept.of(0)[2].final / kept.met.row["period"]
+    of = dict(zip(kept.jobs, slow.tolist(), strict=True))
+    return sorted(movable, key=lambda name: -round(of[name], 9))[:n]
+
+
+def _beside(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], names: Sequence[str]) -> dict[str, Any]:
+    rows = [_move(asked, kept, seeds, name) for name in names]
+    answer = {"moves": sorted(rows, key=lambda row: -float(row["gain"])), "notes": []}
+    require_answer(answer)
+    return answer
+
+
+def _move(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], name: str) -> dict[str, Any]:
+    job, others = kept.jobs[name].job, kept.changed({}, (name,))
+    ranking = RankingBeside(others, seeds, [replace(job, placement=None, start=None)])
+    best = ranking.rank(asked.candidates, asked.generators or GENERATORS, 0)[0]
+    row, h = ranking.row(best), best.median
+    now = kept.of(h)[2].final
+    with_it, without = (float((one.of(h)[2].final / one.met.row["period"]).sum()) for one in (kept, others))
+    cost = with_it - without - 1
+    gain = cost - best.of_seed[h].cost
+    stays = gain <= LEAST_GAIN
+    at = {other: i for i, other in enumerate(kept.jobs)}
+    return {
+        "job": name,
+        "gain": 0.0 if stays else round(gain, 9),
+        "cost_now": round(cost, 9) + 0.0,
+        "cost_after": round(cost if stays else best.of_seed[h].cost, 9) + 0.0,
+        "placement_now": list(job.placement or ()),
+        "placement_after": list(job.placement or ()) if stays else row["placement"][name],
+        "iteration_now_ms": {one: round(float(now[at[one]]) * 1e3, 9) for one in row["predicted_iteration_ms"]},
+        "iteration_after_ms": {} if stays else row["predicted_iteration_ms"],
+        "shifts_after_ms": {} if stays else row["shifts_ms"],
+    }
+
+
+def _after_faults(asked: MoveSearch, state: ClusterState, jobs: Sequence[PeriodicJob]) -> dict[str, Any]:
+    """Move jobs off hosts that fail first, as ``commsim place moves`` does."""
+    moves = rank_moves(
+        state.cluster, jobs, n=asked.candidates, generators=asked.generators or GENERATORS,
+        settings=ScoreSettings(), fail=asked.fail, scale=asked.scale,
+    )  # fmt: skip
+    names = set(asked.jobs or [move.job for move in moves.moves[: asked.most]])
+    answer = {
+        "forced": [one.row() for one in moves.forced],
+        "moves": [move.row() for move in moves.moves if move.job in names],
+        "notes": [str(remark) for remark in moves.remarks],
+    }
+    require_answer(answer)
+    return answer

@@ -1,0 +1,168 @@
+"""Search of placements for a request: beside known jobs by what the new ones cost, else as ``commsim place``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from commsim.core.remark import Remark
+from commsim.placement.affected import after_faults
+from commsim.placement.candidate import counted_names
+from commsim.placement.cluster import Cluster
+from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.node_names import on_nodes
+from commsim.placement.place import GENERATORS, Ranking, place_jobs, rank_placements
+from commsim.training.sharing.periodic import PeriodicJob
+
+from .kept_jobs import KeptJobs, seeds_of, with_links
+from .limits import require_answer, require_work
+from .models import Search
+from .ranking_beside import RankingBeside, without_kept
+from .state import ClusterState, JobRecord, read_known_jobs
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """Answer of a search, and the jobs of the request as they were read, for a reservation."""
+
+    tree: dict[str, Any]
+    jobs: tuple[PeriodicJob, ...]
+
+
+def read_search(asked: Search, state: ClusterState) -> Callable[[], SearchAnswer]:
+    """Read the request of a search.
+
+    Parameters
+    ----------
+    asked : Search
+        The request.
+    state : ClusterState
+        The jobs that are known and placed stay where they are and keep their starts, unless the request has one of the
+        same name.
+
+    Returns
+    -------
+    function
+        Does the search, and returns the candidates, best first, and notes.
+
+    Raises
+    ------
+    InputError
+        Naming the field that is wrong, or if the search is too much work.
+    """
+    rows = [job if isinstance(job, str) else job.row() for job in asked.jobs]
+    wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",), state.jobs)]
+    notes = _notes(wanted, state)
+    gone = [job.name for job in wanted if job.name in state.kept.jobs]
+    kept = state.kept.changed({}, gone) if gone else state.kept
+    is_beside = (
+        bool(kept.jobs) and asked.rank_by == "slowdown" and asked.loops == "merged" and not asked.check
+        and not asked.fail and not asked.scale
+    )  # fmt: skip
+    n_gpus = sum(job.n_gpus for job in wanted)
+    if is_beside:
+        require_work(len(wanted), n_gpus, asked.candidates, simulated=False)
+        return lambda: _beside(asked, kept, state.seeds, wanted, notes)
+    jobs = [one.job for one in kept.jobs.values()] + wanted
+    require_work(len(jobs), n_gpus, asked.candidates, simulated=asked.check, n_links=state.cluster.network.n_links)
+    return lambda: _as_command(asked, state.cluster, jobs, wanted, notes)
+
+
+def reserved_jobs(found: SearchAnswer) -> list[JobRecord]:
+    """Return the jobs of a request with the places and starts of the first candidate."""
+    best = found.tree["candidates"][0]
+    known = []
+    for job in found.jobs:
+        start = best["shifts_ms"][job.name] / 1e3
+        placed = tuple(best["placement"][job.name])
+        known.append(JobRecord(replace(job, placement=None, placed=(), start=start), placed))
+    return known
+
+
+def _notes(wanted: Sequence[PeriodicJob], state: ClusterState) -> list[str]:
+    names = {job.name for job in wanted}
+    lines = [
+        f"job {known.job.name} has {len(known.placed)} of its {known.job.n_gpus} GPUs: none are kept for the others"
+        for known in state.jobs.values()
+        if known.placed and known.n_left and known.job.name not in names
+    ]
+    lines += [
+        f"job {known.job.name} is known and has no GPUs yet: none are kept for it; to place both, send its name, too"
+        for known in state.jobs.values()
+        if not known.placed and known.job.name not in names
+    ]
+    return lines + [
+        f"job {job.name} is known on {counted_names(state.jobs[job.name].placed)}, and is placed anew: the request has "
+        "neither placement nor placed"
+        for job in wanted
+        if job.placement is None and not job.placed and job.name in state.jobs and state.jobs[job.name].placed
+    ]
+
+
+def _beside(
+    asked: Search, kept: KeptJobs, seeds: tuple[int, ...], wanted: Sequence[PeriodicJob], notes: list[str]
+) -> SearchAnswer:
+    """Rank by what the new jobs cost themselves and those that run."""
+    jobs = on_nodes(without_kept(kept), wanted)
+    if asked.seed != seeds[0]:  # other hashes than those that are kept
+        seeds = seeds_of(kept.cluster, asked.seed)
+        placed = [one.job for one in kept.jobs.values()]
+        kept = KeptJobs.none(kept.cluster, seeds).changed(with_links(kept.cluster, placed, seeds))
+    ranking = RankingBeside(kept, seeds, jobs)
+    ranked = ranking.rank(asked.candidates, asked.generators or GENERATORS, asked.seed)
+    rows = [ranking.row(one) for one in ranked]
+    tree = {"schema": SCHEMA, "candidates": rows, "discarded": [], "notes": [*notes, *ranking.remarks(ranked)]}
+    require_answer(tree)
+    return SearchAnswer(tree, tuple(jobs))
+
+
+def _as_command(
+    asked: Search, cluster: Cluster, jobs: Sequence[PeriodicJob], wanted: Sequence[PeriodicJob], notes: list[str]
+) -> SearchAnswer:
+    """Rank as ``commsim place`` does, with what the jobs cost those that have a placement."""
+    left, remarks, settings = on_nodes(cluster, jobs), list[Remark](), ScoreSettings(seed=asked.seed)
+    if asked.fail or asked.scale:
+        cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings)
+    ranking = place_jobs(
+        cluster, left, n=asked.candidates, settings=settings, rank_by=asked.rank_by, loops=asked.loops,
+        check=asked.check, generators=asked.generators or GENERATORS,
+    )  # fmt: skip
+    tree = ranking.to_dict()
+    _add_costs(cluster, left, ranking, tree["candidates"], asked, settings)
+    left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
+    answer = {
+        **{key: tree[key] for key in tree if key not in left_out},
+        "notes": [*notes, *map(str, remarks), *tree["notes"]],
+    }
+    require_answer(answer)
+    return SearchAnswer(answer, tuple(left[len(left) - len(wanted) :]))
+
+
+def _add_costs(
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    ranking: Ranking,
+    rows: Sequence[dict[str, Any]],
+    asked: Search,
+    settings: ScoreSettings,
+) -> None:
+    """Write into each row what its new jobs cost: their own times, and what they add to those that are placed."""
+    ran = [job for job in jobs if job.placement is not None]
+    before: dict[str, float] = {}
+    if ran and len(ran) < len(jobs):
+        (now,) = rank_placements(cluster, {"now": ran}, check=asked.check, settings=settings).candidates
+        before = dict(now.predicted)
+    new = [job.name for job in jobs if job.name not in before]
+    for candidate, row in zip(ranking.candidates, rows, strict=True):
+        after, period = candidate.predicted, candidate.periods
+        own = {name: after[name] / period[name] for name in new}
+        more = {name: (after[name] - time) / period[name] for name, time in before.items()}
+        total = sum(own.values()) - len(own) + sum(more.values())
+        row["cost"] = {
+            "total": round(total, 9) + 0.0,
+            "own": {name: round(value, 9) for name, value in own.items()},
+            "added": {name: round(value, 9) + 0.0 for name, value in more.items() if abs(value) > 1e-6},
+        }

@@ -1,0 +1,290 @@
+"""Ranks placements of new jobs beside jobs that run, whose starts and links are kept: by what the new jobs cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import HOST, Network
+from commsim.placement.cluster import Cluster
+from commsim.placement.nic_counts import few_nics, machines_of, nic_counts
+from commsim.placement.ranking_remarks import MORE, MOST_ADVISED, PRINTED
+from commsim.placement.scored_placements import Placed, in_turn
+from commsim.placement.strategies import candidates
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
+
+from .beside_kernel import JobTimes, Uses, add_jobs
+from .kept_jobs import KeptJobs, best_start, links_of, met_jobs, uses_of, with_links
+
+FINALISTS = 3  # whose starts are also sought for all hashes together
+_SAME = 1e-6  # part of an iteration by which a time must change to be named
+_ROUNDS = 2  # over the new jobs, where several are to start
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSeed:
+    """New jobs under one hash: their links, the times of all jobs, the scores of these links, and the cost."""
+
+    more: Uses
+    times: JobTimes
+    score: NDArray[np.float64]
+    cost: float
+
+
+@dataclass(slots=True)
+class PlacementBeside:
+    """A placement of new jobs beside those that run.
+
+    Parameters
+    ----------
+    generator : str
+        What made it.
+    jobs : sequence of PeriodicJob
+        The new jobs with their placements.
+    shift : float64[n_jobs], s
+        Start of each.
+    window : float64[n_jobs], s
+        How long the window is in which its start is as good.
+    of_seed : list of _OfSeed
+        What it costs under each hash.
+    """
+
+    generator: str
+    jobs: Sequence[PeriodicJob]
+    shift: NDArray[np.float64]
+    window: NDArray[np.float64]
+    of_seed: list[_OfSeed]
+    nics: Mapping[str, tuple[int, int]]
+    n_machines: int
+
+    @property
+    def median(self) -> int:
+        """Position of the first hash with the median cost, the lower one of an even number."""
+        costs = [one.cost for one in self.of_seed]
+        return costs.index(sorted(costs)[(len(costs) - 1) // 2])
+
+    @property
+    def worst(self) -> float:
+        """Cost with the worst hash."""
+        return max(one.cost for one in self.of_seed)
+
+    def order(self, inner: NDArray[np.bool_]) -> tuple[float, ...]:
+        """Return by what it is ranked: the less, the better.
+
+        Parameters
+        ----------
+        inner : bool[n_links]
+            Links between switches.
+        """
+        of = self.of_seed[self.median]
+        missing = sum(could - n_rings for n_rings, could in self.nics.values())
+        tight, n_inner = int((of.score < 1.5).sum()), int(inner[of.more.link].sum())
+        return (
+            round(of.cost, PRINTED), missing, round(self.worst, PRINTED), tight, n_inner, self.n_machines,
+            round(of.cost, 9),
+        )  # fmt: skip
+
+
+class RankingBeside:
+    """Ranks candidates for one request.
+
+    Parameters
+    ----------
+    kept : KeptJobs
+        Jobs that run.
+    seeds : sequence of int
+        Seeds of the hashes, as those of the jobs that run.
+    asked : sequence of PeriodicJob
+        New jobs; those with a placement stay there.
+    """
+
+    def __init__(self, kept: KeptJobs, seeds: Sequence[int], asked: Sequence[PeriodicJob]) -> None:
+        self._kept, self._seeds, self._asked = kept, seeds, asked
+        self._cluster = without_kept(kept)
+        self._hashes = [kept.of(h) for h in range(len(seeds))]
+        self._met = met_jobs([*(one.job for one in kept.jobs.values()), *asked])
+        self._base = [
+            float((times.final / self._met.row["period"][: len(kept.jobs)]).sum()) for _, _, times in self._hashes
+        ]
+        self._inner = inner_links(kept.cluster.network)
+
+    def rank(self, n: int, generators: Sequence[str], seed: int) -> list[PlacementBeside]:
+        """Return candidates, best first.
+
+        Parameters
+        ----------
+        n : int
+            Candidates in all, at most. If all cost something, more of the best one's strategy are tried, as by
+            :func:`commsim.place_jobs`.
+        generators : sequence of str
+            Strategies that are asked in turn.
+        seed : int
+            Seed of candidates that are drawn.
+        """
+        found = self._tried(in_turn(self._cluster, self._asked, generators, n, seed))
+        best = min(found, key=self._order)
+        costs = round(best.of_seed[best.median].cost, PRINTED) > 0
+        if costs and len(found) >= n and any(job.placement is None for job in self._asked):
+            known = {_places_of(one.jobs) for one in found}
+            n_more = min((MORE - 1) * n, MOST_ADVISED)
+            drawn = candidates(self._cluster, self._asked, best.generator, n + n_more, seed)
+            new = [(best.generator, jobs) for jobs in drawn if _places_of(jobs) not in known]
+            found += self._tried(new[:n_more])
+        found.sort(key=self._order)
+        final = [self._with_other_starts(one) for one in found[:FINALISTS]]
+        return sorted([*final, *found[FINALISTS:]], key=self._order)[:n]
+
+    def _order(self, one: PlacementBeside) -> tuple[float, ...]:
+        return one.order(self._inner)
+
+    def _tried(self, placed: Sequence[Placed]) -> list[PlacementBeside]:
+        n, bandwidth = len(self._asked), self._cluster.network.bandwidth
+        routes = [job.placement or () for _, jobs in placed for job in jobs]
+        links = [links_of(self._cluster, routes, seed) for seed in self._seeds]
+        machines = machines_of(self._cluster, [jobs for _, jobs in placed])
+        found = []
+        for i, ((generator, jobs), on) in enumerate(zip(placed, machines, strict=True)):
+            of_jobs = [row[i * n : i * n + n] for row in links]
+            more = [
+                uses_of([(len(self._kept.jobs) + k, *one) for k, one in enumerate(row) if len(one[0])], bandwidth)
+                for row in of_jobs
+            ]
+            shift, window = self._starts(more[:1])
+            nics = nic_counts(self._cluster, jobs, on)
+            of_seed = self._at(more, shift)
+            found.append(PlacementBeside(generator, jobs, shift, window, of_seed, nics, sum(map(len, on))))
+        return found
+
+    def _starts(self, more: Sequence[Uses]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Find the start of each new job that has none, one after the other, under the first hashes."""
+        first, n = len(self._kept.jobs), len(self._asked)
+        met, shift, window = self._met, np.zeros(len(self._met.row)), np.zeros(n)
+        hashes = [(uses, one) for (uses, _, _), one in zip(self._hashes, more, strict=False)]
+        free = [i for i, job in enumerate(self._asked) if job.start is None and job.phases]
+        for _ in range(_ROUNDS if len(free) > 1 else 1):
+            for i in free:
+                shift[first + i], window[i] = best_start(met._replace(shift=shift), hashes, first + i)
+        return shift, window
+
+    def _at(self, more: Sequence[Uses], shift: NDArray[np.float64]) -> list[_OfSeed]:
+        met, n = self._met._replace(shift=shift), len(self._met.row)
+        found = []
+        for (uses, known, before), one, base in zip(self._hashes, more, self._base, strict=True):
+            times, score = JobTimes(*(np.empty(n) for _ in range(4))), np.empty(len(one.link))
+            add_jobs(met, uses, known, one, before, times, score)
+            cost = float((times.final / met.row["period"]).sum()) - base - len(self._asked)
+            found.append(_OfSeed(one, times, score, cost))
+        return found
+
+    def _with_other_starts(self, one: PlacementBeside) -> PlacementBeside:
+        """Take the starts that are best for all hashes together, if the worst hash costs less with them."""
+        if round(one.worst, PRINTED) <= round(one.of_seed[0].cost, PRINTED):
+            return one
+        more = [of.more for of in one.of_seed]
+        shift, window = self._starts(more)
+        other = PlacementBeside(one.generator, one.jobs, shift, window, self._at(more, shift), one.nics, one.n_machines)
+        return min(one, other, key=lambda at: (round(at.worst, PRINTED), round(at.of_seed[at.median].cost, PRINTED)))
+
+    def row(self, one: PlacementBeside) -> dict[str, Any]:
+        """Return the JSON of a candidate: the new jobs, and the running ones whose iteration time they change."""
+        of, (_, _, before) = one.of_seed[one.median], self._hashes[one.median]
+        period, first = self._met.row["period"], len(self._kept.jobs)
+        names = [*self._kept.jobs, *(job.name for job in one.jobs)]
+        after = of.times.final
+        changed = np.flatnonzero(np.abs(after[:first] - before.final) > _SAME * period[:first]).tolist()
+        shown = [*range(first, len(names)), *changed]
+        slow = {names[j]: float(after[j] / of.times.alone[j]) for j in shown}
+        worst = max(slow, key=lambda name: round(slow[name], 9))
+        links = self._links(one.median, of, names)
+        scores = [link["score"] for link in links] or [1.0]
+        added = {names[j]: float((after[j] - before.final[j]) / period[j]) for j in changed}
+        return {
+            "generator": one.generator,
+            "placement": {job.name: list(job.placement or ()) for job in one.jobs},
+            "cost": {
+                "total": _rounded(of.cost),
+                "total_best": _rounded(min(of.cost for of in one.of_seed)),
+                "total_worst": _rounded(one.worst),
+                "own": {names[j]: _rounded(float(after[j] / period[j])) for j in range(first, len(names))},
+                "added": {name: _rounded(more) for name, more in added.items()},
+            },
+            "slowdown": _rounded(float(np.mean(list(slow.values())))),
+            "stretch": _rounded(float(np.mean(after[shown] / period[shown]))),
+            "worst_job": worst,
+            "worst_job_slowdown": _rounded(slow[worst]),
+            "score_mean": _rounded(sum(scores) / len(scores)),
+            "score_min": _rounded(min(scores)),
+            "links": links,
+            "shifts_ms": {job.name: self._start_ms(one, i) for i, job in enumerate(one.jobs)},
+            "window_ms": {job.name: _rounded(float(one.window[i]) * 1e3) for i, job in enumerate(one.jobs)},
+            "predicted_iteration_ms": {names[j]: _rounded(float(after[j]) * 1e3) for j in shown},
+            "before_iteration_ms": {names[j]: _rounded(float(before.final[j]) * 1e3) for j in changed},
+            "alone_iteration_ms": {names[j]: _rounded(float(of.times.alone[j]) * 1e3) for j in shown},
+            "prediction": "estimate",
+            "hash_seed": self._seeds[one.median],
+        }  # fmt: skip
+
+    def _start_ms(self, one: PlacementBeside, i: int) -> float:
+        start = one.jobs[i].start
+        return _rounded(float(one.shift[len(self._kept.jobs) + i] if start is None else start) * 1e3)
+
+    def _links(self, h: int, of: _OfSeed, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the links that a new job shares with others, or overloads alone."""
+        rows = []
+        for i in np.flatnonzero(of.score < 2.5).tolist():
+            link, own = int(of.more.link[i]), of.more.job[of.more.first[i] : of.more.first[i + 1]].tolist()
+            sharing = [*self._kept.sharing(link, h), *(names[j] for j in own)]
+            rows.append(
+                {
+                    "link": self._cluster.network.link_name(link),
+                    "jobs": sharing,
+                    "score": _rounded(min(float(of.score[i]), 1.0)),
+                }
+            )
+        return rows
+
+    def remarks(self, ranked: Sequence[PlacementBeside]) -> list[str]:
+        """Return what is to be said of candidates, such as jobs that leave their machines by few NICs."""
+        return [str(remark) for remark in few_nics([one.nics for one in ranked])]
+
+
+def warm_up_ranking() -> None:
+    """Compile the kernels with a small question."""
+    network = Network("pair", ("a", "b"), [HOST, HOST], [0, 1], [1, 0], 1.0, 0.0)
+    cluster = Cluster(network, [2, 2])
+    phases = (JobPhase(0.0, 0.05, 1.0),)
+    job = PeriodicJob("old", 2, 0.1, phases, ("a", "b"))
+    kept = KeptJobs.none(cluster, (0,)).changed(with_links(cluster, [job], (0,)))
+    ranking = RankingBeside(kept, (0,), [PeriodicJob("new", 2, 0.1, phases)])
+    ranking.row(ranking.rank(1, ("spread",), 0)[0])
+
+
+def without_kept(kept: KeptJobs) -> Cluster:
+    """Return the cluster with the GPUs of the jobs that run taken."""
+    cluster = kept.cluster
+    taken = Counter(name for one in kept.jobs.values() for name in one.job.placement or ())
+    busy = cluster.busy.copy()
+    if taken:
+        number = {name: i for i, name in enumerate(cluster.network.nodes)}
+        np.add.at(busy, [number[name] for name in taken], list(taken.values()))
+    return Cluster(cluster.network, cluster.gpus, busy)
+
+
+def inner_links(network: Network) -> NDArray[np.bool_]:
+    """Tell which links are between switches, bool[n_links]."""
+    inside = (network.machine[network.src] >= 0) & (network.machine[network.src] == network.machine[network.dst])
+    between: NDArray[np.bool_] = network.forwards[network.src] & network.forwards[network.dst] & ~inside
+    return between
+
+
+def _places_of(jobs: Sequence[PeriodicJob]) -> tuple[tuple[str, ...] | None, ...]:
+    return tuple(job.placement for job in jobs)
+
+
+def _rounded(value: float) -> float:
+    return round(value, 9) + 0.0
