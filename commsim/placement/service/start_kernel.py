@@ -104,10 +104,11 @@ def costs_of_starts(
 @kernel
 def sum_up_to(total: NDArray[np.float64], at: float) -> float:
     """Sum of the bins from 0 up to a position, which may be some iterations later."""
-    rounds: float = np.floor(at / BINS)
+    rounds = int(at / BINS)
     rest = at - rounds * BINS
     k = min(int(rest), BINS - 1)
-    return rounds * total[BINS] + total[k] + (rest - k) * (total[k + 1] - total[k])
+    value: float = rounds * total[BINS] + total[k] + (rest - k) * (total[k + 1] - total[k])
+    return value
 
 
 @kernel
