@@ -131,7 +131,7 @@ def show(config: TopologyShowConfig) -> Answer:
 
     whole = load_network(config.topology)
     network, notes = with_faults(whole, config)
-    notes_shown, drawn = list(notes), list[str]()
+    notes_shown, drawn = [*network.told, *notes], list[str]()
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
         drawn = house().services["picture of loads"](network, loads, config.draw, config.collapse, whole)

@@ -14,6 +14,7 @@ from .cost import MessageProtocol
 from .curves import Curves
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
+from .remark import Remark
 from .units import MIN_RATE, count_text
 from .value import Value, freeze
 
@@ -93,6 +94,9 @@ class Network(Value):
         slower. Two networks that differ in nothing else are equal.
     left_out : str
         Switches that were asked for and would get no cable, such as ``2 of 4 spines``; by default empty. Not compared.
+    told : tuple of Remark
+        What is to be said of it beside any number: which hosts of a file became which machine, ports that are down or
+        slower than others. By default nothing; a file does not keep it. Not compared.
     overhead_given : bool
         Whether it is known what messages cost, also where that is nothing; by default whether an overhead is given.
     message_engines : int32[n_nodes]
@@ -131,6 +135,7 @@ class Network(Value):
     left_out: str = dataclasses.field(default="", compare=False)
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
     overhead_given: bool = None  # type: ignore[assignment]
+    told: tuple[Remark, ...] = dataclasses.field(default=(), compare=False)
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -162,6 +167,7 @@ class Network(Value):
             left_out: str = ...,
             message_engines: ArrayLike = ...,
             overhead_given: bool | None = ...,
+            told: tuple[Remark, ...] = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:

@@ -14,8 +14,9 @@ NEEDS: tuple[str, ...] = (
 def register(house: House) -> None:
     """Bring files of other tools."""
     house.renderings["osu"] = "commsim.formats.cli.osu_table:OSU_TABLE"
-    for suffix in (".yml", ".yaml"):
-        house.networks[suffix] = "commsim.formats.astra.network:read_astra_network"
+    house.services["network of a file"] = "commsim.formats.recognise:network_of_file"
+    for suffix in (".yml", ".yaml", ".csv", ".topo", ".graphml"):
+        house.networks[suffix] = "commsim.formats.recognise:read_network_file"
     house.machines[".xml"] = "commsim.formats.machines.nccl_topology:read_nccl_topology"
     house.machines[".txt"] = "commsim.formats.machines.nvidia_smi:read_nvidia_smi"
     for suffix in (".xml", ".goal", ".bin", ".et"):

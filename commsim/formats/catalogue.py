@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_bandwidth
 
 from .context import Context, Notes, SizedSchedule
+from .network_formats import NETWORK, NETWORK_FORMATS, Format, Reader, Writer
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 
     from .programs.operations import Programs
 
-Reader = Callable[[str, Context], tuple[Any, Notes]]
-Writer = Callable[[Any, str, Context], Notes]
 # A program is what every rank does, as GOAL and Chakra say it: from the one to the other nothing is made of it.
-NETWORK, SCHEDULE, WORKLOAD, SYSTEM, PROGRAM = "network", "schedule", "workload", "system", "program"
+SCHEDULE, WORKLOAD, SYSTEM, PROGRAM = "schedule", "workload", "system", "program"
 FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"
 
 
@@ -44,11 +43,7 @@ def any_network(text: str) -> Network:
     """Load a network by name, or from a file of any format."""
     from commsim.prediction.inputs import load_network
 
-    format_of = {".yml": "astra-network", ".yaml": "astra-network", ".graphml": "graphml"}
-    if Path(text).suffix not in format_of:
-        return load_network(text)
-    network: Network = read(format_of[Path(text).suffix], NETWORK, text, Context())[0]
-    return network
+    return load_network(text)
 
 
 def _sizes(network: str | None) -> tuple[int, ...]:
@@ -58,14 +53,6 @@ def _sizes(network: str | None) -> tuple[int, ...]:
     if network is None:
         raise InputError("a system layer needs its network: give --network")
     return tuple(d.n_hosts for d in dimensions_of(any_network(network))[0])
-
-
-def _read_node_link(source: str, _: Context) -> tuple[Network, Notes]:
-    from commsim.core.files.network_file import read_node_link
-    from commsim.core.files.whole_files import read_json
-
-    tree = read_json(source)
-    return read_node_link(tree if isinstance(tree, dict) else {}, source), ()
 
 
 def _own_schedule(source: str, _: Context) -> tuple[SizedSchedule, Notes]:
@@ -216,35 +203,6 @@ def _write_flows(value: SizedSchedule, target: str, context: Context) -> Notes:
     return write_flows(value.schedule, value.messages(context), target, tuple(range(n)), n_hosts)
 
 
-def _write_simai(value: Network, target: str, context: Context) -> Notes:
-    from .simai import write_simai
-
-    write_simai(value, target, context.gpu_type)
-    return ()
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format.
-
-    Parameters
-    ----------
-    summary : str
-        What it is.
-    suffixes : tuple of str
-        Suffixes by which a file to be written is recognised.
-    reads, writes : mapping of str to function
-        What of ours it becomes, and can be made from, the likeliest first, and how: a place in commsim of a function of
-        the file, or of a value and the file, that returns the value, or what should be said; or a function that is
-        given all there is.
-    """
-
-    summary: str
-    suffixes: tuple[str, ...] = ()
-    reads: Mapping[str, Reader | str] = field(default_factory=dict)
-    writes: Mapping[str, Writer | str] = field(default_factory=dict)
-
-
 FORMATS = {
     "commsim": Format(
         "our own files", (".npz", ".toml", ".json"),
@@ -279,22 +237,7 @@ FORMATS = {
         {PROGRAM: "formats.chakra.programs:write_programs", SCHEDULE: _write_chakra,
          WORKLOAD: "formats.chakra.graphs:write_chakra_graph"},
     ),
-    "node-link": Format(
-        "networkx's node-link JSON", (),
-        {NETWORK: _read_node_link}, {NETWORK: "core.files.network_file:write_node_link"},
-    ),
-    "graphml": Format(
-        "GraphML", (".graphml",), {NETWORK: "formats.graphml:read_graphml"}, {NETWORK: "formats.graphml:write_graphml"},
-    ),
-    "nccl-topology": Format(
-        "NCCL's topology of a machine, XML", (), {NETWORK: "formats.machines.nccl_topology:read_nccl_topology"},
-    ),
-    "ns3": Format(
-        "HPCC's and ASTRA-sim's ns-3 topology", (),
-        {NETWORK: "formats.ns3:read_ns3"}, {NETWORK: "formats.ns3:write_ns3"},
-    ),
-    "simai": Format("SimAI's topology", (), {NETWORK: "formats.simai:read_simai"}, {NETWORK: _write_simai}),
-    "htsim": Format("htsim's topology", (".topo",), {}, {NETWORK: "formats.htsim:write_htsim"}),
+    **NETWORK_FORMATS,
     "htsim-flows": Format("htsim's matrix of connections", (".cm",), {}, {SCHEDULE: _write_flows}),
 }  # fmt: skip
 
@@ -314,10 +257,19 @@ def read(name: str, kind: str, source: str, context: Context) -> tuple[Any, Note
         What else is given.
     """
     reader = FORMATS[name].reads[kind]
-    if not isinstance(reader, str):
-        return reader(source, context)
-    value = function(reader)(source)
-    return value if isinstance(value, tuple) else (value, ())
+    value = reader(source, context) if callable(reader) else function(reader)(source)
+    found, notes = value if isinstance(value, tuple) else (value, ())
+    return found, tuple(dict.fromkeys((*notes, *notes_of(found))))
+
+
+def notes_of(value: Any) -> Notes:
+    """Return what a value says of itself that its file will not keep, such as which ports of a network are down."""
+    return tuple(str(remark) for remark in getattr(value, "told", ()))
+
+
+def as_told(notes: Notes, network: Network) -> tuple[Remark, ...]:
+    """Return notes of a reader that a network does not say itself, as remarks on it."""
+    return tuple(Remark("network-file", note, needed=True) for note in notes if note not in notes_of(network))
 
 
 def write(name: str, kind: str, value: Any, target: str, context: Context) -> Notes:

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.whole_files import read_head, read_json, read_tree
+from commsim.core.files.whole_files import read_tree
 from commsim.core.schedule import Schedule
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.inputs import load_network
 
-from .catalogue import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
+from .catalogue import FORMATS, SCHEDULE, WORKLOAD, read, write
 from .context import Context, Notes, SizedSchedule
-from .markup import outermost_tag
+from .network_formats import NETWORK
 from .programs.operations import MAX_OPS
+from .recognise import format_of_file, split_file
 
-_XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
 MAX_MESSAGES = MAX_OPS // 2
 # Needs that the machines of a network decide.
 MACHINES = {"groups", "machines", "dims"}
@@ -31,45 +31,12 @@ def format_of_target(target: str) -> str:
     InputError
         If the suffix says nothing.
     """
-    suffix = Path(target).suffix
-    target_format = next((name for name, entry in FORMATS.items() if suffix in entry.suffixes), None)
+    suffixes = ("".join(Path(target).suffixes[-2:]), Path(target).suffix)
+    found = (name for suffix in suffixes for name, entry in FORMATS.items() if suffix in entry.suffixes)
+    target_format = next(found, None)
     if target_format is None:
         raise InputError(f"{target}: no format has this suffix; give --to {'|'.join(FORMATS)}")
     return target_format
-
-
-def format_of_source(source: str) -> str:
-    """Return the format of a file, by what is in it.
-
-    Raises
-    ------
-    InputError
-        If the format is not recognised.
-    """
-    path = Path(source)
-    if path.suffix == ".et" or Path(f"{source}.0.et").exists():
-        return "chakra"
-    if not path.exists():
-        raise InputError(f"{source}: no such file, and no collective or topology of ours; `commsim schedule list` and "
-                         "`commsim topo list` have them")  # fmt: skip
-    if path.suffix in (".xml", ".graphml"):
-        tag = outermost_tag(path)
-        if tag in _XML:
-            return _XML[tag]
-        raise InputError(f"{source}: <{tag[:40]}> is the outermost element of no format that is known")
-    if path.suffix == ".json":
-        tree = read_json(path)
-        return "astra-system" if isinstance(tree, dict) and any("-implementation" in key for key in tree) else "commsim"
-    if path.suffix in (".npz", ".toml"):
-        return "commsim"
-    if path.suffix in (".yml", ".yaml"):
-        return "astra-network"
-    head = read_head(path, 4096)
-    if head.startswith((4223).to_bytes(8, "little")):
-        return "goal-binary"
-    if b"num_ranks" in head:
-        return "goal"
-    raise InputError(f"{source}: unknown format; give --from {'|'.join(n for n in FORMATS if FORMATS[n].reads)}")
 
 
 def kind_of_own_file(path: str) -> str:
@@ -124,7 +91,7 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
         if kind not in kinds:
             raise InputError(f"{source} is a {kind}, and {to} holds a {' or a '.join(kinds)}")
     else:
-        from_ = from_ or format_of_source(source)
+        from_ = from_ or format_of_file(split_file(source)[0])
         held = (kind_of_own_file(source),) if from_ == "commsim" else tuple(FORMATS[from_].reads)
         kind = next((kind for kind in kinds if kind in held), "")
         if not kind:
@@ -145,7 +112,7 @@ def read_foreign(source: str) -> tuple[Schedule, Notes]:
     InputError
         If the file is wrong, or holds no schedule.
     """
-    from_ = format_of_source(source)
+    from_ = format_of_file(split_file(source)[0])
     if SCHEDULE not in FORMATS[from_].reads:
         raise InputError(f"{source} ({from_}) holds no schedule")
     sized, notes = _read_naming(from_, SCHEDULE, source, Context())

@@ -7,6 +7,7 @@ once where they are as they should be.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import re
 from collections import defaultdict
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text, replacing
 from commsim.core.network import GPU, HOST, KINDS, SWITCH, Network
+from commsim.core.remark import Remark
 
 MAX_CABLES, MAX_NODES = 2**20, 2**22
 MAX_BYTES, MAX_LINE = 2**26, 2**22
@@ -32,6 +34,8 @@ _QUANTITIES = (
 MAX_DIFFERENT = 100_000
 _BLOCK = 2**16
 _ONE_LINE = re.compile(r"[ -~]*")
+# How a line begins that is a cable.
+_CABLE = re.compile(r"\s*\d+\s+\d+\s+\d", re.ASCII)
 
 
 # Number and text of a line that is not empty.
@@ -242,6 +246,7 @@ def read_ns3(path: str | Path) -> Network:
         Naming the line that is wrong.
     """
     (n_nodes, n_switches, n_cables), _, switches, rest = parts_of(path, 3, slice(1, 2))
+    rest, told = without_remarks(rest, n_cables)
     if len(set(switches)) != n_switches or len(rest) != n_cables:
         got = f"{len(set(switches))} and {len(rest)}"
         raise InputError(f"{path}: line 1 says {n_switches} switches and {n_cables} cables, got {got}")
@@ -250,7 +255,27 @@ def read_ns3(path: str | Path) -> Network:
     kind = np.full(n_nodes, HOST)
     kind[switches] = SWITCH
     names = [f"{'s' if k == SWITCH else 'h'}{i}" for i, k in enumerate(kind)]
-    return network_of(path, names, kind, Ns3Links(rest, n_nodes, path))
+    return dataclasses.replace(network_of(path, names, kind, Ns3Links(rest, n_nodes, path)), told=told)
+
+
+def without_remarks(lines: list[Line], n_cables: int) -> tuple[list[Line], tuple[Remark, ...]]:
+    """Return the lines of the cables without the text after the last one, and what is to be said of it.
+
+    The simulators read as many cables as the first line says, and nothing after them. Lines that are more cables stay,
+    so that the contradiction is found.
+
+    Parameters
+    ----------
+    lines : list of Line
+        All lines after the switches.
+    n_cables : int
+        Number of cables that the first line says.
+    """
+    after = [line for line in lines[n_cables:] if not _CABLE.match(line[1])]
+    if not after or len(after) < len(lines) - n_cables:
+        return lines, ()
+    text = f"text after the last cable is left out: line {after[0][0]} and what follows"
+    return lines[:n_cables], (Remark("network-file", text, needed=True),)
 
 
 def parts_of(path: str | Path, n_counts: int, of_switches: slice) -> tuple[list[int], Line, list[int], list[Line]]:

@@ -13,7 +13,7 @@ from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, SWITCH, Network
 
 from .machines.gpu_models import of_names
-from .ns3 import Ns3Links, cable_lines, check_kinds, network_of, parts_of, write_lines
+from .ns3 import Ns3Links, cable_lines, check_kinds, network_of, parts_of, without_remarks, write_lines
 
 _NET = "roce"  # what SimAI simulates
 
@@ -72,6 +72,7 @@ def read_simai(path: str | Path) -> Network:
     """
     counts, (line, head), ids, rest = parts_of(path, 5, slice(2, 4))
     n_nodes, per_server, n_inside, n_outside, n_cables = counts
+    rest, told = without_remarks(rest, n_cables)
     n_gpus = n_nodes - n_inside - n_outside
     if len(head.split()) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
         raise InputError(
@@ -102,4 +103,4 @@ def read_simai(path: str | Path) -> Network:
         adds[ids[:n_inside]] = True
     facts = gpu.facts(net=_NET) if gpu is not None else ""
     metric = np.where(within, NVLINK_METRIC, FABRIC_FACTOR) if within.any() else network.metric
-    return dataclasses.replace(network, metric=metric, aggregates=adds, hardware=facts)
+    return dataclasses.replace(network, metric=metric, aggregates=adds, hardware=facts, told=told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ def load_network(text: str) -> Network:
     InputError
         If a name is unknown, an argument is wrong, or the file does not hold a network.
     """
+    if text.partition(":")[0] not in TOPOLOGIES and (found := _of_another_tool(text)) is not None:
+        return found
     if Path(text).suffix in SUFFIXES and (_is_there(text) or "@" not in text):
         return read_network(text)
     if Path(text).suffix in house().networks and (_is_there(text) or "@" not in text):
@@ -85,11 +88,33 @@ def load_network(text: str) -> Network:
         read: Callable[[str], Network] | None = house().networks.get(Path(text).suffix)
         if read is not None:
             return read(text)
-        raise InputError(
-            f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
-        )
+        raise InputError(f"{text}: no file of a network; its own end with {', '.join(SUFFIXES)}, and `commsim topo "
+                         "formats` lists those of others")  # fmt: skip
     build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))
+
+
+def _of_another_tool(text: str) -> Network | None:
+    """Read a network from a file of another tool; None where the text names no such file.
+
+    The suffix does not say what such a file is: .txt may be a machine or a topology of ns-3, .json many things.
+    """
+    name = text.partition(":")[0]
+    path = text if _is_there(text) else name if _is_there(name) else ""
+    if not path or Path(path).suffix in (".npz", ".toml", ".py"):
+        return None
+    if Path(path).suffix == ".json" and _is_own_json(path):
+        return None
+    read = house().services.get("network of a file")
+    found: Network | None = None if read is None else read(text)
+    return found
+
+
+def _is_own_json(path: str) -> bool:
+    """Whether a file of JSON is one of ours, as its first key says."""
+    from commsim.core.files.whole_files import read_head
+
+    return re.match(rb'\s*\{\s*"(?:schema|topology|directed)"', read_head(path, 256)) is not None
 
 
 def _as_registered(text: str) -> Hashable:

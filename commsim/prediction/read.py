@@ -87,7 +87,7 @@ def changed_network(
         notes = [*notes, software_named(software).remark]
     if found.hardware:
         notes = [*notes, *_left_open(found)]
-    return found, notes
+    return found, [*notes, *found.told]
 
 
 def _left_open(network: Network) -> list[Remark]:

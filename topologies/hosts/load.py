@@ -11,8 +11,10 @@ from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
+from commsim.core.machines.hosts_of_machines import hosts_of_machines
 from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry
+from commsim.core.remark import Remark
 from commsim.core.spec import read_arguments, split_spec
 from commsim.extensions import house
 from topologies import TOPOLOGIES, require_buildable
@@ -121,16 +123,23 @@ def _asks_for_fewer(arguments: Mapping[str, str], parameters: Mapping[str, str])
 
 
 def on_fabric(fabric: Network, machine: Network) -> Network:
-    """Put one machine on every few hosts of a fabric.
+    """Put one machine on every few hosts of a fabric: on those that the fabric, or their names, say to be of one.
 
     Raises
     ------
     InputError
-        As :func:`attach_machines` does, and before it if the network would be too large.
+        As :func:`attach_machines` and :func:`hosts_of_machines` do, and before it if the network would be too large.
     """
     n = len(fabric.hosts) // max(1, int((machine.kind == NIC).sum()))
     require_buildable(fabric.name, fabric.n_nodes + n * machine.n_nodes, fabric.n_links + n * machine.n_links)
-    return attach_machines(fabric, machine)
+    found = hosts_of_machines(fabric, machine)
+    joined = attach_machines(found.fabric, machine, found.ports, found.labels)
+    return dataclasses.replace(joined, told=_first_faults((*machine.told, *found.told, *joined.told)))
+
+
+def _first_faults(told: tuple[Remark, ...]) -> tuple[Remark, ...]:
+    """Return what is said with what is down or slow before the rest."""
+    return tuple(sorted(told, key=lambda one: "fault" not in one.code))
 
 
 def _split_hardware(raw: Mapping[str, str]) -> tuple[dict[str, str], str]:

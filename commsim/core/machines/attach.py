@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamm
 PER_LINK = ("bandwidth", "latency", "buffer", "loss", "metric")
 
 
-def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None = None) -> Network:
+def attach_machines(
+    fabric: Network, machine: Network, ports: ArrayLike | None = None, labels: Sequence[str] = ()
+) -> Network:
     """Put one machine on every few hosts of a fabric.
 
     Parameters
@@ -31,6 +34,8 @@ def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None =
     ports : int[n_machines, n_nics], optional
         Host (0 for the first host of the fabric) that each NIC replaces. By default a machine takes the next hosts in
         order, so that all of its NICs are near each other.
+    labels : sequence of str
+        Name of each machine. Default: ``m0``, ``m1`` and so on.
 
     Returns
     -------
@@ -59,10 +64,12 @@ def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None =
     port = (np.arange(len(hosts)) if ports is None else np.asarray(ports, np.int64)).reshape(-1, len(nics))
     if not np.array_equal(np.sort(port, axis=None), np.arange(len(hosts))):
         raise InputError(f"ports must name each of the {len(hosts)} hosts of {fabric.name} exactly once")
-    return _joined(fabric, machine, port, nics)
+    return _joined(fabric, machine, port, nics, labels or [f"m{m}" for m in range(len(port))])
 
 
-def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: NDArray[np.intp]) -> Network:
+def _joined(
+    fabric: Network, machine: Network, port: NDArray[np.int64], nics: NDArray[np.intp], labels: Sequence[str]
+) -> Network:
     n, size, switches = len(port), machine.n_nodes, np.flatnonzero(fabric.kind != HOST)
     inside = np.arange(n * size).reshape(n, size)  # node i of machine m, before the endpoints are moved to the front
     is_endpoint = np.tile(machine.kind == machine.seat_kind, n)
@@ -71,7 +78,7 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
     of_fabric = np.empty(fabric.n_nodes, np.int64)
     of_fabric[fabric.hosts[port]] = inside[:, nics]
     of_fabric[switches] = n * size + np.arange(len(switches))
-    names = [f"m{m}.{name}" for m in range(n) for name in machine.nodes] + [fabric.nodes[i] for i in switches]
+    names = [f"{label}.{name}" for label in labels for name in machine.nodes] + [fabric.nodes[i] for i in switches]
 
     def ends(field: str) -> list[NDArray[Any]]:
         within = place[inside[:, getattr(machine, field)]]
@@ -95,7 +102,7 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
         f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
         **nodes, **links, machine=owner, coordinates=at, overhead_given=machine.overhead_given,
         routing=_routing_of(fabric, machine),
-        hardware=machine.hardware, left_out=fabric.left_out,
+        hardware=machine.hardware, left_out=fabric.left_out, told=fabric.told,
     )  # fmt: skip
 
 

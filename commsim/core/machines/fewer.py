@@ -46,7 +46,7 @@ def fewer_devices(machine: Network, n_gpus: int | None = None, n_nics: int | Non
     keep[np.setdiff1d(np.concatenate((gpus, nics)), np.concatenate((gpus[:n_gpus], kept_nics)))] = False
     for ends in _dead_ends(machine, keep):
         keep[ends] = False
-    return _restricted(machine, keep)
+    return restricted(machine, keep)
 
 
 def _dead_ends(machine: Network, keep: NDArray[np.bool_]) -> Iterator[NDArray[np.intp]]:
@@ -60,7 +60,16 @@ def _dead_ends(machine: Network, keep: NDArray[np.bool_]) -> Iterator[NDArray[np
         yield ends
 
 
-def _restricted(network: Network, keep: NDArray[np.bool_]) -> Network:
+def restricted(network: Network, keep: NDArray[np.bool_]) -> Network:
+    """Return a network without some nodes and their links.
+
+    Parameters
+    ----------
+    network : Network
+        The whole.
+    keep : bool[n_nodes]
+        Nodes that stay.
+    """
     number = np.cumsum(keep) - 1
     links = keep[network.src] & keep[network.dst]
     per: dict[str, Any] = {name: getattr(network, name)[keep] for name in (*PER_NODE, "machine", "coordinates")}

@@ -136,7 +136,7 @@ def test_a_system_layer_names_our_collective_for_its_network(commsim, tmp_path):
         (["star:n_hosts=4", "x.goal"], "is a network"), (["star:n_hosts=4", "x.what"], "suffix"),
         (["star:n_hosts=4", "x.yml", "--to", "what"], "unknown format"), (["missing.xml", "x.npz"], "missing"),
         (["ring_all_reduce", "x.goal", "--ranks", "4"], "give --size"),
-        (["a.topo", "b.npz", "--from", "htsim"], "unknown"),
+        (["a.topo", "b.npz", "--from", "htsim-flows"], "unknown"),
         (["ring_all_reduce", "x.xml", "--ranks", "4", "--min-bytes", "2M", "--max-bytes", "1M"], "min_bytes <"),
     ],
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Networks as they exist: lists of cables, discovered fabrics, and inventories."""

@@ -1,0 +1,92 @@
+"""The cables of a fabric as a file lists them: their ends, the rate at which each runs, and whether it is up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from commsim.core.errors import InputError
+
+MAX_CABLES = 2**20
+# Largest file of a fabric: an ibnetdiscover of 10,000 nodes with 8 ports has 30 MB.
+MAX_BYTES = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a cable.
+
+    Parameters
+    ----------
+    device : str
+        The box: a node or a switch.
+    port : str
+        Its port, as the file calls it; empty where it does not.
+    """
+
+    device: str
+    port: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.device}[{self.port}]" if self.port else self.device
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """One cable.
+
+    Parameters
+    ----------
+    a, b : End
+        Its ends.
+    rate : float, bytes/s
+        Rate at which it runs, one way; 0 where the file does not say.
+    full : float, bytes/s
+        Rate at which both of its ports could run, where the file says; else 0.
+    text : str
+        Its rate as the file writes it, such as ``1x EDR``.
+    is_up : bool
+        Whether it carries data.
+    """
+
+    a: End
+    b: End
+    rate: float = 0.0
+    full: float = 0.0
+    text: str = ""
+    is_up: bool = True
+
+
+@dataclass(slots=True)
+class Cabling:
+    """What a file says of a fabric.
+
+    Parameters
+    ----------
+    cables : list of Cable
+        Each once.
+    kinds : dict of str to str
+        ``switch`` or ``host`` by device, where the file says so.
+    down : list of End
+        Ports that are down, and whose other end is not known.
+    told : list of str
+        What was guessed in reading, to be said.
+    """
+
+    cables: list[Cable] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)
+    down: list[End] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def add(self, cable: Cable, where: str) -> None:
+        """Append a cable.
+
+        Raises
+        ------
+        InputError
+            If it joins a port to itself, or there are too many.
+        """
+        if cable.a == cable.b:
+            raise InputError(f"{where}: a cable joins two ports, got {cable.a} at both ends")
+        if len(self.cables) >= MAX_CABLES:
+            raise InputError(f"{where}: more than {MAX_CABLES} cables")
+        self.cables.append(cable)

@@ -1,0 +1,46 @@
+"""Files of fabrics as networks: what each is called in ``commsim topo formats``, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from commsim.core.network import Network
+from commsim.core.units import Bandwidth, Seconds
+
+from .cable_list import read_cable_list, read_netbox
+from .cabled_network import LATENCY, FabricOptions, network_of_cables
+from .cabling import Cabling
+from .discovered import read_ibnetdiscover
+from .link_info import read_iblinkinfo
+from .neighbours import read_lldp
+
+READERS: dict[str, Callable[[str | Path], Cabling]] = {
+    "cables": read_cable_list,
+    "netbox": read_netbox,
+    "ibnetdiscover": read_ibnetdiscover,
+    "iblinkinfo": read_iblinkinfo,
+    "lldp": read_lldp,
+}
+
+
+def read_fabric(
+    path: str | Path, form: str, rate: Bandwidth | None = None, latency: Seconds = LATENCY, healthy: bool = False
+) -> Network:
+    """Read a file of cables as a network.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    form : str
+        A key of ``READERS``.
+    rate : float, bytes/s, optional
+        Rate of cables for which the file has none.
+    latency : float, s
+        Latency of each cable, which no such file has.
+    healthy : bool
+        Whether cables that are slower than they should be get their rate, and those that are down are up.
+    """
+    name = Path(path).name or str(path)
+    return network_of_cables(name, READERS[form](path), FabricOptions(rate, latency, healthy))

@@ -1,0 +1,218 @@
+"""What a file is, by what is in it: which format reads it, and which command where it holds no network or schedule."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError, shorten
+from commsim.core.files.whole_files import read_head, read_json
+from commsim.core.network import Network
+from commsim.core.spec import read_arguments, split_spec
+
+from .fabrics.cable_list import is_cable_list, is_netbox
+from .fabrics.discovered import is_ibnetdiscover
+from .fabrics.fabric_files import READERS, read_fabric
+from .fabrics.link_info import is_iblinkinfo
+from .fabrics.neighbours import is_lldp
+from .htsim_topology import is_htsim
+from .markup import outermost_tag
+
+HEAD = 2**16
+# Formats of one machine, which stands before the @ of a network.
+MACHINES = ("nccl-topology", "nvidia-smi")
+NETWORKS = ("ns3", "simai", "htsim", "graphml", "node-link", "astra-network", "infragraph", *READERS, *MACHINES)
+_XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
+_MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|\s)*GPU0\s", re.MULTILINE)
+_INFRAGRAPH = ("devices", "instances", "edges")
+
+
+def _lines(head: str) -> list[str]:
+    return [line for line in head.splitlines() if line.strip()]
+
+
+def _is_ns3(head: str) -> bool:
+    lines = _lines(head)
+    return bool(lines) and bool(re.fullmatch(r"\s*\d+\s+\d+\s+\d+\s*", lines[0])) and _has_cable(lines)
+
+
+def _is_simai(head: str) -> bool:
+    lines = _lines(head)
+    return bool(lines) and bool(re.fullmatch(r"\s*(?:\d+\s+){5}\w+\s*", lines[0])) and _has_cable(lines)
+
+
+def _has_cable(lines: list[str]) -> bool:
+    return any(re.match(r"\s*\d+\s+\d+\s+[\d.]+[TGMKk]?bps\s", line) for line in lines[1:4])
+
+
+# What a text is, in the order in which it is asked.
+_TEXTS: dict[str, Callable[[str], bool]] = {
+    "goal": lambda head: "num_ranks" in head,
+    "nvidia-smi": lambda head: bool(_MATRIX.search(head)),
+    "ibnetdiscover": is_ibnetdiscover,
+    "iblinkinfo": is_iblinkinfo,
+    "htsim": is_htsim,
+    "simai": _is_simai,
+    "ns3": _is_ns3,
+}
+# What holds neither a network nor a schedule, and the command that reads it.
+_OTHERS: dict[str, tuple[str, str]] = {
+    r"^\s*(?:SwitchName|BlockName)\s*=": (
+        "Slurm's topology.conf", "commsim place import FILE --from slurm-conf"),
+    r"^\s*-\s*topology\s*:": ("Slurm's topology.yaml", "commsim place import FILE --from slurm-yaml"),
+    r"^\s*(?:NodeName|PartitionName|ClusterName)\s*=": (
+        "Slurm's slurm.conf; the network is in topology.conf", "commsim place import topology.conf --from slurm-conf"),
+    r"algbw.*busbw|nThread \d+ nGpus": ("a log of nccl-tests", "commsim compare FILE"),
+    r"OSU (?:MPI|NCCL|xCCL)": ("a table of OSU's micro-benchmarks", "commsim compare FILE"),
+    r"Intel \(R\) MPI Benchmarks|^# Benchmarking \w+": ("a table of the Intel MPI Benchmarks", "commsim compare FILE"),
+    r"NCCL (?:INFO|WARN|TRACE)": ("a log of NCCL (NCCL_DEBUG)", "commsim compare FILE"),
+    r"^Nodes \d+\s+Connections \d+": ("htsim's matrix of connections", "nothing: it is only written"),
+    r"^HYBRID_TRANSFORMER|^\s*model_parallel_NPU_group": (
+        "a workload of SimAI or ASTRA-sim, text", "nothing: its layers are not read"),
+    r"^job(?:_name|id)?,": ("a trace of jobs", "commsim cluster trace FILE --from ..."),
+}  # fmt: skip
+
+
+def format_of_file(source: str) -> str:
+    """Return the format of a file, a name in :data:`commsim.formats.catalogue.FORMATS`, by what is in it.
+
+    Raises
+    ------
+    InputError
+        If it is none; says what was found in it, and what is read.
+    """
+    found, hint = _look(source)
+    if found:
+        return found
+    raise InputError(f"{source}: unknown format, {hint}; networks are read from {', '.join(NETWORKS)} and our own "
+                     "files, schedules from msccl, goal and chakra (--from NAME)")  # fmt: skip
+
+
+def _look(source: str) -> tuple[str, str]:
+    """Format of a file, else what is found in it."""
+    path = Path(source)
+    if path.suffix == ".et" or Path(f"{source}.0.et").exists():
+        return "chakra", ""
+    if not path.exists():
+        raise InputError(f"{source}: no such file, and no collective or topology of ours; `commsim schedule list` and "
+                         "`commsim topo list` have them")  # fmt: skip
+    if path.is_dir():
+        return ("lldp", "") if any(path.glob("*.json")) else ("", "a folder without outputs of lldpcli, NODE.json")
+    if path.suffix in (".npz", ".toml"):
+        return "commsim", ""
+    data = read_head(path, HEAD)
+    if data.startswith((4223).to_bytes(8, "little")):
+        return "goal-binary", ""
+    if b"\0" in data and b"num_ranks" not in data:
+        return "", f"binary data that begins with {data[:4]!r}"
+    head = data.decode("utf-8-sig", "replace")
+    if head.lstrip().startswith("<") or path.suffix in (".xml", ".graphml"):
+        tag = outermost_tag(path)
+        return _XML.get(tag, ""), f"XML whose outermost element is <{tag[:40]}>"
+    if head.lstrip().startswith(("{", "[{", "[\n")) or path.suffix == ".json":
+        return _of_json(read_json(path, 2**28))
+    if yaml := _of_yaml(path, head):
+        return yaml, ""
+    return _of_text(head)
+
+
+def _of_json(tree: Any) -> tuple[str, str]:
+    keys = list(tree) if isinstance(tree, Mapping) else []
+    if is_lldp(tree):
+        return "lldp", ""
+    if is_netbox(tree):
+        return "netbox", ""
+    if "infrastructure" in keys or set(_INFRAGRAPH) <= set(keys):
+        return "infragraph", ""
+    if any("-implementation" in key for key in keys):
+        return "astra-system", ""
+    if "traceEvents" in keys:
+        return "", "a trace of PyTorch's profiler (Kineto), which `commsim profile FILE` reads"
+    if "directed" in keys and "schema" not in keys:
+        return "node-link", ""
+    if "schema" in keys or "topology" in keys or "tasks" in keys:
+        return "commsim", ""
+    kind = "an object with " + ", ".join(map(str, keys[:6])) if keys else f"a {type(tree).__name__}"
+    return "", f"JSON: {shorten(kind)}"
+
+
+def _of_yaml(path: Path, head: str) -> str:
+    """Format of YAML; empty of what is none that is a network."""
+    keys = set(re.findall(r"^([A-Za-z_][\w-]*)\s*:", head, re.MULTILINE))
+    if {"devices", "instances"} <= keys or {"devices", "edges"} <= keys:
+        return "infragraph"
+    if re.search(r"^\s*-\s*topology\s*:", head, re.MULTILINE):
+        return ""
+    is_astra = {"topology", "npus_count"} <= keys or path.suffix in (".yml", ".yaml")
+    return "astra-network" if is_astra else ""
+
+
+def _of_text(head: str) -> tuple[str, str]:
+    for name, is_one in _TEXTS.items():
+        if is_one(head):
+            return name, ""
+    for pattern, (what, command) in _OTHERS.items():
+        if re.search(pattern, head, re.MULTILINE):
+            return "", f"this is {what}; it is read by: {command}"
+    if is_cable_list(head):
+        return "cables", ""
+    lines = _lines(head)
+    first = f"text whose first line is {shorten(repr(lines[0].strip()))}" if lines else "an empty file"
+    return "", first
+
+
+def split_file(text: str) -> tuple[str, dict[str, str]]:
+    """Split ``FILE:key=value,...`` into the file and its options; a name with a colon that is there is a file."""
+    if Path(text).exists() or ":" not in text:
+        return text, {}
+    return split_spec(text)
+
+
+def network_of_file(text: str) -> Network | None:
+    """Read a network from a file of another tool; None where it is of our own, or holds one machine.
+
+    Parameters
+    ----------
+    text : str
+        The file, of a list of cables or a discovered fabric with options: ``fabric.csv:rate=400Gbps,healthy=true``.
+
+    Raises
+    ------
+    InputError
+        If the file is of no known format, or wrong.
+    """
+    path, raw = split_file(text)
+    name = format_of_file(path)
+    if name == "commsim" or name in MACHINES:
+        return None
+    if name in READERS:
+        own = read_arguments(read_fabric, raw, names=("path", "form"), name=path)
+        return dataclasses.replace(read_fabric(path, name, **own), name=text)
+    from .catalogue import FORMATS, as_told, read
+    from .context import Context
+    from .network_formats import NETWORK
+
+    if NETWORK not in FORMATS[name].reads:
+        raise InputError(f"{path}: holds no network, but a {' or a '.join(FORMATS[name].reads)} ({name})")
+    if raw:
+        raise InputError(f"{path} ({name}) has no parameter {next(iter(raw))!r}")
+    network: Network
+    network, notes = read(name, NETWORK, path, Context())
+    return dataclasses.replace(network, told=(*network.told, *as_told(notes, network)))
+
+
+def read_network_file(path: str | Path) -> Network:
+    """Read a network from a file of another tool, as :func:`network_of_file` does.
+
+    Raises
+    ------
+    InputError
+        If it holds none.
+    """
+    network = network_of_file(str(path))
+    if network is None:
+        raise InputError(f"{path}: holds one machine, or a file of our own under another suffix")
+    return network
