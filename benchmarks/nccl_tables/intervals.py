@@ -13,7 +13,8 @@ most of its tables, so that these count there.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,17 +39,24 @@ HEAD = """\
 # Measured over predicted time between which about 80 % of the rows of an operator lie that nothing is known of, by
 # kind of machines and size (small: below 64 KiB, middle: below 16 MiB, large). Written from healthy public tables that
 # nothing was fitted on by `python -m benchmarks.nccl_tables.intervals`; a kind that is not here has no interval.
+# `every_kind`, of all kinds together, is for floors of machines without tables, and no prediction's interval.
+"""
+SHAPE_HEAD = """\
+# Errors of operators left out, in units of half an interval: Student's t with these degrees of freedom and this scale,
+# each operator with the same weight; correlation of two calls of one size, and the octaves in which it falls.
+[shape]
 """
 
 
 class Score(NamedTuple):
-    """A row: who measured it, its table, kind and size class, and the logarithm of measured over predicted."""
+    """A row: who measured it, its table, kind and size class, logarithm of measured over predicted, and bytes."""
 
     operator: str
     table: str
     kind: str
     size: str
     log: float
+    n_bytes: float = 1.0
 
 
 def scores_of_tables(tables: Iterable[Table], known: GpuCosts) -> list[Score]:
@@ -61,14 +69,14 @@ def scores_of_tables(tables: Iterable[Table], known: GpuCosts) -> list[Score]:
         for size, time in t.rows:
             if size >= t.trusted_from:
                 ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds)
-                found.append(Score(operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours))))
+                found.append(Score(operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours)), size))
     return found
 
 
 def scores_of_amd(folder: Path) -> list[Score]:
     """Score RCCL's tables."""
     return [
-        Score(operator_of(t.name), t.name, RCCL, size_class(size), float(-np.log1p(error)))
+        Score(operator_of(t.name), t.name, RCCL, size_class(size), float(-np.log1p(error)), size)
         for t in amd.read(folder) for (size, _), error in zip(t.rows, amd.errors(t), strict=True)
     ]  # fmt: skip
 
@@ -79,7 +87,7 @@ def scores_of_asked(tables: Sequence[Asked]) -> list[Score]:
     kinds = {t.id: kind_of_asked(t) for t in kept}
     return [
         Score(row["operator"], row["table"], kinds[row["table"]], size_class(row["bytes"]),
-              float(np.log(row["measured"] / row["predicted"])))
+              float(np.log(row["measured"] / row["predicted"])), row["bytes"])
         for row in predicted_rows(kept)[0]
     ]  # fmt: skip
 
@@ -105,30 +113,49 @@ def all_scores(folders: Iterable[Path]) -> list[Score]:
 
 def interval(scores: Sequence[Score], stretch: float) -> tuple[float, float]:
     """Return the percentiles of some rows, each operator with the same weight, moved apart around their middle."""
-    logs = np.array([score.log for score in scores])
-    names = [score.operator for score in scores]
-    weights = np.array([1 / names.count(name) for name in names])
-    order = np.argsort(logs)
-    share = np.cumsum(weights[order]) / weights.sum()
-    low, high = (logs[order][np.searchsorted(share, q)] for q in (LOW, HIGH))
+    low, high = percentiles(scores)
     middle, half = (low + high) / 2, stretch * (high - low) / 2
     return float(np.exp(middle - half)), float(np.exp(middle + half))
 
 
+def percentiles(scores: Sequence[Score]) -> tuple[float, float]:
+    """Return the logarithms between which 80 % of some rows lie, each operator with the same weight."""
+    logs = np.array([score.log for score in scores])
+    weights = weights_of(scores)
+    order = np.argsort(logs)
+    share = np.cumsum(weights[order]) / weights.sum()
+    low, high = (float(logs[order][np.searchsorted(share, q)]) for q in (LOW, HIGH))
+    return low, high
+
+
+def weights_of(scores: Sequence[Score]) -> np.ndarray:
+    """Return the weight of each row, with which all operators have the same one, float64[n]."""
+    n_rows = Counter(score.operator for score in scores)
+    return np.array([1 / n_rows[score.operator] for score in scores])
+
+
 def inside(scores: Sequence[Score], stretch: float) -> np.ndarray:
     """Return which rows lie in the interval of the other operators, bool[n]."""
-    found = np.zeros(len(scores), np.bool_)
-    for name in {score.operator for score in scores}:
-        low, high = np.log(interval([s for s in scores if s.operator != name], stretch))
-        for i, score in enumerate(scores):
-            if score.operator == name:
-                found[i] = low <= score.log <= high
+    return _needed(scores) <= stretch
+
+
+def _needed(scores: Sequence[Score]) -> np.ndarray:
+    """Return by which factor the other operators' interval must be stretched to have each row, float64[n]."""
+    found = np.zeros(len(scores))
+    names = np.array([score.operator for score in scores])
+    logs = np.array([score.log for score in scores])
+    for name in set(names.tolist()):
+        low, high = percentiles([s for s in scores if s.operator != name])
+        own = names == name
+        half = max((high - low) / 2, np.finfo(float).tiny)
+        found[own] = np.abs(logs[own] - (low + high) / 2) / half
     return found
 
 
 def calibrated(scores: Sequence[Score]) -> tuple[tuple[float, float], float]:
     """Return the interval of some rows, and the share of rows of operators left out that lie in theirs."""
-    shares = [float(inside(scores, stretch).mean()) for stretch in STRETCHES]
+    needed = _needed(scores)
+    shares = [float((needed <= stretch).mean()) for stretch in STRETCHES]
     best = int(np.argmin(np.abs(np.array(shares) - STATED)))
     return interval(scores, float(STRETCHES[best])), shares[best]
 
@@ -174,12 +201,14 @@ def coverage(scores: Sequence[Score]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def written(intervals: Intervals) -> str:
-    """Return the text of the file."""
+def written(intervals: Intervals, shape: Mapping[str, float] | None = None) -> str:
+    """Return the text of the file, with the shape of the errors where it is given."""
     parts = []
     for kind in dict.fromkeys(kind for kind, _ in intervals):
         own = [(size, pair) for (of, size), pair in intervals.items() if of == kind]
         parts.append(f"[{kind}]\n" + "".join(f"{size} = [{low:.3f}, {high:.3f}]\n" for size, (low, high) in own))
+    if shape is not None:
+        parts.append(SHAPE_HEAD + "".join(f"{key} = {value:g}\n" for key, value in shape.items()))
     return "\n".join([HEAD, *parts])
 
 
@@ -199,8 +228,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_table(["kind", "rows", "inside"], [[k, str(n), f"{some / n:.0%}"] for k, (some, n) in found.items()],
                 "operators left out of everything, the factor too")  # fmt: skip
     print(f"# inside: {total[0]} of {total[1]} rows ({total[0] / total[1]:.0%}), operators left out")
+    from benchmarks.nccl_tables.error_shape import of_every_kind, shape_of
+
+    shape = shape_of(scores)._asdict()
+    print("# shape of the errors: " + ", ".join(f"{key} {value:g}" for key, value in shape.items()))
     if not flags.check:
-        PATH.write_text(written(intervals), encoding="utf-8")
+        PATH.write_text(written({**intervals, **of_every_kind(scores)}, shape), encoding="utf-8")
     return 0
 
 

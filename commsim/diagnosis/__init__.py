@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.extensions import House
 
 # Other extensions that this one imports.
-NEEDS: tuple[str, ...] = ("formats", "nccl", "real")
+NEEDS: tuple[str, ...] = ("formats", "live", "nccl", "profiles", "real")
 
 
 def register(house: House) -> None:
@@ -13,5 +13,9 @@ def register(house: House) -> None:
     house.commands(
         "commsim.diagnosis.cli.expect",
         expect="print what machines should reach at each size, and the bus bandwidth below which they are not healthy",
+    )
+    house.commands(
+        "commsim.diagnosis.cli.watch",
+        watch="hold a running job's records (NCCL's inspector, flight recorder) against what its machines should reach",
     )
     house.services["errors of a plan"] = "commsim.diagnosis.errors_of_plan:errors_of_plan"

@@ -19,12 +19,12 @@ from commsim.core.operations import operation
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.core.value import Shown
-from commsim.nccl.error_model import OUTSIDE, ErrorModel
+from commsim.nccl.error_model import ErrorModel
 from commsim.nccl.intervals import EVERY
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.collective_names import collective_entry, spelled_out, usual_collective
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.python_values import NetworkLike, SizeLike, network_of, size_of
+from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, size_of
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import Solution, plan_of, solve
 
@@ -51,7 +51,7 @@ class ExpectedSize(NamedTuple):
     time, busbw : float, s and bytes/s
         Predicted time and its bus bandwidth.
     low, high : float, bytes/s
-        Bus bandwidths between which 80 % of healthy machines are.
+        Bus bandwidths between which 80 % of the rows of public tables of healthy machines lie.
     floor : float, bytes/s
         Bus bandwidth that only the stated share of healthy machines does not reach.
     how : str
@@ -168,7 +168,7 @@ def expect(
     machines: int | None = None,
     n_ranks: int | None = None,
     collective: str | None = None,
-    placement: str | None = None,
+    placement: PlacementLike | None = None,
     hashes: int | None = None,
     false_alarms: float = FALSE_ALARMS,
 ) -> Expectation:
@@ -251,8 +251,8 @@ def sizes_of(solution: Solution, factor: float, false_alarms: float) -> list[Exp
     errors, found = errors_of_plan(plan), []
     for result in solution.results:
         busbw = factor * result.size / result.time if result.time else 0.0
-        fast, slow, limit = (busbw * math.exp(-errors.exceeded(result.size, share))
-                             for share in (1 - OUTSIDE, OUTSIDE, false_alarms))  # fmt: skip
+        limit = busbw * math.exp(-errors.exceeded(result.size, false_alarms))
+        fast, slow = (busbw * math.exp(-log) for log in errors.ends(result.size))
         how = _chosen(plan, result.size)
         found.append(ExpectedSize(
             plan.schedule.operation, result.size, result.time, busbw, slow, fast, limit, how

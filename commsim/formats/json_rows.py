@@ -26,6 +26,8 @@ from commsim.core.units import count_text
 from .measurement import MAX_BYTES, Measurement, ReadingContext, check_count
 from .nccl_tests import NCCL_FUNCTIONS
 
+# Functions of NCCL whose message size in the inspector's lines is that of one rank's part (``inspectorComputeOpBw``).
+BY_PART = ("AllGather", "AllGatherV", "ReduceScatter")
 _PARQUET = ("operation", "n_ranks", "size_B", "time_s")
 _MORE = ("collective", "p5_s", "p95_s", "low_s", "high_s", "error")
 
@@ -223,12 +225,13 @@ def _row(top: TableFields, number: int, path: Path, skipped: set[str]) -> list[M
     if name not in NCCL_FUNCTIONS:
         skipped.add(repr(name[:40]))
         return []
+    n_ranks = header.whole("n_ranks", 1)
     return [
         Measurement(
             NCCL_FUNCTIONS[name],
-            perf.number("coll_msg_size_bytes"),
+            perf.number("coll_msg_size_bytes") * (n_ranks if name in BY_PART else 1),
             perf.number("coll_exec_time_us") * 1e-6,
-            header.whole("n_ranks", 1),
+            n_ranks,
             source=str(path),
             line=number,
         )

@@ -1,9 +1,11 @@
 """How far measured times of healthy machines lie from predicted ones: the distribution, and how alike near sizes are.
 
-The logarithm of measured over predicted is taken to be Student's t: its middle and width are those of the interval of
-the machines and sizes (:mod:`commsim.nccl.intervals`), and the weight of its tails is one number for all. The errors of
-two sizes of one table are correlated, and the less so the more octaves lie between them; a factor that is common to a
-whole table is not seen in the public ones. `python -m benchmarks.nccl_tables.intervals` finds these numbers.
+The logarithm of measured over predicted is taken to be Student's t around the middle of the interval of the machines
+and sizes (:mod:`commsim.nccl.intervals`). Its width is a part of the interval's, and the weight of its tails one number
+for all: those with which the errors of operators left out are as frequent as it says, each operator with the same
+weight. (An interval has 80 % of the rows, whoever measured them, and is narrower.) The errors of two sizes of one table
+are correlated, and the less so the more octaves lie between them; a factor that is common to a whole table is not seen
+in the public ones. `python -m benchmarks.nccl_tables.intervals` finds these numbers.
 """
 
 from __future__ import annotations
@@ -20,8 +22,6 @@ from commsim.core.errors import InputError
 
 from .intervals import EVERY, intervals, shape_of_errors, size_class
 
-# Share of the rows that are slower than an interval's upper end, and as many are faster than its lower one.
-OUTSIDE = 0.1
 # Angles at which the distribution is summed up: quantiles are then right to six digits.
 N_ANGLES = 20_001
 
@@ -38,6 +38,8 @@ class ErrorModel:
         Whether there are tables of this kind. Where there are none, those of all kinds are taken.
     degrees : float
         Degrees of freedom of Student's t.
+    width : float
+        Its scale, as a part of half of the interval.
     correlation : float
         Correlation of the errors of two calls of the same size in one table.
     octaves : float
@@ -47,6 +49,7 @@ class ErrorModel:
     kind: str
     is_of_kind: bool
     degrees: float
+    width: float
     correlation: float
     octaves: float
 
@@ -62,7 +65,7 @@ class ErrorModel:
     def scale(self, size: float) -> float:
         """Return the scale of Student's t at a size in bytes."""
         low, high = self.ends(size)
-        return (high - low) / 2 / t_quantile(OUTSIDE, self.degrees)
+        return self.width * (high - low) / 2
 
     def exceeded(self, size: float, share: float) -> float:
         """Return the logarithm that a share of the rows of a size exceeds.

@@ -64,6 +64,8 @@ class RecordedCall:
         Name of the process group.
     algorithm, protocol : str
         Algorithm and protocol; empty where the name of the kernel has none.
+    sequence : int or None
+        Number of the call in its group, by which those of other ranks are found; None where it is not recorded.
     """
 
     operation: str
@@ -75,6 +77,7 @@ class RecordedCall:
     group: str = ""
     algorithm: str = ""
     protocol: str = ""
+    sequence: int | None = None
 
     @property
     def what(self) -> tuple[str, float, str]:

@@ -92,7 +92,9 @@ def _call(entry: TableFields, groups: Mapping[str, int], rank: int | None) -> Re
         seconds: float | None = duration * 1e-3
     else:  # what the watchdog saw, which looks only now and then
         seconds = (done - begun) * 1e-9 if isinstance(begun, int) and isinstance(done, int) and done >= begun else None
-    return RecordedCall(operation, size, n_ranks, start * 1e-9, seconds, rank, group)
+    number = entry.raw("p2p_seq_id" if operation == "send_recv" else "collective_seq_id")
+    sequence = number if isinstance(number, int) and not isinstance(number, bool) else None
+    return RecordedCall(operation, size, n_ranks, start * 1e-9, seconds, rank, group, sequence=sequence)
 
 
 def _n_bytes(entry: TableFields, side: str) -> float | None:

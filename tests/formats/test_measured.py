@@ -78,6 +78,16 @@ def test_lines_of_the_inspector_are_read_and_a_last_one_that_is_cut_off_is_said(
         read(tmp_path, f'{{"header": 1}} x\n{json.dumps(line)}\n'.encode(), "inspector.jsonl")
 
 
+def test_the_inspector_counts_one_rank_s_part_of_what_is_gathered(tmp_path):
+    """The example of its documentation: 2 GiB of each of 8 ranks at an algbw of 418.4 GB/s."""
+    line = {"header": {"id": "0x1", "rank": 4, "n_ranks": 8, "nnodes": 1}, "metadata": {},
+            "coll_perf": {"coll": "ReduceScatter", "coll_sn": 1231, "coll_msg_size_bytes": 2147483648,
+                          "coll_exec_time_us": 41057}}  # fmt: skip
+    (row,) = read(tmp_path, f"{json.dumps(line)}\n".encode(), "inspector.jsonl")
+    assert row.algbw == pytest.approx(418.439467e9, rel=1e-6)
+    assert row.busbw == pytest.approx(366.134533e9, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -22,13 +22,13 @@ def test_a_share_is_between_0_and_1():
         t_quantile(0, 3)
 
 
-def test_a_tenth_of_the_rows_lies_beyond_each_end_of_the_interval():
+def test_errors_lie_around_the_middle_of_the_interval_and_reach_farther():
     model = error_model("infiniband")
     low, high = np.log(intervals()["infiniband", "large"])
-    assert model.exceeded(2**30, 0.1) == pytest.approx(high, rel=1e-4)
-    assert model.exceeded(2**30, 0.9) == pytest.approx(low, rel=1e-4)
-    assert model.share_slower(2**30, high) == pytest.approx(0.1, rel=1e-4)
-    assert model.exceeded(2**30, 0.01) > high
+    assert model.ends(2**30) == pytest.approx((low, high))
+    assert model.exceeded(2**30, 0.5) == pytest.approx((low + high) / 2)
+    assert high < model.exceeded(2**30, 0.1) < model.exceeded(2**30, 0.01)
+    assert model.share_slower(2**30, model.exceeded(2**30, 0.02)) == pytest.approx(0.02, rel=1e-4)
 
 
 def test_machines_without_tables_have_the_errors_of_all_kinds():

@@ -20,7 +20,7 @@ EXAMPLES = {
         commsim expect dgx-h100 --operation all_reduce
         commsim expect dgx-h100 --machines 2
         commsim expect dgx-h100 --operation all_reduce -b 1G -e 16G --for nccl-tests
-        commsim expect rail_optimized:machines=8,rail_size=8,n_spines=4,preset=dgx-h100 --size 1G --csv floors.csv
+        commsim expect dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=4,uplinks_per_spine=4 --size 1G --csv a.csv
         commsim run nccl --topology hgx-h100@star:machines=2 -b 1M -e 1G -f 4 > all_reduce.log
         commsim expect hgx-h100 --machines 2 --false-alarms 5% --from all_reduce.log""",
 }

@@ -1,0 +1,1 @@
+"""Floors of what machines should reach, and what watching a running job costs."""

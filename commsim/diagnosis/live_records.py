@@ -1,0 +1,108 @@
+"""Records of a running job: lines of NCCL's inspector, and calls of PyTorch's flight recorder, as one value.
+
+References
+----------
+NCCL 2.30, ``plugins/profiler/inspector``: README and ``inspector_json.cc`` (format v4.0: header, metadata, coll_perf).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from commsim.formats.json_rows import BY_PART
+from commsim.formats.nccl_tests import NCCL_FUNCTIONS
+from commsim.profiles.calls import RecordedCall
+
+# What a line without a name of its communicator says there.
+UNNAMED = "unknown"
+__all__ = ["LiveRecord", "of_calls", "of_line"]
+
+
+class LiveRecord(NamedTuple):
+    """One call of one rank.
+
+    Parameters
+    ----------
+    communicator : str
+        Hash or name of the communicator.
+    name : str
+        What the program calls it; may be empty.
+    n_ranks, n_nodes : int
+        Ranks, and machines that they are on; 0 where that is not recorded.
+    rank : int
+        Rank in the communicator.
+    operation : str
+        One of ``commsim.core.operations``.
+    size : float, bytes
+        Size as nccl-tests counts it.
+    seconds : float, s
+        Time from the start of the kernel to its end, waiting for other ranks included.
+    sequence : int or None
+        Number of the call in its communicator.
+    host : str
+        Host name; empty where it is not recorded.
+    process : str
+        What tells the process from others of the host.
+    """
+
+    communicator: str
+    name: str
+    n_ranks: int
+    n_nodes: int
+    rank: int
+    operation: str
+    size: float
+    seconds: float
+    sequence: int | None
+    host: str = ""
+    process: str = ""
+
+
+def of_line(line: str) -> LiveRecord | None:
+    """Read a line of NCCL's inspector; None for one of a message, of another kind, or that is cut off.
+
+    Parameters
+    ----------
+    line : str
+        One JSON object.
+    """
+    try:
+        tree = json.loads(line)
+        perf, header = tree["coll_perf"], tree["header"]
+        function, n_ranks = perf["coll"], header["n_ranks"]
+        about = tree.get("metadata") or {}
+        return LiveRecord(
+            str(header["id"]), _name(header), n_ranks, int(header.get("nnodes", 0)), int(header["rank"]),
+            NCCL_FUNCTIONS[function], float(perf["coll_msg_size_bytes"]) * (n_ranks if function in BY_PART else 1),
+            float(perf["coll_exec_time_us"]) * 1e-6, int(perf["coll_sn"]), str(about.get("hostname", "")),
+            str(about.get("pid", "")),
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def of_calls(calls: Iterable[RecordedCall], path: Path) -> list[LiveRecord]:
+    """Return the timed calls of a record of the flight recorder, of one rank.
+
+    Parameters
+    ----------
+    calls : iterable of RecordedCall
+        Calls.
+    path : path
+        Path of the file, by which the rank is told apart where it is not recorded.
+    """
+    return [
+        LiveRecord(
+            call.group, call.group, call.n_ranks or 0, 0, -1 if call.rank is None else call.rank, call.operation,
+            call.size, call.duration, call.sequence, process=path.name,
+        )
+        for call in calls if call.duration and call.n_ranks
+    ]  # fmt: skip
+
+
+def _name(header: Mapping[str, Any]) -> str:
+    name = str(header.get("comm_name", ""))
+    return "" if name == UNNAMED else name
