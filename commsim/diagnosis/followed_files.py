@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,7 +87,7 @@ class FollowedFiles:
             offset = status.st_size
         self._seen[str(path)] = _Seen(offset, status.st_mtime_ns if offset == status.st_size else 0, is_lines)
 
-    def _lines(self, path: Path, offset: int) -> Iterator[LiveRecord]:
+    def _lines(self, path: Path, offset: int) -> Generator[LiveRecord, None, int]:
         """Yield the records of whole lines from an offset on; return the offset behind them."""
         with path.open("rb") as file:
             file.seek(offset)

@@ -101,9 +101,8 @@ def _gpus_of_a_machine(network: Network) -> int:
 def _spread(network: Network, n_ranks: int, n_nodes: int) -> list[int]:
     """Return the nodes of a communicator that has as many GPUs of each of so many machines, the first of each."""
     nodes = np.asarray(network.endpoints)
-    machines = network.machine[nodes]
-    if machines[0] < 0:
-        machines = np.arange(len(nodes))
+    has_machines = network.machine[nodes[0]] >= 0
+    machines = network.machine[nodes] if has_machines else np.arange(len(nodes), dtype=np.int32)
     if n_ranks % n_nodes or len(np.unique(machines)) < n_nodes:
         has = len(np.unique(machines))
         raise InputError(f"{n_ranks} ranks on {n_nodes} machines: not as many on each, or the network has only {has}")
