@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, RoutingError, wrong_kind
+from commsim.core.network import Network
 from commsim.core.network_queries import host_names, link_names
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
@@ -44,29 +45,38 @@ def after_faults(
     Returns
     -------
     Cluster, tuple of PeriodicJob, list of Remark
-        Jobs on a host that failed are to be placed again, but for their ranks on other hosts.
+        Jobs on a host that failed, or that most others cannot reach any more, are to be placed again, but for their
+        ranks on other hosts.
 
     Raises
     ------
     InputError
-        If a fault cannot be read, or cuts off a placed job.
+        If a fault cannot be read, or there is no room for the jobs that are moved.
     """
     for name, texts in (("fail", fail), ("scale", scale)):
         if isinstance(texts, str) or not isinstance(texts, Sequence):
             raise wrong_kind(name, "a list such as ['host:h2']", texts)
     jobs = on_nodes(cluster, jobs)
     network, remarks = with_faults(cluster.network, fail, scale, settings.seed)
-    dead = failed_hosts(cluster.network, fail)
+    failed = failed_hosts(cluster.network, fail)
+    dead = failed | cut_off_by(cluster.network, network)
     left = tuple(_without(job, dead) for job in jobs)
     for job, now in zip(jobs, left, strict=True):
         if lost := [name for name in job.placement or job.placed if name in dead]:
             stay = "; its other ranks stay" if any(now.placed) else ""
-            text = f"job {job.name} is moved off hosts that failed, {counted_names(lost)}{stay}"
+            why = "failed" if failed.issuperset(lost) else "are cut off"
+            text = f"job {job.name} is moved off hosts that {why}, {counted_names(lost)}{stay}"
             remarks.append(Remark("job-moved", text, needed=True))
     placed = [name for job in left for name in job.placement or job.placed if name]
     after, cut_off = on_network(cluster, network, placed)
     _require_room(after, jobs, left, dead)
     return after, left, [*remarks, *cut_off, *affected(cluster, after, left, settings)]
+
+
+def cut_off_by(before: Network, after: Network) -> set[str]:
+    """Names of the hosts that most others reached before the faults, and do not reach after them."""
+    was = set(cut_off_hosts(before).tolist())
+    return {before.nodes[i] for i in cut_off_hosts(after).tolist() if i not in was}
 
 
 def _require_room(
@@ -80,7 +90,8 @@ def _require_room(
     if n_lost > max(0, n_free):
         names = ", ".join(f"{name} ({counted_names(nodes)})" for name, nodes in [*moved.items()][:_MAX_NAMED])
         raise InputError(
-            f"jobs on hosts that failed need {count_text(n_lost, 'other GPU')}, and {max(0, n_free)} are free: {names}"
+            f"jobs on hosts cut off or that failed need {count_text(n_lost, 'other GPU')}, and {max(0, n_free)} are "
+            f"free: {names}"
         )
 
 

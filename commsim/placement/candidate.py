@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.network import HOST, Network
 from commsim.core.value import Value
 from commsim.training.sharing.periodic import PeriodicJob
+from commsim.training.sharing.shared_run import MEASURED
 
 from .cluster import Cluster
 from .link_use import link_uses
@@ -23,7 +24,6 @@ from .link_use import link_uses
 MAX_SHOWN = 6
 SHORTENED = " ..."
 _NUMBER = re.compile(r"(?<!\d)(0|[1-9]\d{0,8})\Z", re.ASCII)
-ITERATIONS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +91,9 @@ class PlacementCandidate(Value):
         Largest stretch over them.
     hash_seed : int, optional
         Seed of the hash that all else is of: the one with the median stretch, the lower one of an even number.
+    windows : dict of str to (float, float), s
+        First and last start of each job that cost no more, while the others start as they do; of jobs on contended
+        links whose iteration times have a common multiple. A window may begin before 0.
     """
 
     generator: str
@@ -110,6 +113,7 @@ class PlacementCandidate(Value):
     slowdown_worst: float | None = None
     stretch_worst: float | None = None
     hash_seed: int | None = None
+    windows: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     @property
     def slowdown(self) -> float:
@@ -151,6 +155,11 @@ class PlacementCandidate(Value):
         total = sum(link.demand for link in self.links)
         return sum(link.score * link.demand for link in self.links) / total if total else 1.0
 
+    def slack(self, job: str) -> float:
+        """Seconds by which a job may start earlier and later in its window."""
+        first, last = self.windows[job]
+        return min(self.shifts[job] - first, last - self.shifts[job])
+
     def value(self, rank_by: str) -> float:
         """Return what ranks: the slow-down, or a score of the links."""
         return self.slowdown if rank_by == "slowdown" else float(getattr(self, f"score_{rank_by}"))
@@ -175,6 +184,10 @@ class PlacementCandidate(Value):
                 {"link": link.link, "jobs": list(link.jobs), "score": _rounded(link.score)} for link in self.links
             ],
             "shifts_ms": {job: _rounded(shift * 1e3) for job, shift in self.shifts.items()},
+            "windows_ms": {
+                job: [_rounded(first * 1e3), _rounded(last * 1e3)] for job, (first, last) in self.windows.items()
+            },
+            "slack_ms": {job: _rounded(self.slack(job) * 1e3) for job in self.windows},
             "predicted_iteration_ms": {job: _rounded(time * 1e3) for job, time in self.predicted.items()},
             "alone_iteration_ms": {job: _rounded(time * 1e3) for job, time in self.alone.items()},
             "prediction": self.prediction,
@@ -195,7 +208,7 @@ def simulated(
     jobs: Sequence[PeriodicJob],
     candidate: PlacementCandidate,
     *,
-    iterations: int = ITERATIONS,
+    iterations: int = MEASURED,
     seed: int = 0,
 ) -> PlacementCandidate:
     """Run the jobs together, with max-min fair sharing and the candidate's shifts, and predict from that.
@@ -205,7 +218,8 @@ def simulated(
     jobs : sequence of PeriodicJob
         Jobs of the candidate's placements.
     iterations : int
-        Number of iterations of each job; the second half is averaged, when the start has no more effect.
+        Number of iterations of each job; the second half is averaged, when the start has no more effect
+        (:attr:`.SharedRun.settled`).
     seed : int
         Seed of the routes' hash, as when the candidate was scored.
 
@@ -220,10 +234,7 @@ def simulated(
     use = link_uses(cluster, placements, seed)
     shifts = [candidate.shifts[job.name] for job in jobs]
     run = simulate_jobs(cluster.network, jobs, list(use), shifts=shifts, iterations=iterations)
-    times = {
-        job.name: float(seconds[iterations // 2 :].mean())
-        for job, seconds in zip(jobs, run.iteration_times, strict=True)
-    }
+    times = {job.name: float(mean) for job, mean in zip(jobs, run.settled.mean(axis=1), strict=True)}
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
 
 
@@ -264,7 +275,7 @@ def _number(name: str) -> str:
 
 
 def simulated_times(
-    jobs: Sequence[PeriodicJob], capacity: float, shifts: NDArray[np.float64], iterations: int = ITERATIONS
+    jobs: Sequence[PeriodicJob], capacity: float, shifts: NDArray[np.float64], iterations: int = MEASURED
 ) -> dict[str, float]:
     """Mean iteration time of each job, in seconds, when all send over one link with max-min fair sharing.
 
@@ -281,6 +292,4 @@ def simulated_times(
 
     link = Network("one link", ("from", "to"), [HOST, HOST], [0], [1], capacity, 0.0)
     run = simulate_jobs(link, jobs, [np.ones(1)] * len(jobs), shifts=shifts, iterations=iterations)
-    return {
-        job.name: float(times[iterations // 2 :].mean()) for job, times in zip(jobs, run.iteration_times, strict=True)
-    }
+    return {job.name: float(mean) for job, mean in zip(jobs, run.settled.mean(axis=1), strict=True)}

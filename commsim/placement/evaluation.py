@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,11 +13,11 @@ from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 from .affinity import LinkDemands, components, inconsistency, traverse
 from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
-from .iteration_times import alone_times, estimate, mean_ratio, met
-from .joint_shifts import joint_shifts
+from .iteration_times import estimate, mean_ratio, met
 from .link_classes import LinkClass, Scores, ScoreSettings, link_classes
 from .link_use import link_uses
 from .node_names import on_nodes
+from .starts.joint_shifts import joint_shifts
 
 LOOPS = ("merged", "literal")
 
@@ -90,9 +89,11 @@ def evaluated(
         raise InputError(f"job {unplaced_jobs[0]} has no placement to evaluate")
     use = use_of(cluster, placed, scores.settings.seed, scores)
     classes = [link_classes(cluster.network, rows) for rows in use]
-    for links in itertools.chain(*classes):  # a step that a circle cannot have is refused before the first search
-        if scores.counts(links):
-            scores.circle(links.jobs)
+    for rows in classes:  # a step that a circle cannot have is refused before the first search
+        view = scores.on(rows)
+        for links in rows:
+            if view.counts(links):
+                view.circle(links.jobs)
     found = [
         evaluate_placed(cluster, name, jobs, rows, scores, loops)
         for (name, jobs), rows in zip(placed, classes, strict=True)
@@ -119,14 +120,18 @@ def evaluate_placed(
     loops: str,
     shifts: NDArray[np.float64] | None = None,
 ) -> PlacementCandidate:
-    """Score a placement whose links are known, at shifts (s) that are sought unless given; `scores` remembers them."""
+    """Score a placement whose links are known, at shifts (s) that are sought unless given; `scores` remembers them.
+
+    Circles, scores and estimates are of the phases that each job achieves on its path.
+    """
+    scores = scores.on(classes)
     shared = [links for links in classes if scores.counts(links)]
     found, away, has_loop = _shifts(len(jobs), contended(classes, scores), scores, shifts)
     if loops == "literal":
         has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
     names = [job.name for job in jobs]
     circles = [scores.circle(links.jobs) for links in shared]
-    times, alone = estimate(jobs, classes, scores, found), alone_times(jobs, classes)
+    times, alone = estimate(classes, scores, found), scores.period
     return PlacementCandidate(
         generator,
         {job.name: job.placement or () for job in jobs},

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.training.sharing.periodic import PeriodicJob
+from commsim.training.sharing.shared_links import fair_times
+from commsim.training.sharing.shared_run import MEASURED
 
 from .affinity import components
 from .link_classes import LinkClass, Met, Scores
@@ -15,22 +17,9 @@ from .phase_edges import DemandPieces, cut_circle
 from .score import scores_of
 
 _REMEMBERED = 100_000  # classes of links, at some start times
+# Jobs times phases of those that are simulated for an estimate: a millisecond.
+SIMULATED = 150
 _HELD = 1e-3  # jobs whose slow-downs differ by less stay in their positions for a thousand iterations
-
-
-def alone_times(jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass]) -> NDArray[np.float64]:
-    """Return the iteration time of each job without the others: d times as long for what asks d times its worst link.
-
-    Returns
-    -------
-    float64[n_jobs], s
-    """
-    part = np.zeros(len(jobs))
-    for links in classes:
-        part[list(links.jobs)] = np.maximum(part[list(links.jobs)], links.part)
-    return np.array(
-        [job.period + _loss_at(job, worst) for job, worst in zip(jobs, part.tolist(), strict=True)], np.float64
-    )
 
 
 def _loss_at(job: PeriodicJob, part: float) -> float:
@@ -44,32 +33,74 @@ def _loss(job: PeriodicJob, delays: Sequence[float]) -> float:
     return sum(max(seconds, 0.0) for seconds in late)
 
 
-def estimate(
-    jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def estimate(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Estimate the iteration time of each job when the jobs start at given times.
 
-    What a job sends while a link is asked for d times its capacity takes d times as long. The job is delayed by what
+    Jobs whose links never have more demand than capacity take what they take alone. Few jobs that contend are
+    simulated on these links only (``SIMULATED``). Of more, what a job sends while a link is asked for d times its
+    capacity takes d times as long. The job is delayed by what
     computation beside each phase does not hide, summed over an iteration on its worst link; by no less than without the
     others, and than where all of a link's jobs are slowed down until their bytes fit, unless a fair share of it is
     enough. If all jobs that share links are slowed down by the same factor, or none is, they keep their start times.
     Otherwise their iterations drift past each other, and the delay is the mean over all positions that they can have.
     Left out are delays on its other links at other times, and that a delayed phase takes longer to pass the others.
 
+    Parameters
+    ----------
+    scores : Scores
+        Scores of the jobs with the phases that they achieve on these links (:meth:`.Scores.on`).
+    shifts : float64[n_jobs], s
+        How much later each job starts.
+
     Returns
     -------
     float64[n_jobs], s
     """
-    alone = alone_times(jobs, classes)
     tight = [links for links in classes if len(links.jobs) > 1 and scores.is_tight(links)]
-    times = _slowest(alone, [(links, met(links, scores, shifts).times) for links in tight])
-    period = np.array([job.period for job in jobs])
+    times = scores.period.copy()
     for part in components([links.jobs for links in tight]):
         own = list(part.jobs)
-        if np.ptp(times[own] / period[own]) > _HELD:
-            drifting = [tight[i] for i in part.links]
-            times[own] = _slowest(alone, [(links, met(links, scores, None).times) for links in drifting])[own]
+        times[own] = _of_component([tight[i] for i in part.links], own, scores, shifts)
     return times
+
+
+def _of_component(
+    tight: Sequence[LinkClass], own: Sequence[int], scores: Scores, shifts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Estimate the iteration times of jobs that tight links join, float64[n], s."""
+    alone = scores.period
+    is_kept = _keep_positions(alone[own], scores.settings.quantum)
+    found = [(links, met(links, scores, shifts)) for links in tight] if is_kept else []
+    if is_kept and all(one.score == 1.0 and scores.circle(links.jobs).is_common for links, one in found):
+        return np.asarray(alone[own])
+    if len(own) * sum(len(scores.jobs[j].phases) for j in own) <= SIMULATED:
+        return _simulated(tight, own, scores, shifts)
+    times = _slowest(alone, [(links, one.times) for links, one in found])[own]
+    if not is_kept or np.ptp(times / alone[own]) > _HELD:
+        times = _slowest(alone, [(links, met(links, scores, None).times) for links in tight])[own]
+    return times
+
+
+def _simulated(
+    tight: Sequence[LinkClass], own: Sequence[int], scores: Scores, shifts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Simulate jobs on one link of each class; `scores` remembers the times."""
+    key = tuple(map(scores.key, tight)), shifts[own].tobytes()
+    if key not in scores.simulated:
+        if len(scores.simulated) >= _REMEMBERED:
+            scores.simulated.clear()
+        place = {job: i for i, job in enumerate(own)}
+        parts = np.zeros((len(own), len(tight)))
+        for k, links in enumerate(tight):
+            parts[[place[job] for job in links.jobs], k] = links.part
+        scores.simulated[key] = fair_times([scores.jobs[j] for j in own], parts, shifts[own], MEASURED)
+    return scores.simulated[key]
+
+
+def _keep_positions(period: NDArray[np.float64], quantum: float) -> bool:
+    """Whether periods are to each other as the rounded ones, for which start times were sought."""
+    rounded = np.maximum(np.rint(period / quantum), 1.0) * quantum
+    return bool(np.ptp(period / rounded) <= _HELD)
 
 
 def _slowest(alone: NDArray[np.float64], on_links: Sequence[tuple[LinkClass, Sequence[float]]]) -> NDArray[np.float64]:
@@ -89,7 +120,7 @@ def met(links: LinkClass, scores: Scores, shifts: NDArray[np.float64] | None) ->
         How much later each of all the jobs starts; without, they are in each position for an equal part of the time.
     """
     at = None if shifts is None else shifts[list(links.jobs)]
-    key = links.jobs, links.part.tobytes(), b"" if at is None else at.tobytes()
+    key = (*scores.key(links), b"" if at is None else at.tobytes())
     if key not in scores.met:
         if len(scores.met) >= _REMEMBERED:
             scores.met.clear()

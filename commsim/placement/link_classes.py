@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from commsim.training.sharing.periodic import PeriodicJob, with_starts
 from .circles import Circle, unify
 from .phase_edges import DemandPieces, anywhere, cut_circle
 from .score import ROUNDING, best_shifts
+from .starts.achieved_phases import achieved
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,29 @@ def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
     ]
 
 
+@dataclass(slots=True)
+class _Found:
+    """Circles and scores that were found, by the phases of the jobs (:attr:`Scores.ids`)."""
+
+    ids: dict[tuple[int, float], int] = field(default_factory=dict)
+    views: dict[tuple[int, ...], Scores] = field(default_factory=dict)
+    circles: dict[tuple[int, ...], tuple[Circle, list[PeriodicJob]]] = field(default_factory=dict)
+    shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = field(default_factory=dict)
+    anywhere: dict[tuple[int, ...], DemandPieces] = field(default_factory=dict)
+    met: dict[tuple[tuple[int, ...], bytes, bytes], Met] = field(default_factory=dict)
+    descended: set[tuple[int, ...]] = field(default_factory=set)
+    simulated: dict[tuple[object, ...], NDArray[np.float64]] = field(default_factory=dict)
+
+
+def _worst_parts(n_jobs: int, classes: Sequence[LinkClass]) -> NDArray[np.float64]:
+    """Return the factor that turns a rate of each job into a share of its fullest link, float64[n_jobs], s/byte."""
+    part = np.zeros(n_jobs)
+    for links in classes:
+        own = list(links.jobs)
+        part[own] = np.maximum(part[own], links.part)
+    return part
+
+
 class Scores:
     """Circles and best rotations that were found before, for candidates that differ in little.
 
@@ -124,50 +149,85 @@ class Scores:
     """
 
     def __init__(self, jobs: Sequence[PeriodicJob], settings: ScoreSettings) -> None:
-        self.jobs, self.settings = with_starts(jobs), settings
         self.is_held = np.array([job.start is not None for job in jobs], np.bool_)
-        self._circles: dict[tuple[int, ...], Circle] = {}
-        self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
-        self._anywhere: dict[tuple[int, ...], DemandPieces] = {}
-        self.met: dict[tuple[tuple[int, ...], bytes, bytes], Met] = {}  # by jobs, parts and start times
-        self.descended: set[tuple[int, ...]] = set()  # jobs whose best rotations may not have been found
-        self.peak = np.array([job.peak_rate for job in jobs])
-        self.mean = np.array([job.n_bytes / job.period for job in jobs])
+        self.settings, self._given, self._found = settings, tuple(jobs), _Found()
+        self._set([0.0] * len(jobs))
+
+    def _set(self, parts: Sequence[float]) -> None:
+        """Take the phases that jobs achieve where their rates are these parts of their fullest links."""
+        pairs = [(job, achieved(job, part)) for job, part in zip(self._given, parts, strict=True)]
+        keys = [(j, 0.0 if job is now else part) for (j, (job, now)), part in zip(enumerate(pairs), parts, strict=True)]
+        self.ids = tuple(self._found.ids.setdefault(key, len(self._found.ids)) for key in keys)
+        self.jobs = with_starts([now for _, now in pairs])
+        self.period = np.array([job.period for job in self.jobs])
+        self.peak = np.array([job.peak_rate for job in self.jobs])
+        self.mean = np.array([job.n_bytes / job.period for job in self.jobs])
+
+    def on(self, classes: Sequence[LinkClass]) -> Scores:
+        """Return the scores of the same jobs with the phases that they achieve on these links, each alone."""
+        view = copy.copy(self)
+        view._set(_worst_parts(len(self._given), classes).tolist())
+        return self._found.views.setdefault(view.ids, view)
+
+    def _ids(self, jobs: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self.ids[j] for j in jobs)
+
+    @property
+    def met(self) -> dict[tuple[tuple[int, ...], bytes, bytes], Met]:
+        """What was found of links, by the jobs' phases, parts and start times."""
+        return self._found.met
+
+    @property
+    def simulated(self) -> dict[tuple[object, ...], NDArray[np.float64]]:
+        """Iteration times, s, that were simulated of jobs on some links, by what decides these."""
+        return self._found.simulated
+
+    @property
+    def descended(self) -> set[tuple[int, ...]]:
+        """Jobs whose best rotations may not have been found."""
+        return self._found.descended
+
+    def key(self, links: LinkClass) -> tuple[tuple[int, ...], bytes]:
+        """Return what decides how the jobs of a class of links meet."""
+        return self._ids(links.jobs), links.part.tobytes()
 
     def circle(self, jobs: tuple[int, ...]) -> Circle:
         """Circle of some of the jobs, those with a fixed start as of then."""
-        if jobs not in self._circles:
+        key = self._ids(jobs)
+        if key not in self._found.circles:
             given, s = [self.jobs[j] for j in jobs], self.settings
-            self._circles[jobs] = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
-        return self._circles[jobs]
+            circle = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
+            self._found.circles[key] = circle, given
+        return self._found.circles[key][0]
 
     def anywhere(self, jobs: tuple[int, ...]) -> DemandPieces:
         """Return what some of the jobs can do at once, whatever their start times."""
-        if jobs not in self._anywhere:
-            self._anywhere[jobs] = anywhere([self.jobs[j] for j in jobs])
-        return self._anywhere[jobs]
+        key = self._ids(jobs)
+        if key not in self._found.anywhere:
+            self._found.anywhere[key] = anywhere([self.jobs[j] for j in jobs])
+        return self._found.anywhere[key]
 
     def shifts(self, links: LinkClass) -> NDArray[np.float64]:
         """Best shifts on a class of links by itself, float64[n_jobs], s; 0 for jobs with a fixed start."""
-        key = (links.jobs, links.part.tobytes())
-        if key not in self._shifts:
+        key, known = self.key(links), self._found.shifts
+        if key not in known:
             circle = self.circle(links.jobs)
-            self._shifts[key], is_exhaustive = best_shifts(circle, links.part, self.is_held[list(links.jobs)])
-            if not is_exhaustive and not self._is_least(links):
+            known[key], is_exhaustive = best_shifts(circle, links.part, self.is_held[list(links.jobs)])
+            if not is_exhaustive and not self._is_least(links, known[key]):
                 self.descended.add(links.jobs)
-        return self._shifts[key]
+        return known[key]
 
-    def _is_least(self, links: LinkClass) -> bool:
+    def _is_least(self, links: LinkClass, shifts: NDArray[np.float64]) -> bool:
         """Whether no shifts can have less excess than those found: the mean demand leaves as much."""
-        pieces = cut_circle(self.circle(links.jobs), self._shifts[links.jobs, links.part.tobytes()])
+        pieces = cut_circle(self.circle(links.jobs), shifts)
         load = links.part @ pieces.demand - 1.0
         return float(np.maximum(load, 0.0) @ pieces.length) <= max(0.0, float(load @ pieces.length)) + ROUNDING
 
     def blurred(self) -> dict[str, float]:
         """Shortest phase, in s, of each job that has one shorter than an angle of a circle with several other jobs."""
         found = {}
-        for jobs, circle in self._circles.items():
-            for job in [self.jobs[j] for j in jobs if len(jobs) > 2]:  # of two jobs all meetings are tried
+        for circle, jobs in self._found.circles.values():
+            for job in jobs if len(jobs) > 2 else ():  # of two jobs all meetings are tried
                 shortest = min((phase.duration for phase in job.phases if phase.rate > 0), default=np.inf)
                 if shortest < circle.step * (1 - 1e-9):
                     found[job.name] = shortest
@@ -178,5 +238,5 @@ class Scores:
         return float(links.part @ self.peak[list(links.jobs)]) > 1 + 1e-9
 
     def counts(self, links: LinkClass) -> bool:
-        """Whether the links have scores: several jobs share them, or one job alone asks more than they have."""
-        return len(links.jobs) > 1 or self.is_tight(links)
+        """Whether the links have scores: several jobs share them. One job alone takes as long as they need."""
+        return len(links.jobs) > 1

@@ -174,7 +174,7 @@ def rank_moves(
     n: int | None = None,
     candidates: int | None = None,
     generators: Sequence[str] = GENERATORS,
-    check: bool = False,
+    check: bool | None = None,
     settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),

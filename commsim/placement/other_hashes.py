@@ -16,10 +16,10 @@ from .affinity import components
 from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
 from .evaluation import contended, evaluate_placed, use_of
-from .iteration_times import alone_times, estimate, mean_ratio
-from .joint_shifts import joint_shifts
+from .iteration_times import estimate, mean_ratio
 from .link_classes import LinkClass, Scores, link_classes
 from .ranking_remarks import contention
+from .starts.joint_shifts import joint_shifts
 
 _DIGITS = 4  # of slow-downs that differ
 
@@ -83,7 +83,7 @@ def with_other_seeds(
             use = use_of(cluster, placed, seed, scores)
         for of, rows in zip(seeds, use, strict=True):
             classes = link_classes(cluster.network, rows)
-            of.append((seed, contention(classes, scores), classes))
+            of.append((seed, contention(classes, scores.on(classes)), classes))
     found = [OfHashes(candidate, tuple(of)) for candidate, of in zip(scored, seeds, strict=True)]
     return [_with_worst(cluster, *candidate, scores, loops) for candidate in zip(found, placed, strict=True)]
 
@@ -107,43 +107,69 @@ class _Spread:
         return round(max(self.stretch), _DIGITS), round(self.stretch[self.median], _DIGITS)
 
 
+def _spread(hashes: OfHashes, jobs: Sequence[PeriodicJob], scores: Scores, shifts: NDArray[np.float64]) -> _Spread:
+    """Estimate the jobs at some start times with each hash."""
+    periods, found = np.array([job.period for job in jobs]), {}
+    for _, way, classes in hashes.ways:
+        view = scores.on(classes)
+        times = estimate(classes, view, shifts)
+        found[way] = mean_ratio(times, view.period), mean_ratio(times, periods)
+    slowdown, stretch = zip(*(found[way] for _, way, _ in hashes.seeds), strict=True)
+    return _Spread(shifts, slowdown, stretch)
+
+
 def _with_worst(
     cluster: Cluster, hashes: OfHashes, placed: tuple[str, Sequence[PeriodicJob]], scores: Scores, loops: str
 ) -> OfHashes:
     """Take the median hash, and other start times where the worst one is less with them."""
-    generator, jobs = placed
+    jobs = placed[1]
     each = [classes for _, _, classes in hashes.ways]
-    periods = np.array([job.period for job in jobs])
-
-    def spread_at(shifts: NDArray[np.float64]) -> _Spread:
-        found = {}
-        for _, way, classes in hashes.ways:
-            times = estimate(jobs, classes, scores, shifts)
-            found[way] = mean_ratio(times, alone_times(jobs, classes)), mean_ratio(times, periods)
-        slowdown, stretch = zip(*(found[way] for _, way, _ in hashes.seeds), strict=True)
-        return _Spread(shifts, slowdown, stretch)
-
     shifts = shifts_of(hashes.candidate, jobs)
-    first = chosen = spread_at(shifts)
+    first = chosen = _spread(hashes, jobs, scores, shifts)
     # start times were sought for the first hash
     if loops != "literal" and first.order[0] > round(first.stretch[0], _DIGITS):
-        links = _merged([links for classes in each for links in contended(classes, scores)])
+        links = merged([links for classes in each for links in contended(classes, scores.on(classes))])
         for part in components([link.jobs for link in links]):
-            shifts = joint_shifts([links[i] for i in part.links], scores, shifts)
-        chosen = min(first, spread_at(shifts), key=lambda one: one.order)
+            shifts = joint_shifts([links[i] for i in part.links], scores.on(each[0]), shifts)
+        chosen = min(first, _spread(hashes, jobs, scores, shifts), key=lambda one: one.order)
+    return _at(cluster, hashes, placed, scores, loops, chosen)
+
+
+def started_at(
+    cluster: Cluster,
+    hashes: OfHashes,
+    placed: tuple[str, Sequence[PeriodicJob]],
+    scores: Scores,
+    shifts: NDArray[np.float64],
+) -> OfHashes:
+    """Return a candidate with other start times, s, and the median hash of these."""
+    return _at(cluster, hashes, placed, scores, "merged", _spread(hashes, placed[1], scores, shifts))
+
+
+def _at(
+    cluster: Cluster,
+    hashes: OfHashes,
+    placed: tuple[str, Sequence[PeriodicJob]],
+    scores: Scores,
+    loops: str,
+    chosen: _Spread,
+) -> OfHashes:
+    """Score a candidate with the hash that has the median estimate at its start times."""
+    generator, jobs = placed
     # the literal rule knows one path, by which it also discards candidates
-    seed, way, classes = hashes.seeds[0 if loops == "literal" else chosen.median]
+    median = 0 if loops == "literal" else chosen.median
+    seed, way, classes = hashes.seeds[median]
     candidate = hashes.candidate
-    if chosen is not first or way != hashes.seeds[0][1]:
+    if (chosen.shifts != shifts_of(candidate, jobs)).any() or way != hashes.seeds[hashes.median][1]:
         candidate = evaluate_placed(cluster, generator, jobs, classes, scores, loops, chosen.shifts)
     low, high = min(chosen.slowdown), max(chosen.slowdown)
     candidate = replace(
         candidate, slowdown_best=low, slowdown_worst=high, stretch_worst=max(chosen.stretch), hash_seed=seed
     )
-    return replace(hashes, candidate=candidate, median=0 if loops == "literal" else chosen.median)
+    return replace(hashes, candidate=candidate, median=median)
 
 
-def _merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
+def merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
     """Put links of several seeds on which the same jobs demand the same into one class."""
     merged: dict[tuple[tuple[int, ...], bytes], list[LinkClass]] = {}
     for links in classes:

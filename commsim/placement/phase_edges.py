@@ -23,7 +23,7 @@ MAX_PAIRS = 500_000
 MAX_STATES = 1024  # that jobs can have together; of more, so many are drawn
 ROUNDS = 4  # over all jobs, at most, in which start times are moved
 _SAME = 1e-12  # part of the perimeter by which edges differ that were written to meet
-_LESS = 1e-9  # by which a mean excess must be less, as a part of the capacity, to move a job
+LESS = 1e-9  # by which a mean excess must be less, as a part of the capacity, to move a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def meet(
     pieces = cut_circle(circle, shifts)
     load = part @ pieces.demand - 1.0
     least = weight @ np.maximum(load @ pieces.length, 0.0)  # where bytes fill every gap
-    if weight @ (np.maximum(load, 0.0) @ pieces.length) <= least + _LESS:
+    if weight @ (np.maximum(load, 0.0) @ pieces.length) <= least + LESS:
         return shifts
     own = 2 * np.diff(circle.first_phase)
     if own[~is_held].sum() * (own * (circle.perimeter / circle.period)).sum() > MAX_PAIRS:
@@ -200,14 +200,37 @@ def _best_meeting(
 
     The second value is whether all were tried, so that from there no other one has less.
     """
+    times, cost, is_best = costs_of_starts(circle, part, weight, shifts, j, others)
+    if cost[1:].min(initial=np.inf) < cost[0] - LESS * circle.perimeter:
+        near = cost[1:] <= cost[1:].min() + 1e-3 * LESS * circle.perimeter
+        return float(times[1 + int(near.argmax())]), is_best
+    return float(shifts[j]), is_best
+
+
+def costs_of_starts(
+    circle: Circle,
+    part: NDArray[np.float64],
+    weight: NDArray[np.int64],
+    shifts: NDArray[np.float64],
+    j: int,
+    others: Sequence[int],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """Excess that a job adds at its own start time, and wherever its phases meet those of others.
+
+    Returns
+    -------
+    float64[n], float64[n], bool
+        Start times, s, the own one first and the others in ascending order; the excess in capacities times seconds; and
+        whether these are all times at which phases meet.
+    """
     edges, _, demand = _cut_edges(circle, shifts, others)
     period = float(circle.period[j])
     offset, duration, rate = circle.phases_of(j)
     own = np.concatenate((offset, offset + duration))
     times = (edges[:, None] - own) % period
     times = _apart(np.where(period - times < _SAME * circle.perimeter, 0.0, times).ravel(), circle.perimeter)
-    is_best = len(times) <= MAX_MEETINGS
-    if not is_best:
+    is_all = len(times) <= MAX_MEETINGS
+    if not is_all:
         away = np.abs((times - shifts[j] + period / 2) % period - period / 2)
         times = np.sort(times[np.argsort(away, kind="stable")[:MAX_MEETINGS]])
     times = np.concatenate((shifts[j : j + 1], times))
@@ -222,10 +245,7 @@ def _best_meeting(
             end = begin + length
             cost += np.interp(np.where(end > period, end - period, end), at, total) - np.interp(begin, at, total)
             cost += np.where(end > period, total[-1], 0.0)
-    if cost[1:].min(initial=np.inf) < cost[0] - _LESS * circle.perimeter:
-        near = cost[1:] <= cost[1:].min() + 1e-3 * _LESS * circle.perimeter
-        return float(times[1 + int(near.argmax())]), is_best
-    return float(shifts[j]), is_best
+    return times, cost, is_all
 
 
 def _folded(

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from commsim.core.errors import InputError, wrong_kind
-from commsim.core.frames import frame_of
-from commsim.core.limits import EXPECTED, expect
 from commsim.core.remark import Remark
-from commsim.core.units import count_text
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
-from .candidate import PlacementCandidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
+from .finalists import ERROR, Order, centre, simulate_all, simulated_first
 from .link_classes import Scores, ScoreSettings
 from .nic_counts import few_nics
 from .node_names import on_nodes
 from .other_hashes import values_of
+from .ranking import Ranking as Ranking
 from .ranking_remarks import (
-    PRINTED,
     agreement,
-    differing,
     disagreements,
     ended_early,
     estimated,
@@ -31,7 +26,6 @@ from .ranking_remarks import (
     going_on,
     notes_of,
     other_paths,
-    rank_correlation,
     short_phases,
     slow_alone,
 )
@@ -40,85 +34,9 @@ from .scored_placements import Placed, ScoredPlacement, in_turn, more_of, tried_
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
 GENERATORS = ("packed", "balanced", "spread", "random")
-# Seconds to simulate a candidate, for each job times each phase of all: 3e-6 to 4e-6 were measured of 20 to 240 jobs.
-PER_PAIR = 4e-6
+_CENTRED = 40  # candidates whose start times are moved to the middle of their windows
 N_CANDIDATES = 10
 RANKINGS = ("slowdown", "mean", "min", "weighted")
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Candidates in order.
-
-    Parameters
-    ----------
-    candidates : tuple of PlacementCandidate
-        Best first; of equals the one that was made first.
-    discarded : tuple of PlacementCandidate
-        Those with a loop, under the literal rule.
-    remarks : tuple of Remark
-        What the user should know about the scores.
-    n_tried : int
-        Placements that were tried.
-    """
-
-    candidates: tuple[PlacementCandidate, ...]
-    discarded: tuple[PlacementCandidate, ...]
-    remarks: tuple[Remark, ...]
-    n_tried: int = 0
-
-    def __str__(self) -> str:
-        """Return a line for each candidate: its rank, slowdowns, scores and placement."""
-        lines = [
-            f"{rank}: slowdown {candidate.slowdown:.4f}x{_victim(candidate)}{_alone(candidate)}, score "
-            f"{candidate.score_mean:.4f} "
-            f"(least {candidate.score_min:.4f}), by {candidate.generator}: {_places(candidate)}"
-            for rank, candidate in enumerate(self.candidates, 1)
-        ]
-        return "\n".join([*lines, *(f"# {remark}" for remark in self.remarks)]) or "no candidates"
-
-    @property
-    def rank_correlation(self) -> float | None:
-        """Spearman's of estimated and simulated slow-downs; None without ``check``, or of fewer than 4 candidates."""
-        simulated_ones = [candidate for candidate in self.candidates if candidate.prediction == "simulation"]
-        return rank_correlation([c.slowdown_estimated for c in simulated_ones], [c.slowdown for c in simulated_ones])
-
-    @property
-    def agreement(self) -> dict[str, Any]:
-        """JSON of how well simulations and estimates agree: the rank correlation, and candidates that differ."""
-        return {"rank_correlation": self.rank_correlation, "differing_candidates": [*differing(self.candidates)]}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON of ``commsim place`` without its flags: candidates, those discarded, and what is said."""
-        return {
-            "schema": 1,
-            "candidates": [candidate.row() for candidate in self.candidates],
-            "discarded": [discard.row() for discard in self.discarded],
-            "notes": [str(remark) for remark in self.remarks],
-            **self.agreement,
-            "remarks": [remark.tree() for remark in self.remarks],
-        }
-
-    def to_frame(self, library: str | None = None) -> Any:
-        """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
-        rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
-        return frame_of(rows, library)
-
-
-def _victim(candidate: PlacementCandidate) -> str:
-    """Name the job that loses the most, where that is more than the mean."""
-    job, slow = candidate.worst_job
-    return f" ({job} {slow:.4f}x)" if round(slow - candidate.slowdown, PRINTED) > 0 else ""
-
-
-def _alone(candidate: PlacementCandidate) -> str:
-    """Return the stretch, by which candidates rank, where jobs that are slow alone make it more than the slow-down."""
-    is_more = round(candidate.stretch - candidate.slowdown, PRINTED) > 0
-    return f", stretch {candidate.stretch:.4f}x" if is_more else ""
-
-
-def _places(candidate: PlacementCandidate) -> str:
-    return ", ".join(f"{job} on {counted_names(nodes)}" for job, nodes in candidate.placement.items())
 
 
 def place_jobs(
@@ -130,7 +48,7 @@ def place_jobs(
     generators: Sequence[str] = GENERATORS,
     loops: str = "merged",
     rank_by: str = "slowdown",
-    check: bool = False,
+    check: bool | None = None,
     settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
@@ -161,10 +79,11 @@ def place_jobs(
         least estimated slow-down with the worst of the hashes that choose paths; then the fewest contended
         links, links between switches in use, and machines; then the least slow-down, then the order in which they were
         made.
-    check : bool
+    check : bool, optional
         Simulate every candidate, and predict iteration times from that. A remark has the rank correlation of estimates
-        and simulations, and names candidates where they differ by more than 1 %. Without it they are estimates
-        (:func:`commsim.placement.iteration_times.estimate`).
+        and simulations, and names candidates where they differ by more than 1 %. By default the candidates whose
+        estimates (:func:`commsim.placement.iteration_times.estimate`) are within their error of the first one's are
+        simulated, so that the first is (:func:`commsim.placement.finalists.simulated_first`); with False, none.
     settings : ScoreSettings, optional
         How scores are found.
     fail, scale : sequence of str
@@ -221,7 +140,7 @@ def rank_placements(
     *,
     loops: str = "merged",
     rank_by: str = "slowdown",
-    check: bool = False,
+    check: bool | None = None,
     settings: ScoreSettings | None = None,
 ) -> Ranking:
     """Rank placements of your own, such as those that a scheduler considers.
@@ -287,7 +206,7 @@ def _ranked(
     placed: Sequence[Placed],
     loops: str,
     rank_by: str,
-    check: bool,
+    check: bool | None,
     settings: ScoreSettings,
     n_wanted: int = 0,
 ) -> Ranking:
@@ -309,16 +228,12 @@ def _ranked(
             tried = [candidate for candidate in tried if id(candidate) in best]
     kept = [candidate for candidate in tried if not (loops == "literal" and candidate.candidate.has_loop)]
     discarded = tuple(candidate.candidate for candidate in tried if loops == "literal" and candidate.candidate.has_loop)
-    if check:
-        for candidate, found in zip(
-            kept, _simulated(cluster, jobs, [candidate.candidate for candidate in kept], settings.seed), strict=True
-        ):
-            candidate.candidate = found
     kept.sort(key=order)
+    kept = _checked(cluster, jobs, kept, order, loops == "literal", rank_by, check, scores)
     ranked = [candidate.candidate for candidate in kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
-    notes += [] if check else estimated(ranked)
+    notes += estimated([one for one in ranked[:1] if one.prediction == "estimate"])
     notes += slow_alone(cluster.network, jobs, [candidate.use for candidate in kept])
     differ = [
         number
@@ -333,18 +248,24 @@ def _ranked(
     return Ranking(tuple(ranked), discarded, tuple(notes), n_tried)
 
 
-def _simulated(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[PlacementCandidate], seed: int
-) -> list[PlacementCandidate]:
-    """Simulate candidates, and say which one it is, and how long all that are left will take."""
-    found = []
-    each = PER_PAIR * len(jobs) * sum(len(job.phases) for job in jobs)
-    for i, candidate in enumerate(ranked, 1):
-        EXPECTED.begin(f"simulating candidate {i} of {len(ranked)}")
-        what = f"{count_text(len(jobs), 'job')} in {count_text(len(ranked) - i + 1, 'candidate')}"
-        expect(each * (len(ranked) - i + 1), what, "fewer --candidates or no --check")
-        found.append(
-            simulated(cluster, jobs, candidate, seed=seed if candidate.hash_seed is None else candidate.hash_seed)
-        )
-    EXPECTED.begin("")
-    return found
+def _checked(
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    kept: list[ScoredPlacement],
+    order: Order,
+    is_literal: bool,
+    rank_by: str,
+    check: bool | None,
+    scores: Scores,
+) -> list[ScoredPlacement]:
+    """Simulate all candidates, or the finalists, at start times in the middle of free windows; return them in order."""
+    is_of_finalists = check is None and rank_by == "slowdown"
+    if not is_literal:
+        best = kept[0].candidate.stretch * (1 + ERROR) if kept else 0.0
+        centre(cluster, [one for one in kept if check or one.candidate.stretch <= best][:_CENTRED], scores)
+    if is_of_finalists:
+        return simulated_first(cluster, jobs, kept, order, scores)
+    if check:
+        simulate_all(cluster, jobs, kept, scores.settings.seed)
+        kept.sort(key=order)
+    return kept

@@ -99,12 +99,12 @@ def _first_of(texts: Sequence[str]) -> str:
 
 
 def contention(classes: Sequence[LinkClass], scores: Scores) -> tuple[object, ...]:
-    """Return what decides the scores of a placement, whichever links it is on."""
+    """Return what decides the scores of a placement, whichever links it is on; `scores` has its achieved phases."""
     counted_links = [links for links in classes if scores.counts(links)]
     tight = sorted(
         (links.jobs, links.part.tobytes(), len(links.links)) for links in counted_links if scores.is_tight(links)
     )
-    return (sum(len(links.links) for links in counted_links), *tight)
+    return (scores.ids, sum(len(links.links) for links in counted_links), *tight)
 
 
 def going_on(jobs: Sequence[PeriodicJob]) -> list[Remark]:

@@ -18,6 +18,8 @@ from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs, 
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 from .phase_edges import DemandPieces, cut_circle, meet
+from .starts.achieved_phases import achieved
+from .starts.windows import in_the_middle
 
 # Combinations of rotations, times angles, up to which all are tried.
 EXHAUSTIVE = 2**19
@@ -56,7 +58,7 @@ def search(
 
 def _search(circle: Circle, part: NDArray[np.float64], n_held: int) -> tuple[NDArray[np.int64], bool]:
     """Do that where the jobs that are not rotated come first."""
-    from .search_kernel import search_all
+    from .starts.search_kernel import search_all
 
     def held(positions: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.concatenate((np.ones(n_held, np.int64), positions[n_held:]))
@@ -106,7 +108,7 @@ def search_together(
     int64[n_jobs]
         The rotations in angles.
     """
-    from .search_kernel import search_in_turn
+    from .starts.search_kernel import search_in_turn
 
     job, on = np.nonzero(part.T)
     first = np.searchsorted(job, np.arange(len(circle.period) + 1))
@@ -151,25 +153,40 @@ class LinkScore(Value):
         Circle that the rotations are for.
     is_exhaustive : bool
         Whether all rotations were tried; else the best of several descents, one job at a time.
+    alone : float64[n_jobs], s
+        Iteration time of each job alone on the link: longer than its profile's where the link has less than a phase
+        asks for.
+    windows : float64[n_jobs, 2], s
+        First and last start of each job that cost no more, while the others start as they do.
     """
 
     score: float
     shifts: NDArray[np.float64]
     circle: Circle
     is_exhaustive: bool
+    alone: NDArray[np.float64]
+    windows: NDArray[np.float64]
 
     def row(self, jobs: Sequence[PeriodicJob]) -> dict[str, Any]:
         """Return the JSON of a score of these jobs."""
-        circle, shifts = self.circle, self.shifts.tolist()
+        circle = self.circle
         return {
             "score": round(self.score, 9) + 0.0,
-            "shifts_ms": {job.name: round(shift * 1e3, 9) for job, shift in zip(jobs, shifts, strict=True)},
+            "shifts_ms": self._by_job(jobs, self.shifts * 1e3),
+            "windows_ms": self._by_job(jobs, self.windows * 1e3),
+            "slack_ms": self._by_job(jobs, np.diff(self.windows)[:, 0] * 5e2),
+            "alone_ms": self._by_job(jobs, self.alone * 1e3),
             "perimeter_ms": round(circle.perimeter * 1e3, 9),
             "is_common_multiple": circle.is_common,
             "angles": circle.n_angles,
             "is_exhaustive": self.is_exhaustive,
             "period_rounding_ms": round(circle.rounding * 1e3, 9),
         }
+
+    @staticmethod
+    def _by_job(jobs: Sequence[PeriodicJob], values: NDArray[np.float64]) -> dict[str, Any]:
+        rounded = (np.round(values, 9) + 0.0).tolist()
+        return dict(zip((job.name for job in jobs), rounded, strict=True))
 
 
 def score_link(
@@ -184,11 +201,12 @@ def score_link(
 ) -> LinkScore:
     """Rotate the circles of jobs that share a link until as little demand as possible exceeds its capacity.
 
+    A phase that asks for more than the link has counts as what the link delivers alone (:func:`.achieved`).
     Rotating all jobs together changes nothing, so the first stays. All rotations of the others below their periods (Eq.
     4) are tried where that is little work (``search.EXHAUSTIVE``); or else only those that make a difference in the
     long run; or else one job after the other is rotated, from several starts. If demand is still in excess, one job
-    after the other is moved to where its phases meet those of others, between angles. The same input gives the same
-    answer.
+    after the other is moved to where its phases meet those of others, between angles. Last, each job is moved to the
+    middle of the times at which it costs no more. The same input gives the same answer.
 
     Parameters
     ----------
@@ -219,11 +237,18 @@ def score_link(
     if not 0 < capacity < np.inf:
         raise InputError(f"the capacity of a link is positive and finite, got {capacity:g} bytes/s")
     part = np.broadcast_to(np.asarray(use, np.float64), (len(jobs),)) / capacity
+    jobs = tuple(achieved(job, float(one)) for job, one in zip(jobs, part, strict=True))
     circle = unify(with_starts(jobs), angles=angles, step=step, quantum=quantum, longest=longest)
-    shifts, is_exhaustive = best_shifts(circle, part, np.array([job.start is not None for job in jobs]))
+    is_held = np.array([job.start is not None for job in jobs])
+    shifts, is_exhaustive = best_shifts(circle, part, is_held)
+    stays = is_held if is_held.any() else np.arange(len(jobs)) == 0
+    free = np.flatnonzero(~stays).tolist() if circle.is_common else []
+    shifts, away = in_the_middle(circle, part[None], np.ones(1, np.int64), shifts, free)
     score = float(score_at(circle, part[None], shifts)[0])
     shifts += [job.start or 0.0 for job in jobs]
-    return LinkScore(score, freeze(shifts, np.float64), circle, is_exhaustive)
+    windows = shifts[:, None] + np.array(away) * (-1.0, 1.0)
+    alone = np.array([job.period for job in jobs])
+    return LinkScore(score, freeze(shifts, np.float64), circle, is_exhaustive, alone, freeze(windows, np.float64))
 
 
 def best_shifts(

@@ -16,7 +16,7 @@ from commsim.training.sharing.periodic import PeriodicJob
 from .candidate import PlacementCandidate
 from .cluster import Cluster
 from .evaluation import evaluated
-from .link_classes import Scores
+from .link_classes import LinkClass, Scores, link_classes
 from .nic_counts import machines_of, nic_counts
 from .other_hashes import OfHashes, use_in, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
@@ -73,6 +73,7 @@ def _places_of(placed: Sequence[PeriodicJob]) -> tuple[tuple[str, ...] | None, .
 class ScoredPlacement:
     """A placement that was scored: its jobs, their use of links, how many links between switches, and all hashes.
 
+    `classes` has the links of the candidate's own hash, `ways` those of each hash with which jobs contend otherwise;
     `nics` has the jobs that leave their machines by too few NICs; `n_machines` counts each job's machines or hosts.
     """
 
@@ -83,6 +84,12 @@ class ScoredPlacement:
     hashes: OfHashes | None
     nics: dict[str, tuple[int, int]]
     n_machines: int
+    classes: Sequence[LinkClass] = ()
+
+    @property
+    def ways(self) -> list[Sequence[LinkClass]]:
+        """Links of each way in which the jobs contend, by the hash of paths."""
+        return [self.classes] if self.hashes is None else [classes for _, _, classes in self.hashes.ways]
 
     def order(self, rank_by: str) -> tuple[float, ...]:
         """Return by what it is ranked: the less, the better."""
@@ -107,9 +114,21 @@ def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Sco
         hashes = drawn
     n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
     machines = machines_of(cluster, [jobs for _, jobs in placed])
+    own = [
+        link_classes(net, rows) if of is None else of.seeds[of.median][2] for rows, of in zip(use, hashes, strict=True)
+    ]
     return [
         ScoredPlacement(
-            jobs, one if of is None else of.candidate, rows, n, of, nic_counts(cluster, jobs, on), sum(map(len, on))
+            jobs,
+            one if of is None else of.candidate,
+            rows,
+            n,
+            of,
+            nic_counts(cluster, jobs, on),
+            sum(map(len, on)),
+            classes,
         )
-        for (_, jobs), one, rows, n, of, on in zip(placed, found, use, n_inner, hashes, machines, strict=True)
+        for (_, jobs), one, rows, n, of, on, classes in zip(
+            placed, found, use, n_inner, hashes, machines, own, strict=True
+        )
     ]

@@ -8,6 +8,7 @@ from commsim.core.errors import InputError
 from commsim.placement.affected import affected, after_faults
 from commsim.placement.cluster import Cluster, on_network
 from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.moves import rank_moves
 from commsim.placement.place import place_jobs
 from commsim.prediction.faults import with_faults
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
@@ -67,3 +68,18 @@ def test_of_two_hosts_the_one_that_failed_is_the_one_cut_off() -> None:
     cluster = Cluster(two, (two.kind == 0).astype(int))
     after, (moved,), _ = after_faults(cluster, [job("a", "h0")], ["host:h0"], (), ScoreSettings())
     assert place_jobs(after, [moved]).candidates[0].placement["a"] == ("h1",)
+
+
+def test_every_job_behind_a_dead_leaf_is_moved_and_named() -> None:
+    """A job inside of one host stayed behind the dead leaf, and `moves` said that it stays."""
+    cluster = {"topology": {"spec": "leaf_spine:n_leaves=3,n_spines=1,hosts_per_leaf=2"}, "hosts": {"gpus": 2}}
+    jobs = [job("a", "h2", "h2"), job("b", "h3", "h4"), job("c", "h5", "h5")]
+    moved = place_jobs(cluster, jobs, fail=["switch:leaf1"])
+    placement = moved.candidates[0].placement
+    assert not {"h2", "h3"} & {*placement["a"], *placement["b"]}
+    assert (placement["b"][1], placement["c"]) == ("h4", ("h5", "h5"))
+    said = " ".join(map(str, moved.remarks))
+    assert "job a is moved off hosts that are cut off, h2x2" in said
+    assert "job b is moved off hosts that are cut off, h3; its other ranks stay" in said
+    forced = rank_moves(cluster, jobs, fail=["switch:leaf1"]).forced
+    assert [one.job for one in forced] == ["a", "b"]

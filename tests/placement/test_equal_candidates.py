@@ -53,7 +53,8 @@ def test_the_worst_slowdown_is_that_of_the_jobs_started_so_with_each_seed() -> N
     ]
     assert (found.slowdown_best, found.slowdown_worst) == pytest.approx((min(each), max(each)))
     assert found.slowdown == pytest.approx(sorted(each)[3])
-    assert evaluate(TWO_SPINES, started, settings=ScoreSettings(seed=found.hash_seed or 0)).slowdown == found.slowdown
+    again = evaluate(TWO_SPINES, started, settings=ScoreSettings(seed=found.hash_seed or 0))
+    assert found.slowdown_estimated == pytest.approx(again.slowdown)
     (one,) = rank_placements(TWO_SPINES, {"far": jobs}, settings=ScoreSettings(hashes=1)).candidates
     assert (one.slowdown_worst, one.hash_seed) == (None, None)
     assert min(each) < max(each)

@@ -34,7 +34,7 @@ def worst_of(cluster: Cluster, jobs: list[PeriodicJob], shifts: dict[str, float]
 def test_jobs_that_meet_with_another_hash_only_are_kept_apart(seed: int) -> None:
     """With a seed that sent them over different spines both started at 0, and lost 1.43 times with other seeds."""
     (found,) = rank_placements(TWO_SPINES, {"far": PAIR}, settings=ScoreSettings(seed=seed)).candidates
-    assert found.slowdown == found.slowdown_worst == 1.0
+    assert (found.slowdown, found.slowdown_worst) == pytest.approx((1.0, 1.0))
     assert found.shifts == pytest.approx({"a": 0.0, "b": 0.043})
 
 
@@ -53,8 +53,8 @@ def test_start_times_are_never_worse_with_the_worst_hash_than_those_for_one() ->
         cluster, jobs = drawn(seed)
         (found,) = rank_placements(cluster, {"own": jobs}).candidates
         after, before = (worst_of(cluster, jobs, one.shifts) for one in (found, evaluate(cluster, jobs)))
-        assert after == pytest.approx(found.slowdown_worst, abs=1e-4)
-        assert after <= before + 1e-4
+        assert after == pytest.approx(found.slowdown_worst, abs=5e-3)
+        assert after <= before + 5e-3
         n_better += after < before - 0.01
     assert n_better >= 4
 

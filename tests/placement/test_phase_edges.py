@@ -20,7 +20,7 @@ def drawn_job(rng: np.random.Generator) -> PeriodicJob:
     period = int(rng.choice([4000, 6000, 8000, 12000])) // 20
     edges = np.sort(rng.choice(period, 2 * int(rng.integers(1, 4)), replace=False))
     spans = edges.reshape(-1, 2).tolist()
-    phases = [JobPhase(a * FINE, (b - a) * FINE, float(rng.choice([20, 30, 45, 60])) * GBPS) for a, b in spans]
+    phases = [JobPhase(a * FINE, (b - a) * FINE, float(rng.choice([20, 30, 45, 50])) * GBPS) for a, b in spans]
     return PeriodicJob("j", 1, period * FINE, tuple(phases))
 
 

@@ -116,7 +116,7 @@ class ScoreConfig(Scoring):
 
 def run(config: PlaceRankConfig) -> Answer:
     """Make candidates, score and rank them."""
-    from commsim.placement.affected import after_faults
+    from commsim.placement.affected import after_faults, cut_off_by
     from commsim.placement.cluster import read_cluster
     from commsim.placement.node_names import on_nodes
     from commsim.placement.place import place_jobs, rank_placements
@@ -125,18 +125,19 @@ def run(config: PlaceRankConfig) -> Answer:
 
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
     notes: list[Remark] = []
+    whole = cluster.network
     if config.fail or config.scale:
         cluster, jobs, notes = after_faults(
             cluster, jobs, config.fail, config.scale, settings_of(config, config.seed, config.hashes)
         )
-    how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
+    how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check or None}
     how["settings"] = settings_of(config, config.seed, config.hashes)
     if config.others:
         if flags := config.given("candidates", "generator"):
             raise InputError(f"{flags[0]} has no effect: the placements of the files are ranked")
         placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
         if config.fail:
-            _refuse_failed(failed_hosts(cluster.network, config.fail), placed)
+            _refuse_failed(failed_hosts(whole, config.fail) | cut_off_by(whole, cluster.network), placed)
         ranking = rank_placements(cluster, placed, **how)
     else:
         ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators_of(config.generator), **how)
@@ -156,8 +157,8 @@ def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[Periodic
         for job in jobs:
             if lost := [name for name in job.placement or () if name in dead]:
                 raise InputError(
-                    f"{path}: job {job.name} is placed on {lost[0]}, which failed: `commsim place` of this file alone "
-                    "moves it"
+                    f"{path}: job {job.name} is placed on {lost[0]}, which failed or is cut off: `commsim place` of "
+                    "this file alone moves it"
                 )
 
 
@@ -218,20 +219,27 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     if not ranking.candidates:
         return parts
     best, *others = ranking.candidates
-    columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
     cells = _jobs_of(best, jobs)
     cut = sum(row[-1].endswith(SHORTENED) for row in cells)
     text = f"placements of {count_text(cut, 'job')} are shortened: --json has all hosts"
     more = [Remark("shortened", text)] if cut else []
     return [
         *parts,
-        Table(columns, cells, f"the best, iteration times by {best.prediction}:"),
+        _jobs_table(cells, f"the best, iteration times by {best.prediction}:"),
         *remarks(more),
         *(
-            Table(columns, _jobs_of(one, jobs), f"candidate {number}:", only_verbose=True)
+            _jobs_table(_jobs_of(one, jobs), f"candidate {number}:", only_verbose=True)
             for number, one in enumerate(others, 2)
         ),
     ]
+
+
+def _jobs_table(cells: list[list[str]], title: str, *, only_verbose: bool = False) -> Table:
+    """Return the table of a candidate's jobs; windows only where one has any."""
+    columns = ["job", "start(ms)", "window(ms)", "alone(ms)", "iteration(ms)", "placement"]
+    if all(row[2] == "-" for row in cells):
+        columns, cells = [columns[0], columns[1], *columns[3:]], [[*row[:2], *row[3:]] for row in cells]
+    return Table(columns, cells, title, only_verbose=only_verbose)
 
 
 def _jobs_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> list[list[str]]:
@@ -242,12 +250,18 @@ def _jobs_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> list
         [
             job.name,
             f"{candidate.shifts[job.name] * 1e3:.3f}",
+            window_text(candidate.windows.get(job.name)),
             f"{candidate.alone[job.name] * 1e3:.3f}",
             f"{candidate.predicted[job.name] * 1e3:.3f}",
             counted_names(candidate.placement[job.name], MAX_HOSTS),
         ]
         for job in jobs
     ]
+
+
+def window_text(window: tuple[float, float] | None) -> str:
+    """Return the first and the last start of a job in ms; a dash where it has no window."""
+    return "-" if window is None else f"{window[0] * 1e3:.4g}..{window[1] * 1e3:.4g}"
 
 
 def score(config: ScoreConfig) -> Answer:
@@ -261,14 +275,16 @@ def score(config: ScoreConfig) -> Answer:
     jobs = read_jobs(config.jobs)
     scored = score_link(jobs, capacity, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
     tree, said = scored.row(jobs), drifting(scored.circle)
+    alone = dict(zip((job.name for job in jobs), scored.alone.tolist(), strict=True))
+    windows = dict(zip((job.name for job in jobs), scored.windows.tolist(), strict=True))
     if config.check:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
-        if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
+        if scored.score > 1 - 1e-9 and any(times[job.name] >= alone[job.name] * 1.001 for job in jobs):
             rounded_by, seen = scored.circle.rounding * 1e3, scored.circle.perimeter
             lines = f"the score is of iteration times rounded by up to {rounded_by:.4g} ms, over {seen:.4g} s"
             said.append(Remark("score-rounded", lines, needed=True, details="a shorter --quantum, a longer --longest"))
-        slower = sum(times[job.name] >= job.period * 1.001 for job in jobs)
+        slower = sum(times[job.name] >= alone[job.name] * 1.001 for job in jobs)
         tree["agrees"] = (scored.score > 1 - 1e-9) == (slower == 0)
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
     values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict) and key != "agrees"}
@@ -276,8 +292,11 @@ def score(config: ScoreConfig) -> Answer:
         values["simulation"] = f"{slower or 'no'} of {count_text(len(jobs), 'job')} slower" + (
             ", as the score says" if tree["agrees"] else f", while a score of {rounded['score']} says otherwise"
         )
-    columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
-    rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
+    columns = ["job", "start(ms)", "window(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
+    rows = [
+        [name, f"{tree['shifts_ms'][name]:.3f}", window_text(windows[name]), f"{time * 1e3:.3f}"]
+        for name, time in alone.items()
+    ]
     if config.check:
         rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
     table = Table(columns, rows, f"{count_text(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")

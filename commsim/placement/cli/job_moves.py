@@ -38,7 +38,11 @@ def run(config: PlaceMovesConfig) -> Answer:
 
     cluster = read_cluster(config.cluster)
     jobs = on_nodes(cluster, read_jobs(config.jobs))
-    how: dict[str, Any] = {"n": config.candidates, "generators": generators_of(config.generator), "check": config.check}
+    how: dict[str, Any] = {
+        "n": config.candidates,
+        "generators": generators_of(config.generator),
+        "check": config.check or None,
+    }
     how["settings"] = settings_of(config, config.seed, config.hashes)
     ranked_moves = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, **how)
     forced = [move.job for move in ranked_moves.forced]

@@ -17,6 +17,7 @@ from .state import ClusterState, JobRecord
 
 # Of a host, in the protocol of Kubernetes.
 MAX_POINTS = 10
+_MOST_TIERS = 4  # the outer ones of a network of more share the link's points
 _REMEMBERED = 20_000  # scores of links
 
 
@@ -29,14 +30,16 @@ class Rating:
     n_free : int
         Its GPUs that are free.
     worst : float
-        Least score of the links that the job would share with others or overload alone, 1 without any. Their mean would
-        rise with each shared link on which the jobs fit.
+        Least score of the links that the job would share with others or overload alone, 1 without any, times its
+        iteration time over that which it would achieve there alone. Their mean would rise with each shared link on
+        which the jobs fit.
     worst_link : str
         Name of that link.
     is_local : bool
         Whether the whole job would be in one rack.
     points : int
-        0 to 10: nine tenths for the worst link, the last one for being in one rack.
+        0 to 10: one for each tier (rack, pod and so on) in one of whose parts the whole job would be, and the rest for
+        the worst link.
     """
 
     n_free: int
@@ -67,6 +70,9 @@ class Rater:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._known: dict[object, float] = {}
+        tiers = [len(set(of_tier)) for of_tier in zip(*state.place.values(), strict=True)]
+        # a tier of one part has the same place for every job
+        self._tiers = [tier for tier, n in enumerate(tiers) if n > 1][:_MOST_TIERS]
 
     def rate(self, job: JobRecord, pod_gpus: int) -> dict[str, Rating]:
         """Rate every host of the cluster for the next pod of a job.
@@ -138,12 +144,14 @@ class Rater:
 
     def _rating(self, job: JobRecord, use: LinksOf, placement: Sequence[str], others: _Others) -> Rating:
         scores = self._link_scores(job, use, others)
-        racks = {self._state.place[self._state.host_of[node]][0] for node in placement}
+        places = {self._state.place[self._state.host_of[node]] for node in placement}
+        is_same = [len({at[tier] for at in places}) == 1 for tier in self._tiers]
+        is_local = len({at[0] for at in places}) == 1
         worst = min(scores, key=lambda link: scores[link]) if scores else -1
         least = scores.get(worst, 1.0)
-        points = round((MAX_POINTS - 1) * min(max(least, 0.0), 1.0)) + (len(racks) == 1)
+        points = round((MAX_POINTS - len(is_same)) * min(max(least, 0.0), 1.0)) + sum(is_same)
         name = self._state.cluster.network.link_name(worst) if scores else ""
-        return Rating(0, least, name, len(racks) == 1, points)
+        return Rating(0, least, name, is_local, points)
 
     def _link_scores(self, job: JobRecord, use: LinksOf, others: _Others) -> dict[int, float]:
         """By link that the job would share with others, or overload alone, its score."""
@@ -170,7 +178,8 @@ class Rater:
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            self._known[key] = score_link(jobs, capacity, use=times).score
+            found = score_link(jobs, capacity, use=times)
+            self._known[key] = found.score * jobs[0].period / float(found.alone[0])
         return self._known[key]
 
 

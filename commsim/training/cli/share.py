@@ -44,7 +44,9 @@ class WorkloadShareConfig(WithJson, Faults):
     mltcp: str | None = flag(
         metavar="slope=X,intercept=Y", help="parameters, for mltcp sharing (default: slope=4,intercept=0.25)"
     )
-    iterations: int = flag(default=100, metavar="N", help="iterations of each job")
+    iterations: int = flag(
+        default=100, metavar="N", help="iterations of each job; times are means of the second half of them"
+    )
     jitter: float = flag(
         default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )

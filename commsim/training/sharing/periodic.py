@@ -31,6 +31,7 @@ KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "ov
 _COUNT = re.compile(r"(.+)x([1-9]\d{0,4})", re.ASCII)
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", re.ASCII)
 _MOST = 100_000  # nodes of one range
+MOST_PERIODS = 1000  # before a fixed start; a later one is in another unit
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
 
 
@@ -84,7 +85,8 @@ class PeriodicJob:
     placement : tuple of str, optional
         Nodes of a network, one per GPU in the order of ranks.
     start : float, s, optional
-        Time at which an iteration starts, less than `period`, of a job that is not to be moved; by default free.
+        Time at which an iteration starts, of a job that is not to be moved; by default free. It may be later than
+        `period`, since iterations take longer on a path with less than the rate of a phase.
     placed : tuple of str
         Nodes that its first ranks have and keep, of a job that is to be placed; empty text for a rank that has none.
 
@@ -113,8 +115,10 @@ class PeriodicJob:
             raise InputError(f"{self.name}: {self.n_gpus} GPUs need as many places, got {len(self.placement)}")
         if len(self.placed) > self.n_gpus:
             raise InputError(f"{self.name}: {self.n_gpus} GPUs cannot have {len(self.placed)} places")
-        if self.start is not None and not 0 <= self.start < self.period:
-            raise InputError(f"{self.name}: start must be 0 or more and less than the period, got {self.start}")
+        if self.start is not None and not 0 <= self.start < MOST_PERIODS * self.period:
+            raise InputError(
+                f"{self.name}: start must be 0 or more and less than {MOST_PERIODS} periods, got {self.start}"
+            )
         if (fault := _fault(self.period, self.phases)) is not None:
             i, field, wanted = fault
             raise InputError(f"{self.name}: phase {i}: {field} must be {wanted}, got {getattr(self.phases[i], field)}")
@@ -260,8 +264,8 @@ def _job(fields: TableFields) -> PeriodicJob:
         tables[i].refuse(KEYS_OF[field], wanted)
     placement = _placement(fields, n_gpus)
     start = None if fields.raw("start_ms") is None else fields.number("start_ms") / 1e3
-    if start is not None and not 0 <= start < period:
-        fields.refuse("start_ms", "0 or more, and less than the iteration time")
+    if start is not None and not 0 <= start < MOST_PERIODS * period:
+        fields.refuse("start_ms", f"0 or more, and less than {MOST_PERIODS} iteration times")
     placed = _placement_names(fields, n_gpus)
     if placed and placement is not None:
         fields.fail("placed", "and placement have the same meaning; give one of them")

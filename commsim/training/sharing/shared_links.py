@@ -146,6 +146,32 @@ def simulate_jobs(
     return _run(network, jobs, loads, tables, time, took)
 
 
+def fair_times(
+    jobs: Sequence[PeriodicJob], parts: NDArray[np.float64], starts: NDArray[np.float64], iterations: int
+) -> NDArray[np.float64]:
+    """Mean iteration times of jobs on a few links, shared max-min, in the second half of their iterations.
+
+    Parameters
+    ----------
+    jobs : sequence of PeriodicJob
+        Jobs that are known to be within the limits of :func:`simulate_jobs`.
+    parts : float64[n_jobs, n_links], s/byte
+        Factor that turns a rate of each job into a share of each link.
+    starts : float64[n_jobs], s
+        Time at which each job's first iteration starts.
+    iterations : int
+        Number of iterations of each job.
+
+    Returns
+    -------
+    float64[n_jobs], s
+    """
+    n = len(jobs)
+    tables = lay_out(np.ones(parts.shape[1]), jobs, parts, starts, np.ones(n), np.zeros(n, np.int32))
+    took = _play(tables, jobs, np.ones((n, 1)), (0.0, 0.0, 0), np.inf, iterations)[1]
+    return np.asarray(took[0, :, iterations // 2 :].mean(axis=1))
+
+
 def _play(
     tables: SharedLinks,
     jobs: Sequence[PeriodicJob],

@@ -13,6 +13,8 @@ from commsim.core.value import Value, freeze
 
 from .periodic import PeriodicJob
 
+# Iterations of each job that are simulated unless others are asked for; means are of the second half of them.
+MEASURED = 100
 _ARRAYS = (
     "use", "shifts", "iteration_times", "communication_times", "link_bytes", "contended_time", "excess",
     "job_contended_time",
@@ -68,6 +70,14 @@ class SharedRun(Value):
         object.__setattr__(self, "n_adjusted", freeze(self.n_adjusted, np.int64, name="shared run: n_adjusted"))
 
     @property
+    def settled(self) -> NDArray[np.float64]:
+        """Iteration times of the second half, float64[n_jobs, n], s: the first half shows how jobs started.
+
+        Means, percentiles and slow-downs are of these, here and in ``place --check``.
+        """
+        return self.iteration_times[:, self.iteration_times.shape[1] // 2 :]
+
+    @property
     def alone(self) -> NDArray[np.float64]:
         """Iteration and communication time of each job on these links without other jobs, float64[n_jobs, 2], s.
 
@@ -83,8 +93,8 @@ class SharedRun(Value):
 
     @property
     def slowdowns(self) -> NDArray[np.float64]:
-        """Mean iteration time of each job over that without other jobs, float64[n_jobs]."""
-        return np.asarray(self.iteration_times.mean(axis=1) / self.alone[:, 0])
+        """Mean settled iteration time of each job over that without other jobs, float64[n_jobs]."""
+        return np.asarray(self.settled.mean(axis=1) / self.alone[:, 0])
 
     def job_rows(self) -> list[dict[str, Any]]:
         """One JSON row per job."""
@@ -94,18 +104,18 @@ class SharedRun(Value):
                 "job": job.name,
                 "gpus": job.n_gpus,
                 "shift_s": float(self.shifts[j]),
-                "iteration_s": float(self.iteration_times[j].mean()),
-                "iteration_p50_s": float(np.percentile(self.iteration_times[j], 50)),
-                "iteration_p90_s": float(np.percentile(self.iteration_times[j], 90)),
-                "iteration_p99_s": float(np.percentile(self.iteration_times[j], 99)),
+                "iteration_s": float(times.mean()),
+                "iteration_p50_s": float(np.percentile(times, 50)),
+                "iteration_p90_s": float(np.percentile(times, 90)),
+                "iteration_p99_s": float(np.percentile(times, 99)),
                 "alone_s": alone[j][0],
                 "slowdown": slowdowns[j],
-                "communication_s": float(self.communication_times[j].mean()),
+                "communication_s": float(self.communication_times[j, -len(times) :].mean()),
                 "communication_alone_s": alone[j][1],
                 "contended_s": float(self.job_contended_time[j]),
                 "adjustments": int(self.n_adjusted[j]),
             }
-            for j, job in enumerate(self.jobs)
+            for (j, job), times in zip(enumerate(self.jobs), self.settled, strict=True)
         ]
 
     def link_rows(self) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ def test_the_example_of_40_and_60_ms_scores_1_and_starts_10_ms_apart(commsim, jo
 def test_a_score_is_shown_with_the_digits_that_its_angles_have(commsim, tmp_path):
     path = tmp_path / "jobs.json"
     phases = [{"offset_ms": 20, "dur_ms": 11, "rate_Gbps": 41}]
-    path.write_text(json.dumps([FORTY | {"iter_time_ms": 37, "phases": phases}]))
+    path.write_text(json.dumps([FORTY | {"iter_time_ms": 37, "phases": phases}, SIXTY]))
     tree = commsim.results("place", "score", "--capacity", "7Gbps", path)
     assert len(f"{tree['score']}") > 8
     assert f" {round(tree['score'], 4)}\n" in commsim.out
@@ -192,8 +192,9 @@ def test_no_job_is_placed_on_hosts_that_a_fault_cuts_off(commsim):
     used = {name for one in tree["candidates"] for nodes in one["placement"].values() for name in nodes}
     assert used
     assert not used & {"h8", "h9", "h10", "h11"}
-    said = commsim.refuses("place", *files, "--fail", "switch:leaf0")
-    assert "job pinned on h3 h7 is cut off: without its placement it is moved" in said
+    tree = commsim.results("place", *files, "--fail", "switch:leaf0")
+    assert "job pinned is moved off hosts that are cut off, h3; its other ranks stay" in tree["notes"]
+    assert {one["placement"]["pinned"][1] for one in tree["candidates"]} == {"h7"}
 
 
 def test_json_without_a_name_goes_to_standard_output(commsim, jobs):
@@ -485,13 +486,14 @@ def test_a_check_says_how_well_estimates_agree(commsim, tmp_path):
     (differ,) = [one for one in tree["remarks"] if one["code"] == "estimates-differ"]
     assert ("differ by more than 1 % in candidate" in differ["text"]) == bool(apart)
     plain = commsim.results(*call, "-v")
-    assert (plain["rank_correlation"], plain["differing_candidates"]) == (None, [])
+    assert not [note for note in plain["notes"] if "rank correlation" in note]
 
 
 def test_simulated_slowdowns_stand_beside_the_estimates(commsim):
     files = [EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json"]
     assert "estimated  slowdown" in printed(commsim, "place", *files, "--candidates", "2", "--check")
-    assert "estimated" not in printed(commsim, "place", *files, "--candidates", "2").partition("\nrank")[2]
+    one = printed(commsim, "place", *files, "--candidates", "1").partition("\nrank")[2]
+    assert "estimated" not in one  # nothing is contended there, so that nothing is simulated
 
 
 def printed(commsim, *arguments):

@@ -92,8 +92,11 @@ def test_phases_may_touch_whatever_their_decimals():
         (with_phases((10, 10, 1), (200, 66, 1)), r"phases\[1\].dur_ms must be such that it ends before the first"),
         ([ROW | {"placement": ["h0"]}], r"\[0\].placement must name 2 nodes, one per GPU, such as h0 .*, got 1"),
         ([ROW | {"placement": ["h0", 1]}], r"\[0\].placement\[1\] must be the name of a node, got 1"),
-        ([ROW | {"start_ms": 255}], r"\[0\].start_ms must be 0 or more, and less than the iteration time, got 255"),
-        ([ROW | {"start_ms": -1}], r"\[0\].start_ms must be 0 or more, and less than the iteration time, got -1"),
+        (
+            [ROW | {"start_ms": 255000}],
+            r"\[0\].start_ms must be 0 or more, and less than 1000 iteration times, got 255000",
+        ),
+        ([ROW | {"start_ms": -1}], r"\[0\].start_ms must be 0 or more, and less than 1000 iteration times, got -1"),
         ([ROW | {"start_ms": "1"}], r"\[0\].start_ms must be a finite number, got '1'"),
         ([ROW | {"placement": "h0"}], r"\[0\].placement must be a list"),
     ],

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .link_classes import LinkClass, Scores
-from .phase_edges import meet
-from .score import search_together
+from commsim.placement.link_classes import LinkClass, Scores
+from commsim.placement.phase_edges import meet
+from commsim.placement.score import search_together
 
 # Jobs times links that are moved between angles, too; of more, time is better spent on other things: of 42 drawn
 # clusters with loops the weighted score rose from 0.8304 to 0.8309.

@@ -1,0 +1,87 @@
+"""Ranking of candidate placements: the result of ``place``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.frames import frame_of
+from commsim.core.remark import Remark
+
+from .candidate import PlacementCandidate, counted_names
+from .ranking_remarks import PRINTED, differing, rank_correlation
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates in order.
+
+    Parameters
+    ----------
+    candidates : tuple of PlacementCandidate
+        Best first; of equals the one that was made first.
+    discarded : tuple of PlacementCandidate
+        Those with a loop, under the literal rule.
+    remarks : tuple of Remark
+        What the user should know about the scores.
+    n_tried : int
+        Placements that were tried.
+    """
+
+    candidates: tuple[PlacementCandidate, ...]
+    discarded: tuple[PlacementCandidate, ...]
+    remarks: tuple[Remark, ...]
+    n_tried: int = 0
+
+    def __str__(self) -> str:
+        """Return a line for each candidate: its rank, slowdowns, scores and placement."""
+        lines = [
+            f"{rank}: slowdown {candidate.slowdown:.4f}x{_victim(candidate)}{_alone(candidate)}, score "
+            f"{candidate.score_mean:.4f} "
+            f"(least {candidate.score_min:.4f}), by {candidate.generator}: {_places(candidate)}"
+            for rank, candidate in enumerate(self.candidates, 1)
+        ]
+        return "\n".join([*lines, *(f"# {remark}" for remark in self.remarks)]) or "no candidates"
+
+    @property
+    def rank_correlation(self) -> float | None:
+        """Spearman's of estimated and simulated slow-downs; None without ``check``, or of fewer than 4 candidates."""
+        simulated_ones = [candidate for candidate in self.candidates if candidate.prediction == "simulation"]
+        return rank_correlation([c.slowdown_estimated for c in simulated_ones], [c.slowdown for c in simulated_ones])
+
+    @property
+    def agreement(self) -> dict[str, Any]:
+        """JSON of how well simulations and estimates agree."""
+        return {"rank_correlation": self.rank_correlation, "differing_candidates": [*differing(self.candidates)]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON of ``commsim place`` without its flags: candidates, those discarded, and what is said."""
+        return {
+            "schema": 1,
+            "candidates": [candidate.row() for candidate in self.candidates],
+            "discarded": [discard.row() for discard in self.discarded],
+            "notes": [str(remark) for remark in self.remarks],
+            **self.agreement,
+            "remarks": [remark.tree() for remark in self.remarks],
+        }
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
+        rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
+        return frame_of(rows, library)
+
+
+def _victim(candidate: PlacementCandidate) -> str:
+    """Name the job that loses the most, where that is more than the mean."""
+    job, slow = candidate.worst_job
+    return f" ({job} {slow:.4f}x)" if round(slow - candidate.slowdown, PRINTED) > 0 else ""
+
+
+def _alone(candidate: PlacementCandidate) -> str:
+    """Return the stretch, by which candidates rank, where jobs that are slow alone make it more than the slow-down."""
+    is_more = round(candidate.stretch - candidate.slowdown, PRINTED) > 0
+    return f", stretch {candidate.stretch:.4f}x" if is_more else ""
+
+
+def _places(candidate: PlacementCandidate) -> str:
+    return ", ".join(f"{job} on {counted_names(nodes)}" for job, nodes in candidate.placement.items())

@@ -1,0 +1,1 @@
+"""Start times: achieved phases, free windows, and searches over several links."""
