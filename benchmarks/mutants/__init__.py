@@ -29,6 +29,6 @@ are remembered (``rating.py`` 177), a bit that only has to be set (``symmetry_ke
 nothing names and whose colour is dropped (``classes.py`` 49), and ``run_kernel.py`` 50, which differs only where rates
 are 0.
 
-Equivalent are ``placement/starts/search_kernel.py`` 138 (the limit on rounds: each round lowers a whole number, so
-the search ends without it) and ``routing/ports_kernel.py`` 93 (the value is replaced before it is read). The others need tests.
+Equivalent are ``starts/search_kernel.py`` 138 (the limit on rounds: each round lowers a whole number, so the search
+ends without it) and ``routing/ports_kernel.py`` 93 (the value is replaced before it is read). The others need tests.
 """

@@ -15,15 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError, located, wrong_kind
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree
-from commsim.core.network import HOST, Network
+from commsim.core.network import Network
 from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.core.value import Value, freeze
-from commsim.prediction.inputs import read_topology
+from commsim.prediction.inputs import MAX_GPUS, read_gpus, read_topology
 
-# Of one host.
-MAX_GPUS = 1024
 _MAX_NAMES = 8
 
 
@@ -102,17 +100,8 @@ def read_cluster(path: ClusterLike) -> Cluster:
     hosts = top.table("hosts")
     if "nics" in list(hosts):
         hosts.fail("nics", 'is of the topology: [topology] spec = "pcie_host:n_gpus=4,n_nics=2@TOPOLOGY:machines=16"')
-    gpus = np.zeros(network.n_nodes, np.int64)
-    if network.seat_kind == HOST:
-        gpus[network.hosts] = hosts.whole("gpus", 0, MAX_GPUS, 0 if "per_host" in hosts else None)
-        _fill(gpus, hosts.table("per_host"), network)
-    else:
-        gpus[network.endpoints] = 1
-        for key in ("gpus", "per_host"):
-            if key in hosts:
-                hosts.fail(key, f"has no effect: the GPUs of {network.name} are nodes, and each is 1")
-    busy = np.zeros(network.n_nodes, np.int64)
-    _fill(busy, hosts.table("busy"), network)
+    gpus, busy = read_gpus(hosts, network)
+    hosts.raw("inside")  # of runs: no phase of a job is on links inside of a host
     hosts.finish()
     with located(path):
         return Cluster(network, gpus, busy)
@@ -154,11 +143,3 @@ def cut_off_hosts(network: Network) -> NDArray[np.intp]:
         left = left[~is_near]
     most = max(groups, key=lambda group: (len(group), group[0] in network.src))
     return np.setdiff1d(network.endpoints, most)
-
-
-def _fill(values: NDArray[np.int64], table: TableFields, network: Network) -> None:
-    hosts = {network.nodes[i]: int(i) for i in network.endpoints}
-    for name in table:
-        if name not in hosts:
-            table.fail(name, f"is not a host of {network.name}; the first is {network.nodes[network.endpoints[0]]}")
-        values[hosts[name]] = table.whole(name, 0, MAX_GPUS)

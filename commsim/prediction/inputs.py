@@ -8,6 +8,9 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError, located, shorten
 from commsim.core.files.fields import TableFields
@@ -15,14 +18,17 @@ from commsim.core.files.network_file import read_network
 from commsim.core.files.own_files import own_entry
 from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.limits import may_open_files
+from commsim.core.machines.gpus_of_hosts import with_gpus
 from commsim.core.machines.hardware import FACTS
-from commsim.core.network import Network
+from commsim.core.network import HOST, Network
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
 from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
-from commsim.core.units import count_text
+from commsim.core.units import count_text, parse_bandwidth
 from commsim.extensions import house
 from topologies import TOPOLOGIES, largest
 
+# Of one host.
+MAX_GPUS = 1024
 PACKED = "packed"  # the placement where none is given
 
 SPEC_OF_TABLE = 'spec = "star:n_hosts=8"'
@@ -182,7 +188,8 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     Parameters
     ----------
     text : str
-        A strategy, or a path when it ends with one of the three suffixes.
+        A strategy, or a path when it ends with one of the three suffixes; ``FILE.json:JOB`` is a job of the JSON of
+        ``commsim place``.
     network : Network
         Network to place on.
     n_participants : int
@@ -195,6 +202,7 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     InputError
         If the strategy is unknown, the network has too few hosts, or the file does not place `n_participants`.
     """
+    text, job = _with_job(text)
     if Path(text).suffix not in SUFFIXES:
         if not is_strategy(text):
             files = f"a file that ends with {', '.join(SUFFIXES)}"
@@ -202,10 +210,16 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
         return place(network, n_participants, text, seed)
     from commsim.core.files.store import read_placement
 
-    placement = read_placement(text, network)
+    placement = read_placement(text, network, job)
     if len(placement.nodes) != n_participants:
         raise InputError(f"{text}: places {len(placement.nodes)} participants, but there are {n_participants}")
     return placement
+
+
+def _with_job(text: str) -> tuple[str, str | None]:
+    """Split ``FILE.json:JOB``."""
+    path, colon, job = text.rpartition(":")
+    return (path, job) if colon and Path(path).suffix == ".json" else (text, None)
 
 
 def placement_of_ranks(
@@ -287,7 +301,51 @@ def _as_text(fields: TableFields, key: str) -> str:
 
 
 def network_of_table(tree: Any, path: Path) -> Network:
-    """Return the network that the table ``[topology]`` of a file names."""
+    """Return the network that the table ``[topology]`` of a file names, with a place for each free GPU of ``[hosts]``.
+
+    Ranks of a host with several share its ports (:func:`commsim.core.machines.gpus_of_hosts.with_gpus`), as in
+    ``commsim place``.
+    """
     top = TableFields(tree, path)
-    top.only("topology", "hosts")  # the hosts of a cluster say how many GPUs are free, which no network does
-    return read_topology(top, path)
+    top.only("topology", "hosts")
+    network = read_topology(top, path)
+    hosts = top.table("hosts")
+    if "hosts" not in top or network.seat_kind != HOST:
+        return network
+    gpus, busy = read_gpus(hosts, network)
+    inside = None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
+    with located(path):
+        return with_gpus(network, np.maximum(gpus - busy, 0), inside)
+
+
+def read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Read the GPUs of each node of a network from the table ``[hosts]``, and how many are taken, int64[n_nodes].
+
+    ``gpus`` is how many every host has, ``per_host`` a table of those that have another number, and ``busy`` a table of
+    GPUs that are taken. Where GPUs are nodes of the network, each is 1, and only ``busy`` can be given.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong.
+    """
+    gpus = np.zeros(network.n_nodes, np.int64)
+    if network.seat_kind == HOST:
+        gpus[network.hosts] = hosts.whole("gpus", 0, MAX_GPUS, 0 if "per_host" in hosts else None)
+        _fill(gpus, hosts.table("per_host"), network)
+    else:
+        gpus[network.endpoints] = 1
+        for key in ("gpus", "per_host"):
+            if key in hosts:
+                hosts.fail(key, f"has no effect: the GPUs of {network.name} are nodes, and each is 1")
+    busy = np.zeros(network.n_nodes, np.int64)
+    _fill(busy, hosts.table("busy"), network)
+    return gpus, busy
+
+
+def _fill(values: NDArray[np.int64], table: TableFields, network: Network) -> None:
+    hosts = {network.nodes[i]: int(i) for i in network.endpoints}
+    for name in table:
+        if name not in hosts:
+            table.fail(name, f"is not a host of {network.name}; the first is {network.nodes[network.endpoints[0]]}")
+        values[hosts[name]] = table.whole(name, 0, MAX_GPUS)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.files.opening import path_of
 from commsim.core.network import Network
-from commsim.core.network_queries import find_link, find_node, link_names
+from commsim.core.network_queries import find_link, find_node, host_names, link_names
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 
@@ -26,13 +26,19 @@ Arrays = dict[str, NDArray[Any]]
 _ROUTES = {"route_ends": np.int32, "route_first": np.int64, "route_link": np.int32}
 
 
-def read_placement(path: str | Path, network: Network) -> Placement:
-    """Read a placement on `network` from a .toml, .json or .npz file.
+def read_placement(path: str | Path, network: Network, job: str | None = None) -> Placement:
+    """Read a placement on `network` from a .toml, .json or .npz file, or from the JSON of ``commsim place``.
+
+    Parameters
+    ----------
+    job : str, optional
+        Job of the first candidate of ``commsim place``; not needed where there is one.
 
     Raises
     ------
     InputError
-        If the file names a node or a link that the network does not have, or is wrong in another way.
+        If the file names a node or a link that the network does not have, more ranks of a host than it has GPUs, or is
+        wrong in another way.
     """
     path = path_of(path, "placement")
     if path.suffix == ".npz":
@@ -45,15 +51,51 @@ def read_placement(path: str | Path, network: Network) -> Placement:
             raise InputError(f"{path}: nodes must be 0..{network.n_nodes - 1} of {network.name}, got {bad}")
         return _placement(path, nodes.tolist(), routes)
     top = TableFields(read_tree(path), path)
+    if "candidates" in top:
+        fields, key = _of_candidate(top, job)
+        return _placement(path, _seats(fields, key, network), None)
     top.schema(required=False)
-    names = top.items("placement", str, "the name of a node")
+    nodes_of_ranks = _seats(top, "placement", network)
     routes = _read_routes(top, network) if "routes" in top else None
     top.finish()
+    return _placement(path, nodes_of_ranks, routes)
+
+
+def _of_candidate(top: TableFields, job: str | None) -> tuple[TableFields, str]:
+    """Return the placements of the first candidate of ``commsim place``, and the name of the job that is asked for."""
+    candidates = top.tables("candidates")
+    if not candidates:
+        top.fail("candidates", "must not be empty")
+    placements = candidates[0].table("placement")
+    names = list(placements)
+    if job is None and len(names) == 1:
+        return placements, names[0]
+    if job not in names:
+        got = "has several jobs" if job is None else f"has no job {job!r}"
+        placements.fail(None, f"{got}; name one after a colon, as in FILE.json:{names[0]}: {', '.join(names)}")
+    return placements, job
+
+
+def _seats(fields: TableFields, key: str, network: Network) -> list[int]:
+    """Return the node of each rank; the name of a host with GPUs is the next one of these that no rank has."""
+    names = fields.items(key, str, "the name of a node")
     index = {name: i for i, name in enumerate(network.nodes)}
+    gpus: dict[str, list[int]] = {}
+    is_seat = np.isin(np.arange(network.n_nodes), network.endpoints)
+    for node, host in enumerate(host_names(network)) if (network.machine >= 0).any() else ():
+        if is_seat[node] and network.machine[node] >= 0 and network.nodes[node] not in names:
+            gpus.setdefault(host, []).append(node)
+    nodes = []
     for i, name in enumerate(names):
-        if name not in index:
-            top.member("placement", i, f"must be a node of {network.name}, got {name!r}")
-    return _placement(path, [index[name] for name in names], routes)
+        if name in gpus and not (name in index and is_seat[index[name]]):
+            if not gpus[name]:
+                fields.member(key, i, f"must be on another host: {name} has no GPU left for rank {i}")
+            nodes.append(gpus[name].pop(0))
+        elif name in index:
+            nodes.append(index[name])
+        else:
+            fields.member(key, i, f"must be a node of {network.name}, got {name!r}")
+    return nodes
 
 
 def write_placement(placement: Placement, path: str | Path, network: Network | None = None) -> None:
