@@ -18,6 +18,7 @@ from .collective_results import results_of
 from .failures import deadlock, require_alike
 from .matching import Envelope, Mailboxes
 from .network_traffic import EmulatedTraffic
+from .order_of_groups import GroupOrder
 from .rank_calls import Call, Collective, PendingCall, Receive, Send
 from .rank_clock import RankClock
 from .under_way import Flowing, PendingCollective, PendingMessage, RankGroup
@@ -60,10 +61,11 @@ class Coordinator:
         self._of_message: dict[PendingMessage, Envelope] = {}
         self._groups: dict[tuple[int, ...], RankGroup] = {}
         self._kept_groups: dict[int, tuple[tuple[int, ...], RankGroup]] = {}  # by id, with what has the id
-        self._touched: set[int] = set()  # ranks that may be free: something that they asked for has ended
+        self._touched: set[int] = set()  # ranks of which something has ended
         self._ahead: list[tuple[Ticks, int]] = []  # ranks that wait, with times later than now
         self._polling: set[int] = set()
         self._mail = Mailboxes(self._match)
+        self._order = GroupOrder()
 
     def post(self, rank: int, call: Call) -> PendingCall:
         """Let a rank ask for something at its time."""
@@ -215,6 +217,8 @@ class Coordinator:
         call: Collective = operation.call
         of = self._group(call.members)
         group = of.number, call.context
+        if call.in_order and self._order.holds(operation, group):
+            return
         met = self.clocks[operation.rank].n_met
         number = met[group] = met.get(group, 0) + 1
         meeting = self._meetings.get((group, number))
@@ -229,7 +233,7 @@ class Coordinator:
             del self._meetings[group, number]
             self._finish(meeting, 0, at)
             return
-        if meeting.flowing is None and (not _needs_all(call) or meeting.n_entered == len(call.members)):
+        if meeting.flowing is None and (not call.needs_all or meeting.n_entered == len(call.members)):
             spec, size = self._chosen(meeting)
             meeting.spec = spec
             meeting.flowing = self.traffic.begin(call.members, spec, size, at)
@@ -337,13 +341,10 @@ class Coordinator:
     def _complete(self, operation: PendingCall, at: Ticks, spec: str = "") -> None:
         operation.end = max(operation.start, at)
         self._touched.add(operation.rank)
+        if (following := self._order.after(operation)) is not None:
+            heapq.heappush(self._pending, (at, following.rank, following.number, following))
         deliver = getattr(operation.call, "deliver", None)
         if deliver is not None:
             deliver(operation.result)
         if self.finished is not None:
             self.finished(operation, spec)
-
-
-def _needs_all(call: Collective) -> bool:
-    """Whether a collective can only be planned when every rank has said how many bytes it sends."""
-    return call.operation == "all_to_all_v"

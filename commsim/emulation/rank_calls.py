@@ -49,6 +49,9 @@ class Collective:
     library : str
         Library whose rules choose the algorithm, in place of the emulation's: ``usual`` for what runs on the network's
         machines, as in ``commsim run``.
+    in_order : bool
+        Whether a rank enters it only when its call before of the same group and context is complete, as in a process
+        group of torch.
     """
 
     operation: str
@@ -64,6 +67,12 @@ class Collective:
     site: str = ""
     deliver: Callable[[Any], None] | None = None
     library: str = ""
+    in_order: bool = False
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether it can only be planned when every rank has said how many bytes it sends."""
+        return self.operation == "all_to_all_v"
 
 
 @dataclass(slots=True)

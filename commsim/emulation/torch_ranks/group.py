@@ -53,6 +53,7 @@ class EmulatedGroup(NamedGroup):
             data,
             site=site_of_call(),
             library="usual",
+            in_order=True,
             **more,
         )
         return current_rank().post(call), fill
