@@ -138,7 +138,7 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
     if not crossing:
         return []
     was = _evaluated(before, placed, use, settings)
-    started = [replace(job, start=was.shifts[job.name] % job.period) for job in placed]
+    started = [replace(job, start=was.shifts[job.name]) for job in placed]
     try:
         use = link_uses(after, routes, settings.seed)
     except RoutingError:

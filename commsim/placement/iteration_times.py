@@ -17,8 +17,6 @@ from .phase_edges import DemandPieces, cut_circle
 from .score import scores_of
 
 _REMEMBERED = 100_000  # classes of links, at some start times
-# Jobs times phases of those that are simulated for an estimate: a millisecond.
-SIMULATED = 150
 _HELD = 1e-3  # jobs whose slow-downs differ by less stay in their positions for a thousand iterations
 
 
@@ -37,7 +35,7 @@ def estimate(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.fl
     """Estimate the iteration time of each job when the jobs start at given times.
 
     Jobs whose links never have more demand than capacity take what they take alone. Few jobs that contend are
-    simulated on these links only (``SIMULATED``). Of more, what a job sends while a link is asked for d times its
+    simulated on these links only (:attr:`.ScoreSettings.simulated`). Of more, what a job sends while a link is asked for d times its
     capacity takes d times as long. The job is delayed by what
     computation beside each phase does not hide, summed over an iteration on its worst link; by no less than without the
     others, and than where all of a link's jobs are slowed down until their bytes fit, unless a fair share of it is
@@ -73,7 +71,7 @@ def _of_component(
     found = [(links, met(links, scores, shifts)) for links in tight] if is_kept else []
     if is_kept and all(one.score == 1.0 and scores.circle(links.jobs).is_common for links, one in found):
         return np.asarray(alone[own])
-    if len(own) * sum(len(scores.jobs[j].phases) for j in own) <= SIMULATED:
+    if len(own) * sum(len(scores.jobs[j].phases) for j in own) <= scores.settings.simulated:
         return _simulated(tight, own, scores, shifts)
     times = _slowest(alone, [(links, one.times) for links, one in found])[own]
     if not is_kept or np.ptp(times / alone[own]) > _HELD:

@@ -33,6 +33,8 @@ class ScoreSettings:
         Seed of the hash in routing, and of candidates that are drawn.
     hashes : int
         Number of hashes of paths that are drawn where paths are hashed: a placement is what it is with the median one.
+    simulated : int
+        Jobs times phases of a component up to which an estimate simulates it: a millisecond by default; 0 for none.
     """
 
     angles: int = 72
@@ -41,6 +43,7 @@ class ScoreSettings:
     longest: float = 2.4
     seed: int = 0
     hashes: int = HASHES
+    simulated: int = 150
 
     def __post_init__(self) -> None:
         if self.hashes < 1:
