@@ -35,13 +35,13 @@ def estimate(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.fl
     """Estimate the iteration time of each job when the jobs start at given times.
 
     Jobs whose links never have more demand than capacity take what they take alone. Few jobs that contend are
-    simulated on these links only (:attr:`.ScoreSettings.simulated`). Of more, what a job sends while a link is asked for d times its
-    capacity takes d times as long. The job is delayed by what
-    computation beside each phase does not hide, summed over an iteration on its worst link; by no less than without the
-    others, and than where all of a link's jobs are slowed down until their bytes fit, unless a fair share of it is
-    enough. If all jobs that share links are slowed down by the same factor, or none is, they keep their start times.
-    Otherwise their iterations drift past each other, and the delay is the mean over all positions that they can have.
-    Left out are delays on its other links at other times, and that a delayed phase takes longer to pass the others.
+    simulated on these links only (:attr:`.ScoreSettings.simulated`). Of more, what a job sends while a link is asked
+    for d times its capacity takes d times as long. The job is delayed by what computation beside each phase does not
+    hide, summed over an iteration on its worst link; by no less than where all of a link's jobs are slowed down until
+    their bytes fit, unless a fair share of it is enough. If all jobs that share links are slowed down by the same
+    factor, or none is, they keep their start times. Otherwise their iterations drift past each other, and the delay is
+    the mean over all positions that they can have. Left out are delays on its other links at other times, and that a
+    delayed phase takes longer to pass the others.
 
     Parameters
     ----------
