@@ -91,7 +91,7 @@ class House:
     Attributes
     ----------
     works : LazyTable
-        Kinds of work, classes of ``commsim.prediction.scenario.Work``, by the keyword or the text that asks for each.
+        Kinds of work, classes of ``commsim.prediction.work_plan.Work``, by the keyword or the text that asks for each.
     planners : LazyTable
         Planners of registered collectives, by a need, a key of the metadata or a parameter of these.
     engines : LazyTable

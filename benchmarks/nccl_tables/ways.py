@@ -61,7 +61,7 @@ def compared(table: Table) -> list[Compared]:
     """Compute all sizes of a table by both ways."""
     assert table.site is not None
     scenario, plan = question_of(table.site, table.operation, table.algorithm, table.protocol)
-    event_by_event = dataclasses.replace(scenario, wish=Wish(method="events"))
+    event_by_event = dataclasses.replace(scenario, wish=Wish.of(method="events"))
     rows = []
     for size, _ in table.rows:
         here = plan.at(size)

@@ -10,4 +10,4 @@ NEEDS: tuple[str, ...] = ("packets",)
 
 def register(house: House) -> None:
     """Bring the choice of an engine."""
-    house.engines["auto"] = "commsim.auto.choose:engine_for"
+    house.engines["auto"] = "commsim.auto.auto_engine:AutoEngine"

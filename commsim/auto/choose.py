@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,8 +12,6 @@ from commsim.auto.known_error import PACKET
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size
-from commsim.packets.packet_options import name_of
-from commsim.prediction.scenario import Wish
 
 from .case import case_of, labels_of
 from .evidence import KnownError, evidence, never, say, say_labels
@@ -179,25 +176,6 @@ def choose(prepared: Plan, size: float, tolerance: float, transport: str = "wind
     best = min((o for o in options if o.error is not None), key=lambda o: o.error or 0.0)
     closest = f"the closest is {best.engine}, {say(best.known[0])}"
     raise InputError(f"no engine is known to be within {tolerance:.3g} of {what}; {closest}; {BY_HAND}")
-
-
-def engine_for(plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[Remark, ...]]:
-    """Return a wish for the engine ``auto`` with the engine that is chosen, and why it is.
-
-    Raises
-    ------
-    InputError
-        If no errors are known with an option, or as :func:`choose`.
-    """
-    from commsim.packets.transports.spraying import over_path
-
-    given = {"--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
-    for flag in (flag for flag, value in given.items() if value):
-        wish.require_engine(flag)
-    name = name_of(wish.transport)
-    choice = choose(plan, size, wish.tolerance or 0.0, name)
-    transport = (wish.transport or over_path(name)) if choice.engine == "packet" else None
-    return dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport), (choice.remark,)
 
 
 def _option(

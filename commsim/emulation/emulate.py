@@ -17,11 +17,12 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_size
+from commsim.prediction.build import CollectiveWork
 from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
-from commsim.prediction.scenario import CollectiveWork, Scenario
+from commsim.prediction.scenario import Scenario
 from commsim.real.choices import choice_of
 from commsim.routing.routing import read_routing
 
@@ -244,9 +245,9 @@ def _require_flow(scenario: Scenario) -> None:
     wish = scenario.wish
     if wish.engine != "flow":
         raise InputError(f"programs run in engine flow, got engine {wish.engine}")
-    for name in ("start_jitter", "flaps"):
-        if getattr(wish, name):
-            raise InputError(f"{name.replace('_', ' ')} is not modelled for emulated programs")
+    for name, value in {"start jitter": wish.start_jitter, "flaps": wish.model.flaps}.items():
+        if value:
+            raise InputError(f"{name} is not modelled for emulated programs")
     if type(scenario.work) is not CollectiveWork:
         raise InputError(f"{scenario.work.NAME} is not modelled for emulated programs")
 

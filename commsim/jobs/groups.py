@@ -19,11 +19,11 @@ from commsim.jobs.job_costs import shared_network
 from commsim.jobs.job_entries import JobEntry, number_of_unnamed
 from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import SIMULATORS, PlacedJobs
-from commsim.prediction.build import prepare
+from commsim.prediction.build import CollectiveWork, prepare
 from commsim.prediction.inputs import PACKED, load_network, load_placement
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.scenario import CollectiveWork, Scenario, Wish, Work
-from commsim.prediction.work_plan import Outcome
+from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.work_plan import Outcome, Work
 
 __all__ = ["GroupsPlan", "GroupsWork", "prepare_groups"]
 
@@ -61,14 +61,14 @@ class GroupsPlan(SharedPlan):
         if len(self.groups) == 1:
             return self.groups[0].outcome(size, wish)
         if wish.engine == "packet" and any(group.in_slots for group in self.groups):
-            for name in ("framing", "trace", "flaps"):
-                if getattr(wish, name):
+            for name, value in {"framing": wish.framing, "trace": wish.trace, "flaps": wish.model.flaps}.items():
+                if value:
                     raise InputError(f"{name} is not modelled for groups in packets of switch systems; use engine flow")
         return Outcome(self.run.checked(self.at(size).run.shared(wish)[0]))
 
     def predict(self, size: float, **options: Any) -> tuple[Result, ...]:
         """Predict one size; options are fields of :class:`commsim.prediction.scenario.Wish`."""
-        return self.outcome(size, Wish(seed=self.run.seed, **options)).results
+        return self.outcome(size, Wish.of(seed=self.run.seed, **options)).results
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what the results of such a collective leave out, assume or depend on."""

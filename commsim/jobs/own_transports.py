@@ -36,7 +36,7 @@ def own_transport(constants: Mapping[str, Any] | None, network: Network, wish: W
     """
     if not constants:
         return None
-    own, run = packets_of(constants, network), wish.transport
+    own, run = packets_of(constants, network), wish.model.transport
     if run is None:
         return own
     names = {"loss", "loss_burst", "shared_buffer", "alpha"} | (set() if own.trims else {"pause_at", "resume_at"})
@@ -59,14 +59,14 @@ def transports_of(entries: Sequence[JobEntry], plans: Sequence[Plan], network: N
     each = zip(entries, plans, strict=True)
     return tuple(
         plan.schedule.name if plan.in_slots
-        else told_briefly(own_transport(entry.packets, network, wish) or wish.transport)
+        else told_briefly(own_transport(entry.packets, network, wish) or wish.model.transport)
         for entry, plan in each
     )  # fmt: skip
 
 
 def without_pauses(entries: Sequence[JobEntry], network: Network, wish: Wish) -> list[Remark]:
     """Describe jobs whose transport usually meets links that pause, in a run whose links do not."""
-    if wish.engine != "packet" or (wish.transport is not None and wish.transport.pause_at):
+    if wish.engine != "packet" or (wish.model.transport is not None and wish.model.transport.pause_at):
         return []
     own = {entry.name: packets_of(entry.packets, network) for entry in entries if entry.packets}
     return [

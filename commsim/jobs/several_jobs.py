@@ -28,8 +28,8 @@ from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.result_remarks import remarks_of_results
-from commsim.prediction.scenario import Scenario, Wish, Work
-from commsim.prediction.work_plan import Outcome
+from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.work_plan import Outcome, Work
 
 if TYPE_CHECKING:
     from commsim.prediction.solve import Solution
@@ -71,11 +71,11 @@ class JobsPlan(SharedPlan):
             If the engine does not know a job's kind, weight or cap.
         """
         results, took, ideal = self._predicted(wish)
-        whole = dataclasses.replace(wish, flaps=None, watch=None)
+        whole = wish.but(flaps=None, watch=None)
         alone = tuple(self.alone(k)._predicted(whole)[0][0].time for k in range(len(self.entries)))
         transports = transports_of(self.entries, self.run.plans, self.network, wish)
         remarks = without_pauses(self.entries, self.network, wish)
-        if wish.flaps is not None:
+        if wish.model.flaps is not None:
             remarks.append(Remark("alone-unflapped", "alone: each job without the others, and without the flap"))
         details = Sharing(alone, took, ideal, transports if len(set(transports)) > 1 else ())
         return Outcome(self.run.checked(results), tuple(remarks), details)
@@ -116,16 +116,16 @@ class JobsPlan(SharedPlan):
         InputError
             If the engine does not know a job's kind, weight or cap.
         """
-        return self._predicted(Wish(seed=self.run.seed, **options))
+        return self._predicted(Wish.of(seed=self.run.seed, **options))
 
     def _predicted(self, wish: Wish) -> Shared:
         if wish.engine not in ("flow", "packet"):
             raise InputError(f"jobs share a network in the flow or the packet engine, got engine {wish.engine}")
-        if wish.transport is not None and len(self.entries) == 1:  # a single job has every link to itself
-            wish = dataclasses.replace(wish, transport=dataclasses.replace(wish.transport, class_weights=()))
+        if wish.model.transport is not None and len(self.entries) == 1:  # a single job has every link to itself
+            wish = wish.but(transport=dataclasses.replace(wish.model.transport, class_weights=()))
         own, in_slots = self.entries[0].packets, self.run.plans[0].in_slots
         if self._is_single and wish.engine == "packet" and own and not in_slots:
-            wish = dataclasses.replace(wish, transport=own_transport(own, self.network, wish))
+            wish = wish.but(transport=own_transport(own, self.network, wish))
         # packets of a switch system alone meet the queues of the fabric that its neighbours spray over
         if self._is_single and not (in_slots and (wish.sprays or own)):
             named = dataclasses.replace(self.run.plans[0].run(self.entries[0].size, wish), engine=wish.engine)

@@ -146,7 +146,7 @@ class PlacedJobs:
         size, plan = self.entries[k].size, self.plans[k]
         if self._is_in_slots(k, wish) or not has_own_costs(plan.at(size), self.network):
             return result
-        unwatched = dataclasses.replace(wish, watch=None)
+        unwatched = wish.but(watch=None)
         rest = plan.run(size, unwatched).time - self.alone(k)._on_links(unwatched)[0][0].time
         last, whole = result.time_from_last_start + rest, 1 + rest / result.time
         interval = None if result.interval is None else (result.interval[0] * whole, result.interval[1] * whole)
@@ -228,10 +228,10 @@ class PlacedJobs:
         """Simulate flows that share links, or with alpha-beta none; counters say what flaps cost each job."""
         assert sized.plan is not None
         simulate = SIMULATORS[wish.engine]
-        if wish.flaps is None:
+        if wish.model.flaps is None:
             return list(simulate(sized.plan, sized.sizes, starts=sized.starts, trace=wish.trace))
         self._require_no_own_costs()
-        late = simulate_flows(sized.plan, sized.sizes, starts=sized.starts, trace=wish.trace, flaps=wish.flaps)
+        late = simulate_flows(sized.plan, sized.sizes, starts=sized.starts, trace=wish.trace, flaps=wish.model.flaps)
         whole = simulate_flows(sized.plan, sized.sizes, starts=sized.starts)
         return [
             dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
@@ -263,21 +263,25 @@ class PlacedJobs:
 
         several = len(self.entries) > 1 or sized.plan is not None  # sums of a job by itself are proved elsewhere
         if sized.plan is not None:
-            expect_packets(sized.plan, sized.sizes, wish.transport)
+            expect_packets(sized.plan, sized.sizes, wish.model.transport)
         options: dict[str, Any] = {
-            "starts": sized.starts, "seed": self.seed, "framing": wish.framing, "watch": wish.watch,
+            "starts": sized.starts, "seed": self.seed, "framing": wish.framing, "watch": wish.model.watch,
         }  # fmt: skip
         of_background = [own_transport(one, self.network, wish) for one in self.background]
         options["by_job"] = [own_transport(self.entries[k].packets, self.network, wish) for k in plain]
         options["by_job"] += [of_background[i] if of_background else None for i in self.messages.of]
         if slots or sized.plan is None:
-            options["flaps"] = wish.flaps
+            options["flaps"] = wish.model.flaps
             options |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}
-            return list(run_beside(sized.plan, sized.sizes, slots, wish.transport, values=several, **options).results)
-        if wish.flaps is not None:
+            return list(
+                run_beside(sized.plan, sized.sizes, slots, wish.model.transport, values=several, **options).results
+            )
+        if wish.model.flaps is not None:
             self._require_no_own_costs()
         return list(
-            simulate_packets(sized.plan, sized.sizes, wish.transport, flaps=wish.flaps, trace=wish.trace, **options)
+            simulate_packets(
+                sized.plan, sized.sizes, wish.model.transport, flaps=wish.model.flaps, trace=wish.trace, **options
+            )
         )
 
     def _aggregation(self, k: int) -> AggregationJob:

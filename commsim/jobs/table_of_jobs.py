@@ -94,7 +94,7 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     from commsim.packets.packet_options import told_transport
 
     wish = solution.scenario.wish
-    how = told_transport(wish.transport) if not shared.transports else "transports by job"
+    how = told_transport(wish.model.transport) if not shared.transports else "transports by job"
     engine = f"packet, {how}" if wish.engine == "packet" else wish.engine
     what = count_text(len(rows), "job")
     what += f" and {count_text(len(shared.took), 'background message')}" if len(shared.took) else ""

@@ -19,7 +19,7 @@ def register(house: House) -> None:
     star = "run ring_all_reduce --topology star:n_hosts=4 -b 64K -e 64K --engine packet"
     more = ("", " --transport dctcp", " --transport dcqcn", " --preset uec")
     house.warmup("packets and switches", *(star + words for words in more))
-    house.engines["packet"] = "commsim.packets.simulation:simulation"
+    house.engines["packet"] = "commsim.packets.simulation:PacketEngine"
     house.services["options of packets"] = "commsim.packets.packet_options:transport_of"
     house.services["arguments of systems"] = "commsim.packets.aggregated.systems:split_system"
     house.services["value Fabric"] = "commsim.packets.links.fabric:Fabric"

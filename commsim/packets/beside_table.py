@@ -26,12 +26,12 @@ PACKETS = {
 
 def _told(wish: Wish) -> str:
     """Return how packets are sent, for the heading of a table."""
-    return told_transport(wish.transport)
+    return told_transport(wish.model.transport)
 
 
 def _json(wish: Wish) -> dict[str, Any]:
     """Return further keys of the JSON: where queues of switches mark and pause, where that is given."""
-    queues = queues_of(wish.transport)
+    queues = queues_of(wish.model.transport)
     return {"queues": queues} if queues else {}
 
 
@@ -42,7 +42,7 @@ def _parts(results: Sequence[Result]) -> list[Part]:
 
 def _remarks(solution: Solution) -> list[Remark]:
     """Describe the queues, and a transport that was never slowed down."""
-    results, transport = solution.results, solution.scenario.wish.transport
+    results, transport = solution.results, solution.scenario.wish.model.transport
     if results[0].engine != "packet":
         return []
     marked = any(result.counters.get("marks", 0) for result in results)

@@ -138,7 +138,7 @@ def simulate_run(
     watch = None
     if known_time is not None and wish.engine == "packet" and not wish.start_jitter:
         watch = LinkWatch(known_time - sized.before, LOOKS)
-    result = prepared.run(size, dataclasses.replace(wish, trace=True, watch=watch))
+    result = prepared.run(size, wish.but(trace=True, watch=watch))
     if known_time is not None:
         if abs(result.time - known_time) > TOLERANCE * max(known_time, result.time):
             raise InputError(
@@ -192,7 +192,7 @@ def run_of(name: str, sized: Plan, result: Result, wish: Wish, samples: LinkSamp
     n_bytes = framing.on_wire(payload(sized.plan, result.size if sized.sent is None else sized.sent))
     is_packets = result.engine == "packet"
     critical = None if wish.start_jitter else critical_path(sized.plan, result.trace, n_bytes, in_packets=is_packets)
-    on_path = wish.transport is None or wish.transport.on_path
+    on_path = wish.model.transport is None or wish.model.transport.on_path
     if critical is not None and on_path and result.counters.get("marks"):
         critical = part_of_marks(critical, sized.plan, result.trace, n_bytes)
     trace, note = _on_clock(result, result.trace, sized, wish)

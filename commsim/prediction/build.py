@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -19,8 +20,9 @@ from commsim.prediction.inputs import PACKED, load_network
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, placement_of, plan_dense, plan_schedule
 from commsim.prediction.plans.cut_by_size import plan_partitions, plan_pieces
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.scenario import CollectiveWork, Scenario
+from commsim.prediction.scenario import Scenario
 from commsim.prediction.software import software
+from commsim.prediction.work_plan import Work, WorkPlan
 
 # How the name of what is synthesized for an operation begins.
 SYNTHESIZED = "synthesized_"
@@ -31,7 +33,7 @@ LIBRARY = "library"
 KINDS: Mapping[str, Callable[[CollectiveRequest], Plan] | None] = {
     "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
 }  # fmt: skip
-__all__ = ["plan_collective", "prepare"]
+__all__ = ["CollectiveWork", "plan_collective", "prepare"]
 
 
 def prepare(
@@ -122,11 +124,62 @@ def _with_software(collective: str | Schedule, network: Network) -> tuple[Networ
     return known.adding(network), known.fixed
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectiveWork(Work):
+    """One collective; the base of what runs one in another way.
+
+    Parameters
+    ----------
+    collective : str or Schedule
+        ``name:key=value,...`` of a collective, a file of a schedule, or a schedule; empty where several are ranked.
+    n_ranks : int, optional
+        Number of ranks. Default: all that the placement or the network has.
+    """
+
+    NAME: ClassVar[str] = "a collective"
+    TAKES: ClassVar[frozenset[str]] = Work.TAKES | {
+        "start_jitter", "trace", "method", "flaps", "watch", "capture", "tolerance",
+    }  # fmt: skip
+    # Whether the schedule is of the operation that is asked for.
+    KEEPS_OPERATION: ClassVar[bool] = True
+
+    collective: str | Schedule = ""
+    n_ranks: int | None = None
+
+    def plan(self, scenario: Scenario) -> WorkPlan:
+        """Return the plan of the collective."""
+        return prepare(
+            self.collective, scenario.network, n_ranks=self.n_ranks, placement=scenario.placement,
+            routing=scenario.routing, seed=scenario.seed, assume_programmable=scenario.assume_programmable,
+        )  # fmt: skip
+
+    def with_collective(self, collective: str | Schedule) -> Self:
+        """Return the work with another collective."""
+        return dataclasses.replace(self, collective=collective)
+
+    @property
+    def title(self) -> str:
+        """The collective, as it was named."""
+        return self.collective if isinstance(self.collective, str) else self.collective.name
+
+    @property
+    def parts(self) -> Sequence[dict[str, str]]:
+        """Nothing: a size has one result."""
+        return ()
+
+    @property
+    def ranks_of_each(self) -> int:
+        """Number of ranks that run it, where that is not all; else 0."""
+        return 0
+
+
 def plan_collective(scenario: Scenario) -> Plan:
     """Return the plan of a scenario's collective, without what else its work is."""
     if not isinstance(scenario.work, CollectiveWork):
         raise scenario.work.refusal("collective")
-    return scenario.work.plan_one(scenario)
+    plan = CollectiveWork.plan(scenario.work, scenario)
+    assert isinstance(plan, Plan)
+    return plan
 
 
 def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: Any) -> Plan:

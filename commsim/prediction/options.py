@@ -13,7 +13,7 @@ from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
     from commsim.prediction.python_values import Composition, Fabric, Messages, PlacementLike, Spraying
-    from commsim.prediction.scenario import Work
+    from commsim.prediction.work_plan import Work
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 # Values of extensions, which the core only passes on: the extensions' modules say what they are.
 Composition: TypeAlias = Any
 Fabric: TypeAlias = Any
-FlowCapture: TypeAlias = Any
-LinkWatch: TypeAlias = Any
 Messages: TypeAlias = Any
 Spraying: TypeAlias = Any
 LARGEST = 2**63  # bytes, as in commsim.core.units.parse_nccl_size

@@ -14,14 +14,16 @@ from commsim.core.network import GPU, MEMORY, SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.extensions import house
+from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
 from commsim.prediction.faults import draws_faults, flaps_of, with_faults
 from commsim.prediction.options import Quantity, ScenarioOptions, WorkOptions, takes, unknown_option
 from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
 from commsim.prediction.python_values import network_of as loaded
-from commsim.prediction.scenario import AUTO, CollectiveWork, Scenario, Wish, Work
+from commsim.prediction.scenario import AUTO, Scenario, Wish, engine_of
 from commsim.prediction.software import software as software_named
+from commsim.prediction.work_plan import Work
 from commsim.routing.routing import is_hashed
 
 # Options that set what messages cost.
@@ -238,12 +240,15 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
     if engine == "packet" or {"transport", "fabric", "packets"} & options.keys():
         transport, notes = house().services["options of packets"](options, engine, framing, network)
     flap, detection, rto = options.get("flap", ()), options.get("detection"), options.get("rto")
-    wish = Wish(
-        engine=engine, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,
-        iterations=options.get("iterations") or 1, seed=options.get("seed") or 0, framing=framing,
-        trace=options.get("trace", False), transport=transport, method=options.get("method", AUTO),
+    method = options.get("method", AUTO)
+    model = engine_of(
+        engine, method=None if method == AUTO else method, transport=transport, tolerance=options.get("tolerance"),
         flaps=flaps_of(flap, network, detection, rto) if flap or (detection, rto) != (None, None) else None,
-        tolerance=options.get("tolerance"), hashes=options.get("hashes") or 0,
+    )  # fmt: skip
+    wish = Wish(
+        model, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,
+        iterations=options.get("iterations") or 1, seed=options.get("seed") or 0, framing=framing,
+        trace=options.get("trace", False), hashes=options.get("hashes") or 0,
     )  # fmt: skip
     return wish, notes
 

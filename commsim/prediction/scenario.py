@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -17,28 +17,138 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.extensions import house
+from commsim.prediction.work_plan import OPTIONS, Work
 
 if TYPE_CHECKING:
+    from commsim.engine.flow_paths import FlowPaths
     from commsim.prediction.plans.dense import Plan
-    from commsim.prediction.python_values import FlowCapture, LinkWatch, Spraying
-    from commsim.prediction.work_plan import WorkPlan
     from commsim.routing.flaps import Flaps
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
 AUTO = "auto"
-# Names of options in messages, where they differ.
-OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
-__all__ = ["AUTO", "ENGINES", "OPTIONS", "CollectiveWork", "Scenario", "Wish", "Work"]
+__all__ = ["AUTO", "CORE_ENGINES", "ENGINES", "Engine", "FlowEngine", "Scenario", "Wish", "engine_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Model of time, with the options that it alone has: an engine is a frozen class, which ``house.engines`` names."""
+
+    # Name, of answers too.
+    NAME: ClassVar[str]
+
+    @property
+    def flaps(self) -> Flaps | None:
+        """Cables that go down during the run; an engine that knows them has a field of the name."""
+        return None
+
+    @property
+    def transport(self) -> Any:
+        """Senders and switches, of an engine with packets."""
+        return None
+
+    @property
+    def watch(self) -> Any:
+        """Observer of links, of an engine with packets."""
+        return None
+
+    @property
+    def capture(self) -> Any:
+        """Recorder of packets, of an engine with packets."""
+        return None
+
+    def simulation(self, paths: FlowPaths, wish: Wish) -> Callable[..., Result]:  # noqa: ARG002
+        """Return a function from ``(size, *, starts, framing)`` to the result of messages on these paths."""
+        raise InputError(f"engine {self.NAME} simulates no messages")
+
+    def choose(self, plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[Remark, ...]]:  # noqa: ARG002
+        """Return the wish with the engine that predicts a size, and why it is that one."""
+        return wish, ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEngine(Engine):
+    """Flows that share links max-min.
+
+    Parameters
+    ----------
+    method : str
+        Way by which it computes, one of ``commsim.engine.flow_paths.METHODS``, or one that a package brings.
+    flaps : Flaps, optional
+        Cables that go down during the run.
+    """
+
+    NAME: ClassVar[str] = "flow"
+    method: str = AUTO
+    flaps: Flaps | None = None
+
+    def simulation(self, paths: FlowPaths, wish: Wish) -> Callable[..., Result]:
+        """Simulate flows."""
+        return functools.partial(paths.simulate, trace=wish.trace, method=self.method, flaps=self.flaps)
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaBetaEngine(Engine):
+    """The critical path under LogGP; links are not shared."""
+
+    NAME: ClassVar[str] = "alpha-beta"
+
+    def simulation(self, paths: FlowPaths, wish: Wish) -> Callable[..., Result]:
+        """Follow the critical path."""
+        from commsim.engine.alpha_beta import simulate_alpha_beta
+
+        def simulate(size: float, **options: Any) -> Result:
+            return simulate_alpha_beta(paths.plan, size, trace=wish.trace, **options)[0]
+
+        return simulate
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedFormEngine(Engine):
+    """The formula of a registered collective."""
+
+    NAME: ClassVar[str] = "closed-form"
+
+
+CORE_ENGINES: Mapping[str, type[Engine]] = {kind.NAME: kind for kind in (FlowEngine, AlphaBetaEngine, ClosedFormEngine)}
+
+
+def engine_of(name: str, **options: Any) -> Engine:
+    """Return an engine by its name and its options; None is the same as not given.
+
+    Raises
+    ------
+    InputError
+        If the engine is unknown, or an option belongs to another engine.
+    """
+    kind: type[Engine] | None = CORE_ENGINES.get(name) or house().engines.get(name)
+    if kind is None:
+        raise InputError(f"unknown engine {name!r}; known: {', '.join((*ENGINES, AUTO))}")
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option not in _options_of(kind):
+            having = [one for one in (*ENGINES, AUTO) if option in _options_of(_kind(one))]
+            raise InputError(f"{OPTIONS.get(option, option)} goes with engine {' or '.join(having)}, got engine {name}")
+    return kind(**given)
+
+
+def _kind(name: str) -> type[Engine] | None:
+    """Return an engine's class; None where its extension is not there."""
+    found: type[Engine] | None = CORE_ENGINES.get(name) or house().engines.get(name)
+    return found
+
+
+def _options_of(kind: type[Engine] | None) -> Sequence[str]:
+    return [] if kind is None else [field.name for field in dataclasses.fields(kind)]
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The engine of a prediction, and its options.
+    """The engine of a prediction, and options that all engines have.
 
     Parameters
     ----------
-    engine : {"flow", "packet", "alpha-beta", "closed-form", "auto"}
-        Model of time; ``auto`` is the cheapest one whose known error is within `tolerance`.
+    model : Engine
+        Engine with its own options.
     start_jitter : float, s
         Latest start of a rank; starts are drawn uniformly between 0 and this.
     iterations : int
@@ -49,18 +159,6 @@ class Wish:
         Packets that messages are cut into. Default: those of the collective's switch system or protocol, or none.
     trace : bool
         Whether the result keeps the times of every transfer.
-    transport : Spraying, optional
-        Senders and switches of the packet engine.
-    method : str
-        Way by which the flow engine computes, one of ``commsim.engine.flow_paths.METHODS``.
-    flaps : Flaps, optional
-        Cables that go down during the run, with the engines flow and packet.
-    tolerance : float, optional
-        Largest known error, with ``auto``.
-    watch : LinkWatch, optional
-        Observer of the packet engine's links.
-    capture : FlowCapture, optional
-        Recorder of the packets of one flow.
     hashes : int
         Number of draws of the hash of routes, where their times differ; the result is that of the median time. 0: as
         many as are usual, 8, or 3 where one takes seconds.
@@ -70,48 +168,53 @@ class Wish:
     Raises
     ------
     InputError
-        If the engine is unknown, or an option belongs to another engine.
+        If a number is out of its range.
     """
 
-    engine: str = "flow"
+    model: Engine = field(default_factory=FlowEngine)
     start_jitter: float = 0.0
     iterations: int = 1
     seed: int = 0
     framing: Framing | None = None
     trace: bool = False
-    transport: Spraying | None = None
-    method: str = AUTO
-    flaps: Flaps | None = None
-    tolerance: float | None = None
-    watch: LinkWatch | None = None
-    capture: FlowCapture | None = None
     hashes: int = 1
     hash_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if self.engine not in (*ENGINES, AUTO) and house().engines.get(self.engine) is None:
-            raise InputError(f"unknown engine {self.engine!r}; known: {', '.join((*ENGINES, AUTO))}")
-        if self.engine != "flow" and self.method != AUTO:
-            raise InputError(f"methods are the flow engine's, got method {self.method!r} and engine {self.engine!r}")
-        if self.flaps is not None and self.engine not in ("flow", "packet"):
-            raise InputError(f"links flap in the engines flow and packet, got engine {self.engine}")
-        if self.transport is not None and self.engine not in ("packet", AUTO):
-            raise InputError(f"transports and queues are the packet engine's, got engine {self.engine}")
-        if self.engine == AUTO and self.sprays:
-            raise InputError("engine auto knows errors of window, dctcp and dcqcn over one path; use engine packet")
-        if self.engine == AUTO and self.tolerance is None:
-            raise InputError("engine auto needs a tolerance, such as 10%")
-        if self.engine != AUTO and self.tolerance is not None:
-            raise InputError(f"tolerance goes with engine auto, got engine {self.engine}")
         if self.hashes < 0:
             raise InputError(f"hashes must be at least 1, got {self.hashes}")
         if not 0 <= self.start_jitter < float("inf"):
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
 
+    @classmethod
+    def of(cls, engine: str = "flow", **options: Any) -> Wish:
+        """Return a wish by the name of the engine; options are fields of this class, or the engine's own.
+
+        Raises
+        ------
+        InputError
+            If the engine is unknown, an option belongs to another engine, or a number is out of its range.
+        """
+        common = {name: value for name, value in options.items() if name in cls.__dataclass_fields__}
+        own = {name: value for name, value in options.items() if name not in common}
+        return cls(engine_of(engine, **own), **common)
+
+    def but(self, **options: Any) -> Wish:
+        """Return the wish with other options, of all engines or of its own; None takes one away where there is one."""
+        common = {name: value for name, value in options.items() if name in self.__dataclass_fields__}
+        has = _options_of(type(self.model))
+        own = {name: value for name, value in options.items() if name not in common and (value or name in has)}
+        return dataclasses.replace(self, model=dataclasses.replace(self.model, **own) if own else self.model, **common)
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine."""
+        return self.model.NAME
+
     @property
     def sprays(self) -> bool:
         """Whether messages go over many paths."""
-        return self.transport is not None and not self.transport.on_path
+        return self.model.transport is not None and not self.model.transport.on_path
 
     def routing_on(self, network: Network) -> str | None:
         """Return the routing in place of a network's own: a path each, where only its machines spread packets.
@@ -125,8 +228,8 @@ class Wish:
         """Return the wish with the engine that was chosen for ``auto``; one with an engine stays as it is."""
         if self.engine != AUTO:
             return self
-        transport = self.transport if engine == "packet" else None
-        return dataclasses.replace(self, engine=engine, tolerance=None, transport=transport)
+        transport = self.model.transport if engine == "packet" else None
+        return dataclasses.replace(self, model=engine_of(engine, transport=transport))
 
     def of_draw(self, result: Result) -> Wish:
         """Return the wish for the one draw of the hash of routes that a result is of."""
@@ -147,90 +250,6 @@ class Wish:
         """
         if self.engine == AUTO:
             raise InputError(f"{what}: no errors are known with it; choose one by hand, such as engine flow")
-
-
-class Work(ABC):
-    """What is simulated: a kind is a frozen class, which ``house.works`` names, and a work is a value of it."""
-
-    # Name in refusals, such as ``groups``.
-    NAME: ClassVar[str]
-    # Fields of Scenario and Wish that have an effect on the plan or its results.
-    TAKES: ClassVar[frozenset[str]] = frozenset(
-        {"network", "work", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower",
-         "whole", "failed", "engine", "iterations", "framing", "transport", "hashes", "hash_seed"}
-    )  # fmt: skip
-    # Reason for which other fields of a scenario are refused, where ``{}`` is the option.
-    REFUSAL: ClassVar[str] = ""
-
-    @classmethod
-    def read(cls, given: Any) -> Self:
-        """Return the work, by what a keyword of a scenario or the text after ``NAME:`` says of it."""
-        return cls(given)  # type: ignore[call-arg]
-
-    @abstractmethod
-    def plan(self, scenario: Scenario) -> WorkPlan:
-        """Return the plan of the work on a scenario's network."""
-
-    @property
-    def title(self) -> str:
-        """Name in titles and rows; empty where each result has its own."""
-        return ""
-
-    @property
-    def parts(self) -> Sequence[dict[str, str]]:
-        """What tells the results of one size apart, such as ``{"job": "a"}``; empty where there is one."""
-        return ()
-
-    def refusal(self, option: str) -> InputError:
-        """Return the error for an option that the work does not take."""
-        reason = self.REFUSAL or f"{{}} is not modelled for {self.NAME}"
-        return InputError(reason.format(OPTIONS.get(option, option)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CollectiveWork(Work):
-    """One collective; the base of what runs one in another way.
-
-    Parameters
-    ----------
-    collective : str or Schedule
-        ``name:key=value,...`` of a collective, a file of a schedule, or a schedule; empty where several are ranked.
-    n_ranks : int, optional
-        Number of ranks. Default: all that the placement or the network has.
-    """
-
-    NAME: ClassVar[str] = "a collective"
-    TAKES: ClassVar[frozenset[str]] = Work.TAKES | {
-        "start_jitter", "trace", "method", "flaps", "watch", "capture", "tolerance",
-    }  # fmt: skip
-    # Whether the schedule is of the operation that is asked for.
-    KEEPS_OPERATION: ClassVar[bool] = True
-
-    collective: str | Schedule = ""
-    n_ranks: int | None = None
-
-    def plan(self, scenario: Scenario) -> WorkPlan:
-        """Return the plan of the collective."""
-        return self.plan_one(scenario)
-
-    def plan_one(self, scenario: Scenario) -> Plan:
-        """Return the plan of the collective, as if nothing else were asked for."""
-        from commsim.prediction.build import prepare
-
-        return prepare(
-            self.collective, scenario.network, n_ranks=self.n_ranks, placement=scenario.placement,
-            routing=scenario.routing, seed=scenario.seed, assume_programmable=scenario.assume_programmable,
-        )  # fmt: skip
-
-    @property
-    def title(self) -> str:
-        """The collective, as it was named."""
-        return self.collective if isinstance(self.collective, str) else self.collective.name
-
-    @property
-    def ranks_of_each(self) -> int:
-        """Number of ranks that run it, where that is not all; else 0."""
-        return 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +283,7 @@ class Scenario:
     """
 
     network: Network
-    work: Work = field(default_factory=CollectiveWork)
+    work: Work
     placement: str | Placement | None = None
     routing: str | None = None
     seed: int = 0
@@ -288,15 +307,15 @@ class Scenario:
     @property
     def collective(self) -> str | Schedule:
         """The collective; empty of other work."""
-        return self.work.collective if isinstance(self.work, CollectiveWork) else ""
+        found: str | Schedule = getattr(self.work, "collective", "")
+        return found
 
     @property
     def n_ranks(self) -> int | None:
         """Number of ranks that is asked for, of a collective."""
-        return self.work.n_ranks if isinstance(self.work, CollectiveWork) else None
+        found: int | None = getattr(self.work, "n_ranks", None)
+        return found
 
     def with_collective(self, collective: str | Schedule, **changes: Any) -> Scenario:
         """Return the question of another collective, with changes of other fields."""
-        if not isinstance(self.work, CollectiveWork):
-            raise self.work.refusal("collective")
-        return dataclasses.replace(self, work=dataclasses.replace(self.work, collective=collective), **changes)
+        return dataclasses.replace(self, work=self.work.with_collective(collective), **changes)

@@ -18,8 +18,8 @@ from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.result_remarks import of_detection
-from commsim.prediction.scenario import OPTIONS, Scenario
-from commsim.prediction.work_plan import Outcome, WorkPlan
+from commsim.prediction.scenario import Scenario
+from commsim.prediction.work_plan import OPTIONS, Outcome, WorkPlan
 
 __all__ = ["Solution", "plan_of", "require_options", "solve", "without_effect"]
 
@@ -93,7 +93,7 @@ def require_options(scenario: Scenario) -> None:
     work = scenario.work
     if "tolerance" not in work.TAKES:
         scenario.wish.require_engine(work.NAME)
-    for value in (scenario, scenario.wish):
+    for value in (scenario, scenario.wish, scenario.wish.model):
         for field in dataclasses.fields(value):
             if field.name not in work.TAKES and getattr(value, field.name) != field.default:
                 if value is scenario:
@@ -161,7 +161,7 @@ def solve(
         *(of_unused_faults(scenario, named, found, {title: whole}) if has_faults else ()),
         *plan.remarks(results, has_framing=scenario.wish.framing is not None),
         *of_packed_ranks(scenario, named, found),
-        *(() if scenario.wish.flaps is None else of_detection(scenario.wish.flaps, plan.network, results)),
+        *(() if scenario.wish.model.flaps is None else of_detection(scenario.wish.model.flaps, plan.network, results)),
     ]
     details = outcomes[-1].details if outcomes else None
     return Solution(scenario, plan, results, tuple(dict.fromkeys(derived)), tuple(dict.fromkeys(remarks)), details)
@@ -170,7 +170,7 @@ def solve(
 def on_whole(scenario: Scenario) -> Scenario:
     """Return the same question of the network without its faults."""
     assert scenario.whole is not None
-    wish = dataclasses.replace(scenario.wish, trace=False, watch=None, capture=None)
+    wish = scenario.wish.but(trace=False, watch=None, capture=None)
     return dataclasses.replace(scenario, network=scenario.whole, wish=wish, whole=None, failed=(), slower=())
 
 
@@ -205,7 +205,7 @@ def with_whole(
     plan : WorkPlan
         Plan on the network without its faults.
     """
-    if scenario.wish.flaps is not None or not results:
+    if scenario.wish.model.flaps is not None or not results:
         return results
     try:
         wish = on_whole(scenario).wish

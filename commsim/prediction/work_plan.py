@@ -1,14 +1,16 @@
-"""What works make of a scenario: plans, which have results of any size by any engine."""
+"""What a work is, and what it makes of a scenario: a plan, which has results of any size by any engine."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
@@ -16,9 +18,11 @@ from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
     from commsim.prediction.plans.dense import Plan
-    from commsim.prediction.scenario import Wish
+    from commsim.prediction.scenario import Scenario, Wish
 
-__all__ = ["CollectivePlan", "Outcome", "WorkPlan"]
+# Names of options in messages, where they differ.
+OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
+__all__ = ["OPTIONS", "CollectivePlan", "Outcome", "Work", "WorkPlan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,3 +99,45 @@ class CollectivePlan(WorkPlan, Protocol):
 
     def run(self, size: float, wish: Wish) -> Result:
         """Predict one size."""
+
+
+class Work(ABC):
+    """What is simulated: a kind is a frozen class, which ``house.works`` names, and a work is a value of it."""
+
+    # Name in refusals, such as ``groups``.
+    NAME: ClassVar[str]
+    # Fields of Scenario and Wish that have an effect on the plan or its results.
+    TAKES: ClassVar[frozenset[str]] = frozenset(
+        {"network", "work", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower",
+         "whole", "failed", "model", "iterations", "framing", "transport", "hashes", "hash_seed"}
+    )  # fmt: skip
+    # Reason for which other fields of a scenario are refused, where ``{}`` is the option.
+    REFUSAL: ClassVar[str] = ""
+
+    @classmethod
+    def read(cls, given: Any) -> Self:
+        """Return the work, by what a keyword of a scenario or the text after ``NAME:`` says of it."""
+        return cls(given)  # type: ignore[call-arg]
+
+    @abstractmethod
+    def plan(self, scenario: Scenario) -> WorkPlan:
+        """Return the plan of the work on a scenario's network."""
+
+    def with_collective(self, collective: str | Schedule) -> Work:  # noqa: ARG002
+        """Return the work with another collective; refused where it has none."""
+        raise self.refusal("collective")
+
+    @property
+    def title(self) -> str:
+        """Name in titles and rows; empty where each result has its own."""
+        return ""
+
+    @property
+    def parts(self) -> Sequence[dict[str, str]]:
+        """What tells the results of one size apart, such as ``{"job": "a"}``; empty where there is one."""
+        return ()
+
+    def refusal(self, option: str) -> InputError:
+        """Return the error for an option that the work does not take."""
+        reason = self.REFUSAL or f"{{}} is not modelled for {self.NAME}"
+        return InputError(reason.format(OPTIONS.get(option, option)))

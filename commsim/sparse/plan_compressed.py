@@ -15,10 +15,11 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.prediction.build import CollectiveWork, plan_collective
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.draws import over_hashes
-from commsim.prediction.scenario import CollectiveWork, Scenario, Wish, Work
-from commsim.prediction.work_plan import Outcome
+from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.work_plan import Outcome, Work
 from commsim.sparse.compressors import compressor_of
 from commsim.sparse.compressors.message import Compressor, SummingCompressor
 
@@ -112,7 +113,7 @@ class CompressedPlan:
 
     def predict(self, size: float, **options: Any) -> Result:
         """Predict one size; options are fields of :class:`commsim.prediction.scenario.Wish`."""
-        return self.run(size, Wish(**options))
+        return self.run(size, Wish.of(**options))
 
     def run(self, size: float, wish: Wish) -> Result:
         """Predict one size: the one result of :func:`commsim.prediction.plans.draws.over_hashes`."""
@@ -241,4 +242,4 @@ class CompressedWork(CollectiveWork):
 
     def plan(self, scenario: Scenario) -> CompressedPlan:
         """Plan the collective of its messages."""
-        return compressed(self.plan_one(scenario), self.compressor)
+        return compressed(plan_collective(scenario), self.compressor)

@@ -24,8 +24,8 @@ from commsim.packets.links.ports import find_ports
 from commsim.packets.messages import RunOptions, run_packets
 from commsim.packets.packet_work import expect_packets
 from commsim.packets.transports.spraying import in_packets, over_path
-from commsim.prediction.scenario import Scenario, Wish, Work
-from commsim.prediction.work_plan import Outcome
+from commsim.prediction.scenario import Scenario, Wish
+from commsim.prediction.work_plan import Outcome, Work
 from commsim.routing.routing import Routes
 from commsim.traffic.host_messages import plan_messages
 from commsim.traffic.patterns import HostMessages, is_file, messages_of
@@ -184,8 +184,8 @@ class TrafficPlan:
         plan = self._plan(messages, wish.hash_seed)
         found, begun, received, finished, run = _played(plan, messages, wish)
         lost = {}
-        if wish.flaps is not None:
-            _, earlier, _, whole, _ = _played(plan, messages, dataclasses.replace(wish, flaps=None))
+        if wish.model.flaps is not None:
+            _, earlier, _, whole, _ = _played(plan, messages, wish.but(flaps=None))
             last, before = float((begun + finished).max()), float((earlier + whole).max())
             lost = {"last_s": last - before, "mean_s": float(finished.mean() - whole.mean())}
         framing = _framing(wish)
@@ -221,7 +221,7 @@ class TrafficPlan:
 def _bound(plan: FlowPlan, messages: HostMessages, wish: Wish) -> float:
     """Return the bytes of the busiest port over its rate, which what is behind it bounds where packets are sprayed."""
     network = plan.network
-    if wish.engine == "packet" and not (wish.transport or over_path()).on_path:
+    if wish.engine == "packet" and not (wish.model.transport or over_path()).on_path:
         plan, network, *_ = find_ports(plan, np.ones(len(plan.ends), np.bool_))
     return busiest_port(plan, network, messages, _framing(wish))
 
@@ -230,7 +230,7 @@ def _framing(wish: Wish) -> Framing:
     """Return the packets that messages are cut into; whole messages in the flow engine, unless it is told."""
     if wish.engine != "packet":
         return wish.framing or Framing()
-    how = in_packets(wish.transport or over_path(), wish.framing)
+    how = in_packets(wish.model.transport or over_path(), wish.framing)
     return Framing(how.payload, how.header)
 
 
@@ -240,19 +240,19 @@ def _played(
     """Simulate all messages; return when each began, how long it took to its receiver, and until its sender knew."""
     total, starts = float(messages.nbytes.sum()), np.repeat(messages.start, 2)
     if wish.engine == "packet":
-        expect_packets(plan, total, wish.transport)
+        expect_packets(plan, total, wish.model.transport)
         options: RunOptions = {
             "starts": starts,
             "seed": wish.seed,
             "framing": wish.framing,
             "trace": wish.trace,
-            "flaps": wish.flaps,
+            "flaps": wish.model.flaps,
         }
-        run = run_packets(plan, total, wish.transport, **options)
+        run = run_packets(plan, total, wish.model.transport, **options)
         begun = _begin_times(messages, run.times.done)
         waited = begun - messages.start
         return run.results[0], begun, run.received - waited, run.finished - waited, run
-    flowed: dict[str, Any] = {} if wish.flaps is None else {"flaps": wish.flaps}
+    flowed: dict[str, Any] = {} if wish.model.flaps is None else {"flaps": wish.model.flaps}
     (result,) = simulate_flows(plan, total, starts=starts, framing=wish.framing, trace=True, **flowed)
     assert result.trace is not None
     begun = _begin_times(messages, result.trace.done)

@@ -32,7 +32,7 @@ def title_of_traffic(solution: Solution, what: str) -> str:
     from commsim.packets.packet_options import told_transport
 
     wish = solution.scenario.wish
-    how = told_transport(wish.transport) if wish.engine == "packet" else f"engine {wish.engine}"
+    how = told_transport(wish.model.transport) if wish.engine == "packet" else f"engine {wish.engine}"
     return f"{what} on {solution.plan.network.name}, {how}{hashes_in_title(solution.results)}"
 
 
@@ -55,7 +55,7 @@ def more_of_traffic(solution: Solution) -> dict[str, Any]:
 
     carried = solution.details
     run: dict[str, Any] = {} if carried.run is None else {"counters": carried.run.counters, "rules": carried.run.rules}
-    if run and (queues := queues_of(solution.scenario.wish.transport)):
+    if run and (queues := queues_of(solution.scenario.wish.model.transport)):
         run["queues"] = queues
     lost = {"flap_lost": carried.lost} if carried.lost else {}
     (result,) = solution.results
@@ -103,7 +103,7 @@ def said_of_traffic(solution: Solution) -> list[Remark]:
     notes += [] if limit is None else [Remark("limited-by", f"limited by: {limit}", needed=True)]
     completion = "the last byte at the receiver"
     if carried.run is not None:
-        queues = told_queues(wish.transport, solution.plan.network, marked=carried.run.counters["n_marked"] > 0)
+        queues = told_queues(wish.model.transport, solution.plan.network, marked=carried.run.counters["n_marked"] > 0)
         met = [line.removeprefix("# ") for line in met_by_packets(solution.results[0], "all messages")]
         notes += as_remarks(met, "packets-met")
         notes += as_remarks([_rules(carried.run.rules, has_marks=not queues), *queues], "rules")

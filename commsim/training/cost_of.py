@@ -194,7 +194,7 @@ class NetworkCosts:
             plans.append(plan)
             entries.append(JobEntry(f"{k}:{task.name}", plan.schedule.name, task.group, self.size(task), start))
         network = shared_network(self._network, plans)
-        wish = Wish(engine="flow", framing=self._framing, seed=self._seed)
+        wish = Wish(framing=self._framing, seed=self._seed)
 
         def play(seed: int) -> tuple[Result, ...]:
             shared = PlacedJobs(network, tuple(entries), tuple(plans), BackgroundMessages.none(), None, seed)

@@ -16,7 +16,9 @@ from commsim.core.program import Program
 from commsim.core.units import parse_size
 from commsim.engine.ways.catalog import Simulation, Way, WayCost
 from commsim.extensions import House
-from commsim.prediction.scenario import CollectiveWork, Scenario, Work
+from commsim.prediction.build import CollectiveWork
+from commsim.prediction.scenario import Scenario
+from commsim.prediction.work_plan import Work
 
 if TYPE_CHECKING:
     from commsim.engine.flow_paths import FlowPaths

@@ -152,7 +152,7 @@ def test_a_density_of_numpy_is_a_density(density):
 
 def test_parts_are_text_as_on_the_command_line():
     by_text = cs.scenario_of("ring_all_reduce", STAR, engine="auto", tolerance="10%", overhead="0us")
-    assert by_text.wish.tolerance == 0.1
+    assert by_text.wish.model.tolerance == 0.1
     lossy = cs.predict(
         "ring_all_reduce", STAR, "1MiB", engine="packet", transport="dctcp", packets={"loss": "0.1%"}, overhead="0us"
     )

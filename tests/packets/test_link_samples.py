@@ -41,7 +41,7 @@ def test_looking_changes_nothing_and_ends_with_what_the_run_counted(options):
 def test_one_message_by_itself_is_as_slow_as_the_least_that_it_can_take():
     ready = prepare("binomial_broadcast", NETWORK, n_ranks=2)
     (result,) = (ready.predict(2**20, engine="packet"),)
-    run = simulate_run("one", ready, 2**20, Wish("packet"), result.time)
+    run = simulate_run("one", ready, 2**20, Wish.of("packet"), result.time)
     took = run.trace.done - run.trace.start
     # headers of 82 in 4,096 bytes are not among the bytes of a run without --header
     assert took == pytest.approx(alone(run) * (1 + 82 / 4096), rel=0.005)
@@ -49,7 +49,7 @@ def test_one_message_by_itself_is_as_slow_as_the_least_that_it_can_take():
 
 def test_queues_without_a_limit_are_drawn_in_bytes_and_not_as_a_share_of_it():
     ready = prepare("pairwise_all_to_all", NETWORK)
-    wish = Wish("packet")
+    wish = Wish.of("packet")
     run = simulate_run("all", ready, 2**20, wish, ready.predict(2**20, engine="packet").time)
     table = OF_PACKETS["fullest"](run).table
     assert "share_of_room" not in table
@@ -59,7 +59,7 @@ def test_queues_without_a_limit_are_drawn_in_bytes_and_not_as_a_share_of_it():
 def test_every_figure_of_packets_is_drawn_of_a_packet_run_and_of_no_other():
     ready = prepare("pairwise_all_to_all", NETWORK)
     time = ready.predict(2**20, **LOSSY).time
-    run = simulate_run("all", ready, 2**20, Wish(**LOSSY), time)
+    run = simulate_run("all", ready, 2**20, Wish.of(**LOSSY), time)
     for name, draw in OF_PACKETS.items():
         figure = draw(run)
         assert figure.name == name

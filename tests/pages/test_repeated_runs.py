@@ -78,10 +78,10 @@ def test_a_page_of_a_solution_says_what_it_says(tmp_path):
 
 
 def test_only_auto_takes_the_engine_that_was_chosen():
-    auto = Wish("auto", tolerance=0.1)
-    assert auto.with_engine("flow") == Wish("flow")
-    assert auto.with_engine("packet") == Wish("packet")
-    assert Wish("packet", seed=3).with_engine("flow") == Wish("packet", seed=3)
+    auto = Wish.of("auto", tolerance=0.1)
+    assert auto.with_engine("flow") == Wish.of("flow")
+    assert auto.with_engine("packet") == Wish.of("packet")
+    assert Wish.of("packet", seed=3).with_engine("flow") == Wish.of("packet", seed=3)
 
 
 def test_a_closed_form_has_no_timeline():

@@ -13,7 +13,7 @@ NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,l
 @pytest.mark.parametrize("routing", ["ecmp", "spray"])
 def test_bins_add_up_to_what_the_engine_says_that_links_carried(engine, routing):
     prepared = prepare("ring_all_reduce", NETWORK, routing=None if engine == "packet" else routing)
-    run = simulate_run("ring", prepared, 2**16, Wish(engine))
+    run = simulate_run("ring", prepared, 2**16, Wish.of(engine))
     bins = link_bins(run, 37, 10**6)
     carried = run.result.link_bytes
     np.testing.assert_allclose(bins.n_bytes.sum(axis=1), carried[bins.link], rtol=1e-9)

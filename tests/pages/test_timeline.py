@@ -11,7 +11,7 @@ NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=3,bandwidth=100Gbps,l
 
 
 def played(collective="pairwise_all_to_all", **options):
-    return simulate_run(collective, prepare(collective, NETWORK), 2**18, Wish(**options))
+    return simulate_run(collective, prepare(collective, NETWORK), 2**18, Wish.of(**options))
 
 
 @pytest.mark.parametrize("collective", ["pairwise_all_to_all", "ring_all_reduce", "double_tree_all_reduce:n_chunks=4"])

@@ -22,7 +22,7 @@ COLLECTIVES = ["ring_all_reduce", "pairwise_all_to_all", "double_tree_all_reduce
 
 
 def played(collective="ring_all_reduce", size=2**16, **options):
-    return simulate_run(collective, prepare(collective, NETWORK), size, Wish(**options))
+    return simulate_run(collective, prepare(collective, NETWORK), size, Wish.of(**options))
 
 
 def written(run, path, **options):

@@ -26,7 +26,7 @@ def test_paths_by_hash_do_not_know_slower_links_or_fewer_cables():
 def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
     def told(**given):
         asked = cs.scenario_of("ring_all_reduce", LEAF, engine="packet", packets=given, overhead="0us")
-        return " ".join(told_queues(asked.wish.transport, asked.network))
+        return " ".join(told_queues(asked.wish.model.transport, asked.network))
 
     said = told(preset="roce")
     assert "mark from 50 kB (up to 0.01 of packets) to 2000 kB (all)" in said
@@ -40,7 +40,7 @@ def test_only_constants_that_nobody_gave_are_called_the_papers():
     def told(transport, rate):
         asked = cs.scenario_of("ring_all_reduce", f"star:n_hosts=4,bandwidth={rate}", engine="packet",
                                packets={"transport": transport}, overhead="0us")  # fmt: skip
-        return told_queues(asked.wish.transport, asked.network)[-1]
+        return told_queues(asked.wish.model.transport, asked.network)[-1]
 
     usual = told("dcqcn", "100Gbps")
     assert "rise_time and additive are a paper's" in usual
@@ -229,8 +229,8 @@ def test_a_pattern_takes_all_its_cables_down_and_the_missing_timer_is_said():
     one = cs.scenario_of(
         "ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread", overhead="0us"
     )
-    assert one.wish.flaps is not None
-    (flap,) = one.wish.flaps.flaps
+    assert one.wish.model.flaps is not None
+    (flap,) = one.wish.model.flaps.flaps
     named = {one.network.link_name(link) for link in flap.links}
     assert named == {f"{a}:{b}" for i in range(4) for a, b in ((f"spine{i}", "leaf0"), ("leaf0", f"spine{i}"))}
     solution = cs.solve(one, ["4MB"])

@@ -8,12 +8,15 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.extensions import house
+from commsim.prediction.build import CollectiveWork
 from commsim.prediction.read import scenario_of
-from commsim.prediction.scenario import OPTIONS, CollectiveWork, Scenario, Wish, Work
+from commsim.prediction.scenario import CORE_ENGINES, Engine, Scenario, Wish, engine_of
 from commsim.prediction.solve import require_options
+from commsim.prediction.work_plan import OPTIONS, Work
 
 STAR = "star:n_hosts=8"
-FIELDS = {field.name for value in (Scenario, Wish) for field in dataclasses.fields(value)}
+ENGINES = {**CORE_ENGINES, **house().engines}
+FIELDS = {field.name for value in (Scenario, Wish, *ENGINES.values()) for field in dataclasses.fields(value)}
 
 
 @pytest.mark.parametrize("work", ["", *house().works])
@@ -84,18 +87,42 @@ def test_a_work_of_an_installed_package_is_asked_for_by_its_name(monkeypatch):
 
 
 def test_an_engine_of_an_installed_package_is_asked_for_by_its_name(monkeypatch):
-    tables = SimpleNamespace(engines={"twice": twice})
-    for module in ("scenario", "plans.run"):
-        monkeypatch.setattr(f"commsim.prediction.{module}.house", lambda: tables)
+    tables = SimpleNamespace(engines={"twice": TwiceEngine})
+    monkeypatch.setattr("commsim.prediction.scenario.house", lambda: tables)
     whole = cs.predict("ring_all_reduce", STAR, "1MiB").time
     assert cs.predict("ring_all_reduce", STAR, "1MiB", engine="twice").time == 2 * whole
     with pytest.raises(InputError, match=r"^unknown engine 'thrice'; known: flow"):
         cs.predict("ring_all_reduce", STAR, "1MiB", engine="thrice")
 
 
-def twice(paths, wish):
-    def simulate(size, **options):
-        result = paths.simulate(size, trace=wish.trace, **options)
-        return dataclasses.replace(result, time=2 * result.time, engine="twice")
+@dataclasses.dataclass(frozen=True)
+class TwiceEngine(Engine):
+    NAME = "twice"
 
-    return simulate
+    def simulation(self, paths, wish):
+        def simulate(size, **options):
+            result = paths.simulate(size, trace=wish.trace, **options)
+            return dataclasses.replace(result, time=2 * result.time, engine="twice")
+
+        return simulate
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "refusal"),
+    [
+        ("packet", {"method": "events"}, "method goes with engine flow, got engine packet"),
+        ("alpha-beta", {"flaps": ()}, "flap goes with engine flow or packet, got engine alpha-beta"),
+        ("flow", {"transport": "dctcp"}, "transport goes with engine packet or auto, got engine flow"),
+        ("flow", {"watch": "links"}, "watch goes with engine packet, got engine flow"),
+    ],
+)
+def test_an_option_of_another_engine_is_refused(engine, options, refusal):
+    with pytest.raises(InputError, match=f"^{refusal}$"):
+        engine_of(engine, **options)
+
+
+def test_another_wish_has_the_options_that_its_engine_can_have():
+    wish = Wish.of(method="events", seed=3)
+    assert wish.but(flaps=None, watch=None, trace=True) == Wish.of(method="events", seed=3, trace=True)
+    with pytest.raises(TypeError):
+        wish.but(watch="links")

@@ -114,11 +114,13 @@ class AggregatedPlan(Plan):
                 f"{self.schedule.name}: packets are those of {self.system.spec.entry.name}, and no transfers "
                 f"have times; {self.schedule.name}:system=none sends transfers in packets of any framing"
             )
-        if wish.flaps is not None:
+        if wish.model.flaps is not None:
             raise InputError(f"{self.schedule.name}: flaps are not modelled for packets of switch systems")
         late = starts[: len(self.ranks)] if starts.any() else ()
         job = self.system.job(self.network, self.ranks, size, late)
-        result = simulate_job(self.network, job, None if wish.transport is None else wish.transport.fabric, wish.seed)
+        result = simulate_job(
+            self.network, job, None if wish.model.transport is None else wish.model.transport.fabric, wish.seed
+        )
         return dataclasses.replace(result, collective=self.schedule.name, engine="packet", size=size)
 
 

@@ -99,7 +99,7 @@ def with_watched(study: Study, config: RunConfig, rows: Sequence[Mapping[str, An
     spec = config.collective[0] if config.collective else ""
     scenario = config.scenario(spec, None, **({"jobs": config.jobs} if config.jobs else {}))
     watch = LinkWatch(max(times), LOOKS)
-    watching = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, watch=watch))
+    watching = dataclasses.replace(scenario, wish=scenario.wish.but(watch=watch))
     solution = solve(watching, [0.0 if config.jobs else largest])
     again = [result.time for result in solution.results]
     if any(all(abs(x - y) > TOLERANCE * y for x in again) for y in times):

@@ -146,7 +146,7 @@ def _packets(config: TraceConfig, flow: str, size: float) -> Answer:
         raise InputError(f"{flags[0]} does not go with --flow")
     capture = FlowCapture(int(ranks[1]), int(ranks[2]))
     scenario = config.scenario(config.collective[0] if config.collective else None)
-    scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, capture=capture))
+    scenario = dataclasses.replace(scenario, wish=scenario.wish.but(capture=capture))
     solution = solve(scenario, [size], plan=plan_collective(scenario))
     if not capture.is_taken:
         raise InputError(f"{scenario.name}: switches add its packets, which are of no flow: commsim switch simulate")

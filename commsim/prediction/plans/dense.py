@@ -20,7 +20,6 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
-from commsim.extensions import house
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.run import Run, played
@@ -197,7 +196,7 @@ class Plan:
         InputError
             If an option is wrong, or the engine cannot predict this.
         """
-        wish = Wish(**options)
+        wish = Wish.of(**options)
         routing = wish.routing_on(self.network) if self.paths.routing is None else None
         return (self if routing is None else self.routed(routing)).run(size, wish)
 
@@ -214,7 +213,7 @@ class Plan:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
         remarks: tuple[Remark, ...] = ()
         if wish.engine == AUTO:
-            wish, remarks = house().engines["auto"](self, size, wish)
+            wish, remarks = wish.model.choose(self, size, wish)
         run = self.run_of(size, wish)
         run = run if wish.hash_seed is None else run.hashed_by(wish.hash_seed)
         return Outcome((self.checked(played(run, wish)),), remarks)

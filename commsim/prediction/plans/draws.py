@@ -78,8 +78,8 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     """
     if wish.hashes == 1 or not plan.may_collide or wish.sprays:
         return plan.outcome(size, wish)
-    observed = wish.trace or wish.watch is not None or wish.capture is not None
-    quiet = dataclasses.replace(wish, trace=False, watch=None, capture=None)
+    observed = wish.trace or wish.model.watch is not None or wish.model.capture is not None
+    quiet = wish.but(trace=False, watch=None, capture=None)
     first = plan.outcome(size, quiet)
     engine = first.results[0].engine
     one = dataclasses.replace(quiet.with_engine(engine), hashes=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,6 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
-from commsim.extensions import house
 from commsim.prediction.scenario import Wish
 
 Starts = NDArray[np.float64]
@@ -115,7 +113,7 @@ def played(run: Run, wish: Wish) -> Result:
         return _of_draws([run.slots(starts, wish) for starts in draws])
     framing = wish.framing or (run.in_packets if wish.engine == "packet" else run.framing)
     sent = run.size if run.sent is None else run.sent
-    simulation = simulation_of(run.paths, wish)
+    simulation = wish.model.simulation(run.paths, wish)
     found = _of_draws([simulation(sent, starts=starts, framing=framing) for starts in draws])
     if run.network.curves is not None and wish.engine != "packet":
         found = dataclasses.replace(found, interval=_interval(run, sent, wish, framing))
@@ -168,7 +166,7 @@ def _interval(run: Run, sent: float, wish: Wish, framing: Framing | None) -> tup
         if which not in run.bounds:
             run.bounds[which] = run.paths.on(dataclasses.replace(run.paths.network, curves=curves.bound(which)))
     untraced = dataclasses.replace(wish, trace=False)
-    simulations = [simulation_of(run.bounds[which], untraced) for which in ("low", "high")]
+    simulations = [untraced.model.simulation(run.bounds[which], untraced) for which in ("low", "high")]
     draws = start_draws(run.schedule, wish)
     ends = [
         _of_draws([simulation(sent, starts=starts, framing=framing) for starts in draws]).time
@@ -188,28 +186,3 @@ def _of_draws(runs: Sequence[Result]) -> Result:
 def _middle(times: NDArray[np.float64]) -> int:
     """Return which draw has the median time: the lower one of an even number."""
     return int(np.argsort(times, kind="stable")[(len(times) - 1) // 2])
-
-
-def _flow(paths: FlowPaths, wish: Wish) -> Simulation:
-    """Simulate flows that share links max-min."""
-    return functools.partial(paths.simulate, trace=wish.trace, method=wish.method, flaps=wish.flaps)
-
-
-def _alpha_beta(paths: FlowPaths, wish: Wish) -> Simulation:
-    """Follow the critical path under LogGP; links are not shared."""
-    from commsim.engine.alpha_beta import simulate_alpha_beta
-
-    def simulate(size: float, **options: Any) -> Result:
-        return simulate_alpha_beta(paths.plan, size, trace=wish.trace, **options)[0]
-
-    return simulate
-
-
-# Engines of the core, by name; others are an extension's.
-SIMULATIONS: Mapping[str, Callable[[FlowPaths, Wish], Simulation]] = {"flow": _flow, "alpha-beta": _alpha_beta}
-
-
-def simulation_of(paths: FlowPaths, wish: Wish) -> Simulation:
-    """Return how the engine that is wished for simulates messages on these paths."""
-    simulation: Simulation = (SIMULATIONS.get(wish.engine) or house().engines[wish.engine])(paths, wish)
-    return simulation

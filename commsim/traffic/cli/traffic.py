@@ -135,7 +135,7 @@ def run(config: TrafficConfig) -> Answer:
         raise InputError(f"--size changes nothing in messages of a file, got {config.pattern}")
     solution = _simulate(config, size, _looks(config))
     scenario, plan = solution.scenario, solution.plan
-    carried, network, transport = solution.details, plan.network, scenario.wish.transport
+    carried, network, transport = solution.details, plan.network, scenario.wish.model.transport
     title = title_of_traffic(solution, config.pattern if of_file else f"{config.pattern} of {config.size}")
     parts = parts_of_traffic(solution, title)
     if config.preset is not None:
@@ -170,11 +170,11 @@ def _simulate(config: TrafficConfig, size: float, looks: float | None) -> Soluti
 
     scenario = config.scenario()
     plan = plan_of(scenario)
-    if looks is not None and scenario.wish.transport is not None and isinstance(plan, TrafficPlan):
+    if looks is not None and scenario.wish.model.transport is not None and isinstance(plan, TrafficPlan):
         # a run takes at least the bound, so that a page has 200 looks or more; the kernel counts whole picoseconds
         every = looks or max(plan.bound(size, scenario.wish) / LOOKS, 1e-9)
-        sampled = dataclasses.replace(scenario.wish.transport, sample=every)
-        scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, transport=sampled))
+        sampled = dataclasses.replace(scenario.wish.model.transport, sample=every)
+        scenario = dataclasses.replace(scenario, wish=scenario.wish.but(transport=sampled))
     return solve(scenario, [size], plan=plan)
 
 

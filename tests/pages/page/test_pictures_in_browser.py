@@ -35,7 +35,7 @@ def study(n_hosts):
     ready = prepare("double_tree_all_reduce:n_chunks=8", NETWORKS[n_hosts])
     options = {"engine": "packet"} if n_hosts == 8 else {}
     results = [ready.predict(2.0**k, **options) for k in (18, 20)]
-    run = simulate_run("double_tree", ready, 2**20, Wish(**options), results[-1].time)
+    run = simulate_run("double_tree", ready, 2**20, Wish.of(**options), results[-1].time)
     rows = table_of_rows([result.row() for result in results])
     return Study(f"double tree on {NETWORKS[n_hosts]}", rows, ("size_B",), runs=(run,), remarks=("a remark",))
 
