@@ -159,6 +159,8 @@ class Allocation:
         state.starts += 1
         self.running.append(state)
         profile = self.work.profile(state.index, len(state.gpus), len(spread), state.gpu_type)
+        state.period = profile.period
+        state.alone_rate = self.work.rate(state.index, len(state.gpus), len(spread), state.gpu_type)
         if profile.phases and self._placing != "ideal":
             self.sharers[state.index] = self.traffic.add(profile, self._route(spread), state.shift)
 

@@ -59,7 +59,7 @@ class CassiniRanking:
             return None
         base, use, capacity = base[shared], sharer.use[shared], self._traffic.capacity[sharer.links[shared]]
         now = np.empty(1)
-        shift_scores(base, use, capacity, sharer.rates[None, :], now)
+        shift_scores(base, use, capacity, sharer.rates[:, None], now)
         if now[0] > 1.0 - gain:
             return None
         scores = self._scores(job, base, use, capacity)
@@ -86,7 +86,7 @@ class CassiniRanking:
             if len(self._shifted) > 200:
                 self._shifted.clear()
             shifts = job.period * np.arange(SHIFTS) / SHIFTS
-            self._shifted[job] = np.array([self._traffic.rates(job, shift) for shift in shifts])
+            self._shifted[job] = np.array([self._traffic.rates(job, shift) for shift in shifts]).T.copy()
         scores = np.empty(SHIFTS)
         shift_scores(base, use, capacity, self._shifted[job], scores)
         return scores

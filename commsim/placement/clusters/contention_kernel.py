@@ -86,19 +86,29 @@ def shift_scores(base: F, use: F, capacity: F, shifted: F, scores: F) -> None:
         How many times the job's rate each carries.
     capacity : float64[n_links], bytes/s
         Capacity of each link.
-    shifted : float64[n_shifts, n_instants], bytes/s
+    shifted : float64[n_instants, n_shifts], bytes/s
         What the job would send with each shift.
     scores : float64[n_shifts]
         Written: the mean over links of one minus the mean excess demand over the capacity.
     """
     n_links, n_instants = base.shape
-    for s in range(shifted.shape[0]):
-        total = 0.0
-        for i in range(n_links):
-            excess = 0.0
-            for n in range(n_instants):
-                demand = base[i, n] + use[i] * shifted[s, n]
-                if demand > capacity[i]:
-                    excess += demand - capacity[i]
-            total += 1.0 - excess / (n_instants * capacity[i])
-        scores[s] = total / n_links
+    n_shifts = shifted.shape[1]
+    most, excess = 0.0, np.empty(n_shifts)
+    for n in range(n_instants):
+        for s in range(n_shifts):
+            most = max(most, shifted[n, s])
+    for s in range(n_shifts):
+        scores[s] = 0.0
+    for i in range(n_links):
+        highest = 0.0
+        for n in range(n_instants):
+            highest = max(highest, base[i, n])
+        for s in range(n_shifts):
+            excess[s] = 0.0
+        for n in range(n_instants if highest + use[i] * most > capacity[i] else 0):  # else no shift exceeds it
+            for s in range(n_shifts):  # all shifts at an instant, so that several are added up at a time
+                excess[s] += max(base[i, n] + use[i] * shifted[n, s] - capacity[i], 0.0)
+        for s in range(n_shifts):
+            scores[s] += 1.0 - excess[s] / (n_instants * capacity[i])
+    for s in range(n_shifts):
+        scores[s] /= n_links

@@ -141,14 +141,14 @@ class _Replay:
         return max(self._now, state.resume) + (state.total - state.done) / state.rate
 
     def _advance(self, then: float) -> None:
+        now, passed = self._now, then - self._now
         for state in self._allocation.running:
-            iterating = max(0.0, then - max(self._now, state.resume))
+            iterating = passed if state.resume <= now else max(0.0, then - state.resume)
             state.done += state.rate * iterating
-            alone = self._work.profile(state.index, len(state.gpus), len(state.spread), state.gpu_type).period
-            took = max(round(alone * state.stretch, 4), 1e-4)
+            took = state.took
             self._iterations[took] = self._iterations.get(took, 0.0) + iterating / took
-            state.attained += len(state.gpus) * (then - self._now)
-            state.run_time += then - self._now
+            state.attained += len(state.gpus) * passed
+            state.run_time += passed
             state.iterating += iterating
             state.stretched += iterating / state.slowdown
         self.excess += self._flow[0] * (then - self._now)
@@ -182,8 +182,9 @@ class _Replay:
         allocation.settle()
         for index, factor in speeds(self._machines, self._work, allocation.running, self._facts["tunes_cpu"]).items():
             state = self.states[index]
-            alone = self._work.rate(index, len(state.gpus), len(state.spread), state.gpu_type)
-            state.rate = alone * factor / state.stretch
+            state.rate = state.alone_rate * factor / state.stretch
+            if state.took_at != (at := (state.period, state.stretch)):
+                state.took_at, state.took = at, max(round(state.period * state.stretch, 4), 1e-4)
         self._record()
 
     def _record(self) -> None:

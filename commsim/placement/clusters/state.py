@@ -49,6 +49,10 @@ class JobState:
     rate, stretch, slowdown : float
         Progress per second, how many times longer than its period an iteration takes, and how many times longer than
         without others' traffic.
+    alone_rate, period : float
+        Progress per second on the GPUs that it has, without contention, and its iteration time there, s.
+    took, took_at : float, (float, float)
+        Iteration time with contention as it is counted, and the period and stretch that it is of.
     shift : float, s
         Time shift of its iterations.
     """
@@ -70,6 +74,10 @@ class JobState:
     rate: float = 0.0
     stretch: float = 1.0
     slowdown: float = 1.0
+    alone_rate: float = 0.0
+    period: float = 0.0
+    took: float = 0.0
+    took_at: tuple[float, float] = (0.0, 0.0)
     shift: float = 0.0
     starts: int = 0
     iterating: float = field(default=0.0)
@@ -251,10 +259,13 @@ def speeds(machines: Machines, work: ClusterJobs, states: Iterable[JobState], tu
     """
     part_of_speed: dict[int, float] = {}
     hosts: dict[int, Claims] = {}
+    is_limited = bool(np.isfinite(machines.cpu).any() or np.isfinite(machines.memory).any())
     for state in states:
         part_of_speed[state.index] = 1.0
         if state.beside is not None:
             part_of_speed[state.index] = side_by_side(work, state, state.beside, len(state.spread))[0]
+        if not is_limited:  # as of most traces: nothing to share out
+            continue
         for host, n in state.spread if any(needs(work, state, 1)) else ():
             part = n / float(machines.gpus[host]) / (2 if state.beside is not None else 1)
             hosts.setdefault(host, []).append((state, part, *needs(work, state, n)))

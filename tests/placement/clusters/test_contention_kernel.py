@@ -55,7 +55,7 @@ def test_scores_are_one_minus_mean_excess_over_capacity():
     base = np.array([[1.0, 0.0], [0.5, 0.5]])
     shifted = np.array([[1.0, 0.0], [0.0, 1.0]])
     scores = np.empty(2)
-    shift_scores(base, np.array([1.0, 2.0]), np.array([1.0, 2.0]), shifted, scores)
+    shift_scores(base, np.array([1.0, 2.0]), np.array([1.0, 2.0]), shifted.T.copy(), scores)
     expected = [
         np.mean([1 - np.maximum(base[i] + u * row - c, 0).mean() / c for i, (u, c) in enumerate(((1, 1), (2, 2)))])
         for row in shifted
