@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, flag
 from commsim.core.errors import BackendError, InputError
@@ -16,7 +16,7 @@ from commsim.report.answer import Answer, Lines, remarks
 if TYPE_CHECKING:
     from commsim.placement.schedulers.fabric_tree import Blocks, SwitchTree
 
-FABRICS = ("slurm-conf", "slurm-yaml", "topograph-graph", "topograph-model")
+FABRICS = ("slurm-conf", "slurm-yaml", "topograph-graph", "topograph-model", "kube-nodes")
 MACHINES = ("nccl-xml", "nvidia-smi")
 
 
@@ -36,6 +36,10 @@ class PlaceImportConfig(Flags):
     )  # fmt: skip
     latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
     gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")
+    labels: str | None = flag(
+        metavar="KEY,KEY",
+        help="kube-nodes: labels that name a node's switches, the closest first (default: topograph's)",
+    )
     topology: str | None = flag(
         metavar="NAME", help="name of the topology in a topology.yaml (default: the file's default)"
     )
@@ -46,22 +50,29 @@ class PlaceImportConfig(Flags):
 
 def run(config: PlaceImportConfig) -> Answer:
     """Read a file of another tool, and write a network or a cluster."""
-    output, suffixes = Path(config.output), SUFFIXES if config.gpus_per_host is None else (".toml", ".json")
+    is_cluster = config.gpus_per_host is not None or config.source == "kube-nodes"
+    output, suffixes = Path(config.output), (".toml", ".json") if is_cluster else SUFFIXES
     if output.suffix not in suffixes:
         raise InputError(f"{output}: the name of the file must end with one of {', '.join(suffixes)}")
     if config.gpus_per_host is not None and not 1 <= config.gpus_per_host <= 1024:
         raise InputError(f"--gpus-per-host is from 1 to 1024, got {config.gpus_per_host}")
     _refuse_what_has_no_effect(config)
-    network, said = (_machine(config), []) if config.source in MACHINES else _fabric(config)
+    hosts: dict[str, Any] = {"gpus": config.gpus_per_host}
+    if config.source in MACHINES:
+        network, said = _machine(config), []
+    elif config.source == "kube-nodes":
+        network, said, hosts = _nodes(config)
+    else:
+        network, said = _fabric(config)
     from commsim.core.files.store import save
 
     wrote = str(output)
-    if config.gpus_per_host is None:
+    if not is_cluster:
         save(network, output)
     else:
         beside = output.with_suffix(f".network{output.suffix}")
         save(network, beside)
-        write_tree(output, {"topology": {"file": beside.name}, "hosts": {"gpus": config.gpus_per_host}})
+        write_tree(output, {"topology": {"file": beside.name}, "hosts": hosts})
         wrote = f"{output} and {beside}"
     n_switches = int((network.kind == 1).sum())
     counts = f"{len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links"
@@ -72,7 +83,8 @@ def _refuse_what_has_no_effect(config: PlaceImportConfig) -> None:
     is_machine = config.source in MACHINES
     given = {
         "--tier-bandwidth": config.tier_bandwidth and is_machine,
-        "--gpus-per-host": config.gpus_per_host is not None and is_machine,
+        "--gpus-per-host": config.gpus_per_host is not None and (is_machine or config.source == "kube-nodes"),
+        "--labels": config.labels and config.source != "kube-nodes",
         "--topology": config.topology and config.source != "slurm-yaml",
         "--nvlink": config.nvlink and config.source != "nccl-xml",
     }
@@ -96,6 +108,32 @@ def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str]]:
     network = build_network(tree, tiers, latency, Path(config.file).name)
     unused = "LinkSpeed has no unit and Slurm does not use it; --tier-bandwidth counts"
     return network, [*([unused] if any(switch.speed for switch in tree.switches) else []), *cables_up(network)]
+
+
+def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any]]:
+    """Read nodes of Kubernetes; return their network, remarks, and the table of hosts."""
+    from collections import Counter
+
+    from commsim.placement.schedulers.kube_nodes import read_kube_nodes
+    from commsim.placement.schedulers.tier_rates import parse_tiers
+    from commsim.placement.schedulers.tree_network import build_network, cables_up
+
+    if config.tier_bandwidth is None:
+        raise InputError(
+            "--tier-bandwidth is needed: nodes have no rates; for example --tier-bandwidth 1=400Gbps,2=2:1"
+        )
+    labels = [label.strip() for label in config.labels.split(",")] if config.labels else []
+    nodes = read_kube_nodes(read_text(config.file), config.file, labels)
+    latency = parse_time(config.latency, "--latency")
+    network = build_network(nodes.tree, parse_tiers(config.tier_bandwidth), latency, Path(config.file).name)
+    usual = Counter(nodes.gpus.values()).most_common(1)[0][0]
+    hosts: dict[str, Any] = {"gpus": usual}
+    if others := {name: n for name, n in nodes.gpus.items() if n != usual}:
+        hosts["per_host"] = others
+    if nodes.busy:
+        hosts["busy"] = dict(nodes.busy)
+    said = [f"switches by the labels {', '.join(nodes.labels)}", *nodes.remarks, *cables_up(network)]
+    return network, said, hosts
 
 
 def _machine(config: PlaceImportConfig) -> Network:

@@ -1,0 +1,93 @@
+"""Nodes as ``kubectl get nodes -o json`` prints them become a cluster."""
+
+import json
+
+import pytest
+
+from commsim.cli import main
+from commsim.core.errors import InputError
+from commsim.placement.cluster import read_cluster
+from commsim.placement.schedulers.kube_nodes import read_kube_nodes
+
+V1 = ("fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1")
+V0 = ("network.topology.nvidia.com/leaf", "network.topology.nvidia.com/spine")
+FIRST = ("network.topology.nvidia.com/block", "network.topology.nvidia.com/spine")
+OLDEST = ("topology.kubernetes.io/network-level-1", "topology.kubernetes.io/network-level-2")
+OWN = ("example.com/rack", "example.com/hall")
+
+
+def node(name, labels, gpus="8", **spec):
+    """Return a node with what the API server adds to it."""
+    amounts = {"cpu": "192", "memory": "2113541Mi", "pods": "110"} | ({"nvidia.com/gpu": gpus} if gpus else {})
+    return {
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "uid": "6f2d", "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {"podCIDR": "10.244.1.0/24", **spec},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    }  # fmt: skip
+
+
+def listed(keys, n=4):
+    items = [node(f"n{i}", {keys[0]: f"leaf{i // 2}", keys[1]: "spine"}) for i in range(n)]
+    return {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items}
+
+
+@pytest.mark.parametrize("keys", [V1, V0, FIRST, OLDEST])
+def test_switches_are_those_of_the_labels_that_topograph_sets(keys):
+    tree = listed(keys)
+    tree["items"][0]["metadata"]["labels"]["network.topology.nvidia.com/accelerator"] = "nvl1"
+    nodes = read_kube_nodes(json.dumps(tree))
+    assert nodes.labels == keys
+    assert {node: tuple(above) for node, above in nodes.tree.layers().items()} == {
+        f"n{i}": (f"leaf{i // 2}", "spine") for i in range(4)
+    }
+    assert nodes.gpus == dict.fromkeys(("n0", "n1", "n2", "n3"), 8)
+
+
+def test_labels_of_ones_own_are_named():
+    with pytest.raises(InputError, match=r"node n0 has none of the labels .* name its own with --labels"):
+        read_kube_nodes(json.dumps(listed(OWN)))
+    assert read_kube_nodes(json.dumps(listed(OWN)), labels=OWN).tree.layers()["n3"] == ("leaf1", "spine")
+
+
+def test_nodes_without_gpus_are_left_out_and_cordoned_ones_are_busy():
+    tree = listed(V1)
+    tree["items"] += [node("control", {}, gpus=None), node("n4", {V1[0]: "leaf1", V1[1]: "spine"}, unschedulable=True)]
+    nodes = read_kube_nodes(json.dumps(tree))
+    assert nodes.busy == {"n4": 8}
+    assert "control" not in nodes.gpus
+    assert nodes.remarks == (
+        "1 of 6 nodes without nvidia.com/gpu are left out", "1 nodes take no pods (unschedulable): their GPUs are busy",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t["items"][2]["metadata"]["labels"].pop(V1[0]), "node n2 has no label fabric.topograph.run/tier-0"),
+        (lambda t: t["items"][1]["metadata"].update(name="n0"), "n0"), (lambda t: t.update(items=[]), "has no nodes"),
+        (lambda t: t["items"][0]["status"]["allocatable"].update({"nvidia.com/gpu": "8k"}), "nvidia.com/gpu must be a"),
+        (lambda t: [i["status"].update(allocatable={}) for i in t["items"]], "no node has nvidia.com/gpu"),
+        (lambda t: t["items"][0]["metadata"]["labels"].update({V1[0]: "a b"}), "the name of a switch"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(change, message):
+    tree = listed(V1)
+    change(tree)
+    with pytest.raises(InputError, match=message):
+        read_kube_nodes(json.dumps(tree))
+    with pytest.raises(InputError, match=r"nodes\.json"):
+        read_kube_nodes("{")
+
+
+def test_nodes_become_a_cluster_that_jobs_are_placed_on(tmp_path):
+    tree = listed(V0)
+    tree["items"][3]["status"]["allocatable"]["nvidia.com/gpu"] = "4"
+    (tmp_path / "nodes.json").write_text(json.dumps(tree))
+    words = ["place", "import", str(tmp_path / "nodes.json"), "--from", "kube-nodes", "-o", str(tmp_path / "c.toml")]
+    assert main([*words, "--tier-bandwidth", "1=100Gbps,2=2:1"]) == 0
+    cluster = read_cluster(tmp_path / "c.toml")
+    assert int(cluster.gpus.sum()) == 28
+    assert {name for name, n in zip(cluster.network.nodes, cluster.gpus.tolist(), strict=True) if n == 4} == {"n3"}
+    assert main([*words, "--tier-bandwidth", "1=100Gbps,2=2:1", "--gpus-per-host", "8"]) == 2
+    assert main(words) == 2
