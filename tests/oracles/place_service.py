@@ -63,8 +63,8 @@ SMALL = small_cluster()
 
 
 @contextlib.contextmanager
-def running(cluster=SMALL, token=None, min_score=None, log=False, store=None, host="127.0.0.1", **limits):
-    service = PlacementService(cluster, Preferences(min_score=min_score), store)
+def running(cluster=SMALL, token=None, min_score=None, log=False, store=None, host="127.0.0.1", api=None, **limits):
+    service = PlacementService(cluster, Preferences(min_score=min_score, api=api), store)
     listening = Listening(host, limits=Limits(token, **limits), log=log)
     with bound(host, 0) as listener:
         server = server_of(service, listening)

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
     from commsim.placement.schedulers.fabric_tree import SwitchTree
 
-FORMATS = ("slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "volcano", "kueue", "nodelist", "pods")
+FORMATS = (
+    "slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "volcano", "kueue", "nodelist", "pods",
+    "kueue-jobs",
+)  # fmt: skip
 _MAX_NAMES = 8
-_PLACED = ("nodelist", "pods")  # what has a placement
-_YAML = ("slurm-yaml", "topograph-model", "volcano", "kueue", "pods")
+_PLACED = ("nodelist", "pods", "kueue-jobs")  # what has a placement
+_YAML = ("slurm-yaml", "topograph-model", "volcano", "kueue", "pods", "kueue-jobs")
 
 
 class PlaceExportConfig(Flags):
@@ -30,16 +33,22 @@ class PlaceExportConfig(Flags):
     target: str = flag("--to", required=True, choices=FORMATS, help="what to write")
     output: str | None = flag("-o", metavar="FILE", help="file to write (default: standard output)")
     plugin: str = flag(choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block")
-    placements: str | None = flag(metavar="FILE", help="nodelist, pods: JSON that `commsim place --json` wrote")
+    placements: str | None = flag(
+        metavar="FILE", help="nodelist, pods, kueue-jobs: JSON that `commsim place --json` wrote"
+    )
     hostfile: str | None = flag(
         metavar="FILE", help="nodelist: also write the host of each rank, one per line, for Slurm's SLURM_HOSTFILE"
     )
     job: str | None = flag(
-        metavar="NAME", help="job whose placement to write (default: nodelist: the only one; pods: all)"
+        metavar="NAME", help="job whose placement to write (default: nodelist: the only one; else all)"
     )
     candidate: int = flag(
-        default=1, metavar="N", help="nodelist, pods: rank of the candidate, as in the table; 1 is the best"
+        default=1, metavar="N", help="nodelist, pods, kueue-jobs: rank of the candidate, as in the table"
     )
+    level: str = flag(
+        choices=("required", "preferred"), default="required",
+        help="kueue-jobs: whether a job has to stay within the level of the network that its placement is in",
+    )  # fmt: skip
 
 
 def run(config: PlaceExportConfig) -> Answer:
@@ -49,7 +58,9 @@ def run(config: PlaceExportConfig) -> Answer:
 
     if config.plugin == "block" and not config.target.startswith("slurm"):
         raise InputError(f"--plugin has no effect on {config.target}")
-    useless = {"nodelist": (), "pods": ("hostfile",)}.get(config.target, ("placements", "hostfile", "job", "candidate"))
+    useless = {"nodelist": ("level",), "pods": ("hostfile", "level"), "kueue-jobs": ("hostfile",)}.get(
+        config.target, ("placements", "hostfile", "job", "candidate", "level")
+    )
     if flags := config.given(*useless):
         raise InputError(f"{flags[0]} has no effect on {config.target}")
     if config.target in _PLACED and config.placements is None:
@@ -93,6 +104,7 @@ def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...]
 def _placement_text(config: PlaceExportConfig, cluster: Cluster, tree: SwitchTree) -> str:
     """Return what places jobs: pods, or options, and write the hosts of these; say on standard error what is lost."""
     from commsim.core.network_queries import host_names
+    from commsim.placement.schedulers.kueue_jobs import Wanted, write_kueue_jobs
     from commsim.placement.schedulers.pods import write_pods
     from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options
     from commsim.report.render import tell
@@ -106,6 +118,9 @@ def _placement_text(config: PlaceExportConfig, cluster: Cluster, tree: SwitchTre
         if parts := [host for host, n in used.items() if n < of_host[host]]:
             who = "Slurm" if config.target == "nodelist" else "Kubernetes"
             tell(f"# {who} chooses the GPUs of {', '.join(parts[:_MAX_NAMES])}: which of them job {job} has is lost")
+    if config.target == "kueue-jobs":
+        wanted: Wanted = "required" if config.level == "required" else "preferred"
+        return write_kueue_jobs(tree, {job: [host_of[node] for node in nodes] for job, nodes in placed.items()}, wanted)
     if config.target == "pods":
         return write_pods({job: [host_of[node] for node in nodes] for job, nodes in placed.items()}, starts)
     if late := [f"{job} {ms:g} ms" for job, ms in starts.items() if ms]:
@@ -149,7 +164,7 @@ def _placement_and_starts(
     row = rows[config.candidate - 1]
     placement = row.table("placement")
     jobs = list(placement)
-    if config.job is None and len(jobs) != 1 and config.target != "pods":
+    if config.job is None and len(jobs) != 1 and config.target == "nodelist":
         raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")
     if config.job is not None and config.job not in jobs:
         raise InputError(f"{path}: has no job {config.job!r}; it has {', '.join(jobs)}")

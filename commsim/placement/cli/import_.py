@@ -59,7 +59,7 @@ def run(config: PlaceImportConfig) -> Answer:
     _refuse_what_has_no_effect(config)
     hosts: dict[str, Any] = {"gpus": config.gpus_per_host}
     if config.source in MACHINES:
-        network, said = _machine(config), []
+        network, said = _machine(config), list[str]()
     elif config.source == "kube-nodes":
         network, said, hosts = _nodes(config)
     else:

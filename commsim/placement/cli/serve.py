@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, flag, switched
 from commsim.core.errors import BackendError, InputError
@@ -10,6 +10,9 @@ from commsim.core.units import parse_size, parse_time
 from commsim.live.cli.serve import port_number
 from commsim.report.answer import Answer
 from commsim.report.render import announce
+
+if TYPE_CHECKING:
+    from commsim.placement.service.kube_api import KubeApi
 
 
 class PlaceServeConfig(Flags):
@@ -38,6 +41,12 @@ class PlaceServeConfig(Flags):
     min_score: float | None = flag(
         metavar="S", help="filter out nodes where a link's score would be below this (default: none)"
     )
+    kube_api: str | None = flag(
+        metavar="URL",
+        help="API server of Kubernetes, for bindVerb: http://127.0.0.1:8001 of kubectl proxy, or https://...",
+    )
+    kube_token: str | None = flag(metavar="FILE", help="token that the API server takes (default: none)")
+    kube_ca: str | None = flag(metavar="FILE", help="certificates of the API server (default: those of the system)")
     log: bool = switched(help="print one line per request on standard error")
 
 
@@ -62,7 +71,8 @@ def run(config: PlaceServeConfig) -> Answer:
     listening = Listening(host, port_number(config.port, 0), limits, config.log)
     cluster = read_cluster(config.cluster) if config.cluster else None
     store = JobStore(config.store) if config.store else None
-    service = PlacementService(cluster, Preferences(config.gpu_resource, config.min_score), store)
+    preferences = Preferences(config.gpu_resource, config.min_score, _api(config))
+    service = PlacementService(cluster, preferences, store)
     if config.jobs and not service.has_cluster:
         raise InputError("--jobs needs --cluster, on whose hosts the jobs are placed")
     if config.jobs:
@@ -79,6 +89,18 @@ def run(config: PlaceServeConfig) -> Answer:
 
     serve(service, listening, started)
     return Answer()
+
+
+def _api(config: PlaceServeConfig) -> KubeApi | None:
+    """Return the API server, if one is named."""
+    from commsim.placement.service.http_server import read_token
+    from commsim.placement.service.kube_api import KubeApi
+
+    if config.kube_api is None:
+        if flags := config.given("kube_token", "kube_ca"):
+            raise InputError(f"{flags[0]} needs --kube-api")
+        return None
+    return KubeApi(config.kube_api, read_token(config.kube_token) if config.kube_token else None, config.kube_ca)
 
 
 def _rows(path: str) -> Any:

@@ -99,7 +99,7 @@ def read_kube_nodes(
                 nodes.append(name)
     busy = {name: n for name, n in with_gpus.items() if found[name].table("spec").raw("unschedulable") is True}
     n_left = len(names) - len(with_gpus)
-    remarks = (f"{n_left} of {len(names)} nodes without {resource} are left out",) if n_left else ()
+    remarks: tuple[str, ...] = (f"{n_left} of {len(names)} nodes without {resource} are left out",) if n_left else ()
     if busy:
         remarks += (f"{len(busy)} nodes take no pods (unschedulable): their GPUs are busy",)
     with located(path):

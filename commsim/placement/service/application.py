@@ -20,6 +20,8 @@ from commsim.placement.place import RANKINGS
 from .guard import FAULT, Limits, Refusal
 from .limits import MAX_CANDIDATES, MAX_SEED
 from .models import (
+    BindingArgs,
+    BindingResult,
     Candidates,
     ClusterTables,
     ExtenderArgs,
@@ -91,6 +93,10 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     @app.post("/prioritize", summary="Kubernetes: 0..10 for each node", response_model=list[HostPriority])
     async def prioritize_nodes(args: ExtenderArgs) -> Any:
         return await service.prioritize(args)
+
+    @app.post("/bind", summary="Kubernetes: bind a pod, whose GPUs its job then has", response_model=BindingResult)
+    async def bind_pod(args: BindingArgs) -> Any:
+        return await service.bind(args)
 
     @app.post("/place", summary="Candidate placements, best first; reserve takes the first",
               response_model=Candidates, responses=CHANGES)  # fmt: skip

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .placement_service import PlacementService
 
 # Paths that are counted by name; all others together, so that nobody can make series without end.
-PATHS = ("/filter", "/prioritize", "/place", "/moves", "/jobs", "/cluster", "/healthz", "/metrics")
+PATHS = ("/filter", "/prioritize", "/bind", "/place", "/moves", "/jobs", "/cluster", "/healthz", "/metrics")
 # Seconds; requests for 500 nodes take 1 to 100 ms.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 

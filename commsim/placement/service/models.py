@@ -117,6 +117,7 @@ class Metadata(BaseModel):
     """What is read of a pod's metadata."""
 
     name: str = ""
+    uid: str = ""
     annotations: dict[str, Any] | None = None
     labels: dict[str, Any] | None = None
 
@@ -152,12 +153,8 @@ class Pod(BaseModel):
     spec: Spec | None = None
 
 
-class ExtenderArgs(_Request):
-    """Arguments of Kubernetes' scheduler extender; the case of their names does not matter, as in Go."""
-
-    Pod: Pod
-    NodeNames: Annotated[list[Name], Field(max_length=MAX_NODES)] | None = None
-    Nodes: dict[str, Any] | None = None
+class _GoArgs(_Request):
+    """Arguments whose names may have any case, as in Go."""
 
     @model_validator(mode="before")
     @classmethod
@@ -170,12 +167,35 @@ class ExtenderArgs(_Request):
             raise ValueError("a field appears twice")
         return dict(zip(named, tree.values(), strict=True))
 
+
+class ExtenderArgs(_GoArgs):
+    """Arguments of Kubernetes' scheduler extender; the case of their names does not matter, as in Go."""
+
+    Pod: Pod
+    NodeNames: Annotated[list[Name], Field(max_length=MAX_NODES)] | None = None
+    Nodes: dict[str, Any] | None = None
+
     @model_validator(mode="after")
     def _one_of(self) -> ExtenderArgs:
         if (self.NodeNames is None) == (self.Nodes is None):
             got = "neither" if self.Nodes is None else "both"
             raise ValueError(f"needs one of NodeNames (nodeCacheCapable: true) and Nodes, got {got}")
         return self
+
+
+class BindingArgs(_GoArgs):
+    """Arguments of the extender's binding."""
+
+    PodName: str = Field(min_length=1, max_length=MAX_NAME)
+    PodNamespace: str = Field(min_length=1, max_length=MAX_NAME)
+    PodUID: str = Field("", max_length=MAX_NAME)
+    Node: str = Field(min_length=1, max_length=MAX_NAME)
+
+
+class BindingResult(BaseModel):
+    """Answer to a binding."""
+
+    Error: str = ""
 
 
 class FilterResult(BaseModel):
@@ -317,7 +337,7 @@ def schemas() -> dict[str, Any]:
 
     named = (
         Search, Candidates, MoveSearch, JobMoves, Jobs, KnownJobs, KnownCluster, ExtenderArgs, FilterResult,
-        HostPriority, Problem, Health,
+        HostPriority, BindingArgs, BindingResult, Problem, Health,
     )  # fmt: skip
     return {one.__name__: one.model_json_schema() for one in named} | {
         "Cluster": posted_cluster_schema(),

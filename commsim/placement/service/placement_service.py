@@ -14,11 +14,13 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
+from .binder import Binder
 from .extender import failed_result, filter_result, host_priorities, lacking
 from .guard import Refusal
 from .job_store import JobStore
+from .kube_api import KubeApi
 from .limits import MAX_KNOWN_JOBS
-from .models import ExtenderArgs, MoveSearch, Search
+from .models import BindingArgs, ExtenderArgs, MoveSearch, Search
 from .moves_beside import read_moves
 from .placing_search import read_search, reserved_jobs
 from .pod_jobs import gpus_of_pod, job_of_pod
@@ -44,10 +46,13 @@ class Preferences:
         The name of the resource that pods ask for.
     min_score : float, optional
         Smallest score of a node that is not filtered out.
+    api : KubeApi, optional
+        API server of Kubernetes, for a scheduler that has pods bound by the service.
     """
 
     gpu_resource: str = "nvidia.com/gpu"
     min_score: float | None = None
+    api: KubeApi | None = None
 
 
 class PlacementService:
@@ -74,6 +79,7 @@ class PlacementService:
         self._preferences = preferences
         self._ratings: dict[object, dict[str, Rating]] = {}
         self._keeper, self._searches = ThreadPoolExecutor(1, "state"), SearchQueue()
+        self._binder = Binder(preferences.api, preferences.gpu_resource) if preferences.api is not None else None
         self.ignored: Counter[str] = Counter()  # pods that any node will do for, by the reason
         self.tell: Callable[[str], None] | None = None
         if cluster is None and store is not None and (tables := store.cluster()):
@@ -165,6 +171,8 @@ class PlacementService:
         return host_priorities(args, None if lacking(job, ratings) else ratings)
 
     async def _rated(self, args: ExtenderArgs) -> tuple[JobRecord | None, Mapping[str, Rating] | None, int]:
+        if self._binder is not None:
+            self._binder.remember(args.Pod)
         job = job_of_pod(args.Pod, self.state)
         pod_gpus = gpus_of_pod(args.Pod, self._preferences.gpu_resource) if job is not None else 0
         if job is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
@@ -177,6 +185,18 @@ class PlacementService:
         if known is None:
             known = await self._kept(lambda: self._rate(job, pod_gpus))
         return job, known, pod_gpus
+
+    async def bind(self, args: BindingArgs) -> dict[str, Any]:
+        """Bind a pod, and know where it is."""
+        if self._binder is None:
+            return {"Error": "commsim: bindVerb needs place serve --kube-api URL"}
+        try:
+            await self._binder.bind(
+                args, lambda: self.state, lambda jobs: self._changed(None, lambda: self._add(jobs()))
+            )
+        except (InputError, Refusal) as error:
+            return {"Error": f"commsim: {error}"}
+        return {"Error": ""}
 
     def _ignore(self, args: ExtenderArgs, why: str) -> None:
         """Count a pod that may go anywhere, and say why where requests are logged."""

@@ -36,7 +36,9 @@ def job_of_pod(pod: Pod, state: ClusterState) -> JobRecord | None:
             tree = strict_json(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"the annotation {ANNOTATION} is not JSON: {_first_line(error)}") from None
-        return read_known_jobs([tree], f"annotation {ANNOTATION}")[0]
+        told = read_known_jobs([tree], f"annotation {ANNOTATION}")[0]
+        known = state.jobs.get(told.job.name)  # with the pods that were bound before
+        return told if told.placed or known is None else known
     labels = pod.metadata.labels or {}
     for name in (text, *(labels.get(label) for label in LABELS)):
         if isinstance(name, str) and name in state.jobs:

@@ -51,6 +51,7 @@ def test_it_has_a_page_that_describes_it(service):
         "/prioritize",
         "/place",
         "/moves",
+        "/bind",
         "/jobs",
         "/jobs/{name}",
         "/cluster",
