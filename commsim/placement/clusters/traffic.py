@@ -43,12 +43,13 @@ class Sharer:
         Part of its period by which its phases may be late and delay nothing.
     """
 
-    __slots__ = ("alone", "links", "rates", "slack", "stretch", "use")
+    __slots__ = ("alone", "links", "rates", "slack", "stretch", "use", "use_of")
 
     def __init__(
         self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64], slack: float
     ) -> None:
         self.links, self.use, self.rates, self.slack = links, use, rates, slack
+        self.use_of: dict[int, float] = dict(zip(links.tolist(), use.tolist(), strict=True))
         self.stretch = self.alone = 1.0
 
     @property
@@ -144,20 +145,22 @@ class ClusterTraffic:
             jobs = self._on_link[link]
             affected |= {id(job): job for job in jobs}
             self._extra.pop(link, None)
-            self._over[link] = np.maximum(self.demand[link] - self.capacity[link], 0.0).mean()
-            self._asked[link] = self.demand[link].mean()
-            if len(jobs) > 0 and (self.demand[link] > self.capacity[link] * (1 + 1e-9)).any():
-                use = np.array([job.use[np.searchsorted(job.links, link)] for job in jobs])
+            demand, capacity = self.demand[link], float(self.capacity[link])
+            peak = float(demand.max())
+            self._over[link] = np.maximum(demand - capacity, 0.0).mean() if peak > capacity else 0.0
+            self._asked[link] = demand.mean()
+            if len(jobs) > 0 and peak > capacity * (1 + 1e-9):
+                use = np.array([job.use_of[link] for job in jobs])
                 extra = np.empty((len(jobs), INSTANTS))
-                capacity = float(self.capacity[link]) * (self._contended if len(jobs) > 1 else 1.0)
+                capacity *= self._contended if len(jobs) > 1 else 1.0
                 stretch(np.array([job.rates for job in jobs]), use, capacity, extra)
                 self._extra[link] = extra
         self._dirty.clear()
         for sharer in affected.values():
-            worst = np.zeros(INSTANTS)
-            for link in map(int, sharer.links):
-                if link in self._extra:
-                    np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
+            full = [link for link in sharer.use_of if link in self._extra]
+            worst = np.zeros(INSTANTS if full else 1)
+            for link in full:
+                np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
             sharer.stretch = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
         return list(affected.values())
 
@@ -175,4 +178,4 @@ class ClusterTraffic:
         """Add the demand up anew, so that no rounding is left of jobs that have gone."""
         self.demand[link] = 0.0
         for job in self._on_link[link]:
-            self.demand[link] += job.use[np.searchsorted(job.links, link)] * job.rates
+            self.demand[link] += job.use_of[link] * job.rates
