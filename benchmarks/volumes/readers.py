@@ -19,8 +19,9 @@ import numpy as np
 
 from commsim.cli import main
 from commsim.core.errors import CommsimError
-from commsim.formats.catalogue import NETWORK, PROGRAM, SCHEDULE, WORKLOAD, read
+from commsim.formats.catalogue import PROGRAM, SCHEDULE, WORKLOAD, read
 from commsim.formats.context import Context
+from commsim.formats.network_formats import NETWORK
 
 from .draws import damaged
 from .lines import ANSWERS
