@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from commsim.api import predict
 from commsim.core.errors import InputError, wrong_kind
+from commsim.core.files.opening import opening
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
+from commsim.extensions import house
 from commsim.prediction.checks import checked
 from commsim.prediction.collective_names import usual_collective
 from commsim.prediction.inputs import load_network
@@ -20,6 +22,8 @@ from commsim.prediction.python_values import size_of
 MAX_KEPT = 65536
 # Largest size, bytes.
 MAX_SIZE = 2**50
+# What stands in the beginning of a cost model's file, and how many bytes that has.
+FORMAT, MAX_BEGINNING = b'"commsim cost model"', 4096
 __all__ = ["Estimate", "estimate"]
 
 
@@ -60,7 +64,8 @@ def estimate(operation: str, n_bytes: float | str, ranks: int, machine: str) -> 
     ranks : int
         Number of ranks, packed on the network from its first place on.
     machine : str
-        Machine or network as ``--topology`` takes it, such as ``dgx-h100``.
+        Machine or network as ``--topology`` takes it, such as ``dgx-h100``; or the file of a cost model, such as
+        ``dgx.json`` of ``commsim export cost-model``, which answers at once, within 1 % of the prediction.
 
     Returns
     -------
@@ -84,6 +89,8 @@ def estimate(operation: str, n_bytes: float | str, ranks: int, machine: str) -> 
         raise wrong_kind("machine", "text such as 'dgx-h100'", machine)
     if not 0 <= n_bytes <= MAX_SIZE:
         raise InputError(f"n_bytes must be 0 to {MAX_SIZE}, got {n_bytes}")
+    if (of_file := _of_file(machine)) is not None:
+        return Estimate(*of_file(operation, n_bytes, ranks))
     if n_bytes <= 1:
         return _at(operation, 0, ranks, machine)
     exponent = math.log2(n_bytes)
@@ -105,6 +112,17 @@ def _at(operation: str, exponent: int, ranks: int, machine: str) -> Estimate:
     found = predict(name, network, float(2**exponent), n_ranks=ranks, operation=operation)
     low, high = found.interval or (found.time, found.time)
     return Estimate(found.time, low, high)
+
+
+@functools.lru_cache(maxsize=64)
+def _of_file(machine: str) -> Any:
+    """Return the function of a cost model; None of a machine or a network, also of one in a file."""
+    if not machine.endswith(".json"):
+        return None
+    with opening(machine) as file:
+        if FORMAT not in file.read(MAX_BEGINNING):
+            return None
+    return house().services["cost model of a file"](machine)
 
 
 @functools.lru_cache(maxsize=64)

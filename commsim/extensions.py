@@ -22,7 +22,7 @@ from commsim.core.errors import InputError
 EXTENSIONS = (
     "nccl", "packets", "switches", "jobs", "traffic", "sparse", "experts", "auto", "ranking", "real", "emulation",
     "placement", "training", "papers", "live", "profiles", "sweep", "formats", "pages",
-    "diagnosis",
+    "diagnosis", "costmodel",
 )  # fmt: skip
 # What the core itself brings to packages below the one that has it.
 CORE = "commsim.prediction"

@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "in-network aggregation": ("switch",),
     "training and placement": ("workload", "place", "cluster"),
     "many points and figures": ("sweep", "report", "diff", "plot", "trace"),
-    "networks, schedules and files": ("topo", "schedule", "schema"),
+    "networks, schedules and files": ("topo", "schedule", "export", "schema"),
     "this machine": ("warmup", "doctor"),
 }
 # The verbs of the first screen, of which each stands under one of these questions.

@@ -107,6 +107,17 @@ class NcclPlan(Plan):
         """Whether messages have the costs of a library's primitives; they have none where these are not known."""
         return self.launch.rccl is not None if self.launch.setting is None else not self.links_only()
 
+    @property
+    def release(self) -> str:
+        """Library and release whose rules hold."""
+        setting = self.launch.setting
+        return "RCCL" if setting is None else "NCCL {}.{}".format(*setting.version[:2])
+
+    def choice_at(self, size: float) -> str:
+        """Return algorithm and protocol of a size; empty where neither is chosen."""
+        chosen = self.launch.parameters(size)
+        return "/".join(str(chosen[key]) for key in ("algorithm", "protocol") if key in chosen)
+
     def links_only(self) -> list[Remark]:
         """Describe that only links cost time, and why; nothing where they do not, or what is derived says it."""
         launch = self.launch

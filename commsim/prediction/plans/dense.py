@@ -104,6 +104,15 @@ class Plan:
         return self.paths.may_collide
 
     @property
+    def release(self) -> str:
+        """Library and release whose rules hold, such as ``NCCL 2.32``; empty where there is none."""
+        return ""
+
+    def choice_at(self, size: float) -> str:  # noqa: ARG002
+        """Return what a library chooses at a size, such as ``ring/ll128``; empty where nothing is chosen."""
+        return ""
+
+    @property
     def in_slots(self) -> bool:
         """Whether the packet engine simulates the slots of a switch system, and no messages."""
         return False

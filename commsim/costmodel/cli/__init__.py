@@ -1,0 +1,1 @@
+"""``commsim export``."""

@@ -1,0 +1,232 @@
+"""The curve of a cost model: times of an operation on some machines of a network over the size, from the engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.jit import compile_all
+from commsim.core.network import Network
+from commsim.core.network_queries import units
+from commsim.core.operations import operation as known_operation
+from commsim.prediction.collective_names import usual_collective
+from commsim.prediction.inputs import load_network
+from commsim.prediction.kind import WorkPlan
+from commsim.prediction.plans.dense import Plan
+from commsim.prediction.plans.draws import over_hashes
+from commsim.prediction.read import scenario_of
+from commsim.prediction.scenario import Scenario
+from commsim.prediction.solve import plan_of
+
+from .refinement import SizeRefinement, Times, random_sizes
+
+# Significant digits of times in a file.
+DIGITS = 6
+# Rounds of random sizes after which a curve that is still wrong somewhere is given up, and rounds that must find none.
+MAX_ROUNDS, MIN_GOOD = 40, 2
+# Plans of sizes that are kept at once.
+MAX_KEPT = 64
+COLUMNS = ("time", "low", "high")
+# Bytes that sizes of a curve are multiples of: NCCL moves no less at once. Between two, rests of a few bytes, which no
+# tensor has, change the rounds of a call and so its time.
+UNIT = 16
+
+
+class CurveQuestion(NamedTuple):
+    """What a curve is of, and how exact it is.
+
+    Parameters
+    ----------
+    network : str
+        Network as ``--topology`` takes it.
+    operation : str
+        Name of the operation.
+    machines, gpus : int
+        Number of machines, and of GPUs in each.
+    faults : str
+        Faults of a network as ``--fail`` takes them, separated by spaces.
+    seed : int
+        Seed of faults, of hashes and of the sizes that are checked.
+    hashes : int or None
+        Number of hashes of routes; the usual one if None.
+    high : int, bytes
+        Largest size.
+    tolerance : float
+        Largest relative error between sizes of the file.
+    points : int
+        Sizes at which the curve is checked at last.
+    """
+
+    network: str
+    operation: str
+    machines: int
+    gpus: int
+    faults: str
+    seed: int
+    hashes: int | None
+    high: int
+    tolerance: float
+    points: int
+
+
+class MadeCurve(NamedTuple):
+    """A curve, and what is known of it.
+
+    Parameters
+    ----------
+    curve : dict
+        What the file has of it.
+    errors : list of float
+        Relative error at each size of the check, which no earlier step has seen.
+    n_calls : int
+        Calls of the engine.
+    release : str
+        Library and release.
+    sources : list of str
+        What was assumed, drawn and chosen.
+    routing : str
+        Routing of the network.
+    """
+
+    curve: dict[str, Any]
+    errors: list[float]
+    n_calls: int
+    release: str
+    sources: list[str]
+    routing: str
+
+
+def make_curve(question: CurveQuestion) -> MadeCurve:
+    """Compute a curve, and check it at random sizes.
+
+    Raises
+    ------
+    InputError
+        If the question is wrong, or the curve keeps the tolerance nowhere near.
+    """
+    compile_all()
+    scenario = _scenario(question)
+    plan = plan_of(scenario)
+    times, label = engine_times(scenario, plan), plan.choice_at if isinstance(plan, Plan) else lambda _: ""
+    found = SizeRefinement(
+        lambda n: times(n * UNIT), 1, question.high // UNIT, question.tolerance, lambda n: label(n * UNIT)
+    )
+    found.refine()
+    sizes, errors = check_at_random(found, question)
+    curve: dict[str, Any] = {
+        "operation": question.operation, "machines": question.machines, "gpus": question.gpus,
+        "faults": question.faults, "size": [n * UNIT for n in sizes],
+    }  # fmt: skip
+    columns = np.array([found.times(size) for size in sizes]).T
+    for name, values in zip(COLUMNS, columns, strict=True):
+        if name == "time" or not np.array_equal(values, columns[0]):
+            curve[name] = [rounded(value) for value in values.tolist()]
+    choices = [[n * UNIT, name] for n, name in found.choices if name]
+    release, n_ranks = plan.release if isinstance(plan, Plan) else "", question.machines * question.gpus
+    curve |= {"choices": choices} if choices else {}
+    curve["busbw_factor"] = known_operation(question.operation).busbw_factor(n_ranks)
+    sources = [str(remark) for remark in (*scenario.remarks, *plan.notes)]
+    return MadeCurve(curve, errors, len(found.known), release, sources, plan.network.routing)
+
+
+def check_at_random(found: SizeRefinement, question: CurveQuestion) -> tuple[list[int], list[float]]:
+    """Look at random sizes, add what is missing, and look at new ones until rounds find nothing that is wrong.
+
+    Returns
+    -------
+    list of int, list of float
+        Sizes of the curve; relative errors at the random sizes of the last rounds, which none of these was taken from.
+
+    Raises
+    ------
+    InputError
+        If sizes are wrong again and again.
+    """
+    numbers = random.Random(f"{question.seed} {question.operation} {question.machines} {question.gpus}")
+    n = -(-question.points // MIN_GOOD)
+    few, good = found.fewest(), list[float]()
+    for _ in range(MAX_ROUNDS):
+        sizes = random_sizes(numbers, n, found.low, found.high)
+        errors = [(error_at(found, few, size), size) for size in sizes]
+        wrong = [size for error, size in errors if error > question.tolerance]
+        good += [error for error, _ in errors]
+        if not wrong and len(good) >= MIN_GOOD * n:
+            return few, good
+        if wrong:
+            for size in wrong:
+                found.add(size)
+            few, good = found.fewest(), []
+    raise InputError(
+        f"{question.operation} on {question.machines} machines of {question.gpus}: lines miss its times by more than "
+        f"{question.tolerance:.1%} after {MAX_ROUNDS} rounds; take a larger --tolerance"
+    )
+
+
+def error_at(found: SizeRefinement, sizes: list[int], size: int) -> float:
+    """Return the relative error at a size of the lines between sizes of a list."""
+    i = int(np.searchsorted(sizes, size, "right")) - 1
+    if sizes[i] == size:
+        return 0.0
+    return found.error(size, (sizes[i], sizes[i + 1]))
+
+
+def engine_times(scenario: Scenario, plan: WorkPlan) -> Callable[[int], Times]:
+    """Return the function from a size to time, low and high of the engine, in seconds; it keeps plans of few sizes."""
+    kept: list[WorkPlan] = [plan]
+
+    def times(size: int) -> Times:
+        if isinstance(kept[0], Plan) and len(kept[0]._at) > MAX_KEPT:
+            kept[0] = dataclasses.replace(kept[0], _at={})
+        result = over_hashes(kept[0], float(size), scenario.wish).results[0]
+        low, high = result.interval or (result.time, result.time)
+        return result.time, low, high
+
+    return times
+
+
+def rounded(seconds: float) -> float:
+    """Return a time of few digits."""
+    return float(f"{seconds:.{DIGITS}g}")
+
+
+def first_gpus(network: Network, machines: int, gpus: int) -> list[int]:
+    """Return the first GPUs of the first machines, in the order of ranks.
+
+    Raises
+    ------
+    InputError
+        If there are not as many.
+    """
+    unit = units(network)[network.endpoints]
+    order = list(dict.fromkeys(unit.tolist()))
+    if machines > len(order):
+        raise InputError(f"{network.name} has {len(order)} machines, got {machines}")
+    nodes: list[int] = []
+    for one in order[:machines]:
+        inside = network.endpoints[unit == one]
+        if gpus > len(inside):
+            raise InputError(f"{network.name}: a machine has {len(inside)} GPUs, got {gpus}")
+        nodes += inside[:gpus].tolist()
+    return nodes
+
+
+@functools.lru_cache(maxsize=4)
+def network_named(text: str) -> Network:
+    """Return a network, read once in a process."""
+    return load_network(text)
+
+
+def _scenario(question: CurveQuestion) -> Scenario:
+    network = network_named(question.network)
+    name, _ = usual_collective(network, question.operation)
+    nodes = first_gpus(network, question.machines, question.gpus)
+    return scenario_of(
+        name, network, operation=question.operation, n_ranks=len(nodes), placement=nodes,
+        fail=question.faults.split(), seed=question.seed, hashes=question.hashes,
+    )  # fmt: skip
