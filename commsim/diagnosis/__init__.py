@@ -9,7 +9,7 @@ NEEDS: tuple[str, ...] = ("formats", "live", "nccl", "profiles", "real")
 
 
 def register(house: House) -> None:
-    """Bring what is expected, and the errors of predictions."""
+    """Bring what is expected, the errors of predictions, and the causes of slow times."""
     house.commands(
         "commsim.diagnosis.cli.expect",
         expect="print what machines should reach at each size, and the bus bandwidth below which they are not healthy",
@@ -18,4 +18,5 @@ def register(house: House) -> None:
         "commsim.diagnosis.cli.watch",
         watch="hold a running job's records (NCCL's inspector, flight recorder) against what its machines should reach",
     )
+    house.services["causes of slow times"] = "commsim.diagnosis.causes.answer:diagnose"
     house.services["errors of a plan"] = "commsim.diagnosis.errors_of_plan:errors_of_plan"

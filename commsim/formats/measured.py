@@ -22,8 +22,8 @@ def read_measured(
     """Read measurements, of whichever known form they are.
 
     Known are: the table of nccl-tests (and of ``commsim run``) and its JSON (``-J``), tables of the OSU
-    micro-benchmarks, JSON and Parquet of commsim, NCCL inspector's JSON lines, PyTorch's flight recorder (JSON or
-    pickle) and Kineto's traces. Any of them may be packed with gzip.
+    micro-benchmarks, CSV with bytes and times, JSON and Parquet of commsim, NCCL inspector's JSON lines, PyTorch's
+    flight recorder (JSON or pickle) and Kineto's traces. Any of them may be packed with gzip.
 
     Parameters
     ----------
@@ -83,6 +83,10 @@ def _reader(path: Path) -> Reader:
         from .osu import read_osu
 
         return read_osu
+    from .csv_tables import is_csv_table, read_csv_table
+
+    if is_csv_table(head):
+        return read_csv_table
     from .nccl_tests import read_nccl_tests_text
 
     return read_nccl_tests_text

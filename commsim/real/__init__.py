@@ -30,7 +30,7 @@ def register(house: House) -> None:
     )
     house.commands(
         "commsim.real.cli.compare",
-        compare="compare predicted with measured times by size; explain a bus bandwidth above the line rate",
+        compare="compare predicted with measured times, or two logs, by size; rank the causes of slow ones",
     )
     house.commands(
         "commsim.real.cli.fit", fit="fit latency, bandwidth and efficiency to measurements, with confidence intervals"

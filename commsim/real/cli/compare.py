@@ -1,4 +1,4 @@
-"""``commsim compare [PREDICTED] MEASURED``: both times and the error by size; bus bandwidths above the line rate."""
+"""``commsim compare [PREDICTED|HEALTHY] MEASURED``: times side by side, their errors, and the causes of slow ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from commsim.cli.flags import Verb, WithJson, flag, switched
 from commsim.cli.run.config import Prediction
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.report.answer import Answer, Lines
+from commsim.core.units import parse_bandwidth
+from commsim.report.answer import Answer, Lines, Part, comments
 from commsim.report.terminal import progress
 
 if TYPE_CHECKING:
+    from commsim.real.comparison.comparison import Comparison
     from commsim.real.comparison.pairs import Pair
 
 EXAMPLES = {
@@ -22,7 +24,8 @@ EXAMPLES = {
         commsim run ring_all_reduce --topology star:n_hosts=4,bandwidth=50Gbps -b 1M -e 4M --json b.json
         commsim compare b.json a.txt
         commsim compare a.txt --topology star:n_hosts=4 --collective ring_all_reduce
-        commsim compare a.txt --topology star:n_hosts=4 --collective ring_all_reduce --line-rate 100Gbps""",
+        commsim compare a.txt --topology star:n_hosts=4 --collective ring_all_reduce --line-rate 100Gbps
+        commsim compare --busbw 196GB/s --operation all_reduce --topology dgx-h100@star:machines=2""",
 }
 
 # Flags of a prediction; a file of predictions has its own.
@@ -33,9 +36,13 @@ class CompareConfig(Prediction, WithJson):
     """All flags of ``commsim compare``."""
 
     files: tuple[str, ...] = flag(
-        "files", nargs="+", metavar="[PREDICTED] MEASURED",
-        help="tables of nccl-tests, OSU, commsim run or sweep, the NCCL inspector, or a profile",
+        "files", nargs="*", metavar="[PREDICTED|HEALTHY] MEASURED",
+        help="tables of nccl-tests, OSU, commsim run or sweep, the NCCL inspector, a profile, or a CSV; with --topology"
+        " the first of two is of healthy machines",
     )  # fmt: skip
+    busbw: str | None = flag(
+        metavar="RATE[,RATE]", help="bus bandwidths without a size, in place of MEASURED, such as a sweep's average"
+    )
     operation: str | None = flag(
         choices=OPERATIONS,
         metavar="NAME",
@@ -49,35 +56,104 @@ class CompareConfig(Prediction, WithJson):
 
 
 def run(config: CompareConfig) -> Answer:
-    """Set predicted and measured times side by side."""
-    from commsim.ranking.tables_of_questions import parts_of_comparison
-    from commsim.real.comparison.comparison import compare, compare_files
+    """Set predicted and measured times, or two measured ones, side by side."""
+    from commsim.real.comparison.healthy_rows import csv_rows
 
-    if len(config.files) > 2:
+    if len(config.files) > 2 - bool(config.busbw):
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
-    if (len(config.files) == 2) == (config.topology is not None):
+    if not config.files and not config.busbw:
+        raise InputError("give a file of measurements, or --busbw")
+    if config.topology is None:
+        return _of_files(config)
+    healthy = config.files[0] if len(config.files) + bool(config.busbw) > 1 else None
+    path = None if config.busbw else config.files[-1]
+    rows = csv_rows(path)
+    if config.busbw or (rows and not any(row.size and not row.healthy for row in rows)):
+        return _of_numbers(config, path, healthy)
+    return _with_topology(config, config.files[-1], healthy)
+
+
+def _prediction(config: CompareConfig) -> dict[str, Any]:
+    """Return what a prediction is told of the flags."""
+    given = {name: getattr(config, name) for name in OF_PREDICTION}
+    return given | {"seed": config.seed or None, "n_ranks": config.ranks}
+
+
+def _with_topology(config: CompareConfig, path: str, healthy: str | None) -> Answer:
+    """Predict what was measured, beside healthy rows where there are some."""
+    from commsim.ranking.tables_of_questions import parts_of_comparison
+    from commsim.real.comparison.comparison import compare
+    from commsim.real.comparison.two_logs import beside, table_of_logs
+
+    assert config.topology is not None
+    comparison = compare(
+        path, config.topology, config.collective, operation=config.operation, in_place=config.in_place,
+        line_rate=config.line_rate, healthy=healthy, over=functools.partial(progress, what="predict"),
+        **_prediction(config),
+    )  # fmt: skip
+    parts = parts_of_comparison(comparison, f"{path} against {comparison.predictor}")
+    if comparison.healthy:
+        predicted = {pair.measured.size: pair.predicted for pair in comparison.pairs}
+        pairs = beside(comparison.healthy, [pair.measured for pair in comparison.pairs], predicted)
+        title = f"A (healthy): {healthy or path}, B: {path}"
+        parts.append(table_of_logs(pairs, title))
+    return _answer(config, comparison, parts)
+
+
+def _of_files(config: CompareConfig) -> Answer:
+    """Compare a file of predictions with measurements, or two files of measurements."""
+    from commsim.formats.measured import read_measured
+    from commsim.ranking.tables_of_questions import parts_of_comparison
+    from commsim.real.comparison.comparison import compare_files
+    from commsim.real.comparison.two_logs import is_prediction, table_of_logs, two_logs
+
+    if len(config.files) < 2:
         raise InputError("the prediction is a file, or --topology (and --collective): give one of the two")
-    options: dict[str, Any] = {
-        "operation": config.operation, "n_ranks": config.ranks, "in_place": config.in_place,
-        "line_rate": config.line_rate,
-    }  # fmt: skip
-    if config.topology is not None:
-        given = {name: getattr(config, name) for name in OF_PREDICTION}
-        comparison = compare(
-            config.files[0], config.topology, config.collective, seed=config.seed or None,
-            over=functools.partial(progress, what="predict"), **options, **given,
-        )  # fmt: skip
-    else:
-        for name in config.given(*OF_PREDICTION):
-            raise InputError(f"{name} goes with --topology, not with a file of predictions")
-        comparison = compare_files(config.files[0], config.files[1], config.collective, **options)
-    parts = parts_of_comparison(comparison, f"{config.files[-1]} against {comparison.predictor}")
+    for name in config.given(*OF_PREDICTION):
+        raise InputError(f"{name} goes with --topology, not with a file of predictions")
+    a, b = config.files
+    if not is_prediction(read_measured(a, operation=config.operation or "", n_ranks=config.ranks)):
+        pairs = two_logs(a, b, config.operation, config.ranks, in_place=config.in_place)
+        lines = comments(["with --topology A is taken for healthy, and the causes of what B lacks are ranked"])
+        rows = [pair.row() for pair in pairs]
+        return Answer([table_of_logs(pairs, f"A: {a}, B: {b}"), *lines], rows, config.flags(), {"causes": []})
+    comparison = compare_files(
+        a, b, config.collective, operation=config.operation, n_ranks=config.ranks, in_place=config.in_place,
+        line_rate=config.line_rate,
+    )  # fmt: skip
+    return _answer(config, comparison, parts_of_comparison(comparison, f"{b} against {comparison.predictor}"))
+
+
+def _of_numbers(config: CompareConfig, path: str | None, healthy: str | None) -> Answer:
+    """Find the causes of bus bandwidths without a size."""
+    from commsim.real.comparison.numbers import compare_numbers
+
+    for name in config.given("plot", "in_place", "line_rate"):
+        raise InputError(f"{name} has no effect on a bus bandwidth without a size")
+    assert config.topology is not None
+    rates = [parse_bandwidth(text, "--busbw") for text in (config.busbw or "").split(",") if text]
+    found = compare_numbers(
+        config.topology, config.collective, config.operation, rates=rates, path=path, healthy=healthy,
+        **_prediction(config),
+    )  # fmt: skip
+    row = {"measured_busbw_Bps": list(found.measured), "healthy_busbw_Bps": list(found.healthy),
+           "predicted_busbw_Bps": found.expected}  # fmt: skip
+    more = {"causes": found.diagnosis.rows()}
+    return Answer(comments([found.line, *found.diagnosis.lines]), [row], config.flags(), more)
+
+
+def _answer(config: CompareConfig, comparison: Comparison, parts: list[Part]) -> Answer:
+    """Add the causes, and the picture that was asked for."""
+    diagnosis = comparison.diagnosis
+    if diagnosis is not None:
+        parts += comments(diagnosis.lines)
     if config.plot:
         _draw_comparison(comparison.pairs, config.plot)
         parts.append(Lines([f"{config.plot}: written"]))
     more: dict[str, Any] = {
         "summary": {name: getattr(comparison.summary, name) for name in comparison.summary.__slots__},
         "explanations": [str(reason) for reason in comparison.reasons],
+        "causes": [] if diagnosis is None else diagnosis.rows(),
     }
     chosen = {"collective": comparison.collective or config.collective}
     return Answer(parts, [pair.row() for pair in comparison.pairs], config.flags() | chosen, more)

@@ -22,6 +22,7 @@ from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
 from commsim.real.comparison.above_line_rate import LineRate, explain_above, line_of_prediction
 from commsim.real.comparison.causes import explain_cause
+from commsim.real.comparison.healthy_rows import diagnosed, healthy_rows, require_all_machines
 from commsim.real.comparison.pairs import (
     Pair,
     Summary,
@@ -59,6 +60,10 @@ class Comparison(Shown):
         What was left out, chosen, derived and assumed.
     reasons : tuple of Remark
         Which sizes are slower than predicted, and why the largest bus bandwidth is above the line rate, where it is.
+    healthy : tuple of Measurement
+        Rows of healthy machines, where they were given.
+    diagnosis : Diagnosis or None
+        Causes of what was measured, the most likely first, where the model has a closed form of the collective.
     """
 
     pairs: tuple[Pair, ...]
@@ -68,6 +73,8 @@ class Comparison(Shown):
     alone: tuple[Measurement, ...] = ()
     notes: tuple[Remark, ...] = ()
     reasons: tuple[Remark, ...] = ()
+    healthy: tuple[Measurement, ...] = ()
+    diagnosis: Any = None
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -92,6 +99,7 @@ def compare(
     n_ranks: int | None = None,
     in_place: bool = False,
     line_rate: float | str | None = None,
+    healthy: str | None = None,
     over: Callable[[Sequence[float]], Iterable[float]] = iter,
     **options: Any,
 ) -> Comparison:
@@ -111,6 +119,8 @@ def compare(
         Whether the times in place are compared. Default: those out of place.
     line_rate : float, bytes/s, or str, optional
         Rate of a rank's link, to explain a busbw above it. Default: that of the busiest link.
+    healthy : str, optional
+        File of measurements of healthy machines of the same kind. Default: rows that a CSV calls ``reference``.
     over : callable
         Wrapper of the sizes that shows progress.
     **options
@@ -138,14 +148,18 @@ def compare(
     if collective is None and not usual_collective(scenario.network, known or "")[1]:
         notes.append(Remark("usual", f"{scenario.name}: another algorithm can be named"))
     plan = plan_collective(scenario)
+    if n_ranks is None:
+        require_all_machines(path, plan)
     predicted = plan.schedule.operation
+    reference = healthy_rows(path, healthy, predicted, plan.schedule.n_ranks, in_place=in_place)
     sizes = sorted({row.size for row in measured if row.operation == predicted and row.size > 0})
     if not sizes:
         theirs = ", ".join(sorted({row.operation for row in measured}))
         raise InputError(f"nothing to compare: {scenario.name} is {predicted}, {path} has {theirs}")
-    solution = solve(scenario, sizes, plan=plan, over=over)
+    asked = sorted({*sizes, *(row.size for row in reference)})
+    solution = solve(scenario, asked, plan=plan, over=over)
     notes += [*solution.derived, Remark("engine", f"engine {scenario.wish.engine}"), *solution.remarks]
-    results = dict(zip([(predicted, size) for size in sizes], solution.results, strict=True))
+    results = dict(zip([(predicted, size) for size in asked], solution.results, strict=True))
     pairs, alone = pair_up(measured, lambda row: results.get((row.operation, row.size)))
     largest = results[predicted, sizes[-1]]
     if scenario.wish.engine != "flow":
@@ -157,9 +171,14 @@ def compare(
     comparison = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
     chosen = plan.chosen(sizes) if isinstance(plan, NcclPlan) else ""
     reasons = [*([Remark("library-choice", chosen)] if chosen else ()), *comparison.reasons]
-    if explain_slow(pairs):
+    slow = [pair.measured for pair in pairs if pair.measured.operation == predicted]
+    times = {size: result.time for (_, size), result in results.items()}
+    diagnosis = diagnosed(plan, slow, reference, predicted=times, logs=(path, healthy))
+    if diagnosis is None and explain_slow(pairs):
         reasons.append(Remark("cause", explain_cause(solution, pairs, over), needed=True))
-    return dataclasses.replace(comparison, collective=scenario.name, reasons=tuple(reasons))
+    return dataclasses.replace(
+        comparison, collective=scenario.name, reasons=tuple(reasons), healthy=tuple(reference), diagnosis=diagnosis
+    )
 
 
 def compare_files(

@@ -1,0 +1,85 @@
+"""The diagnosis of measured rows: ranked causes with what the files' lines say, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network_queries import units
+from commsim.diagnosis.causes.explain import RankedCause
+from commsim.diagnosis.causes.of_rows import explain_rows
+from commsim.diagnosis.causes.told import json_of, told
+from commsim.diagnosis.log_facts import LogFacts, evidence_of, read_log_facts
+from commsim.formats.measurement import Measurement
+from commsim.nccl.plans.plan_nccl import NcclPlan
+from commsim.prediction.plans.dense import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Ranked causes.
+
+    Parameters
+    ----------
+    causes : tuple of RankedCause
+        The most likely first.
+    lines : tuple of str
+        What is said of them.
+    """
+
+    causes: tuple[RankedCause, ...]
+    lines: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the causes as the JSON of ``compare`` has them."""
+        return json_of(self.causes)
+
+
+def diagnose(
+    plan: Plan,
+    slow: Sequence[Measurement],
+    healthy: Sequence[Measurement] = (),
+    *,
+    predicted: Mapping[float, float] | None = None,
+    numbers: tuple[Sequence[float], Sequence[float]] = ((), ()),
+    logs: tuple[str | None, str | None] = (None, None),
+) -> Diagnosis | None:
+    """Find the causes of slow rows; None where the model has no closed form of the plan.
+
+    Parameters
+    ----------
+    plan, slow, healthy, predicted, numbers
+        Same as in :func:`commsim.diagnosis.causes.of_rows.explain_rows`.
+    logs : pair of str or None
+        Files of the slow and of the healthy rows, whose other lines are read.
+
+    Raises
+    ------
+    InputError
+        If a log names more hosts than the ranks are on.
+    """
+    bad, good = (read_log_facts(path) if path else LogFacts() for path in logs)
+    for path, facts in zip(logs, (bad, good), strict=True):
+        _check_hosts(plan, str(path), facts)
+    n_nics = 0
+    if isinstance(plan, NcclPlan) and plan.launch.known_site is not None:
+        n_nics = plan.launch.known_site.n_nics
+    evidence = evidence_of(bad, n_nics, good if logs[1] else None)
+    causes = explain_rows(plan, slow, healthy, predicted=predicted, numbers=numbers, evidence=evidence)
+    if not causes:
+        return None
+    n_sizes = len({row.size for row in slow}) + len(numbers[0])
+    return Diagnosis(causes, tuple(told(causes, n_sizes=n_sizes, has_reference=bool(healthy or numbers[1]))))
+
+
+def _check_hosts(plan: Plan, path: str, facts: LogFacts) -> None:
+    """Refuse a log of more hosts than the topology puts its ranks on."""
+    network, n_ranks = plan.network, plan.schedule.n_ranks
+    used = len(set(units(network)[plan.placement.nodes[:n_ranks]].tolist()))
+    if len(facts.hosts) > used:
+        named = f"{', '.join(facts.hosts[:3])}{', ...' * (len(facts.hosts) > 3)}"
+        raise InputError(
+            f"{path}: {len(facts.hosts)} hosts ({named}), and the topology has its {n_ranks} ranks on {used}"
+        )

@@ -1,0 +1,44 @@
+"""A fault: the ground with it, the cause that it stands for, and how sure the model is of what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commsim.diagnosis.causes.ground import Ground
+
+# How far the logarithm of a fault's effect may be off, as a part of it: what is counted (NICs, algorithms, rates of
+# ports), what goes another way through a machine, and what is any factor at all.
+COUNTED, ROUNDABOUT = 0.08, 0.25
+__all__ = ["COUNTED", "ROUNDABOUT", "Fault"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault that is injected into the model.
+
+    Parameters
+    ----------
+    label : str
+        Cause that it stands for, one of :data:`commsim.diagnosis.causes.labels.CAUSES`.
+    text : str
+        What is so, in the field's words.
+    ground : Ground
+        Ground with it.
+    weight : float
+        Likelihood beforehand among the faults of its cause, relative to the others.
+    doubt : float
+        Standard deviation of the logarithm of its effect, as a part of that.
+    noise : float
+        Further standard deviation of the logarithm of each row's time.
+    other_way : bool
+        Whether calls go by another transport, algorithm or protocol, so that the model's errors on the healthy machines
+        say little of those on these.
+    """
+
+    label: str
+    text: str
+    ground: Ground
+    weight: float = 1.0
+    doubt: float = COUNTED
+    noise: float = 0.0
+    other_way: bool = False

@@ -1,0 +1,132 @@
+"""How likely measured times are with a prediction: errors of the model that near sizes share, and noise.
+
+Errors of the model are those of healthy machines of the same kind (:mod:`commsim.nccl.error_model`). A healthy table
+and a slow one of the same machines have them in common, so that of the two only their runs' noise and the fault differ.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.diagnosis.causes.fault import Fault
+from commsim.diagnosis.causes.rows import Rows
+from commsim.nccl.error_model import ErrorModel
+
+# Another run on the same machines: standard deviation of the logarithm of its time, of all sizes together and of each,
+# below and from 16 MiB. Repeated public runs of one operator at large sizes lie within 3 %.
+AGAIN, ROW_SMALL, ROW_LARGE, LARGE = 0.03, 0.08, 0.03, 2**24
+# Times that a row's noise is of that, each as likely, since some fabrics are shared with others; so many rows show it.
+NOISES, TOLD_FROM = (1.0, 2.5), 6
+# Further standard deviation of what one number says whose size is not stated: an average, a peak, of some sizes.
+VAGUE = 0.12
+# A row that lies farther than this from the middle one of five is taken to be disturbed by that much.
+DISTURBED, WINDOW = 0.25, 2
+# What is left of the correlation of the model's errors on two tables where calls go another way in one.
+KEPT = 0.3
+# Normal distributions that Student's t is made of.
+N_SCALES = 9
+
+
+def log_likelihood(
+    rows: Rows, predicted: NDArray[np.float64], error: ErrorModel, effect: NDArray[np.float64],
+    fault: Fault | None, disturbed: NDArray[np.float64],
+) -> float:  # fmt: skip
+    """Return the logarithm of the density of the measured times.
+
+    Parameters
+    ----------
+    rows : Rows
+        Measured.
+    predicted : float64[n], s
+        Predicted, with the fault for the slow table.
+    error : ErrorModel
+        Errors of the kind of machines.
+    effect : float64[n]
+        Logarithm of what the fault does to each row.
+    fault : Fault or None
+        The fault; None without one.
+    disturbed : float64[n]
+        Further standard deviation of each row.
+    """
+    residual = np.log(rows.times / predicted) - [error.middle(size) for size in rows.sizes]
+    doubt, noise = (0.0, 0.0) if fault is None else (fault.doubt, fault.noise)
+    fixed = np.diag(disturbed**2 + noise**2 * rows.slow)
+    # What is known of the fault's effect: half of it one factor, half of it by size.
+    alike = np.exp(-(_octaves(rows.sizes) ** 2) / (2 * error.octaves**2))
+    fixed += np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * alike)
+    model = _of_model(rows, error)
+    if fault is not None and fault.other_way:
+        model = np.where(rows.slow[:, None] == rows.slow[None, :], model, KEPT * model)
+    noises = NOISES if len(residual) >= TOLD_FROM else NOISES[:1]
+    scales = itertools.product(variances(error.degrees), noises)
+    logs = [_log_normal(residual, model * variance + _of_runs(rows, times) + fixed) for variance, times in scales]
+    return float(np.logaddexp.reduce(logs)) - math.log(len(logs))
+
+
+@functools.lru_cache(8)
+def variances(degrees: float) -> tuple[float, ...]:
+    """Return variances, each as likely, of which normal distributions make up Student's t of so many degrees.
+
+    Only the model's errors have its tails: runs on the same machines are near each other.
+    """
+    at = np.linspace(0, 12, 24_001)[1:]  # precisions, of a gamma distribution with the mean 1
+    sums = np.cumsum(at ** (degrees / 2 - 1) * np.exp(-at * degrees / 2))
+    middles = (np.arange(N_SCALES) + 0.5) / N_SCALES
+    return tuple((1 / np.interp(middles, sums / sums[-1], at)).tolist())
+
+
+def _octaves(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    at = np.log2(np.maximum(sizes, 1.0))
+    apart: NDArray[np.float64] = at[:, None] - at[None, :]
+    return apart
+
+
+def _of_model(rows: Rows, error: ErrorModel) -> NDArray[np.float64]:
+    """Covariance of the model's errors: the same for two rows of one size."""
+    scale = np.array([error.scale(size) for size in rows.sizes])
+    apart = _octaves(rows.sizes)
+    alike = error.correlation * np.exp(-(apart**2) / (2 * error.octaves**2))
+    alike[np.abs(apart) < 1e-3] = 1.0
+    found: NDArray[np.float64] = alike * np.outer(scale, scale)
+    return found
+
+
+def _of_runs(rows: Rows, times: float) -> NDArray[np.float64]:
+    """Covariance of what two runs on the same machines differ by, and of numbers whose size is not known."""
+    row = np.where(rows.sizes < LARGE, ROW_SMALL, ROW_LARGE)
+    same = rows.slow[:, None] == rows.slow[None, :]
+    both = rows.vague[:, None] & rows.vague[None, :]
+    found: NDArray[np.float64] = np.diag((row * times) ** 2) + AGAIN**2 * same + VAGUE**2 * both
+    return found
+
+
+def disturbances(rows: Rows, whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far single rows lie from those beside them: first calls, and calls that something else disturbed.
+
+    Parameters
+    ----------
+    rows : Rows
+        Measured, each table in the order of sizes.
+    whole : float64[n], s
+        Predicted without a fault.
+    """
+    logs, found = np.log(rows.times / whole), np.zeros(len(rows.times))
+    for table in (np.flatnonzero(rows.slow), np.flatnonzero(~rows.slow)):
+        own = logs[table]
+        for i, row in enumerate(table):
+            first = max(0, min(i - WINDOW, len(own) - 2 * WINDOW - 1))
+            far = abs(own[i] - float(np.median(own[first : first + 2 * WINDOW + 1])))
+            found[row] = far if far > DISTURBED and len(own) > 2 * WINDOW else 0.0
+    return found
+
+
+def _log_normal(residual: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
+    """Return the logarithm of the density of a multivariate normal distribution."""
+    lower = np.linalg.cholesky(covariance)
+    far = float((np.linalg.solve(lower, residual) ** 2).sum())
+    return -far / 2 - float(np.log(np.diag(lower)).sum()) - len(residual) / 2 * math.log(2 * math.pi)
