@@ -1,1 +1,1 @@
-"""Floors of what machines should reach, and what watching a running job costs."""
+"""Floors and causes held against public tables and cases, and what watching a running job costs."""
