@@ -89,6 +89,11 @@ class JobState:
         return bool(self.gpus)
 
     @property
+    def n_gpus(self) -> int:
+        """Number of GPUs that it holds."""
+        return len(self.gpus)
+
+    @property
     def left(self) -> float:
         """Share of its work that is still to do."""
         return max(1.0 - self.done / self.total, 0.0)

@@ -81,6 +81,11 @@ class TraceJob:
             self._require("deadline_s", late, f"later than submit_s and at most {MAX_SECONDS:g}", self.deadline)
         self._check_work()
 
+    @property
+    def n_gpus(self) -> int:
+        """Number of GPUs that it asks for: ``gpus`` of the file."""
+        return self.gpus
+
     def _check_work(self) -> None:
         if (self.duration is None) == (self.iterations is None):
             raise InputError(f"{self.name}: give duration_s or iterations, one of the two")

@@ -1,4 +1,4 @@
-"""Policies that order a queue: FIFO, backfilling; Tiresias, Gandiva-fair (attained service); Chronus (deadlines)."""
+"""Policies that order a queue: FIFO, backfilling, SJF, SRTF; Tiresias, Gandiva-fair (attained service); Chronus (deadlines)."""
 
 from __future__ import annotations
 
@@ -42,6 +42,18 @@ def _reservation(view: View, grants: list[Grant], free: int, wanted: int) -> tup
         if free >= wanted:
             return left, free - wanted
     return 0.0, 0
+
+
+@policy(paper="shortest job first; durations are known, and run without slow-downs")
+def sjf(view: View) -> list[Grant]:
+    """Shortest job first, by the time that it takes without others; without preemption."""
+    return fill(view, sorted(view.states, key=lambda state: state.ideal))[0]
+
+
+@policy(interval=300.0, paper="shortest remaining time first; interval is assumed")
+def srtf(view: View) -> list[Grant]:
+    """Shortest remaining time first; a job that comes with less to do takes the GPUs of others at the next interval."""
+    return fill(view, sorted(view.states, key=view.remaining))[0]
 
 
 @policy(interval=300.0, paper="Gu et al., NSDI 2019; thresholds and interval are assumed")

@@ -50,3 +50,18 @@ def test_a_deadline_that_is_lost_holds_nobody_up(replay):
     jobs, _ = replay("chronus", trace)
     assert jobs["short"].start_s == 0.0
     assert jobs["lost"].deadline_met is False
+
+
+def test_the_shortest_job_goes_first_and_srtf_stops_longer_ones(replay):
+    trace = [
+        replay.job("long", 32, 5000.0),
+        replay.job("middle", 32, 1000.0, submit=1.0),
+        replay.job("short", 32, 100.0, submit=2.0),
+    ]
+    jobs, _ = replay("sjf", trace)
+    assert (jobs["short"].start_s, jobs["middle"].start_s) == pytest.approx((5000.0, 5100.0))
+    assert [job.starts for job in jobs.values()] == [1, 1, 1]
+    jobs, _ = replay("srtf", trace)
+    assert (jobs["short"].start_s, jobs["short"].finish_s) == pytest.approx((300.0, 400.0))
+    assert jobs["middle"].finish_s < jobs["long"].finish_s
+    assert jobs["long"].starts == 2
