@@ -16,9 +16,8 @@ import numpy as np
 from .clock import Ticks
 from .collective_results import results_of
 from .failures import deadlock, require_alike
-from .matching import Envelope, Mailboxes
+from .matching import Envelope, GroupOrder, Mailboxes
 from .network_traffic import EmulatedTraffic
-from .order_of_groups import GroupOrder
 from .rank_calls import Call, Collective, PendingCall, Receive, Send
 from .rank_clock import RankClock
 from .under_way import Flowing, PendingCollective, PendingMessage, RankGroup

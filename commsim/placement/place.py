@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.remark import Remark
+from commsim.core.units import count_text
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
@@ -29,7 +30,7 @@ from .ranking_remarks import (
     short_phases,
     slow_alone,
 )
-from .scored_placements import Placed, ScoredPlacement, in_turn, more_of, tried_of
+from .scored_placements import Placed, ScoredPlacement, in_turn, more_of, tried_of, without_hopeless
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
@@ -63,9 +64,10 @@ def place_jobs(
         Jobs, as :func:`commsim.read_jobs` takes them: plain dicts with the keys of a jobs.json, too. Those with a
         placement stay.
     n, candidates : int
-        Candidates in all, at most; the strategies alternate. If all are slower than the jobs alone, 3 times as many
-        more of the best one's strategy are tried, at most 100, and the best `n` of all are left; not where `rank_by` is
-        a score, or `loops` is literal.
+        Candidates in all, at most (default: 10); the strategies alternate. Unless a number is given, placements that
+        cannot be better than one without contended links are not ranked where that takes long. If all are slower than
+        the jobs alone, 3 times as many more of the best one's strategy are tried, at most 100, and the best `n` of all
+        are left; not where `rank_by` is a score, or `loops` is literal.
     generators : sequence of str
         Same as in :func:`commsim.placement.strategies.candidates`.
     loops : {"merged", "literal"}
@@ -110,13 +112,20 @@ def place_jobs(
     """
     cluster = read_cluster(cluster)
     jobs = on_nodes(cluster, read_jobs(jobs))
+    is_usual = n is None and candidates is None
     settings, n = settings or ScoreSettings(), number_of(n, candidates)
     remarks: list[Remark] = []
     if fail or scale:
         cluster, jobs, remarks = after_faults(cluster, jobs, fail, scale, settings)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
-    ranking = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+    left_out = 0
+    if is_usual and loops != "literal" and rank_by == "slowdown":
+        placed, left_out = without_hopeless(cluster, placed, Scores(jobs, settings))
+    ranking = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted - left_out if n_wanted else 0)
+    if left_out:
+        text = f"{count_text(left_out, 'placement')} not ranked: others have no contended links, and are as fast"
+        remarks.append(Remark("not-ranked", text, details=f"--candidates {2 * n} ranks such placements, too"))
     return replace(ranking, remarks=(*remarks, *ranking.remarks))
 
 

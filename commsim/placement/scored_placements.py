@@ -15,13 +15,15 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import PlacementCandidate
 from .cluster import Cluster
-from .evaluation import evaluated
+from .evaluation import contended, evaluated, use_of
 from .link_classes import LinkClass, Scores, link_classes
 from .nic_counts import machines_of, nic_counts
 from .other_hashes import OfHashes, use_in, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 from .strategies import candidates
 
+# Jobs on contended links of all placements, beyond which those that cannot be better are left out: about a second.
+MOST_SEARCHED = 1500
 # By what strategy, and the jobs with their placements.
 Placed: TypeAlias = tuple[str, Sequence[PeriodicJob]]
 
@@ -99,6 +101,32 @@ class ScoredPlacement:
         missing = sum(could - n_rings for n_rings, could in self.nics.values())
         worst = round(c.stretch_worst or 0.0, PRINTED)
         return value, missing, worst, c.n_contended, self.n_inner, self.n_machines, round(c.stretch, 9)
+
+
+def without_hopeless(cluster: Cluster, placed: Sequence[Placed], scores: Scores) -> tuple[list[Placed], int]:
+    """Leave out placements that cannot be better than one without contended links, where scoring them takes long.
+
+    A placement's jobs are no faster than alone on its links, which is what they are where no link is contended.
+
+    Returns
+    -------
+    list of Placed, int
+        Those that are left, and how many are not.
+    """
+    uses = use_of(cluster, placed, scores.settings.seed, scores)
+    works, bounds = [], []
+    period = np.array([job.period for job in scores.jobs])
+    for rows in uses:
+        classes = link_classes(cluster.network, rows)
+        view = scores.on(classes)
+        works.append(sum(len(links.jobs) for links in contended(classes, view)))
+        bounds.append(round(float(np.mean(view.period / period)), PRINTED) if len(period) else 1.0)
+    free = [bound for work, bound in zip(works, bounds, strict=True) if not work]
+    if not free or sum(works) <= MOST_SEARCHED:
+        return list(placed), 0
+    best = min(free)
+    kept = [one for one, work, bound in zip(placed, works, bounds, strict=True) if not work or bound < best]
+    return kept, len(placed) - len(kept)
 
 
 def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[ScoredPlacement]:

@@ -202,7 +202,7 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     InputError
         If the strategy is unknown, the network has too few hosts, or the file does not place `n_participants`.
     """
-    text, job = _with_job(text)
+    text, job = _with_job(text) if ".json:" in text else (text, None)
     if Path(text).suffix not in SUFFIXES:
         if not is_strategy(text):
             files = f"a file that ends with {', '.join(SUFFIXES)}"

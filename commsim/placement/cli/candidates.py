@@ -140,7 +140,8 @@ def run(config: PlaceRankConfig) -> Answer:
             _refuse_failed(failed_hosts(whole, config.fail) | cut_off_by(whole, cluster.network), placed)
         ranking = rank_placements(cluster, placed, **how)
     else:
-        ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators_of(config.generator), **how)
+        n = config.candidates if config.given("candidates") else None
+        ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator), **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = remarks(notes) + _parts(ranking, jobs, f"{count_text(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:

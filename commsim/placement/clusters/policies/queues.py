@@ -1,4 +1,4 @@
-"""Policies that order a queue: FIFO, backfilling, SJF, SRTF; Tiresias, Gandiva-fair (attained service); Chronus (deadlines)."""
+"""Policies that order a queue: FIFO, backfilling, SJF, SRTF; attained service (Tiresias, Gandiva-fair); deadlines."""
 
 from __future__ import annotations
 
