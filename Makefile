@@ -51,7 +51,7 @@ test-core: setup
 	  tests/test_import.py tests/test_without_extensions.py
 
 # Kernels with the oldest Numba that pyproject.toml allows, in an environment of its own.
-NUMBA_FLOOR := $(shell sed -n 's/.*"numba>=\([0-9.]*\),.*/\1/p' pyproject.toml)
+NUMBA_FLOOR := $(shell sed -n 's/.*"numba>=\([0-9.]*\)".*/\1/p' pyproject.toml)
 floor:
 	$(PYTHON) -m venv $(VENV)_floor
 	$(VENV)_floor/bin/pip install --quiet --upgrade 'pip>=25.1'

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from .training.sharing.periodic import read_jobs as read_jobs
     from .training.steps.ask import training_step as training_step
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = {
     "collectives": ("COLLECTIVES",),

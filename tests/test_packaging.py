@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from built_distribution import built
 
 import commsim
 
@@ -69,16 +70,6 @@ def test_every_file_beside_the_modules_is_data_of_a_package():
     assert not_shipped(data) == []
     without_schemas = {name: patterns for name, patterns in data.items() if name != "commsim.cli"}
     assert "commsim/cli/schemas/run.json" in not_shipped(without_schemas)
-
-
-def built(kind: str, tree: Path, out: Path) -> Path:
-    """The `wheel` or `sdist` of a source tree, made in a process of its own by the backend of pyproject.toml."""
-    out.mkdir()
-    program = f"import setuptools.build_meta as backend; backend.build_{kind}({str(out)!r})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tree)
-    assert done.returncode == 0, done.stderr
-    (made,) = out.iterdir()
-    return made
 
 
 @pytest.mark.deep

@@ -94,7 +94,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if house().is_missing(error.name or ""):
             print_error(f"commsim {verb}: error: this needs an extension that is not installed: {error.name}")
             return 2
-        raise
+        from commsim.core.extras import told_extra
+
+        if not (told := told_extra(error.name or "")):
+            raise
+        print_error(f"commsim {verb}: error: {told}")
+        return 2
     except OSError as error:
         print_error(f"commsim {verb}: error: {error}")
         if error.errno == errno.ENOSPC:  # of what is printed, too

@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "in-network aggregation": ("switch",),
     "training and placement": ("workload", "place", "cluster"),
     "many points and figures": ("sweep", "report", "diff", "plot", "trace"),
-    "networks, schedules and files": ("topo", "schedule", "export", "schema"),
+    "networks, schedules and files": ("topo", "schedule", "export", "examples", "schema"),
     "this machine": ("warmup", "doctor"),
 }
 # The verbs of the first screen, of which each stands under one of these questions.
@@ -29,6 +29,7 @@ CORE = {
     "run": "predict how long collectives take on a network",
     "topo": "list, show, check, save, import and export topologies; list commercial machines and networks",
     "schedule": "list, show, check, save, import and export schedules",
+    "examples": "write the example files that the documentation names",
     "schema": "print the JSON Schema of what a verb writes with --json",
     "warmup": "compile all Numba kernels now, so that no command waits for the compiler",
     "doctor": "print what this machine supports",

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.extras import told_extra
 from commsim.extensions import found_at, house
 from commsim.report.answer import Answer, Part, Table, comments
 from commsim.report.terminal import progress
@@ -52,6 +53,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
 }
 MAX_SHOWN = 20
+# What a line says that needs a library of an extra: its kernels are left to whoever installs that.
+OF_EXTRA = "commsim["
 # New objects, and collections of younger ones, after which cycles are looked for.
 SELDOM = (200_000, 50, 100)
 
@@ -82,6 +85,7 @@ def run(config: WarmupConfig) -> Answer:
     n = sum(r["kernels"] for r in rows)
     lines = [f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"]
     failed = [f"failed: {r['part']}: {r['failed']}" for r in rows if r["failed"]]
+    lines += [f"left out: {r['part']}: {r['left_out']}" for r in rows if r["left_out"]]
     of_kernels = _kernels(rows) if config.verbose else []
     parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *comments([*lines, *failed])]
     return Answer(parts, rows, more={"time_s": took}, code=1 if failed else 0)
@@ -90,13 +94,15 @@ def run(config: WarmupConfig) -> Answer:
 def _rows(found: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Add up the commands of each part."""
     rows: dict[str, dict[str, Any]] = {
-        name: {"part": name, "time_s": 0.0, "kernels": 0, "failed": None, "compiled": []} for name, _ in found
+        name: {"part": name, "time_s": 0.0, "kernels": 0, "failed": None, "left_out": None, "compiled": []}
+        for name, _ in found
     }
     for name, one in found:
         row = rows[name]
         row["time_s"] += one["time_s"]
         row["kernels"] += one["kernels"]
         row["failed"] = row["failed"] or one["failed"]
+        row["left_out"] = row["left_out"] or one["left_out"]
         row["compiled"] += one["compiled"]
     return list(rows.values())
 
@@ -141,8 +147,14 @@ def compile_line(line: str, folder: str = "TMP") -> dict[str, Any]:
                 code: Any = main(line.replace("TMP", folder).split()) if is_command else found_at(line)(folder)
             except SystemExit as refused:  # words that no parser knows
                 code = refused.code
+            except ModuleNotFoundError as error:
+                code = told_extra(error.name or "")
+                if not code:
+                    raise
+                print(code, file=output)
+        said = output.getvalue().strip().splitlines()
         if code:
-            found["failed"] = output.getvalue().strip().splitlines()[-1]
+            found["left_out" if OF_EXTRA in said[-1] else "failed"] = said[-1]
     return found
 
 
@@ -155,7 +167,9 @@ def _measure_compilation() -> Iterator[dict[str, Any]]:
     compile_all()
     usual = gc.get_threshold()
     gc.set_threshold(*SELDOM)  # the compiler makes millions of objects, few of them in cycles: a tenth of its time
-    counts: dict[str, Any] = {"time_s": 0.0, "kernels": 0, "failed": None, "compiled": []}
+    counts: dict[str, Any] = {
+        "time_s": 0.0, "kernels": 0, "failed": None, "left_out": None, "compiled": [],
+    }  # fmt: skip
     save, begin = kernel_cache.KernelCache.save_overload, time.perf_counter()
 
     def counting(self: Any, signature: Any, compiled: Any) -> None:

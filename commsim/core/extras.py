@@ -1,0 +1,18 @@
+"""The extra of commsim that brings a library, for the one line that says what is missing."""
+
+from __future__ import annotations
+
+# By the name that is imported, the extra of pyproject.toml that installs it.
+EXTRAS = {
+    "mpi4py": "mpich", "torch": "torch", "scapy": "packets", "scipy": "opt", "networkx": "opt",
+    "vl_convert": "report", "matplotlib": "plot", "pyroute2": "testbed", "fastapi": "serve",
+    "fastapi_offline": "serve", "uvicorn": "serve", "prometheus_client": "serve", "yaml": "yaml", "pyarrow": "data",
+    "duckdb": "data", "distributed": "dask", "ray": "ray", "google": "chakra", "perfetto": "perfetto",
+    "pandas": "frames", "argcomplete": "complete",
+}  # fmt: skip
+
+
+def told_extra(module: str) -> str:
+    """Return what to install for a module that is missing; empty if no extra brings it."""
+    name = module.partition(".")[0]
+    return f"{name} is missing; pip install 'commsim[{EXTRAS[name]}]'" if name in EXTRAS else ""

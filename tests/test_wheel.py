@@ -1,0 +1,126 @@
+"""The wheel by itself: without extras, in an environment that has nothing else; and the examples that it brings."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from built_distribution import built
+
+import commsim
+from commsim.cli import main
+from commsim.core.extras import EXTRAS, told_extra
+
+ROOT = Path(commsim.__file__).parents[1]
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = CONFIG["project"]
+# Lines of README and of a first hour, and the extra that each needs.
+LINES = {
+    "--help": "",
+    "run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M": "",
+    "nccl --topology dgx-h100@star:machines=2 --operation all_reduce": "",
+    "topo show fat_tree:k=4": "",
+    "topo check star:n_hosts=4": "",
+    "examples": "",
+    "place examples/cluster.toml examples/jobs.json --help": "",
+    "synthesize --operation all_reduce --topology dgx-h100": "opt",
+    "run ring_all_reduce --topology star:n_hosts=4 -b 1M --report page.html": "report",
+    "run ring_all_reduce --topology star:n_hosts=4 -b 1M --draw network.png": "plot",
+    "topo export star:n_hosts=4 -o network.graphml": "graph",
+    "testbed run --network star:n_hosts=2 --collective ring_all_reduce -b 1M -e 1M": "testbed",
+}
+
+
+def test_every_extra_names_a_library_that_it_installs():
+    extras = PROJECT["optional-dependencies"]
+    assert set(EXTRAS.values()) <= set(extras)
+    without = {"mpi", "all", "graph", "mpich"} - set(EXTRAS.values())
+    assert set(extras) - set(EXTRAS.values()) == without
+    assert told_extra("scipy.optimize") == "scipy is missing; pip install 'commsim[opt]'"
+    assert told_extra("no_such") == ""
+
+
+def test_a_missing_library_is_one_line(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    assert main(["synthesize", "--operation", "all_reduce", "--topology", "dgx-h100"]) == 2
+    assert capsys.readouterr().err == "commsim synthesize: error: scipy is missing; pip install 'commsim[opt]'\n"
+
+
+def test_examples_are_written_into_a_new_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["examples"]) == 0
+    assert (tmp_path / "examples" / "cluster.toml").read_bytes() == (ROOT / "examples" / "cluster.toml").read_bytes()
+    assert main(["examples"]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_every_example_is_data_of_the_wheel():
+    patterns = [one for listed in CONFIG["tool"]["setuptools"]["data-files"].values() for one in listed]
+    shipped = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    every = {path for path in (ROOT / "examples").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert every == shipped
+
+
+def test_the_version_is_the_same_everywhere():
+    spec = importlib.util.spec_from_file_location("version", ROOT / "packaging" / "version.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert set(module.versions().values()) == {commsim.__version__}
+
+
+def test_workflows_name_what_is_there():
+    text = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    assert all((ROOT / name).is_file() for name in re.findall(r"python (packaging/\w+\.py)", text))
+    pythons = set(re.findall(r'"(3\.\d+)"', text))
+    named = {one.rpartition(" ")[2] for one in PROJECT["classifiers"] if re.search(r"3\.\d+$", one)}
+    assert named == pythons
+
+
+def needed(names):
+    """Distributions that some need, and what these need, without extras."""
+    found, waiting = {}, list(names)
+    while waiting:
+        name = re.match(r"[\w.-]+", waiting.pop())[0]
+        if name not in found:
+            found[name] = distribution(name)
+            waiting += [one for one in found[name].requires or () if "extra ==" not in one]
+    return found.values()
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """An environment with the wheel and the libraries that it requires, and no others; its folder of programs."""
+    folder = tmp_path_factory.mktemp("empty")
+    wheel = built("wheel", ROOT, folder / "dist")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    line = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel]
+    subprocess.run(line, check=True, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+    (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    for one in needed(PROJECT["dependencies"]):
+        tops = {file.parts[0] for file in one.files or () if file.parts[0] not in ("..", "__pycache__")}
+        for top in tops:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(str(one.locate_file(top))))
+    return folder / "venv" / "bin"
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+def test_the_wheel_alone_answers_or_names_its_extra(empty, tmp_path):
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    for line, extra in LINES.items():
+        words = [empty / "commsim", *line.split()]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=env)
+        assert done.returncode == (2 if extra else 0), (line, done.stderr)
+        if extra:
+            said = done.stderr.strip()
+            assert "commsim[" in said, line
+            assert "\n" not in said, line
+    assert tomllib.loads((tmp_path / "examples" / "cluster.toml").read_text())
