@@ -7,7 +7,9 @@ out at once; the packet engine writes it to a log, and the values are summed aft
 References
 ----------
 Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021 (SwitchML): `contribute`,
-`take_result`. Lao et al., "ATP: in-network aggregation for multi-tenant learning", NSDI 2021: `claim`, `release`.
+`take_result`; `in_sequence` is ours. Fei et al., "Efficient sparse collective communication", SIGCOMM 2021
+(OmniReduce): `without_empty`. Lao et al., "ATP: in-network aggregation for multi-tenant learning", NSDI 2021: `claim`,
+`release`, `serve`.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ SLOT_ROW = np.dtype(
     align=True,
 )
 MAX_CHILDREN = 64  # bits of `seen`
+TRAVELS = 0xFFFFFFFF  # the bits of a packet's number that are in the packet
 
 
 @njit_norefcount
@@ -87,6 +90,70 @@ def contribute(slots: Rows, at: int, shadow: int, child: int, fan_in: int, has_p
     slots[at]["has_result"] = left == 0 and not has_parent
     if left == 0:
         action |= READ | (UP if has_parent else ALL)
+    return action
+
+
+@njit_norefcount
+def in_sequence(slots: Rows, at: int, child: int, number: int, held: int, beside: int, n_slots: int) -> bool:
+    """Whether a packet may come to a reserved slot now, by its number in the job's sequence.
+
+    Only the present packet of a slot's version may come, or the one that follows it once both versions are complete.
+    So a worker's late copy of an old packet, or one of another tensor, cannot be taken for a new packet. SwitchML's own
+    switch does not ask.
+
+    Parameters
+    ----------
+    slots : SLOT_ROW[2 n_slots]
+        State; the two versions of a slot stand side by side.
+    at : int
+        The slot in the packet's version.
+    child : int
+        The packet's sender.
+    number : int
+        Number of the packet; its lower 32 bits count.
+    held, beside : int
+        Numbers of the packets that this version and the other one hold.
+    n_slots : int
+        Slots of the job.
+
+    Returns
+    -------
+    bool
+    """
+    complete = slots[at]["count"] == 0
+    if number == held & TRAVELS:
+        return bool(not complete or slots[at]["seen"] >> np.uint64(child) & np.uint64(1))
+    follows = number == (held + 2 * n_slots) & TRAVELS and number == (beside + n_slots) & TRAVELS
+    return bool(follows and complete and slots[at ^ 1]["count"] == 0)
+
+
+@njit_norefcount
+def without_empty(filled: NDArray[np.bool_], at: int, action: int, empty: bool) -> int:
+    """Let a packet without values count, but not add: the first one of a round with values overwrites.
+
+    Parameters
+    ----------
+    filled : bool[n]
+        Whether a packet with values has come in this round of a slot; changed in place.
+    at : int
+        The slot in the packet's version.
+    action : int
+        What `contribute` said.
+    empty : bool
+        Whether the packet has no values.
+
+    Returns
+    -------
+    int
+        Action.
+    """
+    if action & OVERWRITE:
+        filled[at] = False
+    if action & (OVERWRITE | ADD):
+        action &= ~(OVERWRITE | ADD)
+        if not empty:
+            action |= ADD if filled[at] else OVERWRITE
+            filled[at] = True
     return action
 
 
@@ -157,6 +224,29 @@ def release(slots: Rows, at: int, key: int, sets: Sets, held: int) -> int:
     slots[at]["key"] = 0
     clear(sets, held)
     return ALL | FREE
+
+
+@njit_norefcount
+def serve(sets: Sets, counted: int, children: int, everyone: int) -> int:
+    """Count a packet at a parameter server, unless it has counted one of the packet's workers already.
+
+    Parameters
+    ----------
+    sets : uint64[n_sets, n_words]
+        Sets of workers; changed in place. Three of them are those of:
+    counted, children, everyone : int
+        The fragment: whose values are summed; the packet: whose values it holds; and all workers of the job.
+
+    Returns
+    -------
+    int
+        Action; with READ the sum is complete, and goes to every worker.
+    """
+    action = DUPLICATE
+    if not meet(sets, counted, children):
+        action = ADD if meet(sets, counted, counted) else OVERWRITE
+        unite(sets, counted, children)
+    return action | READ if includes(sets, counted, everyone) else action
 
 
 @njit_norefcount

@@ -16,10 +16,13 @@ NEEDS: tuple[str, ...] = (
 def register(house: House) -> None:
     """Bring switches that aggregate."""
     house.commands(
-        "commsim.switches.cli", switch="switches that aggregate: simulate, budget, serve, all-reduce, status, pcap"
+        "commsim.switches.cli",
+        switch="switches that aggregate: simulate, prove, budget, serve, all-reduce, status, pcap",
     )
     house.warmup(
         "packets and switches",
         "switch simulate --workers 4 --size 64KiB",
         "switch simulate --workers 4 --size 64KiB --system atp --loss 1%",
+        "switch prove --slots 1 --chunks 2",
+        "switch prove --slots 1 --chunks 1 --system atp",
     )

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 from switch_model.live.frames import LEAD_WORDS
-from switch_model.slot_kernel import ADD, ALL, DUPLICATE, OVERWRITE, READ, contribute
+from switch_model.slot_kernel import ADD, ALL, DUPLICATE, OVERWRITE, READ, contribute, in_sequence
 
 from .frame_fields_kernel import (
     ADDED,
@@ -146,11 +146,7 @@ def _place(words: NDArray[np.uint32], row: int) -> int:
 def _refusal(
     words: NDArray[np.uint32], row: int, members: Rows, m: int, slots: Rows, rounds: Rows, elements: int
 ) -> int:
-    """Return why a frame is dropped, as a counter; 0 if it is not.
-
-    Only the present packet of a slot's version may come, or the one that follows it once both versions are complete.
-    So a worker's late copy of an old packet, or one of another tensor, cannot be taken for a new packet.
-    """
+    """Return why a frame is dropped, as a counter; 0 if it is not."""
     if row < 0:
         return WRONG_TAG if row == FORGED else WRONG_LENGTH
     if m < 0:
@@ -162,14 +158,9 @@ def _refusal(
     index, n_slots = pool_index_of(words, row), members[m]["n_slots"]
     if index & 0x4000 or not 0 <= (index & 0x3FFF) - members[m]["first_slot"] < n_slots:
         return NO_SUCH_SLOT
-    at, tsi = _place(words, row), tsi_of(words, row)
-    held, beside = rounds[at]["tsi"], rounds[at ^ 1]["tsi"]
-    complete = slots[at]["count"] == 0
-    if tsi == held & LOW:
-        seen = slots[at]["seen"] >> np.uint64(members[m]["child"]) & np.uint64(1)
-        return OUT_OF_SEQUENCE if complete and not seen else 0
-    follows = tsi == (held + 2 * n_slots) & LOW and tsi == (beside + n_slots) & LOW
-    return 0 if follows and complete and slots[at ^ 1]["count"] == 0 else OUT_OF_SEQUENCE
+    at, held, beside = _place(words, row), rounds[_place(words, row)]["tsi"], rounds[_place(words, row) ^ 1]["tsi"]
+    fits = in_sequence(slots, at, members[m]["child"], int(tsi_of(words, row)), held, beside, n_slots)
+    return 0 if fits else OUT_OF_SEQUENCE
 
 
 @njit_norefcount

@@ -134,7 +134,9 @@ def on_contribution(fabric: RunState, jobs: AggregationState, p: int) -> None:
     else:
         fabric.state["duplicates"] += 1
     if job["rounds"] >= 0:
-        action = _without_empty(jobs, packet, job, at, action)
+        action = rule.without_empty(jobs.filled, at, action, packet["flags"] & kinds.EMPTY != 0)
+        packet["flags"] &= kinds.ALL_FLAGS ^ kinds.EMPTY
+        packet["size"] = job["bytes_first"]
     _carry_out(fabric, jobs, p, row, job, at, action)
 
 
@@ -180,17 +182,16 @@ def on_server(fabric: RunState, jobs: AggregationState, p: int) -> None:
     fragment = jobs.fragment[row["fragments"] + message]
     counted, held = len(jobs.slot) + row["fragments"] + message, set_of_packet(jobs, p)
     register = row["register"] + message % row["n_registers"]
-    action = rule.DUPLICATE
-    if not rule.meet(jobs.workers, counted, held):
-        action = rule.ADD if rule.meet(jobs.workers, counted, counted) else rule.OVERWRITE
-        rule.unite(jobs.workers, counted, held)
-        note(fabric, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
+    action = rule.serve(jobs.workers, counted, held, row["all_workers"])
+    if not action & rule.DUPLICATE:
+        told = action & (rule.OVERWRITE | rule.ADD)
+        note(fabric, jobs, told, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
     else:
         fabric.state["duplicates"] += 1
     if packet["flags"] & kinds.COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
-    if not rule.includes(jobs.workers, counted, row["all_workers"]):
+    if not action & rule.READ:
         free_packet(fabric, p)
         return
     packet["message"], packet["worker"] = new_message(fabric), -1
@@ -255,21 +256,6 @@ def _carry_out(fabric: RunState, jobs: AggregationState, p: int, row: s.Row, job
             send(fabric, p, row["unit"])
         else:
             _leave_switch(fabric, p, row)
-
-
-@njit_norefcount
-def _without_empty(jobs: AggregationState, packet: s.Row, job: s.Row, at: int, action: int) -> int:
-    """Let a packet without values count, but not add: the first one of a round with values overwrites."""
-    if action & rule.OVERWRITE:
-        jobs.filled[at] = False
-    if action & (rule.OVERWRITE | rule.ADD):
-        action &= ~(rule.OVERWRITE | rule.ADD)
-        if not packet["flags"] & kinds.EMPTY:
-            action |= rule.ADD if jobs.filled[at] else rule.OVERWRITE
-            jobs.filled[at] = True
-    packet["flags"] &= kinds.ALL_FLAGS ^ kinds.EMPTY
-    packet["size"] = job["bytes_first"]
-    return int(action)
 
 
 @njit_norefcount
