@@ -4,8 +4,10 @@ python -m benchmarks.diagnosis.floors --data DIR [--data DIR] [--published FILE]
 
 Each operator's healthy tables (that no cost was fitted on) are held against floors that all other operators give:
 intervals, tails and correlations are found again without it. A size is a false alarm where its time is above the floor
-of the rate that was asked for; a log where one of its sizes is above the floor of the log. The shares are those of all
-rows or logs, and those of each operator with the same weight, as of one that nothing is known of.
+of the rate that was asked for; a log where the middle of its sizes of one class is, as
+``commsim expect --from`` judges it.
+The shares are those of all sizes or logs, and those of each operator with the same weight, as of one that nothing is
+known of.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 import commsim as cs
-from benchmarks.nccl_tables.error_shape import intervals_of, shape_of, standard
+from benchmarks.nccl_tables.error_shape import Shape, intervals_of, middles_of, shape_of, standard
 from benchmarks.nccl_tables.intervals import Score, all_scores
 from commsim.core.errors import InputError
-from commsim.nccl.error_model import ErrorModel, t_share
+from commsim.nccl.error_model import SEVERAL, t_share
 from commsim.report.terminal import print_table
 
 RATES = (0.01, 0.05, 0.1)
@@ -42,11 +44,10 @@ RACK_OF_72, LARGE = "gb200-nvl72", "16G"
 
 
 class LeftOutRow(NamedTuple):
-    """A row of an operator left out, and which share of healthy rows would be slower."""
+    """A size or a log of an operator left out, and which share of healthy ones would be slower."""
 
     operator: str
     table: str
-    n_bytes: float
     share: float
 
 
@@ -63,29 +64,29 @@ class Published(NamedTuple):
     n_ranks: int | None = None
 
 
-def left_out(scores: Sequence[Score]) -> tuple[list[LeftOutRow], ErrorModel]:
-    """Return each row with its share by the errors of the other operators, and the errors of all."""
-    rows = []
+def left_out(scores: Sequence[Score]) -> tuple[list[LeftOutRow], list[LeftOutRow]]:
+    """Return each size, and each log, with its share by the errors of the other operators."""
+    rows, logs = list[LeftOutRow](), list[LeftOutRow]()
     for name in sorted({score.operator for score in scores}):
-        others = [score for score in scores if score.operator != name]
+        others, own = ([s for s in scores if (s.operator == name) is is_own] for is_own in (False, True))
         intervals, shape = intervals_of(others), shape_of(others)
+        found = np.array([standard(score, intervals) for score in own])
         rows += [
-            LeftOutRow(name, s.table, s.n_bytes, t_share(standard(s, intervals) / shape.scale, shape.degrees))
-            for s in scores if s.operator == name
-        ]  # fmt: skip
-    return rows, ErrorModel("", False, *shape_of(scores))
+            LeftOutRow(name, s.table, t_share(value / shape.scale, shape.degrees))
+            for s, value in zip(own, found, strict=True)
+        ]
+        logs += _logs(own, found, shape)
+    return rows, logs
 
 
-def logs_of(rows: Iterable[LeftOutRow], errors: ErrorModel) -> list[LeftOutRow]:
-    """Return the tables, each with the share of healthy ones that would have a size farther out than its farthest."""
-    tables = defaultdict[tuple[str, str], list[LeftOutRow]](list)
-    for row in rows:
-        tables[row.operator, row.table].append(row)
-    found = []
-    for (operator, table), own in tables.items():
-        n = errors.n_independent(sorted({row.n_bytes for row in own}))
-        found.append(LeftOutRow(operator, table, 0.0, 1 - (1 - min(row.share for row in own)) ** n))
-    return found
+def _logs(rows: Sequence[Score], found: np.ndarray, shape: Shape) -> list[LeftOutRow]:
+    """Return each log with the share of healthy ones of which a class of sizes would be farther out."""
+    tables = defaultdict[tuple[str, str], list[float]](list)
+    for middle in middles_of(rows, found, least=1):
+        is_one = middle.n_bytes < SEVERAL
+        scale, degrees = (shape.scale, shape.degrees) if is_one else (shape.middle_scale, shape.middle_degrees)
+        tables[middle.operator, middle.table].append(t_share(middle.log / scale, degrees))
+    return [LeftOutRow(*names, 1 - (1 - min(shares)) ** len(shares)) for names, shares in tables.items()]
 
 
 def false_alarms(rows: Sequence[LeftOutRow], rate: float) -> tuple[float, float]:
@@ -154,8 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", metavar="FILE", help="CSV of published floors")
     flags = parser.parse_args(argv)
     if flags.data:
-        rows, errors = left_out(all_scores(map(Path, flags.data)))
-        logs = logs_of(rows, errors)
+        rows, logs = left_out(all_scores(map(Path, flags.data)))
         shares = [
             [f"{rate:.0%}", *(f"{share:.1%}" for what in (rows, logs) for share in false_alarms(what, rate))]
             for rate in RATES

@@ -2,8 +2,9 @@
 
 Each row is set in units of the interval of the other operators (0 its middle, 1 half of its width). Of these numbers
 Student's t has the degrees of freedom and the scale of the largest likelihood, each operator with the same weight: an
-operator that nothing is known of is one, whatever the number of its rows. The correlation of two sizes of a table
-falls with the octaves between them as a Gaussian curve, fitted to the products of the rows.
+operator that nothing is known of is one, whatever the number of its rows. The middle of the sizes of one class in a
+table has a distribution of its own, with lighter tails, since few sizes of a healthy table are far out. The correlation
+of two sizes of a table falls with the octaves between them as a Gaussian curve, fitted to the products of the rows.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.nccl_tables.intervals import Score, calibrated, made, weights_of
+from commsim.nccl.error_model import SEVERAL
 from commsim.nccl.intervals import EVERY, SIZES, Intervals
 
-DEGREES, SCALES = np.arange(1.6, 8, 0.2), np.arange(0.4, 1.1, 0.03)
+DEGREES, SCALES = np.arange(1.6, 8, 0.2), np.arange(0.2, 1.1, 0.03)
 CORRELATIONS, OCTAVES = np.arange(0.3, 1.0, 0.01), np.arange(0.5, 6, 0.1)
 # Rows that lie farther out say nothing more of the correlation than that they do, and sizes farther apart nothing.
 FAR, FARTHEST = 4.0, 6.0
 
 
 class Shape(NamedTuple):
-    """Degrees of freedom and scale of Student's t, and correlation of near sizes, as ``intervals.toml`` has them."""
+    """Degrees of freedom and scale of rows and of middles, and correlation, as ``intervals.toml`` has them."""
 
     degrees: float
     scale: float
+    middle_degrees: float
+    middle_scale: float
     correlation: float
     octaves: float
 
@@ -70,7 +74,30 @@ def shape_of(scores: Sequence[Score]) -> Shape:
         Rows of several operators.
     """
     rows, found = left_out_rows(scores)
-    return Shape(*_tails(found, weights_of(rows)), *_correlation(rows, found))
+    middles = middles_of(rows, found)
+    of_middles = _tails(np.array([m.log for m in middles]), weights_of(middles)) if middles else (0.0, 0.0)
+    return Shape(*_tails(found, weights_of(rows)), *of_middles, *_correlation(rows, found))
+
+
+def middles_of(rows: Sequence[Score], found: np.ndarray, least: int = SEVERAL) -> list[Score]:
+    """Return the median of the sizes of each class in each table, of at least so many sizes.
+
+    Parameters
+    ----------
+    rows : sequence of Score
+        Rows.
+    found : float64[n]
+        Each in units of its interval.
+    least : int
+        Sizes of a class from which on it is taken.
+    """
+    groups = defaultdict[tuple[str, str, str], list[tuple[Score, float]]](list)
+    for row, value in zip(rows, found, strict=True):
+        groups[row.operator, row.table, row.size].append((row, float(value)))
+    return [
+        own[0][0]._replace(log=float(np.median([value for _, value in own])), n_bytes=float(len(own)))
+        for own in groups.values() if len(own) >= least
+    ]  # fmt: skip
 
 
 def _tails(found: np.ndarray, weights: np.ndarray) -> tuple[float, float]:

@@ -43,7 +43,8 @@ HEAD = """\
 """
 SHAPE_HEAD = """\
 # Errors of operators left out, in units of half an interval: Student's t with these degrees of freedom and this scale,
-# each operator with the same weight; correlation of two calls of one size, and the octaves in which it falls.
+# each operator with the same weight; the same of the middle of three or more sizes of one class in a table; correlation
+# of two calls of one size, and the octaves in which it falls.
 [shape]
 """
 

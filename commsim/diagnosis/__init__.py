@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.extensions import House
 
 # Other extensions that this one imports.
-NEEDS: tuple[str, ...] = ("formats", "live", "nccl", "profiles", "real")
+NEEDS: tuple[str, ...] = ("formats", "live", "nccl", "pages", "profiles", "real")
 
 
 def register(house: House) -> None:

@@ -1,16 +1,18 @@
-"""A log held against what its machines should reach: which sizes are below the floor.
+"""A log held against what its machines should reach: which sizes are below their floors, and whether the log is.
 
-The rate of false alarms is that of the whole log: of healthy machines only that share has any size below its floor. A
-floor of one size is therefore lower than that of :func:`commsim.diagnosis.expectation.expect`, the more so the more
-independent sizes an operation has.
+A few sizes of a healthy log are often far out, where a library changes its algorithm; all large ones are not. So a log
+is judged by the middle of its sizes of each class (below 64 KiB, below 16 MiB, from there on), which is less often far
+out than one size. The rate of false alarms is that of the log: of healthy machines only that share has a class below
+its floor.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, NamedTuple
 
 from commsim.core.errors import InputError
@@ -21,13 +23,15 @@ from commsim.core.units import count_text
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
+from commsim.nccl.error_model import ErrorModel
+from commsim.nccl.intervals import size_class
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.real.comparison.pairs import one_per_size
 
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
 
 BELOW, SLOW, NORMAL, FAST = "below", "slow", "normal", "fast"
-__all__ = ["CheckedSize", "LogCheck", "check_log", "verdict_of"]
+__all__ = ["CheckedClass", "CheckedSize", "LogCheck", "check_log", "verdict_of"]
 
 
 class CheckedSize(NamedTuple):
@@ -66,6 +70,39 @@ class CheckedSize(NamedTuple):
         }  # fmt: skip
 
 
+class CheckedClass(NamedTuple):
+    """The sizes of one operation and class, by which a log is judged.
+
+    Parameters
+    ----------
+    operation : str
+        Name of the operation.
+    sizes : str
+        Class of the sizes: ``small``, ``middle`` or ``large``.
+    n_sizes : int
+        Number of sizes.
+    ratio : float
+        Middle of measured over expected bus bandwidth.
+    floor : float
+        Ratio that only the stated share of healthy machines does not reach.
+    """
+
+    operation: str
+    sizes: str
+    n_sizes: int
+    ratio: float
+    floor: float
+
+    @property
+    def is_below(self) -> bool:
+        """Whether it is below its floor."""
+        return self.ratio < self.floor
+
+    def row(self) -> dict[str, Any]:
+        """Return the row of the JSON."""
+        return {**self._asdict(), "below": self.is_below}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class LogCheck(Shown):
     """A log beside what its machines should reach.
@@ -78,8 +115,10 @@ class LogCheck(Shown):
         What the machines should reach at the sizes of the log.
     rows : tuple of CheckedSize
         One for each operation and size.
+    classes : tuple of CheckedClass
+        One for each operation and class of sizes: what the log is judged by.
     false_alarms : float
-        Share of healthy logs that have a size below its floor.
+        Share of healthy machines that are below the floor of a size, and share of healthy logs that are judged so.
     notes : tuple of Remark
         What was left out and derived.
     """
@@ -87,6 +126,7 @@ class LogCheck(Shown):
     path: str
     expected: Expectation
     rows: tuple[CheckedSize, ...]
+    classes: tuple[CheckedClass, ...]
     false_alarms: float
     notes: tuple[Remark, ...] = ()
 
@@ -97,8 +137,8 @@ class LogCheck(Shown):
 
     @property
     def is_healthy(self) -> bool:
-        """Whether no size is below its floor."""
-        return not self.below
+        """Whether the middle of no class of sizes is below its floor."""
+        return not any(one.is_below for one in self.classes)
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -106,7 +146,8 @@ class LogCheck(Shown):
         return (*self.notes, *self.expected.remarks)
 
     def __repr__(self) -> str:
-        return f"LogCheck({self.path}, {len(self.below)} of {count_text(len(self.rows), 'size')} below the floor)"
+        found = "healthy" if self.is_healthy else "below its floor"
+        return f"LogCheck({self.path}, {count_text(len(self.rows), 'size')}: {found})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each operation and size, as a data frame of pandas or polars."""
@@ -157,7 +198,7 @@ def check_log(
     in_place : bool
         Whether the times in place are taken. Default: those out of place.
     false_alarms : float
-        Share of healthy logs that have a size below its floor.
+        Share of healthy machines that are below the floor of a size, and share of healthy logs that are judged so.
 
     Raises
     ------
@@ -179,12 +220,28 @@ def check_log(
             "n_ranks": ranks, "collective": collective, "placement": placement, "hashes": hashes,
         }  # fmt: skip
         at = expect(where, [name], [row.size for row in own], false_alarms=false_alarms, **options)
-        share = 1 - (1 - false_alarms) ** (1 / at.errors.n_independent([row.size for row in own]))
-        at = at.at_rate(share)
         found.append(at)
         checked += [_checked(row, one) for row, one in zip(own, at.sizes, strict=True)]
     whole = found[0].joined(found[1:])
-    return LogCheck(path, whole, tuple(checked), false_alarms, tuple(as_remarks(lines, "read")))
+    classes = _classes(checked, {at.operations[0]: at.errors for at in found}, false_alarms)
+    return LogCheck(path, whole, tuple(checked), classes, false_alarms, tuple(as_remarks(lines, "read")))
+
+
+def _classes(
+    rows: Sequence[CheckedSize], errors: Mapping[str, ErrorModel], false_alarms: float
+) -> tuple[CheckedClass, ...]:
+    """Return the middles by which a log is judged; each takes its part of the false alarms."""
+    groups: dict[tuple[str, str], list[CheckedSize]] = {}
+    for row in rows:
+        groups.setdefault((row.expected.operation, size_class(row.expected.size)), []).append(row)
+    share = 1 - (1 - false_alarms) ** (1 / len(groups))
+    return tuple(
+        CheckedClass(
+            name, sizes, len(own), median(row.ratio for row in own),
+            math.exp(-errors[name].middle_exceeded([row.expected.size for row in own], share)),
+        )
+        for (name, sizes), own in groups.items()
+    )  # fmt: skip
 
 
 def _checked(row: Measurement, expected: ExpectedSize) -> CheckedSize:

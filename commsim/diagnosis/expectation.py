@@ -1,8 +1,7 @@
 """What machines should reach: the time and bus bandwidth of each operation and size, its interval, and a floor.
 
-The floor is the bus bandwidth that a stated share of healthy machines does not reach: its rate of false alarms. The
-share is of one size; of several sizes of one log, whose errors hang together, :meth:`Expectation.share_of_a_log` is the
-share that has at least one below its floor.
+The floor is the bus bandwidth that a stated share of healthy machines does not reach at one size: its rate of false
+alarms. A log of several sizes is judged as a whole (:mod:`commsim.diagnosis.check_log`).
 """
 
 from __future__ import annotations
@@ -117,11 +116,6 @@ class Expectation(Shown):
         """Return the sizes of an operation."""
         return tuple(one for one in self.sizes if one.operation == name)
 
-    def share_of_a_log(self, name: str) -> float:
-        """Return about which share of healthy machines have at least one size of an operation below its floor."""
-        n = self.errors.n_independent([one.size for one in self.of(name)])
-        return float(1 - (1 - self.false_alarms) ** n)
-
     def floor(self, name: str, size: SizeLike) -> float:
         """Return the floor of an operation at a size, in bytes/s of bus bandwidth.
 
@@ -135,14 +129,6 @@ class Expectation(Shown):
         if not found:
             raise InputError(f"nothing is expected of {name} at {wanted:.0f} B here; name it when you call expect")
         return found[0]
-
-    def at_rate(self, false_alarms: float) -> Expectation:
-        """Return the same with the floors of another rate of false alarms."""
-        sizes = tuple(
-            one._replace(floor=one.busbw * math.exp(-self.errors.exceeded(one.size, false_alarms)))
-            for one in self.sizes
-        )
-        return replace(self, false_alarms=false_alarms, sizes=sizes)
 
     def joined(self, others: Sequence[Expectation]) -> Expectation:
         """Return this and the expectations of other operations of the same machines as one."""

@@ -22,6 +22,8 @@ from commsim.core.errors import InputError
 
 from .intervals import EVERY, intervals, shape_of_errors, size_class
 
+# Sizes of one class from which on their middle has lighter tails than one of them.
+SEVERAL = 3
 # Angles at which the distribution is summed up: quantiles are then right to six digits.
 N_ANGLES = 20_001
 
@@ -40,6 +42,8 @@ class ErrorModel:
         Degrees of freedom of Student's t.
     width : float
         Its scale, as a part of half of the interval.
+    middle_degrees, middle_width : float
+        The same of the middle of several sizes of one class in a table.
     correlation : float
         Correlation of the errors of two calls of the same size in one table.
     octaves : float
@@ -50,6 +54,8 @@ class ErrorModel:
     is_of_kind: bool
     degrees: float
     width: float
+    middle_degrees: float
+    middle_width: float
     correlation: float
     octaves: float
 
@@ -79,6 +85,21 @@ class ErrorModel:
         """
         return self.middle(size) + self.scale(size) * t_quantile(share, self.degrees)
 
+    def middle_exceeded(self, sizes: Sequence[float], share: float) -> float:
+        """Return the logarithm that the middle of the sizes of one class exceeds in a share of the tables.
+
+        Parameters
+        ----------
+        sizes : sequence of float, bytes
+            Sizes of one class; fewer than ``SEVERAL`` have the tails of one row.
+        share : float
+            Share of healthy tables that are slower.
+        """
+        if len(sizes) < SEVERAL:
+            return self.exceeded(sizes[0], share)
+        low, high = self.ends(sizes[0])
+        return (low + high) / 2 + self.middle_width * (high - low) / 2 * t_quantile(share, self.middle_degrees)
+
     def share_slower(self, size: float, log: float) -> float:
         """Return the share of healthy rows of a size in bytes that are slower than a logarithm of the ratio."""
         return t_share((log - self.middle(size)) / self.scale(size), self.degrees)
@@ -90,10 +111,6 @@ class ErrorModel:
         found: NDArray[np.float64] = self.correlation * np.exp(-(apart**2) / 2)
         np.fill_diagonal(found, 1.0)
         return found
-
-    def n_independent(self, sizes: Sequence[float]) -> float:
-        """Return the number of independent rows that say as much as the sizes of one table; at least 1."""
-        return float((1 / (self.correlations(sizes) ** 2).sum(axis=1)).sum())
 
     def log_likelihood(self, sizes: Sequence[float], logs: Sequence[float]) -> float:
         """Return the logarithm of the density of the errors of one table, all sizes together.

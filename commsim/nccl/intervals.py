@@ -27,7 +27,8 @@ KINDS = {
 # Machines of which there are no tables: the interval of all kinds together. No prediction has it as its interval.
 EVERY = "every_kind"
 # What all kinds share: the tails of the errors, and how those of near sizes are correlated.
-SHAPE, SHAPE_KEYS = "shape", ("degrees", "scale", "correlation", "octaves")
+SHAPE = "shape"
+SHAPE_KEYS = ("degrees", "scale", "middle_degrees", "middle_scale", "correlation", "octaves")
 Intervals = Mapping[tuple[str, str], tuple[float, float]]
 
 
@@ -77,11 +78,10 @@ def read_intervals(text: str) -> Intervals:
     return {(kind, size): (pair[0], pair[1]) for kind, sizes in tree.items() for size, pair in sizes.items()}
 
 
-def shape_of_errors() -> tuple[float, float, float, float]:
-    """Return degrees of freedom, scale, correlation at one size, and the octaves in which that falls, of the errors."""
+def shape_of_errors() -> tuple[float, ...]:
+    """Return the numbers of ``SHAPE_KEYS``: tails of the errors, and correlation of near sizes."""
     shape = tomllib.loads(PATH.read_text(encoding="utf-8"))[SHAPE]
-    degrees, scale, correlation, octaves = (float(shape[key]) for key in SHAPE_KEYS)
-    return degrees, scale, correlation, octaves
+    return tuple(float(shape[key]) for key in SHAPE_KEYS)
 
 
 @functools.cache

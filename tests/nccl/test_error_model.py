@@ -37,13 +37,6 @@ def test_machines_without_tables_have_the_errors_of_all_kinds():
     assert unknown.ends(2**30) == error_model(EVERY).ends(2**30)
 
 
-def test_near_sizes_of_a_table_count_as_less_than_so_many_rows():
-    model = error_model("machine")
-    assert model.n_independent(SIZES[:1]) == 1
-    assert 2 < model.n_independent(SIZES) < len(SIZES)
-    assert model.n_independent([2.0**10, 2.0**30]) == pytest.approx(2)
-
-
 def test_the_likelihood_of_one_size_is_the_density_of_its_error():
     model, size = error_model("roce"), 2.0**26
     expected = stats.t.logpdf(0.3, model.degrees, model.middle(size), model.scale(size))
@@ -55,3 +48,9 @@ def test_one_factor_over_near_sizes_is_likelier_than_jumps_between_them():
     off = np.full(len(SIZES), 0.05) + [model.middle(size) for size in SIZES]
     jumps = np.where(np.arange(len(SIZES)) % 2, 0.05, -0.05) + [model.middle(size) for size in SIZES]
     assert model.log_likelihood(SIZES, off) > model.log_likelihood(SIZES, jumps) + 3
+
+
+def test_the_middle_of_several_sizes_is_less_often_far_out_than_one():
+    model, one = error_model("infiniband"), 2.0**30
+    assert model.middle_exceeded([one], 0.01) == model.exceeded(one, 0.01)
+    assert model.middle_exceeded([one, 2 * one, 4 * one], 0.01) < model.exceeded(one, 0.01)

@@ -45,14 +45,17 @@ class ExpectConfig(Sizes, Placing, WithJson):
     hashes: int | None = flag(metavar="N", help="hashes of ECMP of which the median is taken (default: 8)")
     false_alarms: str = flag(
         default=ONE_PERCENT, metavar="RATE",
-        help="share of healthy machines that are below a floor: of each size, with --from of the log (default: 1%%)",
+        help="share of healthy machines that are below a floor: at a size, and with --from of logs (default: 1%%)",
     )  # fmt: skip
     log: str | None = flag(
-        "--from", metavar="FILE", help="log of nccl-tests, or what compare reads; exits 1 if a size is below its floor"
+        "--from", metavar="FILE", help="log of nccl-tests, or what compare reads; exits 1 if it is below its floor"
     )
     in_place: bool = switched(help="with --from: the in-place times (default: out of place)")
     form: str | None = flag(
         "--for", choices=FORM_NAMES, metavar="FORM", help="floors as another program takes them: nccl-tests, azure-nhc"
+    )
+    report: str | None = flag(
+        metavar="FILE.html", help="also write a page: measured against expected with its band, and the floor"
     )
 
 
@@ -73,7 +76,7 @@ def run(config: ExpectConfig) -> Answer:
     if config.form is not None:
         lines = FORMS[config.form](found)
         return Answer([Lines(lines, is_file=True)], [one.row() for one in found.sizes], more={"lines": lines})
-    parts: list[Part] = [table_of_expectation(found), *remarks(found.remarks)]
+    parts: list[Part] = [table_of_expectation(found), *remarks(found.remarks), *_reported(found, config.report)]
     more = {"n_ranks": found.n_ranks, "n_machines": found.n_machines, "errors_of": found.errors.kind}
     return Answer(parts, [one.row() for one in found.sizes], more=more)
 
@@ -89,11 +92,37 @@ def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
     operation = config.operation[0] if config.operation else ""
     assert config.log is not None
     found = check_log(config.log, config.topology, operation=operation, in_place=config.in_place, **options)
-    below = len(found.below)
-    said = f"{count_text(below, 'size')} below the floor of {count_text(len(found.rows), 'size')}"
-    more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "errors_of": found.expected.errors.kind}
-    parts = [table_of_check(found), *comments([said]), *remarks(found.remarks)]
-    return Answer(parts, [row.row() for row in found.rows], more=more, code=int(below > 0))
+    more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "errors_of": found.expected.errors.kind,
+            "classes": [one.row() for one in found.classes]}  # fmt: skip
+    parts = [table_of_check(found), *comments(judged(found)), *remarks(found.remarks), *_reported(found, config.report)]
+    return Answer(parts, [row.row() for row in found.rows], more=more, code=int(not found.is_healthy))
+
+
+def judged(found: LogCheck) -> list[str]:
+    """Return how a log is judged: the middle of its sizes by class, beside its floor.
+
+    Parameters
+    ----------
+    found : LogCheck
+        The log.
+    """
+    said = [
+        f"{one.operation}, {count_text(one.n_sizes, f'{one.sizes} size')}: {one.ratio:.2f} of what is expected, floor "
+        f"{one.floor:.2f}{': below' if one.is_below else ''}"
+        for one in found.classes
+    ]
+    verdict = "healthy" if found.is_healthy else "below the floor"
+    return [*said, f"log: {verdict}; {found.false_alarms * 100:.3g}% of healthy logs are below"]
+
+
+def _reported(found: Expectation | LogCheck, path: str | None) -> list[Part]:
+    """Write the page, if it is asked for, and say so."""
+    if path is None:
+        return []
+    from commsim.diagnosis.expectation_page import write_expectation
+
+    write_expectation(found, path)
+    return [Lines([f"{path}: written"])]
 
 
 def read_rate(text: str) -> float:
@@ -144,7 +173,7 @@ def table_of_check(found: LogCheck) -> Table:
         for row in found.rows
     ]  # fmt: skip
     where = f"{found.path} on {found.expected.network}"
-    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy logs have a size below it"
+    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it at a size"
     return Table(CHECKED, rows, title, least=["low"])
 
 

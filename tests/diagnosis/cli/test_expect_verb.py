@@ -25,9 +25,18 @@ def test_a_log_below_the_floor_exits_1(commsim, tmp_path):
     path = tmp_path / "a.log"
     path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2,bandwidth=50Gbps", sizes=["1GiB", "8GiB"]))
     assert commsim("expect", "hgx-h100", "--from", path).code == 1
-    assert "2 sizes below the floor of 2 sizes" in commsim.out
+    assert "# log: below the floor; 1% of healthy logs are below" in commsim.out
     path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2", sizes=["1GiB", "8GiB"]))
     assert commsim("expect", "hgx-h100", "--from", path).code == 0
+
+
+def test_a_page_has_a_figure_for_each_operation(commsim, tmp_path):
+    pytest.importorskip("vl_convert")
+    path = tmp_path / "a.html"
+    words = ("--operation", "all_reduce", "--operation", "all_gather", "--size", "1M,1G")
+    assert commsim("expect", "dgx-h100", *words, "--report", path).code == 0
+    text = path.read_text()
+    assert all(f"Bus bandwidth of {name}" in text for name in ("all-reduce", "all-gather"))
 
 
 @pytest.mark.parametrize(
