@@ -14,7 +14,7 @@ MAX_SHOWN = 4000
 
 ALL = (("--help", "all"), ("-h", "all"))
 # Flags of a verb beyond which its help leaves out rare ones.
-MANY_FLAGS = 20
+MANY_FLAGS = 21
 
 
 class Once(argparse.Action):

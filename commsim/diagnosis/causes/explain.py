@@ -42,7 +42,7 @@ class RankedCause:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _RowsInDoubt:
     """Rows with what is predicted for each without a fault, and what the errors of such machines are."""
 
     rows: Rows
@@ -90,7 +90,7 @@ def rank_causes(
     logs = {one.label: 0.0 for one in every}
     best: dict[str, tuple[float, int]] = {}
     for run in rows.runs():
-        question = _Question(rows.at(run), whole[run], error)
+        question = _RowsInDoubt(rows.at(run), whole[run], error)
         values = [question.log_of(one, effect[run]) for one, effect in zip(every, effects, strict=True)]
         for label in logs:
             own = [i for i, one in enumerate(every) if one.label == label]

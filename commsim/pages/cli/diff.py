@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Verb, WithJson, flag, switched
@@ -26,6 +27,8 @@ EXAMPLES = {
 }
 
 MAX_LISTED, MAX_MESSAGES = 20, 100_000
+# Endings of what is no log.
+NO_LOG = (".json", ".npz", ".gz", ".html")
 # Relative difference of times up to which they are called equal.
 EQUAL = 1e-6
 TASK = ("collective", "operation", "n_ranks", "size_B")
@@ -39,7 +42,7 @@ class DiffConfig(WithJson):
     a: str = flag(
         "a",
         metavar="A",
-        help="JSON that `commsim run --json` or `place --json` wrote, the folder of a sweep, or a schedule (.npz)",
+        help="JSON that `commsim run --json` or `place --json` wrote, a sweep's folder, a schedule (.npz), or a log",
     )
     b: str = flag("b", metavar="B", help="the other one")
     output: str | None = flag("-o", metavar="FILE.html", help="write a page with the rows of both .json files")
@@ -61,6 +64,8 @@ def run(config: DiffConfig) -> Answer:
     """
     if config.a.endswith(".npz") and config.b.endswith(".npz"):
         return _schedules(config)
+    if all(Path(path).is_file() and Path(path).suffix not in NO_LOG for path in (config.a, config.b)):
+        return _logs(config)
     from commsim.pages.page.write import check_page, write_page
     from commsim.pages.rows.difference import difference, read_rows, runs_beside
     from commsim.pages.rows.study_files import read_together
@@ -109,6 +114,20 @@ def run(config: DiffConfig) -> Answer:
     differs = {name: {"a": of[0], "b": of[1]} for name, of in changes.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
     return Answer(parts, changes.pairs, config.flags("timeline", "output"), more)
+
+
+def _logs(config: DiffConfig) -> Answer:
+    """Put two measured tables side by side."""
+    from commsim.real.comparison.two_logs import table_of_logs, two_logs
+
+    if flags := config.given("output", "timeline", "detail"):
+        raise InputError(f"{flags[0]} is of results, and cannot be used with logs")
+    pairs = two_logs(config.a, config.b, None, None)
+    more: dict[str, Any] = {"only_a": [], "only_b": [], "differs": {}, "critical_path": [], "links": []}
+    title = f"A: {config.a}, B: {config.b}"
+    lines = comments(["causes of what one lacks: commsim compare HEALTHY BAD --topology NAME"])
+    rows = [pair.row() for pair in pairs]
+    return Answer([table_of_logs(pairs, title), *lines], rows, config.flags("timeline", "output"), more)
 
 
 def _schedules(config: DiffConfig) -> Answer:

@@ -42,6 +42,8 @@ def test_two_logs_are_measured_a_and_b_and_the_first_is_healthy(commsim, tmp_pat
     assert [row["time_ratio"] for row in plain["results"]][-1] == pytest.approx(1.02, abs=0.01)
     assert plain["causes"] == []
     assert "measured B(us)" in commsim.out
+    assert commsim.results("diff", good, late)["results"] == plain["results"]
+    assert "cannot be used with logs" in commsim.refuses("diff", good, late, "--detail")
 
 
 def test_a_csv_may_hold_numbers_without_a_size_and_those_of_healthy_machines(commsim, tmp_path):
