@@ -24,6 +24,7 @@ from commsim.extensions import House
 NEEDS: tuple[str, ...] = (
     "jobs",
     "pages",
+    "placement",
     "profiles",
     "real",
     "training",

@@ -20,7 +20,7 @@ from .candidate import PlacementCandidate, counted_names
 from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
 from .link_classes import Scores, ScoreSettings, link_classes
-from .link_use import link_uses
+from .link_use import job_uses, link_uses
 from .node_names import on_nodes
 
 _MAX_NAMED = 4  # hosts that are cut off
@@ -132,15 +132,14 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
     rate = dict(zip(link_names(after.network), after.network.bandwidth.tolist(), strict=True))
     names = link_names(before.network)
     hurt = np.array([rate.get(name, 0.0) for name in names]) < before.network.bandwidth
-    routes = [job.placement or () for job in placed]
-    use = link_uses(before, routes, settings.seed)
+    use = job_uses(before, placed, settings.seed)
     crossing = [i for i, row in enumerate(use) if (row[hurt] > 0).any()]
     if not crossing:
         return []
     was = _evaluated(before, placed, use, settings)
     started = [replace(job, start=was.shifts[job.name]) for job in placed]
     try:
-        use = link_uses(after, routes, settings.seed)
+        use = job_uses(after, placed, settings.seed)
     except RoutingError:
         raise _cut_off(after, [placed[i] for i in crossing], settings) from None
     now = _evaluated(after, started, use, settings)

@@ -18,7 +18,7 @@ from commsim.training.sharing.periodic import PeriodicJob
 from commsim.training.sharing.shared_run import MEASURED
 
 from .cluster import Cluster
-from .link_use import link_uses
+from .link_use import job_uses
 
 # Nodes of a job that are shown.
 MAX_SHOWN = 6
@@ -230,10 +230,13 @@ def simulated(
     """
     from commsim.training.sharing.shared_links import simulate_jobs
 
-    placements = [candidate.placement[job.name] for job in jobs]
-    use = link_uses(cluster, placements, seed)
+    from .starts.demand import delivered
+
+    placed = [dataclasses.replace(job, placement=candidate.placement[job.name], placed=()) for job in jobs]
+    use = job_uses(cluster, placed, seed)
     shifts = [candidate.shifts[job.name] for job in jobs]
-    run = simulate_jobs(cluster.network, jobs, list(use), shifts=shifts, iterations=iterations)
+    sent = delivered(jobs, use, cluster.network)
+    run = simulate_jobs(cluster.network, sent, list(use), shifts=shifts, iterations=iterations)
     times = {job.name: float(mean) for job, mean in zip(jobs, run.settled.mean(axis=1), strict=True)}
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
 

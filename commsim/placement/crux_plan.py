@@ -26,7 +26,8 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .crux import compress, contention, crux_job, priorities
-from .link_use import job_edges, link_uses
+from .link_use import job_edges, job_uses
+from .starts.demand import delivered
 
 
 class ChosenPaths(NamedTuple):
@@ -156,7 +157,8 @@ def plan_crux(
             raise InputError(f"{job.name}: Crux needs a placement, got none")
     placements = [job.placement or () for job in jobs]
     network = cluster.network
-    usual = link_uses(cluster, placements, seed)
+    usual = job_uses(cluster, jobs, seed)
+    jobs = delivered(jobs, usual, network)
     first = [crux_job(job, network.bandwidth, row).intensity for job, row in zip(jobs, usual, strict=True)]
     rings = job_edges(network, placements)
     rates = [job.n_bytes / job.period for job in jobs]

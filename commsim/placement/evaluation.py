@@ -15,7 +15,7 @@ from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .iteration_times import estimate, mean_ratio, met
 from .link_classes import LinkClass, Scores, ScoreSettings, link_classes
-from .link_use import link_uses
+from .link_use import job_uses
 from .node_names import on_nodes
 from .starts.joint_shifts import joint_shifts
 
@@ -105,7 +105,7 @@ def use_of(
     cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], seed: int, scores: Scores
 ) -> NDArray[np.float64]:
     """How many times its rate each job sends over each link, float64[n_placements, n_jobs, n_links]."""
-    use = link_uses(cluster, [job.placement or () for _, jobs in placed for job in jobs], seed)
+    use = job_uses(cluster, [job for _, jobs in placed for job in jobs], seed)
     use = use.reshape(len(placed), -1, cluster.network.n_links)
     use[:, scores.peak <= 0] = 0.0
     return use

@@ -46,7 +46,7 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDAr
         most; and how many more there are.
     """
     remarks: list[Remark] = []
-    peak = np.array([job.peak_rate for job in jobs])
+    peak = np.array([0.0 if job.is_demand else job.peak_rate for job in jobs])  # demand takes what it needs
     for number, rows in enumerate(use, 1):
         wanted = rows * peak[:, None]
         over = wanted / network.bandwidth

@@ -113,6 +113,8 @@ def without_hopeless(cluster: Cluster, placed: Sequence[Placed], scores: Scores)
     list of Placed, int
         Those that are left, and how many are not.
     """
+    if len(scores.jobs) ** 2 * len(placed) <= MOST_SEARCHED:  # few meet: routes are not walked for them
+        return list(placed), 0
     uses = use_of(cluster, placed, scores.settings.seed, scores)
     works, bounds = [], []
     period = np.array([job.period for job in scores.jobs])

@@ -237,6 +237,11 @@ class NetworkCosts:
         """Network on which they are."""
         return self._network
 
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Node of each rank."""
+        return tuple(self._nodes.tolist())
+
     def job(self, task: Task) -> FlowJob:
         """Return the schedule of a communication, and where it runs.
 

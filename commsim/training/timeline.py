@@ -237,11 +237,17 @@ def job_row(name: str, n_gpus: int, period: float, phases: Sequence[JobPhase]) -
         "gpus": n_gpus,
         "iter_time_ms": _ms(period) or period * 1e3,  # one that is shorter than the digits kept is not 0
         "phases": [
-            {"offset_ms": _ms(p.offset), "dur_ms": _ms(p.duration) or p.duration * 1e3, "rate_Gbps": p.rate / GBPS}
-            | ({"overlap_ms": _ms(p.overlap)} if p.overlap else {})
+            {"offset_ms": _ms(p.offset)} | _traffic(p) | ({"overlap_ms": _ms(p.overlap)} if p.overlap else {})
             for p in phases
         ],
     }
+
+
+def _traffic(phase: JobPhase) -> dict[str, Any]:
+    """Return the bytes of a phase of demand, and its groups unless all ranks are one; else its time and rate."""
+    if not phase.is_demand:
+        return {"dur_ms": _ms(phase.duration) or phase.duration * 1e3, "rate_Gbps": phase.rate / GBPS}
+    return {"bytes": phase.n_bytes} | ({"groups": [list(one) for one in phase.groups]} if phase.groups else {})
 
 
 def _ms(seconds: float) -> float:

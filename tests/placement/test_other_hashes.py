@@ -72,8 +72,8 @@ def test_the_literal_rule_keeps_the_shifts_of_the_paper_and_jobs_that_run_theirs
 
 def test_paths_are_walked_once_for_each_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks and the remark on the best candidate walked them anew: nine times in all."""
-    calls, walked = [], evaluation.link_uses
-    monkeypatch.setattr(evaluation, "link_uses", lambda *args: calls.append(args[2]) or walked(*args))
+    calls, walked = [], evaluation.job_uses
+    monkeypatch.setattr(evaluation, "job_uses", lambda *args: calls.append(args[2]) or walked(*args))
     jobs = [dataclasses.replace(one, placement=None) for one in PAIR]
     assert any("hash" in note for note in map(str, place_jobs(TWO_SPINES, jobs, generators=("spread",)).remarks))
     assert calls == list(ScoreSettings().hash_seeds)

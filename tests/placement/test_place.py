@@ -283,8 +283,8 @@ def test_a_job_that_overloads_a_link_alone_is_named() -> None:
 
 def test_routes_are_walked_once_for_candidates_and_their_remarks(monkeypatch) -> None:
     calls = []
-    walked = evaluation.link_uses
-    monkeypatch.setattr(evaluation, "link_uses", lambda *args: calls.append(args) or walked(*args))
+    walked = evaluation.job_uses
+    monkeypatch.setattr(evaluation, "job_uses", lambda *args: calls.append(args) or walked(*args))
     unhashed = dataclasses.replace(CLUSTER, network=dataclasses.replace(NETWORK, routing="shortest"))
     assert rank_placements(unhashed, {"far": (FAST,), "near": (FAST,)}).remarks
     assert len(calls) == 1

@@ -35,6 +35,7 @@ class RankReport:
     steps: tuple[float, ...]
     spent: Spent
     remarks: tuple[Remark, ...]
+    nodes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class AlikeRun:
         Collectives that were simulated.
     remarks : tuple of Remark
         What was assumed.
+    nodes : tuple of int
+        Node of each rank.
     """
 
     name: str

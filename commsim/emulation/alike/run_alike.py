@@ -118,7 +118,15 @@ def run_alike(
     notes = dict.fromkeys(remark for report in reports for remark in report.remarks)
     of_times = as_remarks(compute.source_lines(), "compute")
     remarks = (*scenario.remarks, *_assumed(ranks, stages), *of_times, *times.notes, *notes)
-    return AlikeRun(script.path.stem, times.network, timeline, tuple(reports), times.n_simulated, remarks)
+    return AlikeRun(
+        script.path.stem,
+        times.network,
+        timeline,
+        tuple(reports),
+        times.n_simulated,
+        remarks,
+        tuple(placement.nodes.tolist()),
+    )
 
 
 def _assumed(ranks: int, stages: int) -> list[Remark]:

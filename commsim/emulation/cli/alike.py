@@ -113,10 +113,13 @@ def _share_text(time: float, of: float) -> str:
 
 
 def write_phases(alike_run: AlikeRun, path: str) -> None:
-    """Write the last step as a job for ``commsim place`` and ``cluster``: when a rank sends, and how much."""
+    """Write the last step as a job for ``commsim place``: when its ranks send how many bytes."""
     from commsim.core.files.whole_files import write_json
+    from commsim.placement.starts.demand import as_demand
     from commsim.profiles.calls import RecordedCall
     from commsim.profiles.one_iteration import RankIteration, periodic_job
+    from commsim.training.sharing.periodic import parse_jobs
+    from commsim.training.timeline import job_row
 
     begin, _ = alike_run.window
     calls = tuple(
@@ -131,4 +134,6 @@ def write_phases(alike_run: AlikeRun, path: str) -> None:
         if exchange.n_ranks > 1 and exchange.size
     )
     iteration = RankIteration(calls, begin, alike_run.step_time, len(alike_run.steps))
-    write_json(path, [periodic_job(iteration, alike_run.name)])
+    (job,) = parse_jobs([periodic_job(iteration, alike_run.name)])
+    phases, period = as_demand(alike_run.network, alike_run.nodes, job.phases, job.period)
+    write_json(path, [job_row(job.name, job.n_gpus, period, phases)])

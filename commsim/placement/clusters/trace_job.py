@@ -96,6 +96,8 @@ class TraceJob:
         )
         if bool(self.model) == (self.period > 0):
             raise InputError(f"{self.name}: give a model or iter_time_ms, one of the two")
+        if any(phase.is_demand for phase in self.phases):
+            raise InputError(f"{self.name}: phases of a trace have dur_ms and rate_Gbps; `place` takes bytes")
         if self.model and self.phases:
             raise InputError(f"{self.name}: phases come with iter_time_ms, not with a model")
 

@@ -69,9 +69,9 @@ def _write_files(config: WorkloadCallsConfig, found: RetimedStep, time_of: Calla
     timeline, rank = found.timeline, found.waits.rank
     written: list[str] = []
     if config.phases:
-        phases, whose = phases_of(timeline, rank, parse_time(config.gap, "--gap"), time_of)
+        phases, whose, period = phases_of(timeline, rank, parse_time(config.gap, "--gap"), time_of)
         name = config.name or Path(config.files[0]).name.split(".")[0]
-        write_json(config.phases, [job_row(name, found.traced.world, timeline.iteration_time, phases)])
+        write_json(config.phases, [job_row(name, found.traced.world, period, phases)])
         written.append(f"{config.phases}: {count_text(len(phases), 'phase')} of {whose}")
     if config.timeline:
         write_json(config.timeline, chrome_trace(timeline))

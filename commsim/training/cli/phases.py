@@ -21,22 +21,30 @@ if TYPE_CHECKING:
 
 def phases_of(
     timeline: TaskTimeline, rank: int, gap: float, time_of: Callable[[Task], float] | None
-) -> tuple[tuple[JobPhase, ...], str]:
-    """Return the phases of the busiest link out of a machine, or of a rank's link without a network; and whose.
+) -> tuple[tuple[JobPhase, ...], str, float]:
+    """Return phases, whose they are, and the iteration time.
+
+    On a network they are demand: bytes that make up those of the busiest link out of a machine, and the iteration time
+    without the time that these need. Without a network they are those of a rank's link, with its rate.
 
     Jobs share links of the network, and not those inside machines, over which a rank may send many times as much.
     """
+    from commsim.placement.starts.demand import as_demand
     from commsim.training.cost_of import NetworkCosts
     from commsim.training.timeline import link_phases, sent_by_rank
 
+    period = timeline.iteration_time
     if not isinstance(time_of, NetworkCosts):
-        return link_phases(timeline, rank, gap), f"the link of rank {rank}" if rank else "a link"
+        return link_phases(timeline, rank, gap), f"the link of rank {rank}" if rank else "a link", period
     link = time_of.busiest_link(timeline.graph.tasks)
     if link is None:
         phases = link_phases(timeline, rank, gap, sent_by_rank(rank, time_of.sent_by_each))
-        return phases, f"what rank {rank} sends inside its machine, which nothing leaves"
-    phases = link_phases(timeline, rank, gap, lambda task: time_of.link_bytes(task).get(link, 0.0))
-    return phases, f"{time_of.network.link_name(link)}, the busiest link out of a machine"
+        whose = f"what rank {rank} sends inside its machine, which nothing leaves"
+    else:
+        phases = link_phases(timeline, rank, gap, lambda task: time_of.link_bytes(task).get(link, 0.0))
+        whose = f"{time_of.network.link_name(link)}, the busiest link out of a machine"
+    demand, period = as_demand(time_of.network, time_of.nodes, phases, period, link)
+    return demand, whose, period
 
 
 class PhaseFlags(Flags):
@@ -114,5 +122,5 @@ class WithPhases(Communication, PhaseFlags):
         """
         if self.phases is None:
             return []
-        phases, whose = phases_of(timeline, rank, self.gap, time_of)
-        return self.write_job(name, n_gpus, timeline.iteration_time, phases, whose)
+        phases, whose, period = phases_of(timeline, rank, self.gap, time_of)
+        return self.write_job(name, n_gpus, period, phases, whose)

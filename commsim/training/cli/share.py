@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.faults import Faults, with_faults
 from commsim.core.errors import InputError
@@ -58,8 +60,9 @@ class WorkloadShareConfig(WithJson, Faults):
 
 def run(config: WorkloadShareConfig) -> Answer:
     """Run the jobs together, and say what each lost, and where."""
-    from commsim.placement.link_use import link_uses
+    from commsim.placement.link_use import job_uses
     from commsim.placement.node_names import on_nodes
+    from commsim.placement.starts.demand import delivered
     from commsim.training.sharing.periodic import read_jobs
     from commsim.training.sharing.shared_links import simulate_jobs
 
@@ -82,7 +85,7 @@ def run(config: WorkloadShareConfig) -> Answer:
         notes.append(Remark("priorities", f"priorities by Crux, on its paths: {levels}"))
     else:
         hashed_by = seed if hash_seed is None else hash_seed
-        use = link_uses(cluster, [job.placement or () for job in jobs], hashed_by)
+        use = job_uses(cluster, jobs, hashed_by)
         if config.priorities is not None:
             options["priorities"] = _values("--priorities", config.priorities, jobs, 0.0, float)
     if config.weights is not None:
@@ -91,8 +94,9 @@ def run(config: WorkloadShareConfig) -> Answer:
         raise InputError("weighted sharing needs --weights JOB=X,...")
     if config.sharing == "priority" and config.priorities is None:
         raise InputError("priority sharing needs --priorities JOB=N,... or --priorities crux")
+    sent = delivered(jobs, np.asarray(use), cluster.network)
     outcome = simulate_jobs(
-        cluster.network, jobs, list(use), shifts=shifts, iterations=config.iterations, sharing=config.sharing,
+        cluster.network, sent, list(use), shifts=shifts, iterations=config.iterations, sharing=config.sharing,
         jitter=config.jitter, adjust=config.adjust, seed=seed, **options,
     )  # fmt: skip
     more = {"links": outcome.link_rows(), "time_s": outcome.time}

@@ -1,7 +1,9 @@
 """Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
 
 The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
-"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms`` or ``placed``.
+"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms`` or ``placed``. A phase of demand has
+``bytes`` in place of duration and rate, and may have ``groups``: what a ring of one NIC carries on each edge. The
+iteration time of such a job is without communication.
 
 References
 ----------
@@ -31,6 +33,8 @@ KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "ov
 _COUNT = re.compile(r"(.+)x([1-9]\d{0,4})", re.ASCII)
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", re.ASCII)
 _MOST = 100_000  # nodes of one range
+# Bytes/s of a phase that is demand: every path has less, so that its bytes take their time there.
+UNBOUNDED = 1e18
 MOST_PERIODS = 1000  # before a fixed start; a later one is in another unit
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
 
@@ -50,12 +54,21 @@ class JobPhase:
     overlap : float, s
         Computation that runs beside the phase from its start, whether the phase is slowed down or not. What follows
         waits for both, so a phase may be late by what this exceeds its duration, and delay nothing.
+    groups : tuple of tuple of int
+        Ranks of each group that exchanges the bytes in a ring of its own, of a phase that is demand; by default all
+        ranks are one group.
     """
 
     offset: float
     duration: float
     rate: float
     overlap: float = 0.0
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def is_demand(self) -> bool:
+        """Whether it is bytes that take what the job's path needs for them, and not a rate on some network."""
+        return self.rate >= UNBOUNDED
 
     @property
     def n_bytes(self) -> float:
@@ -119,6 +132,8 @@ class PeriodicJob:
             raise InputError(
                 f"{self.name}: start must be 0 or more and less than {MOST_PERIODS} periods, got {self.start}"
             )
+        if len({phase.is_demand for phase in self.phases}) > 1:
+            raise InputError(f"{self.name}: phases have bytes or rates, all the same")
         if (fault := _fault(self.period, self.phases)) is not None:
             i, field, wanted = fault
             raise InputError(f"{self.name}: phase {i}: {field} must be {wanted}, got {getattr(self.phases[i], field)}")
@@ -127,6 +142,11 @@ class PeriodicJob:
     def n_bytes(self) -> float:
         """Bytes that each host sends in one iteration."""
         return sum(phase.n_bytes for phase in self.phases)
+
+    @property
+    def is_demand(self) -> bool:
+        """Whether its phases are demand (:attr:`JobPhase.is_demand`), so that its period is without communication."""
+        return any(phase.is_demand for phase in self.phases)
 
     @property
     def peak_rate(self) -> float:
@@ -258,7 +278,7 @@ def _job(fields: TableFields) -> PeriodicJob:
     if not period > 0:
         fields.refuse("iter_time_ms", "more than 0")
     tables = fields.tables("phases")
-    phases = tuple(_phase(table) for table in tables)
+    phases = tuple(_phase(table, n_gpus) for table in tables)
     if (fault := _fault(period, phases)) is not None:
         i, field, wanted = fault
         tables[i].refuse(KEYS_OF[field], wanted)
@@ -273,11 +293,30 @@ def _job(fields: TableFields) -> PeriodicJob:
     return PeriodicJob(name, n_gpus, period, phases, placement, start, placed)
 
 
-def _phase(table: TableFields) -> JobPhase:
-    offset, duration, rate = (table.number(key) for key in ("offset_ms", "dur_ms", "rate_Gbps"))
-    overlap = 0.0 if table.raw("overlap_ms") is None else table.number("overlap_ms")
+def _phase(table: TableFields, n_gpus: int) -> JobPhase:
+    offset = table.number("offset_ms") / 1e3
+    overlap = 0.0 if table.raw("overlap_ms") is None else table.number("overlap_ms") / 1e3
+    if "bytes" in table:
+        n_bytes = table.number("bytes")
+        if n_bytes <= 0:
+            table.refuse("bytes", "more than 0")
+        groups = _groups(table, n_gpus) if "groups" in table else ()
+        table.finish()
+        return JobPhase(offset, n_bytes / UNBOUNDED, UNBOUNDED, overlap, groups)
+    duration, rate = table.number("dur_ms"), table.number("rate_Gbps")
     table.finish()
-    return JobPhase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3)
+    return JobPhase(offset, duration / 1e3, rate * GBPS, overlap)
+
+
+def _groups(table: TableFields, n_gpus: int) -> tuple[tuple[int, ...], ...]:
+    """Read the ranks of each group of a phase."""
+    rows = table.raw("groups")
+    if not isinstance(rows, list) or not all(isinstance(row, list) and row for row in rows):
+        table.refuse("groups", "a list of lists of ranks")
+    ranks = [rank for row in rows for rank in row]
+    if not all(isinstance(rank, int) and 0 <= rank < n_gpus for rank in ranks) or len(set(ranks)) < len(ranks):
+        table.refuse("groups", f"groups of ranks 0..{n_gpus - 1}, each in one")
+    return tuple(map(tuple, rows))
 
 
 def _placement(fields: TableFields, n_gpus: int) -> tuple[str, ...] | None:

@@ -61,6 +61,7 @@ class StepTraffic:
     ) -> None:
         self.network, self._nodes, self._seed, self._engine = network, placement.nodes, seed, engine
         self._machine = network.machine[placement.nodes]
+        self.nodes: tuple[int, ...] = tuple(placement.nodes.tolist())
         self._alone = int(((network.kind == SWITCH) & (network.machine < 0)).sum()) <= 1
         self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
         self._damaged = damaged

@@ -1,6 +1,7 @@
 """``workload step``, ``kv`` and ``weights`` on the command line; the same step from Python and in a sweep."""
 
 import csv
+import dataclasses
 import json
 import re
 
@@ -54,8 +55,11 @@ def test_phases_are_those_of_all_gpus_and_of_a_link_out_of_a_machine(commsim, tm
     step = cs.training_step("llama3-8b", "h100", fabric, tp=2, pp=2, vp=2, global_batch=16, overhead="0us")
     made = step.job("big", gap="1ms")
     assert (job.name, job.n_gpus, len(job.phases)) == ("big", 32, len(made.phases))
-    assert job.period == pytest.approx(step.time)
-    assert job.n_bytes == pytest.approx(made.n_bytes)
+    assert job.is_demand
+    placed = dataclasses.replace(job, placement=tuple(f"m{m}.gpu{i}" for m in range(4) for i in range(8)))
+    found = cs.rank_placements({"topology": {"spec": fabric}}, {"as recorded": [placed]}).candidates[0]
+    assert found.alone["big"] == pytest.approx(step.time)
+    assert job.n_bytes == pytest.approx(8 * made.n_bytes, rel=0.05)  # eight rings share the bytes of one
     assert "--job changes nothing without --phases" in commsim.refuses(*STEP, "--topology", fabric, "--job", "big")
 
 
