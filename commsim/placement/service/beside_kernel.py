@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
-from .meeting_kernel import MetJobs, late_anywhere, late_at_starts, loss_at, times_of
+from .meeting_kernel import QUANTUM, MetJobs, late_anywhere, late_at_starts, loss_at, times_of
 from .start_kernel import BINS, add_folded, costs_of_starts
 
 HELD = 1e-3  # as in commsim.placement.iteration_times: slow-downs that differ by less keep jobs in their positions
@@ -148,16 +148,22 @@ def sum_up(jobs: MetJobs, uses: Uses, found: Found, times: JobTimes) -> None:
 
 @kernel
 def settle(jobs: MetJobs, group: I, times: JobTimes) -> None:
-    """Write which times hold: where the jobs of a group slow down by different factors, they drift."""
+    """Write which times hold: where the jobs of a group slow down by different factors, they drift.
+
+    So they do where their periods are not to each other as the rounded ones, for which start times were sought.
+    """
     n = len(jobs.row)
     low, high = np.full(n, np.inf), np.zeros(n)
+    least, most = np.full(n, np.inf), np.zeros(n)
     for j in range(n):
         root = root_of(group, j)
         group[j] = root
-        slow = times.held[j] / jobs.row[j]["period"]
+        slow, rounding = times.held[j] / times.alone[j], times.alone[j] / (jobs.row[j]["whole"] * QUANTUM)
         low[root], high[root] = min(low[root], slow), max(high[root], slow)
+        least[root], most[root] = min(least[root], rounding), max(most[root], rounding)
     for j in range(n):
-        drifts = high[group[j]] - low[group[j]] > HELD
+        root = group[j]
+        drifts = high[root] - low[root] > HELD or most[root] - least[root] > HELD
         times.final[j] = times.drift[j] if drifts else times.held[j]
 
 

@@ -15,6 +15,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.link_use import link_uses
 from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
+from commsim.placement.starts.achieved_phases import achieved
 from commsim.routing.routing import is_hashed
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
@@ -38,10 +39,17 @@ class KeptJob:
         The job as it is placed, with its `start`.
     links : tuple of LinksOf
         Its links under each hash.
+    parts : tuple of float, s/byte
+        Factor that turns its rate into a share of its fullest link, under each hash.
     """
 
     job: PeriodicJob
     links: tuple[LinksOf, ...]
+    parts: tuple[float, ...]
+
+    def on(self, h: int) -> PeriodicJob:
+        """Return the job with the phases that it achieves alone under a hash."""
+        return achieved(self.job, self.parts[h])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +88,16 @@ def links_of(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int) -
 def with_links(cluster: Cluster, jobs: Sequence[PeriodicJob], seeds: Sequence[int]) -> dict[str, KeptJob]:
     """Return placed jobs with their links, by name."""
     placements = [job.placement or () for job in jobs]
-    rows = [links_of(cluster, placements, seed) for seed in seeds]
-    return {job.name: KeptJob(job, of) for job, of in zip(jobs, zip(*rows, strict=True), strict=True)}
+    rows = zip(*(links_of(cluster, placements, seed) for seed in seeds), strict=True)
+    return {
+        job.name: KeptJob(job, of, tuple(fullest(cluster, one) for one in of))
+        for job, of in zip(jobs, rows, strict=True)
+    }
+
+
+def fullest(cluster: Cluster, links: LinksOf) -> float:
+    """Return the factor that turns a job's rate into a share of its fullest link, s/byte."""
+    return float((links[1] / cluster.network.bandwidth[links[0]]).max(initial=0.0))
 
 
 class KeptJobs:
@@ -99,16 +115,23 @@ class KeptJobs:
 
     def __init__(self, cluster: Cluster, jobs: Mapping[str, KeptJob], of_hash: tuple[_OfHash, ...]) -> None:
         self.cluster, self.jobs, self._of_hash = cluster, jobs, of_hash
+        self._met: dict[int, MetJobs] = {}
 
     @classmethod
     def none(cls, cluster: Cluster, seeds: Sequence[int]) -> KeptJobs:
         """Return those of an empty cluster."""
         return cls(cluster, {}, tuple(_empty() for _ in seeds))
 
+    def met(self, h: int) -> MetJobs:
+        """Return the jobs as the kernels see them under one hash."""
+        if h not in self._met:
+            self._met[h] = met_jobs([kept.on(h) for kept in self.jobs.values()])
+        return self._met[h]
+
     @functools.cached_property
-    def met(self) -> MetJobs:
-        """The jobs as the kernels see them."""
-        return met_jobs([kept.job for kept in self.jobs.values()])
+    def period(self) -> NDArray[np.float64]:
+        """Iteration time of each job where nothing slows it down, float64[n_jobs], s."""
+        return np.array([kept.job.period for kept in self.jobs.values()], np.float64)
 
     def changed(self, added: Mapping[str, KeptJob], removed: Sequence[str] = ()) -> KeptJobs:
         """Return the jobs after a change: some added or replaced, others removed.
@@ -135,7 +158,7 @@ class KeptJobs:
         rows = [(j, *kept.links[0]) for j, kept in enumerate((*jobs.values(), *(added[name] for name in late)))]
         uses = uses_of(rows, bandwidth)
         shift = np.append(np.zeros(len(jobs)), np.full(len(late), np.nan))  # nobody meets those that have none yet
-        met = met_jobs([*(kept.job for kept in jobs.values()), *(added[name].job for name in late)], shift)
+        met = met_jobs([*(kept.on(0) for kept in jobs.values()), *(added[name].on(0) for name in late)], shift)
         for j, name in enumerate(late, len(jobs)):
             shift[j], _ = best_start(met, [(uses, uses_of([rows[j]], bandwidth))], j)
             jobs[name] = replace(added[name], job=replace(added[name].job, start=float(shift[j])))
@@ -145,8 +168,8 @@ class KeptJobs:
         """Return uses and times under one hash, once all that changed is found anew."""
         of = self._of_hash[h]
         if of.is_old:
-            meet_again(self.met, of.uses, of.found, np.searchsorted(of.uses.link, of.changed))
-            sum_up(self.met, of.uses, of.found, of.times)
+            meet_again(self.met(h), of.uses, of.found, np.searchsorted(of.uses.link, of.changed))
+            sum_up(self.met(h), of.uses, of.found, of.times)
             found = replace(of, changed=of.changed[:0], is_old=False)
             self._of_hash = (*self._of_hash[:h], found, *self._of_hash[h + 1 :])
         return of.uses, of.found, of.times
@@ -212,6 +235,16 @@ def met_jobs(jobs: Sequence[PeriodicJob], shift: NDArray[np.float64] | None = No
     place, moment = _draws()
     shift = np.zeros(len(jobs)) if shift is None else shift
     return MetJobs(row, np.array(phases, PHASE_ROW), shift, place, moment)
+
+
+def with_more(met: MetJobs, jobs: Sequence[PeriodicJob]) -> MetJobs:
+    """Return jobs as the kernels see them, with some more after them."""
+    more = met_jobs(jobs)
+    row = more.row.copy()
+    row["first_phase"] += len(met.phase)
+    row["end_phase"] += len(met.phase)
+    shift = np.zeros(len(met.row) + len(jobs))
+    return met._replace(row=np.concatenate((met.row, row)), phase=np.concatenate((met.phase, more.phase)), shift=shift)
 
 
 @functools.cache

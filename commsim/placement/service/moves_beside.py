@@ -52,7 +52,7 @@ def read_moves(asked: MoveSearch, state: ClusterState) -> Callable[[], dict[str,
 
 def slowest(kept: KeptJobs, movable: Sequence[str], n: int) -> list[str]:
     """Return the jobs that lose the most, at most `n`, with the first hash."""
-    slow = kept.of(0)[2].final / kept.met.row["period"]
+    slow = kept.of(0)[2].final / kept.period
     of = dict(zip(kept.jobs, slow.tolist(), strict=True))
     return sorted(movable, key=lambda name: -round(of[name], 9))[:n]
 
@@ -70,7 +70,7 @@ def _move(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], name: str) 
     best = ranking.rank(asked.candidates, asked.generators or GENERATORS, 0)[0]
     row, h = ranking.row(best), best.median
     now = kept.of(h)[2].final
-    with_it, without = (float((one.of(h)[2].final / one.met.row["period"]).sum()) for one in (kept, others))
+    with_it, without = (float((one.of(h)[2].final / one.period).sum()) for one in (kept, others))
     cost = with_it - without - 1
     gain = cost - best.of_seed[h].cost
     stays = gain <= LEAST_GAIN

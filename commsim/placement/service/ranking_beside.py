@@ -15,11 +15,13 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.nic_counts import few_nics, machines_of, nic_counts
 from commsim.placement.ranking_remarks import MORE, MOST_ADVISED, PRINTED
 from commsim.placement.scored_placements import Placed, in_turn
+from commsim.placement.starts.achieved_phases import achieved
 from commsim.placement.strategies import candidates
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .beside_kernel import JobTimes, Uses, add_jobs
-from .kept_jobs import KeptJobs, best_start, links_of, met_jobs, uses_of, with_links
+from .kept_jobs import KeptJobs, LinksOf, best_start, fullest, links_of, uses_of, with_links, with_more
+from .meeting_kernel import MetJobs
 
 FINALISTS = 3  # whose starts are also sought for all hashes together
 _SAME = 1e-6  # part of an iteration by which a time must change to be named
@@ -28,8 +30,9 @@ _ROUNDS = 2  # over the new jobs, where several are to start
 
 @dataclass(frozen=True, slots=True)
 class _OfSeed:
-    """New jobs under one hash: their links, the times of all jobs, the scores of these links, and the cost."""
+    """All jobs under one hash, the links of the new ones, the times of all, the scores of these links, and the cost."""
 
+    met: MetJobs
     more: Uses
     times: JobTimes
     score: NDArray[np.float64]
@@ -107,10 +110,9 @@ class RankingBeside:
         self._kept, self._seeds, self._asked = kept, seeds, asked
         self._cluster = without_kept(kept)
         self._hashes = [kept.of(h) for h in range(len(seeds))]
-        self._met = met_jobs([*(one.job for one in kept.jobs.values()), *asked])
-        self._base = [
-            float((times.final / self._met.row["period"][: len(kept.jobs)]).sum()) for _, _, times in self._hashes
-        ]
+        self._met = [with_more(kept.met(h), asked) for h in range(len(seeds))]
+        self._period = np.append(kept.period, [job.period for job in asked])
+        self._base = [float((times.final / kept.period).sum()) for _, _, times in self._hashes]
         self._inner = inner_links(kept.cluster.network)
 
     def rank(self, n: int, generators: Sequence[str], seed: int) -> list[PlacementBeside]:
@@ -150,50 +152,58 @@ class RankingBeside:
         found = []
         for i, ((generator, jobs), on) in enumerate(zip(placed, machines, strict=True)):
             of_jobs = [row[i * n : i * n + n] for row in links]
+            met = [self._achieved(h, row) for h, row in enumerate(of_jobs)]
             more = [
                 uses_of([(len(self._kept.jobs) + k, *one) for k, one in enumerate(row) if len(one[0])], bandwidth)
                 for row in of_jobs
             ]
-            shift, window = self._starts(more[:1])
+            shift, window = self._starts(met, more[:1])
             nics = nic_counts(self._cluster, jobs, on)
-            of_seed = self._at(more, shift)
+            of_seed = self._at(met, more, shift)
             found.append(PlacementBeside(generator, jobs, shift, window, of_seed, nics, sum(map(len, on))))
         return found
 
-    def _starts(self, more: Sequence[Uses]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _achieved(self, h: int, links: Sequence[LinksOf]) -> MetJobs:
+        """Return all jobs under one hash, the new ones with the phases that they achieve alone on their links."""
+        now = [achieved(job, fullest(self._cluster, of)) for job, of in zip(self._asked, links, strict=True)]
+        same = all(one is job for one, job in zip(now, self._asked, strict=True))
+        return self._met[h] if same else with_more(self._kept.met(h), now)
+
+    def _starts(self, met: Sequence[MetJobs], more: Sequence[Uses]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Find the start of each new job that has none, one after the other, under the first hashes."""
         first, n = len(self._kept.jobs), len(self._asked)
-        met, shift, window = self._met, np.zeros(len(self._met.row)), np.zeros(n)
+        shift, window = np.zeros(first + n), np.zeros(n)
         hashes = [(uses, one) for (uses, _, _), one in zip(self._hashes, more, strict=False)]
         free = [i for i, job in enumerate(self._asked) if job.start is None and job.phases]
         for _ in range(_ROUNDS if len(free) > 1 else 1):
             for i in free:
-                shift[first + i], window[i] = best_start(met._replace(shift=shift), hashes, first + i)
+                shift[first + i], window[i] = best_start(met[0]._replace(shift=shift), hashes, first + i)
         return shift, window
 
-    def _at(self, more: Sequence[Uses], shift: NDArray[np.float64]) -> list[_OfSeed]:
-        met, n = self._met._replace(shift=shift), len(self._met.row)
-        found = []
-        for (uses, known, before), one, base in zip(self._hashes, more, self._base, strict=True):
+    def _at(self, met: Sequence[MetJobs], more: Sequence[Uses], shift: NDArray[np.float64]) -> list[_OfSeed]:
+        n, found = len(shift), []
+        for (uses, known, before), of, one, base in zip(self._hashes, met, more, self._base, strict=True):
             times, score = JobTimes(*(np.empty(n) for _ in range(4))), np.empty(len(one.link))
-            add_jobs(met, uses, known, one, before, times, score)
-            cost = float((times.final / met.row["period"]).sum()) - base - len(self._asked)
-            found.append(_OfSeed(one, times, score, cost))
+            add_jobs(of._replace(shift=shift), uses, known, one, before, times, score)
+            cost = float((times.final / self._period).sum()) - base - len(self._asked)
+            found.append(_OfSeed(of, one, times, score, cost))
         return found
 
     def _with_other_starts(self, one: PlacementBeside) -> PlacementBeside:
         """Take the starts that are best for all hashes together, if the worst hash costs less with them."""
         if round(one.worst, PRINTED) <= round(one.of_seed[0].cost, PRINTED):
             return one
-        more = [of.more for of in one.of_seed]
-        shift, window = self._starts(more)
-        other = PlacementBeside(one.generator, one.jobs, shift, window, self._at(more, shift), one.nics, one.n_machines)
+        more, met = [of.more for of in one.of_seed], [of.met for of in one.of_seed]
+        shift, window = self._starts(met, more)
+        other = PlacementBeside(
+            one.generator, one.jobs, shift, window, self._at(met, more, shift), one.nics, one.n_machines
+        )
         return min(one, other, key=lambda at: (round(at.worst, PRINTED), round(at.of_seed[at.median].cost, PRINTED)))
 
     def row(self, one: PlacementBeside) -> dict[str, Any]:
         """Return the JSON of a candidate: the new jobs, and the running ones whose iteration time they change."""
         of, (_, _, before) = one.of_seed[one.median], self._hashes[one.median]
-        period, first = self._met.row["period"], len(self._kept.jobs)
+        period, first = self._period, len(self._kept.jobs)
         names = [*self._kept.jobs, *(job.name for job in one.jobs)]
         after = of.times.final
         changed = np.flatnonzero(np.abs(after[:first] - before.final) > _SAME * period[:first]).tolist()
