@@ -76,6 +76,7 @@ class Plane:
     """A switch with 64 slots that does nothing."""
 
     pool_size = 64
+    job_numbers = ()
 
     def open(self, *_args, **_more):
         pass

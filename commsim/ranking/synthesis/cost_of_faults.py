@@ -17,8 +17,9 @@ from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 
 from .bound import times_of
-from .made_schedules import MAX_MESSAGES, Maker, registered
+from .made_schedules import MAX_MESSAGES, Maker
 from .synthesize import Synthesis, synthesize
+from .textbook import registered
 
 # Distance of a schedule from the lower bound that needs no remark.
 LITTLE = 0.01
@@ -154,7 +155,7 @@ def cost_of_faults(
         If `running` is of another operation, or cannot run without faults; or if none can be taken.
     """
     if running is None:
-        known = registered(synthesis.operation, whole, placement.nodes, root)
+        known = registered(synthesis.operation, whole, placement.nodes, root, MAX_MESSAGES)
     else:
         require_operation(running, synthesis.operation)
         known = {running: _on(running, whole, placement)}

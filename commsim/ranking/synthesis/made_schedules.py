@@ -10,21 +10,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.prediction.bounds.demand import demand_of
 from commsim.prediction.bounds.usable_links import usable
 from commsim.prediction.build import prepare
 from commsim.prediction.plans.dense import Plan
-from commsim.ranking.contenders import algorithms_for, prepare_all
 
 from .all_to_all import NEAR_ENOUGH, OptimalExchange, best_exchange, plan_exchange
 from .greedy import MAX_STEPS, send_greedily
 from .latency import latency_bounds, nearest_ranks
+from .textbook import registered
 from .trees.forest import DIRECTIONS, Certificate, Forest, Grower, untrimmed, weights_of
 from .trees.tree_program import TreePlan, plan_trees
 from .trees.trimming import trimmed
@@ -93,33 +91,6 @@ class TimedSchedule:
     def rank(self) -> tuple[bool, float]:
         """What candidates are sorted by: an estimate is no proof, so that it comes after all that are simulated."""
         return self.result is None, self.time
-
-
-def registered(
-    operation: str, network: Network, nodes: Any, root: int, max_messages: int = MAX_MESSAGES
-) -> dict[str, Plan]:
-    """Prepare the registered collectives of an operation that use ranks only; those that are longer are left out.
-
-    Parameters
-    ----------
-    operation, network, nodes, root, max_messages
-        Same as in :class:`Maker`.
-    """
-    placement = Placement(nodes)
-    names = [_of_root(name, root) for name in algorithms_for(operation, network)]
-    try:
-        found, _ = prepare_all(names, network, n_ranks=len(nodes), placement=placement)
-    except InputError:
-        return {}
-    return {
-        name: one for name, one in found.items()
-        if not one.schedule.n_helpers
-        and one.schedule.n_transfers <= max_messages and one.schedule.root == root
-    }  # fmt: skip
-
-
-def _of_root(name: str, root: int) -> str:
-    return f"{name}:root={root}" if root and "root" in COLLECTIVES[name].parameters else name
 
 
 class Maker:

@@ -46,7 +46,7 @@ def test_jobs_in_machines_of_their_own_slow_each_other_down_by_nothing(commsim, 
     cluster, trace = tmp_path / "cluster.toml", tmp_path / "trace.csv"
     cluster.write_text('[topology]\nspec = "pcie_host@star:machines=4"\n[hosts]\n')
     rows = [f"j{i},{i},8,200,200,100:100:90" for i in range(4)]
-    trace.write_text("\n".join(["job,submit_s,gpus,iterations,iter_time_ms,phases", *rows]))
+    trace.write_text("\n".join(["job,submit_s,gpus,iterations,iter_time_ms,phases", *rows, ""]))
     asked = ("cluster", "run", cluster, "--trace", trace, "--policy", "fifo", "--placing", "packed,shuffled")
     packed, _ = commsim.results(*asked)["results"]
     assert packed["slowdown_mean"] == 1.0
