@@ -39,8 +39,8 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
         others = [one for one in causes if one not in alike][:NEXT]
     else:
         times = f"{first.likelihood / causes[1].likelihood:.3g} times" if len(causes) > 1 else "many times"
-        within = f"predicted within {first.far:.0%} at every size"
-        lines.append(f"{first.text}: {times} as likely as the next; {within}; check: {CAUSES[first.label].check}")
+        within = f"predicted within {first.far:.0%} at every size; " if first.far < 1 else ""
+        lines.append(f"{first.text}: {times} as likely as the next; {within}check: {CAUSES[first.label].check}")
         others = list(causes[1 : 1 + NEXT])
     if others := [one for one in others if one.likelihood >= 0.005]:
         lines.append("then: " + "; ".join(f"{_name(one)} ({one.likelihood:.0%})" for one in others))

@@ -83,11 +83,15 @@ def _with_topology(config: CompareConfig, path: str, healthy: str | None) -> Ans
     """Predict what was measured, beside healthy rows where there are some."""
     from commsim.ranking.tables_of_questions import parts_of_comparison
     from commsim.real.comparison.comparison import compare
+    from commsim.real.comparison.healthy_rows import csv_rows, operation_of_collective
     from commsim.real.comparison.two_logs import beside, table_of_logs
 
     assert config.topology is not None
+    operation = config.operation
+    if operation is None and config.collective and csv_rows(path):  # which names none
+        operation = operation_of_collective(config.collective)
     comparison = compare(
-        path, config.topology, config.collective, operation=config.operation, in_place=config.in_place,
+        path, config.topology, config.collective, operation=operation, in_place=config.in_place,
         line_rate=config.line_rate, healthy=healthy, over=functools.partial(progress, what="predict"),
         **_prediction(config),
     )  # fmt: skip

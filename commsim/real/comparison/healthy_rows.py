@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes
 from commsim.core.network_queries import units
@@ -26,6 +27,12 @@ def csv_rows(path: str | None) -> list[CsvTiming]:
     if path is None or not Path(path).is_file() or not is_csv_table(read_bytes(path, MAX_BYTES)):
         return []
     return read_csv_rows(Path(path))
+
+
+def operation_of_collective(spec: str) -> str | None:
+    """Return the operation of a registered collective; None of a file, and of a library whose operation is asked."""
+    name = spec.partition(":")[0]
+    return str(COLLECTIVES[name].metadata["operation"]) if name in COLLECTIVES else None
 
 
 def healthy_rows(
