@@ -16,14 +16,19 @@ Reader = Callable[[Path, ReadingContext], Sequence[Measurement]]
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
 
 
+# Bytes at the beginning of a file in which a table's title is.
+_LOOKED_AT = 2**20
+
+
 def read_measured(
     path: str | Path, *, operation: str = "", n_ranks: int | None = None, notes: list[str] | None = None
 ) -> tuple[Measurement, ...]:
     """Read measurements, of whichever known form they are.
 
     Known are: the table of nccl-tests (and of ``commsim run``) and its JSON (``-J``), tables of the OSU
-    micro-benchmarks, CSV with bytes and times, JSON and Parquet of commsim, NCCL inspector's JSON lines, PyTorch's
-    flight recorder (JSON or pickle) and Kineto's traces. Any of them may be packed with gzip.
+    micro-benchmarks, of the Intel MPI Benchmarks and of ucc_perftest, CSV with bytes and times, JSON and Parquet of
+    commsim, NCCL inspector's JSON lines, PyTorch's flight recorder (JSON or pickle) and Kineto's traces. Any of them may
+    be packed with gzip.
 
     Parameters
     ----------
@@ -87,6 +92,10 @@ def _reader(path: Path) -> Reader:
 
     if is_csv_table(head):
         return read_csv_table
+    from .mpi_tables import is_mpi_table, read_mpi_tables
+
+    if is_mpi_table(head[:_LOOKED_AT]):
+        return read_mpi_tables
     from .nccl_tests import read_nccl_tests_text
 
     return read_nccl_tests_text

@@ -142,6 +142,7 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
         if not cells[0].isdecimal() or not state.columns:
             _learn(state, line, cells)
         else:
+            cells = _aligned(state.columns, cells)
             if not (state.operation or state.usual):
                 state.usual = _operation_by_columns(text.getvalue()) or _unknown(path)
                 context.notes.append(f"{path}: {state.usual}, as its columns redop and root, and busbw over algbw say")
@@ -236,6 +237,22 @@ def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list
             state.ranks, state.algorithm, in_place=half > 0, source=str(path), line=number,
         ))  # fmt: skip
     return halves, n_wrong
+
+
+def _aligned(columns: list[str], cells: list[str]) -> list[str]:
+    """Return the cells of a row with those that old versions left blank: an operation that reduces nothing, no root.
+
+    The cells before the first time are counted: size, count and type are there, and as many as are missing are blank.
+    """
+    times = _halves(columns)
+    before = times[0] if times else 0
+    blank = len(columns) - len(cells)
+    words = columns[3:before]
+    if not 0 < blank <= len(words) or not set(words) <= {"redop", "root"} or len(cells) <= 3:
+        return cells
+    if not all(_NUMBER.fullmatch(cell) for cell in cells[3:6]):  # a row that is cut
+        return cells
+    return [*cells[:3], *["none"] * blank, *cells[3:]]
 
 
 def _n_measured(columns: list[str], cells: list[str]) -> int:

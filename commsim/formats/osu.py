@@ -1,7 +1,9 @@
 """Tables of the OSU micro-benchmarks, whose sizes are those of one rank's message; here they become nccl-tests' sizes.
 
 ``Size`` is what a rank gives to MPI: the whole array of an all-reduce, a reduce-scatter or a broadcast, but one block
-of an all-gather, an all-to-all, a gather or a scatter, which nccl-tests counts times the ranks. MB are 1e6 bytes.
+of an all-gather, an all-to-all, a gather or a scatter, which nccl-tests counts times the ranks. The tests of operations
+with other sizes for each rank (``osu_alltoallv``) give all ranks the same, and so are those of equal blocks. MB are
+1e6 bytes.
 
 References
 ----------
@@ -33,9 +35,10 @@ _OPERATIONS = {
     "allreduce": ("all_reduce", False), "reduce": ("reduce", False), "bcast": ("broadcast", False),
     "broadcast": ("broadcast", False), "reduce_scatter": ("reduce_scatter", False),
     "reduce_scatter_block": ("reduce_scatter", False), "barrier": ("barrier", False),
-    "allgather": ("all_gather", True), "allgatherv": ("all_gather_v", True), "all-to-all": ("all_to_all", True),
-    "alltoall": ("all_to_all", True), "alltoallv": ("all_to_all_v", True), "all-to-allv": ("all_to_all_v", True),
-    "gather": ("gather", True), "gatherv": ("gather", True), "scatter": ("scatter", True),
+    "allgather": ("all_gather", True), "allgatherv": ("all_gather", True), "all-to-all": ("all_to_all", True),
+    "alltoall": ("all_to_all", True), "alltoallv": ("all_to_all", True), "all-to-allv": ("all_to_all", True),
+    "all-to-all-v": ("all_to_all", True), "gather": ("gather", True), "gatherv": ("gather", True),
+    "scatter": ("scatter", True),
     "scatterv": ("scatter", True), "": ("send_recv", False),
     "multi": ("send_recv", False),
 }  # fmt: skip

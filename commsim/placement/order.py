@@ -22,7 +22,7 @@ from commsim.prediction.build import prepare
 from commsim.prediction.plans.draws import HASHES, alike, hash_seeds
 from commsim.routing.routing import find_routes
 
-from .strategies.free_gpus import nearness
+from .strategies.fabric_groups import nearness
 
 # Ranks up to which any collective is simulated; a larger ring is estimated by its most loaded link.
 MAX_SIMULATED = 256

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from commsim.profiles.calls import bytes_of_type, operation_of
 
 from .kernel_names import KernelNames
+from .linked_annotations import LAUNCHES, LinkedAnnotations
 
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-LAUNCHES = ("cuda_runtime", "cuda_driver")
 # Exchanges and waits that are kept whole; a step of a large program has some thousands.
 MAX_EXCHANGES = 250_000
 _MICROSECOND = 1e-6
@@ -62,6 +62,7 @@ class Events:
         self._threads: dict[str, array[float]] = {}
         self._shapes: dict[int, float] = {}
         self._stepping = ""
+        self.linked = LinkedAnnotations()
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Look at an event, and keep what matters of it.
@@ -76,6 +77,7 @@ class Events:
             return
         begin, end = start * _MICROSECOND, (start + length) * _MICROSECOND
         kind, name = str(event.get("cat", "")).lower(), event.get("name")
+        self.linked.add(event)
         arguments = event.get("args")
         arguments = arguments if isinstance(arguments, dict) else {}
         name = name if isinstance(name, str) else ""
@@ -169,7 +171,7 @@ def largest_tensor(arguments: Mapping[str, Any]) -> float:
         return 0.0
     own = next((n for n in map(_bytes, types) if n), 4)  # a list of tensors has no type of its own
     return max(
-        (_elements(shape) * (_bytes(kind) or own) for shape, kind in zip(shapes, types, strict=False)), default=0.0
+        (elements_of(shape) * (_bytes(kind) or own) for shape, kind in zip(shapes, types, strict=False)), default=0.0
     )
 
 
@@ -177,12 +179,20 @@ def _bytes(kind: object) -> int:
     return bytes_of_type(kind) if isinstance(kind, str) else 0
 
 
-def _elements(shape: object, depth: int = 0) -> float:
-    """Elements of a tensor's shape, or of all shapes of a list."""
+def elements_of(shape: object, depth: int = 0) -> float:
+    """Elements of a tensor's shape, or of all shapes of a list.
+
+    Parameters
+    ----------
+    shape : object
+        What a trace has: a list of lengths, or of such lists.
+    depth : int
+        How many lists it is in.
+    """
     if not isinstance(shape, list) or not shape or depth > 3:
         return 0.0
     if all(isinstance(side, list) for side in shape):
-        return sum(_elements(side, depth + 1) for side in shape)
+        return sum(elements_of(side, depth + 1) for side in shape)
     lengths = [side for side in shape if isinstance(side, int) and 0 <= side < 2**48]
     return float(np.prod(lengths, dtype=np.float64)) if len(lengths) == len(shape) else 0.0
 

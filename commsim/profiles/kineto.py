@@ -21,6 +21,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import no_duplicates, parse_json
 
 from .calls import MAX_RANKS, RecordedCall, bytes_of_type, left_out_notes, operation_of, whole_array
+from .linked_annotations import LinkedAnnotations
 
 # Of a whole trace; Kineto writes about fifteen for an event: the largest file that is read has a million.
 MAX_VALUES = 2**24
@@ -98,7 +99,7 @@ def kineto_tree(text: str, also: Callable[[Mapping[str, Any]], None] | None = No
     ValueError
         If it is not well formed, or has too many events.
     """
-    n_kept = 0
+    n_kept, linked = 0, LinkedAnnotations()
 
     def table(pairs: list[tuple[str, Any]]) -> Any:
         """Return a table, or what is kept of an event as soon as it is decoded."""
@@ -108,6 +109,7 @@ def kineto_tree(text: str, also: Callable[[Mapping[str, Any]], None] | None = No
             return fields
         if also is not None:
             also(fields)
+        linked.add(fields)
         event = _read(fields)
         n_kept += event is not _NOT_READ
         if n_kept > MAX_KEPT:
@@ -124,6 +126,8 @@ def kineto_tree(text: str, also: Callable[[Mapping[str, Any]], None] | None = No
             if event is not _NOT_READ and not (isinstance(event, dict) and "ph" in event):
                 raise ValueError(f"an event of {EVENTS} must be a table with its kind as 'ph', got {event!r:.60}")
         tree[EVENTS] = [event for event in events if event is not _NOT_READ]
+        if not any("Collective name" in event["args"] for event in tree[EVENTS]):
+            tree[EVENTS] += linked.events(tree.get("distributedInfo"))
     return tree
 
 

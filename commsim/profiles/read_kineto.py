@@ -58,6 +58,7 @@ def rank_of_kineto(
     world = world if isinstance(world, int) and 0 < world <= MAX_RANKS else None
     groups = groups_of(about.get("pg_config"))
     notes: list[str] = []
+    events.linked.world = world
     if events.has_gpu:
         calls = _calls_of_kernels(events, names, groups, rank, path, notes)
         spans, _ = events.kernels()
@@ -143,6 +144,8 @@ def _call(
     """Make a call of a kernel that exchanges; its issue is not known yet."""
     arguments, begin, end = event["args"], event["begin"], event["end"]
     stream = f"stream{arguments.get('stream', '')}"
+    if "Collective name" not in arguments:
+        arguments = {**arguments, **events.linked.arguments(arguments.get("correlation"))}
     if isinstance(arguments.get("Collective name"), str):
         plain = {"ts": begin * 1e6, "dur": (end - begin) * 1e6, "name": event["name"]}
         called = collective_call(plain, arguments, rank)
@@ -199,7 +202,8 @@ def _calls_of_operators(events: Events, groups: Mapping[str, ProcessGroup]) -> l
         works[_done_as(work["name"])].append(work)
     n_threads = len(events.threads) or 1
     calls = []
-    for i, issue in enumerate(sorted(events.issues, key=lambda issue: float(issue["begin"]))):
+    issues = events.issues or events.works  # a trace with annotations of the backend only
+    for i, issue in enumerate(sorted(issues, key=lambda issue: float(issue["begin"]))):
         operation, waiting = operation_of(issue["name"]), works[_done_as(issue["name"])]
         while waiting and waiting[0]["begin"] < issue["begin"]:  # of a call before the profile began
             waiting.popleft()

@@ -16,7 +16,7 @@ from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowJob, plan_flows
 from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text
-from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Programs, RankOperation, graph_of
+from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Programs, RankOperation, graph_of, match
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.prediction.build import prepare
@@ -214,7 +214,7 @@ def test_computation_becomes_tasks_of_a_workload_and_is_refused_as_a_schedule(tm
         (((), (RankOperation(RECV, 9, 0),)), "is never sent"),
         (((RankOperation(SEND, 8, 0),), ()), "another rank"),
         (((RankOperation(SEND, 8, 5),), ()), "another rank"),
-        (((RankOperation(SEND, 8, 1),), (RankOperation(RECV, 8, ANY),)), "a receive without a source"),
+        (((RankOperation(SEND, 8, 1),), (RankOperation(RECV, 8, ANY),)), "from any rank"),
         (((), ()), "no rank sends"),
     ],
 )
@@ -305,3 +305,23 @@ def test_a_deadlock_says_who_waits_for_whom(n: int) -> None:
         said = str(caught.value)
         assert said.count("waits for") == min(n if read is schedule_of else 2 * n, 4)
         assert ("and so on" in said) == (n > 4 or (n == 3 and read is graph_of))
+
+
+def test_a_receive_of_any_tag_takes_the_next_message_of_its_source() -> None:
+    sends = (RankOperation(SEND, 8, 1, 7), RankOperation(SEND, 16, 1, 9), RankOperation(SEND, 24, 1, 7))
+    receives = (RankOperation(RECV, 8, 0, ANY), RankOperation(RECV, 24, 0, 7), RankOperation(RECV, 16, 0, ANY))
+    assert [(m.send, m.recv) for m in match(Programs((sends, receives)))] == [(0, 0), (1, 2), (2, 1)]
+
+
+def test_a_receive_of_any_tag_without_a_message_is_refused() -> None:
+    with pytest.raises(InputError, match="any tag that is never sent"):
+        match(Programs(((), (RankOperation(RECV, 8, 0, ANY),))))
+
+
+def test_a_message_of_no_bytes_carries_a_chunk_and_it_is_said() -> None:
+    sends = (RankOperation(SEND, 0, 1, 0), RankOperation(SEND, 4096, 1, 1))
+    receives = (RankOperation(RECV, 0, 0, 0), RankOperation(RECV, 4096, 0, 1))
+    read = schedule_of(Programs((sends, receives)))
+    assert read.size > 0
+    assert read.size == 4097  # of the chunks with which a schedule is run
+    assert any("1 message of 0 bytes" in note for note in read.notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import graphlib
 import heapq
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -102,43 +102,51 @@ class MatchedMessage:
 def match(programs: Programs) -> list[MatchedMessage]:
     """Pair sends with receives: of those with the same two ranks and tag, the n-th with the n-th.
 
+    A receive with any tag (-1) takes its place in the order of the program: messages between two ranks do not overtake
+    each other, so that each goes to the first receive that fits.
+
     Raises
     ------
     InputError
-        If a receive takes whatever comes, two sizes differ, one of a pair is missing, or an operation waits for none.
+        If a receive takes from any rank, two sizes differ, one of a pair is missing, or an operation waits for none.
     """
     if programs.n_ops > MAX_OPS:
         raise InputError(f"{programs.n_ops} operations are more than {MAX_OPS}")
     n = len(programs.ranks)
-    waiting: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    waiting: dict[tuple[int, int, int], deque[int]] = defaultdict(deque)
     for rank, i, op in programs.every():
         n_ops = len(programs.ranks[rank])
         if any(not 0 <= j < n_ops or j == i for j in (*op.after, *op.after_start)):
             raise InputError(f"rank {rank}: operation {i} waits for one that is not there, or for itself")
-        if op.kind == RECV and ANY in (op.peer, op.tag):
-            raise InputError(f"rank {rank}: a receive without a source depends on timing; name source and destination")
+        if op.kind == RECV and op.peer == ANY:
+            raise InputError(f"rank {rank}: a receive from any rank (from -1) depends on timing; name its source")
         if op.kind != CALC and (op.peer >= n or op.peer == rank):
             raise InputError(f"rank {rank}: a message needs another rank 0..{n - 1} as its peer, got {op.peer}")
         if op.kind == RECV:
             waiting[op.peer, rank, op.tag].append(i)
-    for queue in waiting.values():
-        queue.reverse()
     messages = []
     for rank, i, op in programs.every():
         if op.kind != SEND:
             continue
-        queue = waiting[rank, op.peer, op.tag]
+        queue = _queue(waiting, rank, op)
         if not queue:
             raise InputError(f"rank {op.peer} does not receive all that rank {rank} sends it with tag {op.tag}")
-        recv = queue.pop()
+        recv = queue.popleft()
         if programs.ranks[op.peer][recv].size != op.size:
             got = programs.ranks[op.peer][recv].size
             raise InputError(f"rank {rank} sends rank {op.peer} {op.size} bytes with tag {op.tag}, which takes {got}")
         messages.append(MatchedMessage(rank, op.peer, i, recv, op.size, op.tag))
     for (src, dst, tag), queue in waiting.items():
         if queue:
-            raise InputError(f"rank {dst} waits for a message of rank {src} with tag {tag} that is never sent")
+            what = "any tag" if tag == ANY else f"tag {tag}"
+            raise InputError(f"rank {dst} waits for a message of rank {src} with {what} that is never sent")
     return messages
+
+
+def _queue(waiting: dict[tuple[int, int, int], deque[int]], rank: int, op: RankOperation) -> deque[int]:
+    """Receives of a message's tag or of any tag, whichever has the first that is not taken."""
+    own, other = waiting[rank, op.peer, op.tag], waiting.get((rank, op.peer, ANY), deque())
+    return other if other and (not own or other[0] < own[0]) else own
 
 
 def circle_of(waits: list[set[int]]) -> list[int]:

@@ -249,6 +249,7 @@ def trace(config: ClusterTraceConfig) -> Answer:
     """Read or make it, write it, and say what it holds."""
     from commsim.placement.clusters.logs import READERS, read_log
     from commsim.placement.clusters.models import MODELS
+    from commsim.placement.clusters.reading_summary import ReadingSummary
     from commsim.placement.clusters.trace_file import write_trace
     from commsim.placement.clusters.traces import load_trace
 
@@ -256,7 +257,9 @@ def trace(config: ClusterTraceConfig) -> Answer:
     if config.kind is not None:
         if config.gpus is not None:
             raise InputError("--gpus has no effect on a log; it is for synthetic traces")
-        jobs = read_log(config.kind, config.source, tuple(MODELS), config.seed)
+        said = ReadingSummary()
+        jobs = read_log(config.kind, config.source, tuple(MODELS), config.seed, said)
+        lines += said.told()
         lines.append(
             f"models are drawn at random from {', '.join(MODELS)}, seed {config.seed}: the log does not name them"
         )

@@ -107,7 +107,13 @@ def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str]]:
     tree = topology if isinstance(topology, SwitchTree) else topology.tree()
     network = build_network(tree, tiers, latency, Path(config.file).name)
     unused = "LinkSpeed has no unit and Slurm does not use it; --tier-bandwidth counts"
-    return network, [*([unused] if any(switch.speed for switch in tree.switches) else []), *cables_up(network)]
+    shared = [
+        f"node {node} is below {' and '.join(over)}: it has a cable to each" for node, over in tree.shared.items()
+    ]
+    more = [f"and {len(shared) - 2} more nodes below two switches"] if len(shared) > 3 else []
+    told = [*(shared[:2] if more else shared), *more]
+    speeds = [unused] if any(switch.speed for switch in tree.switches) else []
+    return network, [*told, *speeds, *cables_up(network)]
 
 
 def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any]]:

@@ -16,11 +16,12 @@ from commsim.core.errors import InputError
 
 from .pai_log import read_pai_2020, read_pai_2023
 from .philly_log import read_philly
+from .reading_summary import ReadingSummary
 from .slurm_logs import read_acme, read_helios
 from .trace_file import MAX_JOBS, checked
 from .trace_job import TraceJob
 
-READERS: dict[str, Callable[[str | Path], list[TraceJob]]] = {
+READERS: dict[str, Callable[[str | Path, ReadingSummary], list[TraceJob]]] = {
     "philly": read_philly,
     "helios": read_helios,
     "pai2020": read_pai_2020,
@@ -29,7 +30,9 @@ READERS: dict[str, Callable[[str | Path], list[TraceJob]]] = {
 }
 
 
-def read_log(kind: str, path: str | Path, models: Sequence[str], seed: int = 0) -> tuple[TraceJob, ...]:
+def read_log(
+    kind: str, path: str | Path, models: Sequence[str], seed: int = 0, said: ReadingSummary | None = None
+) -> tuple[TraceJob, ...]:
     """Read a public log as a trace that starts at 0 with its first job.
 
     Parameters
@@ -38,6 +41,10 @@ def read_log(kind: str, path: str | Path, models: Sequence[str], seed: int = 0) 
         A name in ``READERS``.
     models : sequence of str
         Models to draw from, one for each job.
+    seed : int
+        Seed of the draw.
+    said : ReadingSummary, optional
+        Counts what is left out, and jobs on shares of a GPU, which have a whole one here.
 
     Raises
     ------
@@ -46,7 +53,7 @@ def read_log(kind: str, path: str | Path, models: Sequence[str], seed: int = 0) 
     """
     if kind not in READERS:
         raise InputError(f"unknown kind of log {kind!r}; known: {', '.join(READERS)}")
-    jobs = READERS[kind](path)
+    jobs = READERS[kind](path, ReadingSummary() if said is None else said)
     if not jobs:
         raise InputError(f"{path}: has no job that ran on GPUs")
     if len(jobs) > MAX_JOBS:

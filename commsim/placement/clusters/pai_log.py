@@ -2,7 +2,7 @@
 
 v2020 has no header line; a job is the sum of its tasks, GPUs are hundredths, CPUs too, memory is GiB per instance. It
 starts when its first task does, since the tables do not say when it was submitted. v2023 counts milli-GPUs; there a pod
-is a job. Shares of a GPU are rounded up to whole GPUs in both: sharing of that kind is not modelled.
+is a job. Shares of a GPU are rounded up to whole GPUs in both, counted and said: a GPU has one job.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from commsim.core.errors import located
 from commsim.core.files.csv_rows import CsvRow, read_rows
 
+from .reading_summary import ReadingSummary
 from .trace_file import GIB, build_job
 from .trace_job import TraceJob
 
@@ -36,7 +37,7 @@ class _Sum:
     memory: float = 0.0
 
 
-def read_pai_2020(path: str | Path) -> list[TraceJob]:
+def read_pai_2020(path: str | Path, said: ReadingSummary) -> list[TraceJob]:
     """Read ``pai_task_table.csv``.
 
     Raises
@@ -47,10 +48,18 @@ def read_pai_2020(path: str | Path) -> list[TraceJob]:
     sums: dict[str, _Sum] = {}
     for row in read_rows(path, TASKS, header=TASKS):
         gpus = row.number("plan_gpu", 0.0)
-        if gpus > 0 and row.text("start_time") and row.text("end_time"):
+        if gpus <= 0:
+            said.left_out["tasks without GPUs"] += 1
+        elif not row.text("start_time") or not row.text("end_time"):
+            said.left_out["tasks without start or end"] += 1
+        else:
+            if gpus % 100:
+                said.shares += [gpus % 100 / 100] * int(row.number("inst_num", 1.0))
             _add(sums.setdefault(row.text("job_name"), _Sum(row.where)), row, gpus)
     jobs = []
     for name, total in sums.items():
+        if total.end <= total.start:
+            said.left_out["that ran for no time"] += 1
         if total.end > total.start:
             gpus, seconds = math.ceil(total.gpus), total.end - total.start
             with located(total.where):
@@ -68,10 +77,20 @@ def _add(total: _Sum, row: CsvRow, gpus: float) -> None:
     total.memory += row.number("plan_mem", 0.0) * GIB * n
 
 
-def read_pai_2023(path: str | Path) -> list[TraceJob]:
-    """Read ``openb_pod_list_*.csv``; a pod that was never scheduled, or not deleted, is left out."""
-    rows = read_rows(path, PODS)
-    return [build_job(row, _pod) for row in rows if row.number("num_gpu", 0.0) > 0 and _lived(row) > 0]
+def read_pai_2023(path: str | Path, said: ReadingSummary) -> list[TraceJob]:
+    """Read ``openb_pod_list_*.csv``; a pod that was never scheduled, or not deleted, is left out and counted."""
+    jobs = []
+    for row in read_rows(path, PODS):
+        if row.number("num_gpu", 0.0) <= 0:
+            said.left_out["without GPUs"] += 1
+        elif _lived(row) <= 0:
+            said.left_out["never scheduled, or not deleted"] += 1
+        else:
+            share = row.number("gpu_milli", 1000.0) / 1000
+            if row.number("num_gpu") == 1 and 0 < share < 1:
+                said.shares.append(share)
+            jobs.append(build_job(row, _pod))
+    return jobs
 
 
 def _lived(row: CsvRow) -> float:

@@ -14,10 +14,11 @@ from commsim.core.errors import InputError, located
 from commsim.core.files.csv_rows import MISSING, seconds
 from commsim.core.files.whole_files import read_any
 
+from .reading_summary import ReadingSummary
 from .trace_job import TraceJob
 
 
-def read_philly(path: str | Path) -> list[TraceJob]:
+def read_philly(path: str | Path, said: ReadingSummary) -> list[TraceJob]:
     """Read a ``cluster_job_log``.
 
     Raises
@@ -34,7 +35,9 @@ def read_philly(path: str | Path) -> list[TraceJob]:
         if not isinstance(row, dict):
             raise InputError(f"{where} must be a table, got {type(row).__name__}")
         job = _philly_job(row, where)
-        if job is not None:
+        if job is None:
+            said.left_out["that ran for no time, or without GPUs"] += 1
+        else:
             jobs.append(job)
     return jobs
 

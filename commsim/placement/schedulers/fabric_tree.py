@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
@@ -40,7 +40,12 @@ class SwitchTree:
     Raises
     ------
     InputError
-        If a name is used twice, a switch is below two others, below itself or does not exist, or a node is below two.
+        If a name is used twice, a switch is below two others, below itself or does not exist, or a node is a switch.
+
+    Notes
+    -----
+    A node may be below two switches, of which Slurm warns only: it has a cable to each, and where one switch is meant,
+    it is the first.
     """
 
     switches: tuple[Switch, ...]
@@ -60,8 +65,6 @@ class SwitchTree:
                 if above[child] != s.name:
                     raise InputError(f"switch {child} is below {above[child]} and below {s.name}")
             for node in s.nodes:
-                if above[node] != s.name:
-                    raise InputError(f"node {node} is below {above[node]} and below {s.name}")
                 if node in names:
                     raise InputError(f"{node} is a node and a switch")
         if len(tuple(self.from_below())) < len(self.switches):
@@ -78,8 +81,17 @@ class SwitchTree:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All nodes, in the order of the file."""
-        return tuple(node for s in self.switches for node in s.nodes)
+        """All nodes, in the order of the file, each once."""
+        return tuple(dict.fromkeys(node for s in self.switches for node in s.nodes))
+
+    @property
+    def shared(self) -> dict[str, tuple[str, ...]]:
+        """Switches above each node that has several."""
+        over: dict[str, list[str]] = {}
+        for s in self.switches:
+            for node in dict.fromkeys(s.nodes):
+                over.setdefault(node, []).append(s.name)
+        return {node: tuple(switches) for node, switches in over.items() if len(switches) > 1}
 
     def from_below(self) -> Iterable[Switch]:
         """Switches, each after those below it; those of a circle are left out."""
@@ -108,6 +120,19 @@ class SwitchTree:
         for s in self.from_below():
             tier[s.name] = 1 + max((tier[child] for child in s.switches), default=0)
         return tier
+
+
+def without_empty(switches: Sequence[Switch]) -> tuple[Switch, ...]:
+    """Return switches without those that have nothing below them, or only such: nodes that register later go there."""
+    names = {s.name for s in switches}
+    filled = {s.name for s in switches if s.nodes}
+    while more := {s.name for s in switches if s.name not in filled and filled.intersection(s.switches)}:
+        filled |= more
+    empty = names - filled
+    return tuple(
+        Switch(s.name, tuple(child for child in s.switches if child not in empty), s.nodes, s.speed)
+        for s in switches if s.name in filled
+    )  # fmt: skip
 
 
 def tree_from(below: Mapping[str, tuple[Iterable[str], Iterable[str]]]) -> SwitchTree:
@@ -144,8 +169,8 @@ class Blocks:
         if sorted(set(self.sizes)) != list(self.sizes):
             raise InputError(f"block sizes rise, got {', '.join(map(str, self.sizes))}")
         for name, nodes in self.blocks:
-            if len(nodes) < max(base, 1):
-                raise InputError(f"block {name} has {len(nodes)} nodes, fewer than the smallest block size {base or 1}")
+            if not nodes:
+                raise InputError(f"block {name} has no nodes")
 
     def tree(self) -> SwitchTree:
         """Return a switch for every block, and one over all of them when there are several."""

@@ -149,7 +149,7 @@ def read_topograph_model(text: str, path: str = "model.yaml") -> SwitchTree:
     for name in {child: None for children, _ in below.values() for child in children if child not in below}:
         below[name] = ([], [])
     with located(path):
-        return tree_from(below)
+        return _each_once(tree_from(below))
 
 
 def write_topograph_model(tree: SwitchTree, comments: tuple[str, ...] = ()) -> str:
@@ -161,6 +161,13 @@ def write_topograph_model(tree: SwitchTree, comments: tuple[str, ...] = ()) -> s
         if s.nodes
     ]
     return write_yaml([{"switches": switches, "blocks": blocks}], comments)
+
+
+def _each_once(tree: SwitchTree) -> SwitchTree:
+    """Refuse a node below two switches: labels of a node name one switch of each tier."""
+    for node, (first, second, *_) in tree.shared.items():
+        raise InputError(f"node {node} is below {first} and below {second}")
+    return tree
 
 
 def read_topograph_graph(text: str, path: str = "graph.json") -> SwitchTree:
@@ -192,7 +199,7 @@ def read_topograph_graph(text: str, path: str = "graph.json") -> SwitchTree:
                 nodes.append(ids[-1])
     with located(path):
         require_unique(ids, "instance")
-        return tree_from(below)
+        return _each_once(tree_from(below))
 
 
 def write_topograph_graph(tree: SwitchTree) -> str:

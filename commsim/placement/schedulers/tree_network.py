@@ -53,8 +53,10 @@ def build_network(tree: SwitchTree, tiers: Tiers, latency: float = LINK_LATENCY,
     tiers.require_used(1 + max((tier[name] for name in up if name in tier), default=0))
     names = (*tree.nodes, *(s.name for s in tree.switches))
     number = {name: i for i, name in enumerate(names)}
-    lower = [name for name in names if name in above for _ in range(up[name][1])]
-    src, dst = both_ways([number[name] for name in lower], [number[above[name]] for name in lower])
+    over = {name: (above[name],) for name in names if name in above} | tree.shared
+    pairs = [(name, top) for name in names for top in over.get(name, ()) for _ in range(up[name][1])]
+    lower = [name for name, _ in pairs]
+    src, dst = both_ways([number[name] for name in lower], [number[top] for _, top in pairs])
     kind = np.where(np.arange(len(names)) < len(tree.nodes), HOST, SWITCH)
     return Network(name, names, kind, src, dst, np.tile([up[name][0] for name in lower], 2), latency)
 

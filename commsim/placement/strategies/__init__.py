@@ -19,7 +19,7 @@ from commsim.core.placement import RANK_ORDERS, STRATEGIES
 from commsim.placement.cluster import Cluster
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .free_gpus import FreeGpus, Plan
+from .free_gpus import FreeGpus, NoRoomInFabricError, Plan
 
 Strategy = Callable[[FreeGpus, Sequence[PeriodicJob], "np.random.Generator | None"], Plan]
 # Draws of a strategy for each candidate that is asked for.
@@ -100,7 +100,12 @@ def candidates(
             dataclasses.replace(job, placement=free.names(beside[k])) if k in beside else job
             for k, job in enumerate(rest)
         ]
-        plan = beside | _checked(free, waiting, build(free, waiting, rng), strategy)
+        try:
+            plan = beside | _checked(free, waiting, build(free, waiting, rng), strategy)
+        except NoRoomInFabricError:
+            if i == 0:
+                raise
+            continue  # another order, or other fabrics, may have room for all
         placed = tuple(
             dataclasses.replace(job, placement=_filled(job, free.names(plan[k], after=_had(job)))) if k in plan else job
             for k, job in enumerate(jobs)

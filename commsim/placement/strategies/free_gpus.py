@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network
-from commsim.core.network_queries import locality_levels, tiers
 from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
 from commsim.training.sharing.periodic import PeriodicJob
+
+from .fabric_groups import fabrics, nearness, poor_groups
 
 # One node per GPU, in the order of ranks: neighbours on the ring are near each other.
 Taken = NDArray[np.int64]
@@ -22,61 +23,16 @@ Plan = dict[int, Taken]
 _MAX_NAMED = 4  # jobs that wait
 
 
-def nearness(network: Network) -> NDArray[np.int64]:
-    """Where each endpoint is, from the widest group to itself, int64[n_nodes, n_levels + 1]; others are at -1."""
-    levels = locality_levels(network)
-    path = np.full((network.n_nodes, len(levels) + 1), -1, np.int64)
-    for column, level in enumerate(reversed(levels)):
-        path[network.endpoints, column] = level.group
-    path[network.endpoints, -1] = network.endpoints
-    return path
-
-
-def poor_groups(network: Network, path: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which groups have less bandwidth to the rest of the network than most groups of their level.
-
-    Failed and slower links make them so. What lies between the endpoints of one group only belongs to it.
-
-    Parameters
-    ----------
-    path : int64[n_nodes, n_levels + 1]
-        Group of each endpoint at each level, as :func:`nearness` gives it.
-
-    Returns
-    -------
-    bool[n_nodes, n_levels + 1]
-    """
-    poor = np.zeros(path.shape, np.bool_)
-    seats, tier = network.endpoints, tiers(network)
-    for column in range(path.shape[1]):
-        high = path[:, column].copy()
-        low = np.where(high < 0, len(path), high)  # of what is below each node, the first and the last group
-        for height in range(1, int(tier.max()) + 1):
-            up = (tier[network.src] == height - 1) & (tier[network.dst] == height)
-            np.minimum.at(low, network.dst[up], low[network.src[up]])
-            np.maximum.at(high, network.dst[up], high[network.src[up]])
-        owner = np.where(low == high, low, -1)
-        group = path[seats, column]
-        leaves = (owner[network.src] != owner[network.dst]) & (owner[network.src] >= 0)
-        n_groups = int(group.max()) + 1
-        out = np.bincount(owner[network.src[leaves]], weights=network.bandwidth[leaves], minlength=n_groups)
-        each = out / np.maximum(np.bincount(group, minlength=n_groups), 1)
-        has_seats = np.unique(group)
-        is_less = np.ones(n_groups, np.bool_)
-        for rate in (np.round(out), np.round(each)):
-            values, counts = np.unique(rate[has_seats], return_counts=True)
-            usual = values[len(values) - 1 - counts[::-1].argmax()]
-            is_less &= rate < usual * (1 - 1e-6)
-        poor[seats, column] = is_less[group]
-    return poor
-
-
 def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> list[int]:
     """Return the indices of the jobs to be placed: the largest first, or in a drawn order."""
     waiting = [i for i, job in enumerate(jobs) if job.placement is None]
     if rng is not None:
         return [waiting[k] for k in rng.permutation(len(waiting))]
     return sorted(waiting, key=lambda i: -jobs[i].n_gpus)
+
+
+class NoRoomInFabricError(InputError):
+    """No fabric has room for a job, though all together have."""
 
 
 class FreeGpus:
@@ -117,6 +73,7 @@ class FreeGpus:
             who = f"the jobs that are not placed ({', '.join(names)})"
             raise InputError(f"{who} need {wanted} GPUs, and {self.free.sum()} are free")
         self.at_first = self.free.copy()
+        self._fabric = fabrics(cluster.network, self.path)
 
     def reset(self) -> None:
         """Give back what was taken since the beginning."""
@@ -133,12 +90,17 @@ class FreeGpus:
         rng : numpy.random.Generator, optional
             Decides between equals; by default the first.
         """
-        before = self.free.copy()
-        self._near(np.flatnonzero(self.free > 0), 0, n, rng)
-        return self.in_order(np.repeat(np.arange(len(before)), before - self.free))
+        with self._one_fabric(n, rng):
+            before = self.free.copy()
+            self._near(np.flatnonzero(self.free > 0), 0, n, rng)
+            return self.in_order(np.repeat(np.arange(len(before)), before - self.free))
 
     def take_far(self, n: int, rng: np.random.Generator | None = None) -> Taken:
         """Take `n` one by one from each rack in turn, and in a rack from each host in turn, most room first."""
+        with self._one_fabric(n, rng):
+            return self._far(n, rng)
+
+    def _far(self, n: int, rng: np.random.Generator | None) -> Taken:
         nodes, copy = self._all()
         if rng is not None:
             mixed = rng.permutation(len(nodes))
@@ -158,6 +120,10 @@ class FreeGpus:
         rng : numpy.random.Generator, optional
             Decides between equals; by default the first.
         """
+        with self._one_fabric(n, rng):
+            return self._even(n, rng)
+
+    def _even(self, n: int, rng: np.random.Generator | None) -> Taken:
         before = self.free.copy()
         with_room = np.flatnonzero(self.free > 0)
         level = max(0, self.path.shape[1] - 3)
@@ -175,16 +141,21 @@ class FreeGpus:
                 for one, part in zip(fitting[np.argsort(key[fitting], kind="stable")][:k], parts, strict=True):
                     self._near(with_room[rack == one], 0, int(part), rng)
                 return self.in_order(np.repeat(np.arange(len(before)), before - self.free))
-        return self.take_far(n, rng)
+        return self._far(n, rng)
 
     def take_leftovers(self, n: int, rng: np.random.Generator | None = None) -> Taken:
         """Take `n` from the hosts with the fewest free GPUs, wherever they are."""
-        nodes, _ = self._all()
-        tie = nodes if rng is None else rng.permutation(len(self.free))[nodes]
-        return self._take(nodes[np.lexsort((tie, self.free[nodes]))[:n]])
+        with self._one_fabric(n, rng):
+            nodes, _ = self._all()
+            tie = nodes if rng is None else rng.permutation(len(self.free))[nodes]
+            return self._take(nodes[np.lexsort((tie, self.free[nodes]))[:n]])
 
     def take_beside(self, n: int, nodes: Sequence[str]) -> Taken:
         """Take the `n` that are nearest to one of some nodes, given by name."""
+        with self._fabric_of(n, nodes):
+            return self._beside(n, nodes)
+
+    def _beside(self, n: int, nodes: Sequence[str]) -> Taken:
         each, _ = self._all()
         shared = [self._shared(each, name) for name in dict.fromkeys(nodes)]
         return self._take(each[np.argsort(-np.max(shared, axis=0), kind="stable")[:n]])
@@ -196,7 +167,45 @@ class FreeGpus:
 
     def take_any(self, n: int, rng: np.random.Generator) -> Taken:
         """Take `n` at random."""
-        return self._take(rng.choice(self._all()[0], n, replace=False))
+        with self._one_fabric(n, rng):
+            return self._take(rng.choice(self._all()[0], n, replace=False))
+
+    @contextlib.contextmanager
+    def _only(self, here: NDArray[np.bool_]) -> Iterator[None]:
+        """Hide what is free elsewhere while some is taken."""
+        hidden = np.where(here, 0, self.free)
+        self.free -= hidden
+        try:
+            yield
+        finally:
+            self.free += hidden
+
+    def _one_fabric(self, n: int, rng: np.random.Generator | None) -> contextlib.AbstractContextManager[None]:
+        """Hide the GPUs of all fabrics but one with room for `n`: no path leads from one to another.
+
+        It is the one with the least room that is enough, or a drawn one.
+
+        Raises
+        ------
+        NoRoomInFabricError
+            If none has room.
+        """
+        if not self._fabric.any():
+            return contextlib.nullcontext()
+        room = np.bincount(self._fabric, weights=self.free).astype(np.int64)
+        fitting = np.flatnonzero(room >= n)
+        if not fitting.size:
+            raise NoRoomInFabricError(
+                f"{self.network.name} has {(room > 0).sum()} fabrics that no path joins, and none has "
+                f"{count_text(n, 'GPU')} free for one job: the most are {room.max()}"
+            )
+        one = fitting[room[fitting].argmin()] if rng is None else rng.choice(fitting)
+        return self._only(self._fabric == one)
+
+    def _fabric_of(self, n: int, nodes: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+        """Hide the GPUs of other fabrics than that of some nodes; of all where it has no room."""
+        here = self._fabric == self._fabric[self.network.nodes.index(nodes[0])]
+        return self._only(here) if self.free[here].sum() >= n else contextlib.nullcontext()
 
     def level(self, gpus: Taken) -> int:
         """How many levels of groups hold all of them: the more, the closer together they are."""

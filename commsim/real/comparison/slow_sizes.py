@@ -11,6 +11,8 @@ from commsim.real.comparison.pairs import Pair
 LONG = 1.25
 # A size stands out from both of its neighbours from this ratio on.
 STANDS_OUT = 1.5
+# A spike: what a change of the algorithm does not explain.
+SPIKE = 5.0
 # Ratios of measured to predicted times are one factor where the largest is at most this many times the smallest, and
 # they differ from 1 by more; over at least so many sizes, of which the largest is so many times the smallest.
 ALIKE, LEAST_SIZES, LEAST_RANGE = 1.05, 3, 16
@@ -36,6 +38,10 @@ def explain_slow(pairs: Sequence[Pair]) -> tuple[str, ...]:
         rows = sorted((p for p in rows if p.measured.time), key=lambda pair: pair.measured.size)
         times = [pair.measured.time / pair.predicted for pair in rows]
         slow = [_is_slow(pair) or _stands_out(times, i) for i, pair in enumerate(rows)]
+        spikes = [i for i in range(len(rows)) if _stands_out(times, i, SPIKE)]
+        lines += [_spike_text(rows[i].measured.size, times, i) for i in spikes]
+        for i in spikes:  # named by themselves, so that they do not hide what the others took
+            slow[i] = False
         for first in (i for i, is_slow in enumerate(slow) if is_slow and not (i and slow[i - 1])):
             end = next((i for i in range(first, len(slow)) if not slow[i]), len(slow))
             lines.append(_slow_text([pair.measured.size for pair in rows], times, first, end))
@@ -47,9 +53,15 @@ def _is_slow(pair: Pair) -> bool:
     return pair.measured.time > limit
 
 
-def _stands_out(times: Sequence[float], i: int) -> bool:
+def _stands_out(times: Sequence[float], i: int, ratio: float = STANDS_OUT) -> bool:
     """Whether a size between two others took much longer than both, each against its prediction."""
-    return 0 < i < len(times) - 1 and times[i] > STANDS_OUT * max(times[i - 1], times[i + 1])
+    return 0 < i < len(times) - 1 and times[i] > ratio * max(times[i - 1], times[i + 1])
+
+
+def _spike_text(size: float, times: Sequence[float], i: int) -> str:
+    """Write the line of one size that took very much longer than both of its neighbours."""
+    beside = f"{times[i - 1]:.2g} and {times[i + 1]:.2g} at the next sizes"
+    return f"spike: {format_size(size)} alone: measured {times[i]:.3g} times as long as predicted, {beside}"
 
 
 def _slow_text(sizes: Sequence[float], times: Sequence[float], first: int, end: int) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.placement.clusters.logs import READERS, read_log
+from commsim.placement.clusters.reading_summary import ReadingSummary
 
 MODELS = ("vgg16", "bert")
 HELIOS = (
@@ -123,3 +124,27 @@ def test_the_models_are_drawn_by_the_seed(tmp_path, kind):
     path = written(tmp_path, text)
     models = tuple(f"m{i}" for i in range(1000))
     assert read_log(kind, path, models, 1) == read_log(kind, path, models, 1) != read_log(kind, path, models, 2)
+
+
+def test_shares_of_a_gpu_and_rows_that_vanish_are_counted(tmp_path):
+    head = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    )
+    pods = ["a,4000,1,1,100,,BE,Running,0,3600,0", "b,4000,1,1,250,,BE,Running,0,3600,0", "c,4000,1,2,1000,,,,0,60,0",
+            "d,4000,1,0,0,,BE,Running,0,3600,0", "e,4000,1,1,1000,,BE,Pending,10,400,"]  # fmt: skip
+    said = ReadingSummary()
+    jobs = read_log("pai2023", written(tmp_path, "\n".join([head, *pods])), MODELS, said=said)
+    assert [job.gpus for job in jobs] == [1, 1, 2]
+    assert said.told() == [
+        "2 jobs on shares of a GPU (0.35 GPUs together) have a whole GPU each: 2 GPUs",
+        "2 rows left out: 1 without GPUs, 1 never scheduled, or not deleted",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["philly", "helios", "pai2020", "pai2023"])
+def test_every_log_says_how_many_rows_it_leaves_out(kind, tmp_path):
+    text = {"philly": json.dumps(PHILLY), "helios": HELIOS, "pai2020": TASKS, "pai2023": PODS}[kind]
+    said = ReadingSummary()
+    read_log(kind, written(tmp_path, text), MODELS, said=said)
+    assert sum(said.left_out.values()) > 0
+    assert "left out" in said.told()[-1]

@@ -14,6 +14,8 @@ from commsim.placement.schedulers.slurm import (
     write_slurm_conf,
     write_slurm_yaml,
 )
+from commsim.placement.schedulers.tier_rates import parse_tiers
+from commsim.placement.schedulers.tree_network import build_network
 
 TEXT = """
 # written by hand
@@ -154,9 +156,8 @@ def test_a_topology_must_be_chosen_where_none_is_the_default():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("cluster_default: true", "cluster_default: maybe", "cluster_default must be one of true, false"),
-        ("  tree:", "  ring:", "fabric is a ring; only tree and block are read"),
-        ("children: s[1-2]", "nodez: s[1-2]", "needs either children or nodes"),
+        ("cluster_default: true", "cluster_default: maybe", "cluster_default must be true or false"),
+        ("children: s[1-2]", "nodez: s[1-2]", "nodez is not a field"),
         ("children: s[1-2]", "children: s[1-9]", "has s3 below it"),
         ("children: s[1-2]", "children: [s1, s2]", r"tree.switches\[0\].children must be text"),
         ("block_sizes: [2, 4]", "block_sizes: [2, x]", r"block_sizes\[1\] must be a whole number"),
@@ -176,3 +177,61 @@ def test_what_is_wrong_is_named(old, new, message):
 def test_what_is_no_list_of_topologies_is_refused(text):
     with pytest.raises(InputError, match=r"expected a list|must be a mapping"):
         read_slurm_yaml(text)
+
+
+TESTS_OF_SLURM = """---
+- topology: a
+  cluster_default: True
+  tree:
+    switches:
+    - switch: root
+      children: s[1-3]
+    - switch: s1
+      nodes: node[01-02]
+    - switch: s2
+      nodes: node[03-04]
+    - switch: s3
+- topology: b
+  cluster_default: False
+  flat: true
+- topology: c
+  cluster_default: no
+  flat:
+    alpha_step_rank: true
+- topology: d
+  block:
+    block_sizes:
+      - 2
+      - 4
+    blocks:
+    - block: b1
+      nodes: node[01-02]
+    - block: b2
+      nodes: node03
+    - block: b3
+- topology: e
+  torus3d:
+    toruses: []
+"""
+
+
+def test_what_slurms_own_tests_write_is_read():
+    read = read_slurm_yaml(TESTS_OF_SLURM, "t.yaml")
+    assert [one.kind for one in read] == ["tree", "flat", "flat", "block", "torus3d"]
+    assert [one.is_default for one in read] == [True, False, False, False, False]
+    tree = choose_topology(read, None, "t.yaml")
+    assert [switch.name for switch in tree.switches] == ["root", "s1", "s2"]  # what is empty is left out
+    blocks = choose_topology(read, "d", "t.yaml")
+    assert (blocks.sizes, [name for name, _ in blocks.blocks]) == ((2, 4), ["b1", "b2"])
+    with pytest.raises(InputError, match="c is a flat; only tree and block are read; choose another"):
+        choose_topology(read, "c", "t.yaml")
+
+
+def test_a_node_below_two_switches_has_a_cable_to_each():
+    tree = read_slurm_conf("SwitchName=s0 Nodes=n[1-2]\nSwitchName=s1 Nodes=n[2-3]\nSwitchName=t Switches=s[0-1]\n")
+    assert tree.nodes == ("n1", "n2", "n3")
+    assert tree.shared == {"n2": ("s0", "s1")}
+    network = build_network(tree, parse_tiers("1=100Gbps,2=1:1"))
+    names = {network.link_name(i) for i in range(network.n_links // 2)}
+    assert {"n2:s0", "n2:s1", "n1:s0", "n3:s1"} <= names
+    assert "n1:s1" not in names

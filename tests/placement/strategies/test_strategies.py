@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import Network, both_ways
 from commsim.core.network_queries import find_link, locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster
 from commsim.placement.strategies import candidates
-from commsim.placement.strategies.free_gpus import FreeGpus, nearness, poor_groups
+from commsim.placement.strategies.fabric_groups import nearness, poor_groups
+from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
@@ -148,7 +149,8 @@ def test_the_ranks_of_a_collective_are_one_job_on_an_idle_network() -> None:
 OWN = """
 import numpy as np
 from commsim.placement.strategies import placement_strategy
-from commsim.placement.strategies.free_gpus import FreeGpus, nearness, poor_groups
+from commsim.placement.strategies.fabric_groups import nearness, poor_groups
+from commsim.placement.strategies.free_gpus import FreeGpus
 
 @placement_strategy
 def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
@@ -255,3 +257,24 @@ def scaled(network: Network, factors: dict[str, float]) -> Network:
 )
 def test_no_group_of_a_regular_network_has_less_bandwidth_than_others(network) -> None:
     assert not poor_groups(network, nearness(network)).any()
+
+
+def two_fabrics() -> Cluster:
+    """Two leaves with 2 and 3 hosts of 4 GPUs, which nothing joins."""
+    names = [f"a{i}" for i in range(2)] + [f"b{i}" for i in range(3)] + ["s0", "s1"]
+    above = [5, 5, 6, 6, 6]
+    src, dst = both_ways(np.arange(5), np.array(above))
+    network = Network("forest", names, [0] * 5 + [1] * 2, src, dst, 1e10, 1e-6)
+    return Cluster(network, np.array([4] * 5 + [0] * 2))
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_a_job_is_placed_inside_of_one_fabric(strategy: str) -> None:
+    jobs = (PeriodicJob("big", 10, 1.0, ()), PeriodicJob("small", 6, 1.0, ()))
+    for placed in candidates(two_fabrics(), jobs, strategy, n=3):
+        assert [len({node[0] for node in job.placement or ()}) for job in placed] == [1, 1]
+
+
+def test_a_job_that_no_fabric_has_room_for_is_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match="2 fabrics that no path joins, and none has 13 GPUs free for one job"):
+        candidates(two_fabrics(), (PeriodicJob("big", 13, 1.0, ()),))
