@@ -24,12 +24,12 @@ COMMANDS = {
     "topo import": Verb(
         FileImportConfig,
         lambda config: convert_file(config, config.source, config.output),
-        "read an ASTRA-sim, GraphML, ns-3, SimAI or NCCL file, and write a commsim network",
+        "read a network of another tool (`topo formats`), also cables as they are, and write ours",
     ),
     "topo export": Verb(
         TopologyConfig,
         lambda config: convert_file(config, config.topology, config.output),
-        "write a file in the format of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
+        "write a file in the format of ASTRA-sim, InfraGraph, GraphML, node-link, ns-3, SimAI or htsim",
     ),
     "topo formats": Verb(Flags, lambda _: formats("network"), "list the formats of other tools"),
     "schedule import": Verb(
