@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from .calls import MAX_RANKS, bytes_of_type, operation_of
 
@@ -59,9 +59,9 @@ class LinkedAnnotations:
         if event.get("ph") != "X" or not isinstance(arguments, dict) or not isinstance(name, str):
             return
         kind = str(event.get("cat", "")).lower()
-        if not _is_number(start) or not _is_number(event.get("dur")) or self._n >= MAX_LINKED:
+        if not _is_time(start) or not _is_time(event.get("dur")) or self._n >= MAX_LINKED:
             return
-        if kind in LAUNCHES and _is_number(arguments.get("correlation")):
+        if kind in LAUNCHES and _is_time(arguments.get("correlation")):
             outer = arguments.get("External id")
             self._launches[arguments["correlation"]] = (
                 outer if isinstance(outer, int) else -1, float(start), str(event.get("tid")),
@@ -129,7 +129,8 @@ class LinkedAnnotations:
         ]  # fmt: skip
 
 
-def _is_number(value: object) -> bool:
+def _is_time(value: object) -> TypeGuard[float]:
+    """Whether a value is a number of 0 or more, as times and numbers of launches are."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
 
 

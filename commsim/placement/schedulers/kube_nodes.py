@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
-from commsim.placement.cluster import MAX_GPUS
+from commsim.prediction.inputs import MAX_GPUS
 
 from .fabric_tree import SwitchTree, require_unique, tree_from
 from .hostlist import check_name
