@@ -37,6 +37,8 @@ class Cluster(Value):
         GPUs at each node: those of a host; 1 for a node that is a GPU; 0 elsewhere.
     busy : int64[n_nodes]
         How many of these are taken by something that sends nothing that we know of; by default 0.
+    block_sizes : tuple of int
+        Nodes that Slurm's topology/block gives a job in one piece, where its file said so; kept for the export.
 
     Raises
     ------
@@ -47,10 +49,13 @@ class Cluster(Value):
     network: Network
     gpus: NDArray[np.int64]
     busy: NDArray[np.int64] = 0  # type: ignore[assignment]  # a scalar broadcasts in __post_init__
+    block_sizes: tuple[int, ...] = ()
 
     if TYPE_CHECKING:
 
-        def __init__(self, network: Network, gpus: ArrayLike, busy: ArrayLike = ...) -> None: ...
+        def __init__(
+            self, network: Network, gpus: ArrayLike, busy: ArrayLike = ..., block_sizes: tuple[int, ...] = ...
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for field in ("gpus", "busy"):
@@ -102,9 +107,10 @@ def read_cluster(path: ClusterLike) -> Cluster:
         hosts.fail("nics", 'is of the topology: [topology] spec = "pcie_host:n_gpus=4,n_nics=2@TOPOLOGY:machines=16"')
     gpus, busy = read_gpus(hosts, network)
     hosts.raw("inside")  # of runs: no phase of a job is on links inside of a host
+    sizes = hosts.wholes("block_sizes") if "block_sizes" in hosts else ()
     hosts.finish()
     with located(path):
-        return Cluster(network, gpus, busy)
+        return Cluster(network, gpus, busy, tuple(sizes))
 
 
 def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -> tuple[Cluster, list[Remark]]:

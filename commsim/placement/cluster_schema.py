@@ -56,6 +56,11 @@ def cluster_schema() -> dict[str, Any]:
                     "gpus": {**_GPUS, "description": "GPUs of every host"},
                     "per_host": _by_host("GPUs of hosts that have another number"),
                     "busy": _by_host("GPUs that are taken"),
+                    "block_sizes": {
+                        "type": "array",
+                        "items": {"type": "integer", "minimum": 1},
+                        "description": "sizes of Slurm's topology/block, for place export",
+                    },
                     "inside": {**text, "description": "rate between a GPU and its host in runs, such as 300GBps"},
                 },
             },

@@ -10,8 +10,9 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.network_queries import host_names
 from commsim.core.remark import Remark
-from commsim.core.units import count_text
+from commsim.core.units import count_text, format_time
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
@@ -56,6 +57,21 @@ class Move:
             return counted_names(self.after.placement[self.job], most)
         is_good = round(self.now.stretch - 1, PRINTED) <= 0
         return "stays" if is_good else f"none of {self.n_tried} tried is better"
+
+    def pays_after(self, restart: float) -> float | None:
+        """Time after which all jobs together have done more than without the move, in s; None where they never do.
+
+        Parameters
+        ----------
+        restart : float, s
+            Time for which the job that moves stands still.
+        """
+        now, after = (
+            {name: one.periods[name] / seconds for name, seconds in one.predicted.items()}
+            for one in (self.now, self.after)
+        )
+        gained = sum(after.values()) - sum(now.values())
+        return restart * after[self.job] / gained if gained > 0 else None
 
     @property
     def others(self) -> tuple[float, float]:
@@ -129,16 +145,23 @@ class Moves:
         Moves of the jobs on hosts that failed; `moves` are sought after these.
     before : PlacementCandidate, optional
         All jobs before the failure; None where no job had to be moved.
+    restart : float, s
+        Time for which a job that is moved stands still.
     """
 
     moves: tuple[Move, ...]
     remarks: tuple[Remark, ...]
     forced: tuple[ForcedMove, ...] = ()
     before: PlacementCandidate | None = None
+    restart: float = 0.0
 
     def remark_lines(self, most: int = MAX_SHOWN) -> list[str]:
         """Return the forced moves, with at most so many hosts, and the stretch of the jobs before and after them."""
         lines = [f"job {move.job} has to be moved: {counted_names(move.after, most)}" for move in self.forced]
+        if self.forced and self.restart:
+            lost = self.restart * sum(len(move.now) for move in self.forced)
+            each = f"{count_text(len(self.forced), 'job')} for {format_time(self.restart)}"
+            lines.append(f"stopped: {each}, {lost:.4g} GPU-seconds together (--restart)")
         if self.before is None:
             return lines
         was, now = _stretch(self.before), _stretch(self.moves[0].now)
@@ -178,6 +201,8 @@ def rank_moves(
     settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
+    drain: Sequence[str] = (),
+    restart: float = 0.0,
 ) -> Moves:
     """Take each running job off its GPUs, place it again beside the others, and rank these moves by what they gain.
 
@@ -191,11 +216,15 @@ def rank_moves(
         Same as in :func:`commsim.place_jobs`, for the places of each job.
     fail, scale : sequence of str
         Same as in :func:`commsim.with_faults`. Jobs on hosts that fail are moved first (`forced` of the answer).
+    drain : sequence of str
+        Hosts that are to be free, which work: their jobs are moved first, too.
+    restart : float, s
+        Time for which a job that is moved stands still.
 
     Returns
     -------
     Moves
-        For each running job the slow-downs now and after; what it costs to stop and to start it again is not counted.
+        For each running job the slow-downs now and after.
         A job that is moved may start at another time; the others keep their ``start``.
 
     Raises
@@ -220,7 +249,9 @@ def rank_moves(
     read = on_nodes(cluster, read_jobs(jobs))
     n = number_of(n, candidates)
     how: dict[str, Any] = {"generators": generators, "check": check, "settings": settings or ScoreSettings()}
-    cluster, read, remarks, forced, before = _off_failed(cluster, read, fail, scale, how | {"n": n})
+    if not 0 <= restart < float("inf"):
+        raise InputError(f"restart is a time of 0 or more, got {restart}")
+    cluster, read, remarks, forced, before = _off_failed(cluster, read, fail, scale, drain, how | {"n": n})
     running = [job for job in read if job.placement is not None]
     if not running:
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")
@@ -241,12 +272,42 @@ def rank_moves(
     if round(moves[0].after.stretch, PRINTED) > 1 and n <= n_tried and n < MOST_ADVISED:
         text = f"with the best move jobs are still slower than alone: --candidates {more} tries more places"
         remarks.append(Remark("few-tried", text, moves[0].after.stretch - 1))
-    remarks.append(Remark("restart-left-out", "stopping a job and starting it elsewhere takes no time here"))
-    return Moves(tuple(moves), tuple(remarks), forced, before)
+    if not restart:
+        text = "stopping a job and starting it elsewhere takes no time here (--restart)"
+        remarks.append(Remark("restart-left-out", text))
+    return Moves(tuple(moves), tuple(remarks), forced, before, restart)
+
+
+def _drained(
+    cluster: Cluster, jobs: tuple[PeriodicJob, ...], drain: Sequence[str]
+) -> tuple[Cluster, tuple[PeriodicJob, ...]]:
+    """Return a cluster whose drained hosts take no job, and the jobs without the places that they have there."""
+    names = host_names(cluster.network)
+    known = {names[i] for i in cluster.network.endpoints.tolist()}
+    if unknown := [host for host in drain if host not in known]:
+        raise InputError(f"{cluster.network.name} has no host {unknown[0]!r} to drain")
+    away = {node for node, host in zip(cluster.network.nodes, names, strict=True) if host in drain}
+    busy = cluster.busy.copy()
+    at = [i for i, node in enumerate(cluster.network.nodes) if node in away]
+    busy[at] = cluster.gpus[at]
+    moved = tuple(_off(job, away) for job in jobs)
+    return replace(cluster, busy=busy), moved
+
+
+def _off(job: PeriodicJob, away: set[str]) -> PeriodicJob:
+    """Return a job without its places on some nodes; its other ranks keep theirs."""
+    if not job.placement or not away.intersection(job.placement):
+        return job
+    return replace(job, placement=None, placed=tuple("" if node in away else node for node in job.placement))
 
 
 def _off_failed(
-    cluster: Cluster, jobs: tuple[PeriodicJob, ...], fail: Sequence[str], scale: Sequence[str], how: dict[str, Any]
+    cluster: Cluster,
+    jobs: tuple[PeriodicJob, ...],
+    fail: Sequence[str],
+    scale: Sequence[str],
+    drain: Sequence[str],
+    how: dict[str, Any],
 ) -> tuple[Cluster, tuple[PeriodicJob, ...], list[Remark], tuple[ForcedMove, ...], PlacementCandidate | None]:
     """Place the jobs on hosts that failed anew, before moves are sought.
 
@@ -255,9 +316,13 @@ def _off_failed(
     Cluster, tuple of PeriodicJob, list of Remark, tuple of ForcedMove, PlacementCandidate or None
         What the faults leave, the jobs with the forced moves, remarks, these moves, and the jobs before the failure.
     """
-    if not (fail or scale):
+    if not (fail or scale or drain):
         return cluster, jobs, [], (), None
-    after, left, remarks = after_faults(cluster, jobs, fail, scale, how["settings"])
+    after, left, remarks = cluster, jobs, list[Remark]()
+    if fail or scale:
+        after, left, remarks = after_faults(cluster, jobs, fail, scale, how["settings"])
+    if drain:
+        after, left = _drained(after, left, drain)
     moved = [job for job, now in zip(jobs, left, strict=True) if job.placement and now.placement is None]
     if not moved:
         return after, left, remarks, (), None

@@ -313,6 +313,7 @@ def network_of_table(tree: Any, path: Path) -> Network:
     if "hosts" not in top or network.seat_kind != HOST:
         return network
     gpus, busy = read_gpus(hosts, network)
+    hosts.raw("block_sizes")  # of schedulers
     inside = None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
     with located(path):
         return with_gpus(network, np.maximum(gpus - busy, 0), inside)

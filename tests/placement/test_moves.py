@@ -93,3 +93,23 @@ def test_without_room_for_a_job_whose_host_failed_it_and_its_host_are_named():
     waiting = [{key: value for key, value in job(name, "h0", "h1").items() if key != "placement"} for name in "cd"]
     with pytest.raises(InputError, match=r"not placed \(c, d\) need 4 GPUs, and 0 are free"):
         cs.place_jobs(full, [*jobs, *waiting])
+
+
+def test_drained_hosts_are_freed_and_other_ranks_stay() -> None:
+    jobs = [job("a", "h0", "h1"), job("b", "h2", "h3")]
+    found = rank_moves(CLUSTER, jobs, drain=["h1", "h5"], restart=90.0)
+    (forced,) = found.forced
+    assert (forced.job, forced.after[0]) == ("a", "h0")
+    assert not {"h1", "h5"} & set(forced.after)
+    assert "stopped: 1 job for 90 s, 180 GPU-seconds together (--restart)" in str(found)
+    with pytest.raises(InputError, match="no host 'h9' to drain"):
+        rank_moves(CLUSTER, jobs, drain=["h9"])
+
+
+def test_a_move_has_paid_when_what_all_gained_is_what_the_moved_job_lost() -> None:
+    found = rank_moves(CLUSTER, [job("a", "h0", "h4"), job("b", "h1", "h5")], check=True, restart=60.0)
+    first = found.moves[0]
+    slow = first.now.predicted["a"] / 0.1
+    assert first.pays_after(60.0) == pytest.approx(60.0 / (2 - 2 / slow), rel=1e-6)
+    assert found.moves[-1].pays_after(0.0) is None or not found.moves[-1].pays_after(0.0)
+    assert not any(remark.code == "restart-left-out" for remark in found.remarks)

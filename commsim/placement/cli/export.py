@@ -74,7 +74,11 @@ def run(config: PlaceExportConfig) -> Answer:
     for name, all_names in stand_ins.items():
         shown = ", ".join(all_names[:4]) + (", ..." if len(all_names) > 4 else "")
         comments.append(f"{name} represents {len(all_names)} switches that are interchangeable: {shown}")
-    text = _placement_text(config, cluster, tree) if config.target in _PLACED else _text(config, tree, tuple(comments))
+    text = (
+        _placement_text(config, cluster, tree)
+        if config.target in _PLACED
+        else _text(config, tree, tuple(comments), cluster.block_sizes)
+    )
     if config.output is None:
         return Answer([Lines(text.splitlines(), is_file=True)])
     with replacing(config.output) as out:
@@ -82,11 +86,11 @@ def run(config: PlaceExportConfig) -> Answer:
     return Answer([Lines([f"{config.output}: written"])])
 
 
-def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...]) -> str:
+def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...], sizes: tuple[int, ...]) -> str:
     from commsim.placement.schedulers import kubernetes, slurm
     from commsim.placement.schedulers.fabric_tree import blocks_of
 
-    topology = blocks_of(tree) if config.plugin == "block" else tree
+    topology = blocks_of(tree, sizes) if config.plugin == "block" else tree
     match config.target:
         case "slurm-conf":
             return slurm.write_slurm_conf(topology, comments)

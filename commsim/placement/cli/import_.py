@@ -63,7 +63,8 @@ def run(config: PlaceImportConfig) -> Answer:
     elif config.source == "kube-nodes":
         network, said, hosts = _nodes(config)
     else:
-        network, said = _fabric(config)
+        network, said, more = _fabric(config)
+        hosts |= more
     from commsim.core.files.store import save
 
     wrote = str(output)
@@ -93,8 +94,8 @@ def _refuse_what_has_no_effect(config: PlaceImportConfig) -> None:
             raise InputError(f"{name} has no effect on {config.source}")
 
 
-def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str]]:
-    """Read a scheduler's file; return its network, and remarks."""
+def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any]]:
+    """Read a scheduler's file; return its network, remarks, and what the table of hosts has beside their GPUs."""
     from commsim.placement.schedulers.fabric_tree import SwitchTree
     from commsim.placement.schedulers.tier_rates import parse_tiers
     from commsim.placement.schedulers.tree_network import build_network, cables_up
@@ -113,7 +114,9 @@ def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str]]:
     more = [f"and {len(shared) - 2} more nodes below two switches"] if len(shared) > 3 else []
     told = [*(shared[:2] if more else shared), *more]
     speeds = [unused] if any(switch.speed for switch in tree.switches) else []
-    return network, [*told, *speeds, *cables_up(network)]
+    sizes = () if isinstance(topology, SwitchTree) else topology.sizes
+    more_of_hosts = {"block_sizes": list(sizes)} if sizes else {}
+    return network, [*told, *speeds, *cables_up(network)], more_of_hosts
 
 
 def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any]]:

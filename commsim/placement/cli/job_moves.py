@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import flag, switched
 from commsim.cli.flags.faults import Faults, Hashes
+from commsim.core.units import format_time, parse_time
 from commsim.report.answer import Answer, Table, comments, remarks
 
 from .candidates import MAX_HOSTS, Scoring, generators_of, settings_of
@@ -24,6 +25,12 @@ class PlaceMovesConfig(Hashes, Scoring, Faults):
         default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
         help="sources of places, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
+    drain: str | None = flag(
+        metavar="HOSTS", help="hosts to free, such as n[019-024],n30: jobs on them are moved first, as off failed hosts"
+    )
+    restart: str | None = flag(
+        metavar="TIME", help="time that a moved job stands still, such as 90s: when each move has paid (pays after)"
+    )
     check: bool = switched(help="simulate each placement, and rank by that; it takes longer")
     seed: int = flag(default=0, metavar="N", help="seed of random candidates, of hashes in routing and of faults")
 
@@ -34,6 +41,7 @@ def run(config: PlaceMovesConfig) -> Answer:
     from commsim.placement.cluster import read_cluster
     from commsim.placement.moves import rank_moves
     from commsim.placement.node_names import on_nodes
+    from commsim.placement.schedulers.hostlist import expand_hosts
     from commsim.training.sharing.periodic import read_jobs
 
     cluster = read_cluster(config.cluster)
@@ -44,16 +52,20 @@ def run(config: PlaceMovesConfig) -> Answer:
         "check": config.check or None,
     }
     how["settings"] = settings_of(config, config.seed, config.hashes)
-    ranked_moves = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, **how)
+    restart = parse_time(config.restart, "--restart") if config.restart else 0.0
+    drain = expand_hosts(config.drain) if config.drain else ()
+    ranked_moves = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, drain=drain, restart=restart, **how)
     forced = [move.job for move in ranked_moves.forced]
     columns = ["job", "now", "after", "gain", "others now", "others after", "from", "to"]
+    columns[6:6] = ["pays after"] if restart else []
     rows = []
     for move in ranked_moves.moves:
         values = [f"{value:.4f}x" for value in (move.now.stretch, move.after.stretch)]
         values += [f"{move.gain:.4f}", *(f"{value:.4f}x" for value in move.others)]
         is_only_forced = move.job in forced and not move.gain
         to = "no further move" if is_only_forced else move.to(MAX_HOSTS)
-        rows.append([move.job, *values, counted_names(move.now.placement[move.job], MAX_HOSTS), to])
+        pays = [_pays(move, restart)] if restart else []
+        rows.append([move.job, *values, *pays, counted_names(move.now.placement[move.job], MAX_HOSTS), to])
     by = ranked_moves.moves[0].now.prediction
     title = f"stretch of the jobs (iteration time over iter_time_ms), by {by}, now and with one job moved"
     title += f"; {', '.join(forced)} already moved now" if forced else ""
@@ -65,7 +77,17 @@ def run(config: PlaceMovesConfig) -> Answer:
     best = ranked_moves.moves[0]
     parts += [_times(best)] if best.gain else []
     more = {"forced": [move.row() for move in ranked_moves.forced]} if forced else {}
-    return Answer(parts, [move.row() for move in ranked_moves.moves], more=more, key="moves")
+    rows_of_json = [
+        move.row() | ({"pays_after_s": move.pays_after(restart) if move.gain else None} if restart else {})
+        for move in ranked_moves.moves
+    ]
+    return Answer(parts, rows_of_json, more=more, key="moves")
+
+
+def _pays(move: Move, restart: float) -> str:
+    """Time after which a move has paid for the restart, as a table shows it."""
+    time = move.pays_after(restart) if move.gain else None
+    return "-" if time is None else format_time(time)
 
 
 def _times(best: Move) -> Table:

@@ -180,14 +180,19 @@ class Blocks:
         return SwitchTree(tuple(switches))
 
 
-def blocks_of(tree: SwitchTree) -> Blocks:
+def blocks_of(tree: SwitchTree, sizes: tuple[int, ...] = ()) -> Blocks:
     """Return the blocks of nodes below each switch that has nodes, and the sizes that they allow.
 
-    The smallest block D gives the sizes D, 2D, ... up to D times the number of blocks.
+    Parameters
+    ----------
+    tree : SwitchTree
+        Switches over nodes.
+    sizes : tuple of int
+        Sizes that were given. Default: the smallest block D gives D, 2D, ... up to D times the number of blocks.
     """
     blocks = tuple((s.name, s.nodes) for s in tree.switches if s.nodes)
     smallest = min(len(nodes) for _, nodes in blocks)
-    return Blocks(blocks, tuple(smallest << k for k in range(len(blocks).bit_length())))
+    return Blocks(blocks, sizes or tuple(smallest << k for k in range(len(blocks).bit_length())))
 
 
 def free_name(wanted: str, taken: Blocks | SwitchTree | Iterable[str]) -> str:

@@ -235,3 +235,14 @@ def test_a_node_below_two_switches_has_a_cable_to_each():
     names = {network.link_name(i) for i in range(network.n_links // 2)}
     assert {"n2:s0", "n2:s1", "n1:s0", "n3:s1"} <= names
     assert "n1:s1" not in names
+
+
+def test_block_sizes_of_a_file_are_kept_by_the_cluster(commsim, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4\n"
+    (tmp_path / "b.conf").write_text(text)
+    given = ("--from", "slurm-conf", "--tier-bandwidth", "1=200Gbps,2=1:1", "--gpus-per-host", 8)
+    assert commsim("place", "import", "b.conf", *given, "-o", "c.toml").code == 0
+    assert commsim("place", "export", "c.toml", "--to", "slurm-conf", "--plugin", "block").code == 0
+    assert commsim.out.splitlines()[1:] == text.splitlines()
+    assert commsim("run", "ring_all_reduce", "--topology", "c.toml", "--ranks", 8, "-b", "1M", "-e", "1M").code == 0
