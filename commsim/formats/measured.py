@@ -27,8 +27,8 @@ def read_measured(
 
     Known are: the table of nccl-tests (and of ``commsim run``) and its JSON (``-J``), tables of the OSU
     micro-benchmarks, of the Intel MPI Benchmarks and of ucc_perftest, CSV with bytes and times, JSON and Parquet of
-    commsim, NCCL inspector's JSON lines, PyTorch's flight recorder (JSON or pickle) and Kineto's traces. Any of them may
-    be packed with gzip.
+    commsim, NCCL inspector's JSON lines, PyTorch's flight recorder (JSON or pickle) and Kineto's traces. Any of them
+    may be packed with gzip.
 
     Parameters
     ----------

@@ -27,6 +27,7 @@ MACHINES = ("nccl-topology", "nvidia-smi")
 NETWORKS = ("ns3", "simai", "htsim", "graphml", "node-link", "astra-network", "infragraph", *READERS, *MACHINES)
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
 _MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|\s)*GPU0\s", re.MULTILINE)
+_OWN_JSON = re.compile(r'\s*\{\s*"(?:schema|topology|directed)"')
 _INFRAGRAPH = ("devices", "instances", "edges")
 
 
@@ -109,6 +110,8 @@ def _look(source: str) -> tuple[str, str]:
     if b"\0" in data and b"num_ranks" not in data:
         return "", f"binary data that begins with {data[:4]!r}"
     head = data.decode("utf-8-sig", "replace")
+    if path.suffix == ".json" and _OWN_JSON.match(head):  # without decoding all of it
+        return "commsim", ""
     if head.lstrip().startswith("<") or path.suffix in (".xml", ".graphml"):
         tag = outermost_tag(path)
         return _XML.get(tag, ""), f"XML whose outermost element is <{tag[:40]}>"

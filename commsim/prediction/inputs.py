@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +90,6 @@ def load_network(text: str) -> Network:
     if name in PRESETS:
         return build_preset(name, raw)
     if _is_there(text) or "/" in name:
-        read: Callable[[str], Network] | None = house().networks.get(Path(text).suffix)
-        if read is not None:
-            return read(text)
         raise InputError(f"{text}: no file of a network; its own end with {', '.join(SUFFIXES)}, and `commsim topo "
                          "formats` lists those of others")  # fmt: skip
     build = TOPOLOGIES[name].build  # refuses what it does not know
@@ -109,18 +105,9 @@ def _of_another_tool(text: str) -> Network | None:
     path = text if _is_there(text) else name if _is_there(name) else ""
     if not path or Path(path).suffix in (".npz", ".toml", ".py"):
         return None
-    if Path(path).suffix == ".json" and _is_own_json(path):
-        return None
     read = house().services.get("network of a file")
     found: Network | None = None if read is None else read(text)
     return found
-
-
-def _is_own_json(path: str) -> bool:
-    """Whether a file of JSON is one of ours, as its first key says."""
-    from commsim.core.files.whole_files import read_head
-
-    return re.match(rb'\s*\{\s*"(?:schema|topology|directed)"', read_head(path, 256)) is not None
 
 
 def _as_registered(text: str) -> Hashable:
@@ -313,7 +300,6 @@ def network_of_table(tree: Any, path: Path) -> Network:
     if "hosts" not in top or network.seat_kind != HOST:
         return network
     gpus, busy = read_gpus(hosts, network)
-    hosts.raw("block_sizes")  # of schedulers
     inside = None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
     with located(path):
         return with_gpus(network, np.maximum(gpus - busy, 0), inside)

@@ -87,7 +87,7 @@ def run(config: PlaceExportConfig) -> Answer:
 
 
 def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...], sizes: tuple[int, ...]) -> str:
-    from commsim.placement.schedulers import kubernetes, slurm
+    from commsim.placement.schedulers import kubernetes, slurm, slurm_yaml
     from commsim.placement.schedulers.fabric_tree import blocks_of
 
     topology = blocks_of(tree, sizes) if config.plugin == "block" else tree
@@ -95,7 +95,7 @@ def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...]
         case "slurm-conf":
             return slurm.write_slurm_conf(topology, comments)
         case "slurm-yaml":
-            return slurm.write_slurm_yaml([slurm.NamedTopology("default", topology, True)], comments)
+            return slurm_yaml.write_slurm_yaml([slurm_yaml.NamedTopology("default", topology, True)], comments)
         case "topograph-model":
             return kubernetes.write_topograph_model(tree, comments)
         case "topograph-graph":

@@ -156,7 +156,7 @@ def _machine(config: PlaceImportConfig) -> Network:
 
 
 def _read(config: PlaceImportConfig) -> SwitchTree | Blocks:
-    from commsim.placement.schedulers import kubernetes, slurm
+    from commsim.placement.schedulers import kubernetes, slurm, slurm_yaml
 
     if config.source in ("slurm-yaml", "topograph-model"):
         require_yaml()
@@ -165,7 +165,9 @@ def _read(config: PlaceImportConfig) -> SwitchTree | Blocks:
         case "slurm-conf":
             return slurm.read_slurm_conf(text, config.file)
         case "slurm-yaml":
-            return slurm.choose_topology(slurm.read_slurm_yaml(text, config.file), config.topology, config.file)
+            return slurm_yaml.choose_topology(
+                slurm_yaml.read_slurm_yaml(text, config.file), config.topology, config.file
+            )
         case "topograph-graph":
             return kubernetes.read_topograph_graph(text, config.file)
     return kubernetes.read_topograph_model(text, config.file)

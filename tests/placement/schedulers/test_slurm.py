@@ -5,15 +5,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.fabric_tree import Blocks, Switch, SwitchTree
-from commsim.placement.schedulers.slurm import (
-    NamedTopology,
-    choose_topology,
-    read_slurm_conf,
-    read_slurm_yaml,
-    sbatch_options,
-    write_slurm_conf,
-    write_slurm_yaml,
-)
+from commsim.placement.schedulers.slurm import read_slurm_conf, sbatch_options, write_slurm_conf
+from commsim.placement.schedulers.slurm_yaml import NamedTopology, choose_topology, read_slurm_yaml, write_slurm_yaml
 from commsim.placement.schedulers.tier_rates import parse_tiers
 from commsim.placement.schedulers.tree_network import build_network
 
