@@ -22,7 +22,7 @@ EXAMPLES = {
         commsim watch examples/inspector --topology hgx-h100 --json -
         commsim watch examples/inspector --topology hgx-h100 --false-alarms 5%
         commsim watch examples/inspector --topology hgx-h100@star:machines=2 --csv watched.csv
-        commsim watch examples/inspector --topology hgx-h100 --port 9464 --during 3s""",
+        commsim watch examples/inspector --topology hgx-h100 --port 0 --during 1s""",
 }
 COLUMNS = ["communicator", "operation", "size", "calls", "GB/s", "expected", "ratio", "verdict", "late rank"]
 SHOWN = 40
