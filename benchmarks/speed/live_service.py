@@ -259,9 +259,9 @@ def week(jobs_of_week: int = 2000, seed: int = 3) -> dict[str, Any]:
         client.close()
     same = {job["job"] for job in state["jobs"]} == {name for _, name in ends}
     p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
-    n_costly, end = sum(cost > 1e-4 for cost in costs), "those that run" if same else "OTHERS"
+    n_costly, left = sum(cost > 1e-4 for cost in costs), "those that run" if same else "OTHERS"
     print(f"# a week of {len(trace)} jobs: {refused} without room, at most {most} at once, {n_costly} cost something")
-    print(f"# p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms; jobs at the end are {end}, version {state['version']}")
+    print(f"# p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms; jobs at the end are {left}, version {state['version']}")
     return {"jobs": len(trace), "refused": refused, "most": most, "p50_s": p50, "p99_s": p99, "same": same}
 
 

@@ -85,6 +85,12 @@ def read_cost_model(path: str) -> dict[str, Any]:
     return tree
 
 
+def _column(where: str, key: str, column: Any) -> list[float]:
+    if not isinstance(column, list) or not column or not all(type(value) in (int, float) for value in column):
+        raise InputError(f"{where}.{key} must be numbers, as many as sizes")
+    return column
+
+
 def _check_curve(where: str, curve: Any, largest: Any) -> None:
     """Refuse a curve whose columns do not fit, or whose sizes do not ascend."""
     if not isinstance(curve, dict):
@@ -92,11 +98,9 @@ def _check_curve(where: str, curve: Any, largest: Any) -> None:
     for key, kind in (("operation", str), ("machines", int), ("gpus", int), ("faults", str)):
         if not isinstance(curve.get(key), kind):
             raise InputError(f"{where}.{key} must be {'text' if kind is str else 'a whole number'}")
-    sizes = curve.get("size")
+    sizes = _column(where, "size", curve.get("size"))
     for key in COLUMNS:
-        column = curve.get(key, curve.get("time"))
-        is_column = isinstance(column, list) and column and all(type(value) in (int, float) for value in column)
-        if not is_column or not isinstance(sizes, list) or len(column) != len(sizes):
+        if len(_column(where, key, curve.get(key, curve.get("time")))) != len(sizes):
             raise InputError(f"{where}.{key} must be numbers, as many as sizes")
     if any(b <= a for a, b in pairwise(sizes)) or sizes[-1] != largest:
         raise InputError(f"{where}.size must ascend, up to largest_size")

@@ -17,12 +17,12 @@ from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
 from commsim.prediction.collective_names import usual_collective
 from commsim.prediction.inputs import load_network
-from commsim.prediction.kind import WorkPlan
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import plan_of
+from commsim.prediction.work_plan import WorkPlan
 
 from .refinement import SizeRefinement, Times, random_sizes
 

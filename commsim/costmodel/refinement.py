@@ -54,7 +54,7 @@ class SizeRefinement:
         self.tolerance = tolerance
         self.known: dict[int, Times] = {}
         self.sizes: set[int] = {low, high}
-        self.choices = changes(label, low, high)
+        self.choices = [(low, "")] if label is None else changes(label, low, high)
 
     def times(self, size: int) -> Times:
         """Return the function's value, called once for each size."""

@@ -30,7 +30,7 @@ Placed: TypeAlias = tuple[str, Sequence[PeriodicJob]]
 
 def in_turn(
     cluster: Cluster, jobs: Sequence[PeriodicJob], generators: Sequence[str], n: int, seed: int
-) -> list[tuple[str, tuple[PeriodicJob, ...]]]:
+) -> list[Placed]:
     """Take candidates of the strategies in turn, each placement once."""
     if not generators:
         raise InputError("placing needs at least one generator")
@@ -39,7 +39,7 @@ def in_turn(
         [("given" if is_given else name, placed) for placed in candidates(cluster, jobs, name, n, seed)]
         for name in dict.fromkeys(generators)
     ]
-    chosen: dict[tuple[object, ...], tuple[str, tuple[PeriodicJob, ...]]] = {}
+    chosen: dict[tuple[object, ...], Placed] = {}
     for i in range(n):
         for row in made:
             if i < len(row) and len(chosen) < n:

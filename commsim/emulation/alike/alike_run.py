@@ -66,6 +66,7 @@ class AlikeRun:
     reports: tuple[RankReport, ...]
     n_simulated: int
     remarks: tuple[Remark, ...]
+    nodes: tuple[int, ...]
 
     @property
     def time(self) -> float:
