@@ -15,8 +15,11 @@ from .flags import Flags, Verb, flag
 
 EXAMPLES = {
     "examples": """
-        commsim examples
-        commsim examples my_examples""",
+        commsim examples my_examples
+        commsim examples work/examples
+        commsim examples files && commsim place files/cluster.toml files/jobs.json
+        commsim examples first && commsim sweep plan first/sweep_cost.toml
+        commsim examples both && commsim run --jobs both/jobs/atp_beside_dctcp.toml""",
 }
 # Where an installed package has them, below the environment.
 INSTALLED = "share/commsim/examples/"

@@ -71,7 +71,7 @@ def test_every_verb_with_json_has_a_schema():
 
 
 def test_schemas_are_printed_and_listed(commsim):
-    assert commsim("schema").out.splitlines() == sorted([*EXAMPLES, "place serve", "cluster.toml"])
+    assert commsim("schema").out.splitlines() == sorted([*EXAMPLES, "place serve", "cluster.toml", "cost_model.json"])
     printed = json.loads(commsim("schema", "switch", "simulate").out)
     assert printed["title"] == "commsim switch simulate --json"
     assert "those of" in commsim.refuses("schema", "fly")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "export": """
         commsim export cost-model star:n_hosts=8 --operation all_reduce --points 100 --jobs 1 -o star.json
+        commsim export cost-model star:n_hosts=4 --operation all_gather --machines 2-4 -e 1M --jobs 1 -o small.json
+        commsim export evaluator python -o cost_model.py
         commsim export evaluator c -o cost_model.c
         commsim export page -o cost_model.html""",
 }
