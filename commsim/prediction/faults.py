@@ -12,6 +12,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.faults.scaling import cables_at_part, scale_links
+from commsim.core.hostlist import expand_hosts
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.remark import Remark
@@ -97,8 +98,14 @@ def failed_hosts(network: Network, fail: Sequence[str]) -> frozenset[str]:
     """Return the names of the nodes of all hosts that are named in ``host:NAME`` of `fail`."""
     from commsim.core.faults.failures import host_nodes
 
-    names = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
+    named = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
+    names = [host for name in named for host in _listed_hosts(name)]
     return frozenset(network.nodes[node] for name in names for node in host_nodes(network, name))
+
+
+def _listed_hosts(name: str) -> list[str]:
+    """Return the hosts of a list such as ``n[019-024]``; a name without brackets is one."""
+    return list(expand_hosts(name)) if "[" in name else [name]
 
 
 def _has_fewer_beside(whole: Network, left: Network) -> bool:
@@ -178,7 +185,7 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
     what, _, name = text.partition(":")
     named = {"link": failures.fail_links, "switch": failures.fail_switches, "host": failures.fail_hosts}
     if what in named and name:
-        return named[what](network, [name]), []
+        return named[what](network, [name] if what == "link" else _listed_hosts(name)), []
     if what not in DRAWN:
         wanted = "link:A:B, switch:NAME, links:5%, links:3, switches:5%, switches:1 or host:NAME"
         raise InputError(f"fail takes {wanted}, got {text!r}")

@@ -16,6 +16,7 @@ from commsim.core.files.fields import TableFields
 from commsim.core.files.network_file import read_network
 from commsim.core.files.own_files import own_entry
 from commsim.core.files.whole_files import SUFFIXES
+from commsim.core.hostlist import expand_hosts
 from commsim.core.limits import may_open_files
 from commsim.core.machines.gpus_of_hosts import with_gpus
 from commsim.core.machines.hardware import FACTS
@@ -333,6 +334,7 @@ def read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64], 
 def _fill(values: NDArray[np.int64], table: TableFields, network: Network) -> None:
     hosts = {network.nodes[i]: int(i) for i in network.endpoints}
     for name in table:
-        if name not in hosts:
-            table.fail(name, f"is not a host of {network.name}; the first is {network.nodes[network.endpoints[0]]}")
-        values[hosts[name]] = table.whole(name, 0, MAX_GPUS)
+        for host in (name,) if name in hosts or "[" not in name else expand_hosts(name):
+            if host not in hosts:
+                table.fail(name, f"is not a host of {network.name}; the first is {network.nodes[network.endpoints[0]]}")
+            values[hosts[host]] = table.whole(name, 0, MAX_GPUS)

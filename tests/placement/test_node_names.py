@@ -7,7 +7,8 @@ from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.node_names import on_nodes
 from commsim.placement.place import place_jobs
-from commsim.training.sharing.periodic import parse_jobs
+from commsim.prediction.faults import with_faults
+from commsim.training.sharing.periodic import parse_jobs, spelled_out
 
 HOSTS = read_cluster({"topology": {"spec": "star:n_hosts=12"}, "hosts": {"gpus": 4}})
 MACHINES = read_cluster({"topology": {"spec": "dgx-h100@star:machines=3"}, "hosts": {"busy": {"m0.gpu1": 1}}})
@@ -58,3 +59,24 @@ def test_more_than_a_machine_has_is_refused() -> None:
         places(MACHINES, "placed", "m0x8", gpus=8)
     with pytest.raises(InputError, match="a: 4 GPUs cannot have 8 places"):
         places(HOSTS, "placed", "h0-1x4")
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("n[019-021]x2", ["n019"] * 2 + ["n020"] * 2 + ["n021"] * 2), ("n[1,3]", ["n1", "n3"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]), ("n[019-020]-ib", ["n019-ib", "n020-ib"]),
+    ],
+)  # fmt: skip
+def test_host_lists_of_slurm_are_written_out(name, spelled):
+    assert spelled_out([name]) == spelled
+
+
+def test_host_lists_name_hosts_that_are_busy_or_fail():
+    tree = {"topology": {"spec": "star:n_hosts=4"}, "hosts": {"gpus": 2, "busy": {"h[1-2]": 1}}}
+    cluster = read_cluster(tree)
+    assert cluster.busy[:4].tolist() == [0, 1, 1, 0]
+    left, _ = with_faults(cluster.network, ["host:h[0-1]"], [])
+    assert set(left.src.tolist()) == {2, 3, 4}
+    with pytest.raises(InputError, match=r"h\[1-9\]"):
+        read_cluster(tree | {"hosts": {"gpus": 2, "busy": {"h[1-9]": 1}}})

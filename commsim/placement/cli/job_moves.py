@@ -37,11 +37,11 @@ class PlaceMovesConfig(Hashes, Scoring, Faults):
 
 def run(config: PlaceMovesConfig) -> Answer:
     """Rank the moves."""
+    from commsim.core.hostlist import expand_hosts
     from commsim.placement.candidate import counted_names
     from commsim.placement.cluster import read_cluster
     from commsim.placement.moves import rank_moves
     from commsim.placement.node_names import on_nodes
-    from commsim.placement.schedulers.hostlist import expand_hosts
     from commsim.training.sharing.periodic import read_jobs
 
     cluster = read_cluster(config.cluster)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
+from commsim.core.hostlist import check_name
 from commsim.prediction.inputs import MAX_GPUS
 
 from .fabric_tree import SwitchTree, require_unique, tree_from
-from .hostlist import check_name
 
 # Labels with the switches above a node, the closest first: topograph 1.x, 0.x since 0.2, its first release, and before.
 LABEL_SETS: tuple[tuple[str, ...], ...] = (

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from commsim.core.errors import InputError, located
+from commsim.core.hostlist import check_name, compress_hosts, expand_hosts
 
 from .fabric_tree import Blocks, Switch, SwitchTree
-from .hostlist import check_name, compress_hosts, expand_hosts
 
 _TREE = ("switchname", "switches", "nodes", "linkspeed")
 _BLOCK = ("blockname", "nodes")

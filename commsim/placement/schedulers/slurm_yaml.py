@@ -9,10 +9,10 @@ from typing import Any
 
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
+from commsim.core.hostlist import check_name, compress_hosts, expand_hosts
 from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import Blocks, Switch, SwitchTree, require_unique, without_empty
-from .hostlist import check_name, compress_hosts, expand_hosts
 from .slurm import require_plain
 
 _KINDS = ("tree", "block")

@@ -27,10 +27,12 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
+from commsim.core.hostlist import expand_hosts
 
 GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
 _COUNT = re.compile(r"(.+)x([1-9]\d{0,4})", re.ASCII)
+_LISTED = re.compile(r"([^\[\]]*\[.*\][^\[\]x]*)(?:x([1-9]\d{0,3}))?", re.ASCII)
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", re.ASCII)
 _MOST = 100_000  # nodes of one range
 # Bytes/s of a phase that is demand: every path has less, so that its bytes take their time there.
@@ -350,9 +352,15 @@ def _repeated_names(names: Sequence[str]) -> list[str]:
 
 
 def spelled_out(names: Sequence[str]) -> list[str]:
-    """Return a name for each GPU: ``h2x4`` is ``h2`` four times, and ``h2-3x2`` is ``h2 h2 h3 h3``."""
+    """Return a name for each GPU: ``h2x4`` is ``h2`` four times, ``h2-3x2`` is ``h2 h2 h3 h3``.
+
+    Host lists of Slurm are written out, ``n[019-021,027]x2`` too.
+    """
     found = []
     for name in names:
+        if listed := _LISTED.fullmatch(name):
+            found += [host for host in expand_hosts(listed[1]) for _ in range(int(listed[2] or 1))]
+            continue
         match = _RANGE.fullmatch(name)
         first, last, times = (int(match[i] or 1) for i in (2, 3, 4)) if match else (0, -1, 1)
         if match and 0 <= last - first < _MOST // times:
