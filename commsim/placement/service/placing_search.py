@@ -22,6 +22,7 @@ from .ranking_beside import RankingBeside, without_kept
 from .state import ClusterState, JobRecord, read_known_jobs
 
 SCHEMA = 1
+_LARGE = 20_000  # places in an answer: fewer need not be counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ def _beside(
     ranked = ranking.rank(asked.candidates, asked.generators or GENERATORS, asked.seed)
     rows = [ranking.row(one) for one in ranked]
     tree = {"schema": SCHEMA, "candidates": rows, "discarded": [], "notes": [*notes, *ranking.remarks(ranked)]}
-    require_answer(tree)
+    if sum(job.n_gpus for job in jobs) * len(rows) > _LARGE:
+        require_answer(tree)
     return SearchAnswer(tree, tuple(jobs))
 
 

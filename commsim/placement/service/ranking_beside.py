@@ -128,7 +128,9 @@ class RankingBeside:
         seed : int
             Seed of candidates that are drawn.
         """
-        found = self._tried(in_turn(self._cluster, self._asked, generators, n, seed))
+        few = -(-n // max(1, len(set(generators)))) + 1  # of each: the first ones are the same as of more
+        placed = first_in_turn(self._cluster, self._asked, generators, n, few, seed)
+        found = self._tried(placed)
         best = min(found, key=self._order)
         costs = round(best.of_seed[best.median].cost, PRINTED) > 0
         if costs and len(found) >= n and any(job.placement is None for job in self._asked):
@@ -261,6 +263,21 @@ class RankingBeside:
     def remarks(self, ranked: Sequence[PlacementBeside]) -> list[str]:
         """Return what is to be said of candidates, such as jobs that leave their machines by few NICs."""
         return [str(remark) for remark in few_nics([one.nics for one in ranked])]
+
+
+def first_in_turn(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], generators: Sequence[str], n: int, few: int, seed: int
+) -> Sequence[Placed]:
+    """Take candidates of the strategies in turn as :func:`.in_turn` does, from a few of each where these are enough."""
+    if few >= n or any(job.placement is not None for job in jobs):
+        return in_turn(cluster, jobs, generators, n, seed)
+    made = [[(name, one) for one in candidates(cluster, jobs, name, few, seed)] for name in dict.fromkeys(generators)]
+    chosen: dict[tuple[tuple[str, ...] | None, ...], Placed] = {}
+    for i in range(few):
+        for row in made:
+            if i < len(row) and len(chosen) < n:
+                chosen.setdefault(_places_of(row[i][1]), row[i])
+    return list(chosen.values()) if len(chosen) == n else in_turn(cluster, jobs, generators, n, seed)
 
 
 def warm_up_ranking() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,3 +81,13 @@ def fabrics(network: Network, path: NDArray[np.int64]) -> NDArray[np.int64]:
         if np.array_equal(lowest, label):
             return np.unique(label, return_inverse=True)[1]
         label = lowest
+
+
+@functools.lru_cache(maxsize=4)  # a service asks about one network all the time
+def groups_of(network: Network) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return what :func:`nearness` and :func:`poor_groups` give, found once for each network."""
+    path = nearness(network)
+    poor = poor_groups(network, path)
+    path.setflags(write=False)
+    poor.setflags(write=False)
+    return path, poor

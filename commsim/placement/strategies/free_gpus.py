@@ -13,7 +13,7 @@ from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .fabric_groups import fabrics, nearness, poor_groups
+from .fabric_groups import fabrics, groups_of
 
 # One node per GPU, in the order of ranks: neighbours on the ring are near each other.
 Taken = NDArray[np.int64]
@@ -53,8 +53,7 @@ class FreeGpus:
 
     def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
         self.network = cluster.network
-        self.path = nearness(cluster.network)
-        self.is_poor = poor_groups(cluster.network, self.path)
+        self.path, self.is_poor = groups_of(cluster.network)
         self.free = cluster.free.copy()
         index = {name: i for i, name in enumerate(cluster.network.nodes)}
         for job in jobs:

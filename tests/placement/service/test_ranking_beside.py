@@ -9,9 +9,10 @@ from commsim.core.errors import InputError
 from commsim.placement.cluster import read_cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.scored_placements import in_turn
 from commsim.placement.service.kept_jobs import KeptJobs, seeds_of, with_links
 from commsim.placement.service.limits import require_work
-from commsim.placement.service.ranking_beside import RankingBeside
+from commsim.placement.service.ranking_beside import RankingBeside, first_in_turn, without_kept
 from commsim.training.sharing.periodic import read_jobs
 
 GENERATORS = ("packed", "spread", "random")
@@ -160,3 +161,11 @@ def test_work_is_limited_not_the_number_of_jobs():
         require_work(1000, 64, 10, simulated=False, n_links=30_000)
     with pytest.raises(InputError, match="1000 jobs squared times 10 simulated candidates"):
         require_work(1000, 64, 10, simulated=True)
+
+
+@pytest.mark.parametrize("n", [1, 4, 10, 30])
+def test_a_few_candidates_of_each_strategy_are_the_first_of_many(n):
+    cluster, running, new = drawn(1)
+    free = without_kept(kept_on(cluster, running)[0])
+    placed = first_in_turn(free, [new], GENERATORS, n, -(-n // 3) + 1, 0)
+    assert placed == in_turn(free, [new], GENERATORS, n, 0)
