@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.results_file import write_results
+from benchmarks.switch.live_conformance import UserPlane, check_live
+from benchmarks.switch.replay_conformance import check_replay
+from benchmarks.switch.way_tree import way_tree
 from commsim.report.terminal import print_table, progress
 from switch_model.prove.event_trace import diagram, way_to
 from switch_model.prove.exploration import Exploration, explore
-from switch_model.prove.live_conformance import UserPlane, check_live
 from switch_model.prove.question import ATP, EPOCHS, LIVE, OMNIREDUCE, SWITCHML, ProofQuestion
-from switch_model.prove.replay_conformance import check_replay
 from switch_model.prove.seeded import BUGS
-from switch_model.prove.way_tree import way_tree
 
 MAX_STATES = 100_000_000
 QUESTIONS = [

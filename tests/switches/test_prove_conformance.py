@@ -2,13 +2,13 @@
 
 import pytest
 
+from benchmarks.switch.live_conformance import ConformanceError, UserPlane, check_live
+from benchmarks.switch.replay_conformance import check_replay, wrong_elements
+from benchmarks.switch.way_tree import way_tree
 from switch_model.prove.event_trace import way_to
 from switch_model.prove.exploration import explore
-from switch_model.prove.live_conformance import ConformanceError, UserPlane, check_live
 from switch_model.prove.question import ProofQuestion
-from switch_model.prove.replay_conformance import check_replay, wrong_elements
 from switch_model.prove.seeded import BUGS, ONCE
-from switch_model.prove.way_tree import way_tree
 
 pytestmark = pytest.mark.slow
 

@@ -3,14 +3,14 @@
 import pytest
 from udp_frames import PORT, packet
 
+from benchmarks.switch.live_conformance import ELEMENTS, FIRST_SLOT, HOSTS, JOB, ConformanceError, check_live
+from benchmarks.switch.way_tree import way_tree
 from switch_model.bpf.attachment import attach, detach
 from switch_model.bpf.data_plane import KernelPlane
 from switch_model.bpf.ports import chosen_ports
 from switch_model.bpf.program import build
 from switch_model.prove.exploration import explore
-from switch_model.prove.live_conformance import ELEMENTS, FIRST_SLOT, HOSTS, JOB, ConformanceError, check_live
 from switch_model.prove.question import ProofQuestion
-from switch_model.prove.way_tree import way_tree
 from switch_model.systems.switchml import switchml_udp
 
 pytestmark = [pytest.mark.needs_kernel("bpf")]

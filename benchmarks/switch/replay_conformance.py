@@ -7,17 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.switch.way_tree import WayTree
 from switch_model.payload import given_payload
+from switch_model.prove.event_trace import TraceStep
+from switch_model.prove.question import ATP, MAX_CHUNKS, MAX_SLOTS, OMNIREDUCE, ProofQuestion
+from switch_model.prove.reserved_slots import ReservedSlots
+from switch_model.prove.slot_world_kernel import decode
 from switch_model.replay import ValuePass
 from switch_model.slot_kernel import ADD, ALL, OVERWRITE, READ, UP
 from switch_model.slot_sequence import LOG_ROW, RECEIVE, slot_and_version
 from switch_model.system import System
-
-from .event_trace import TraceStep
-from .question import ATP, MAX_CHUNKS, MAX_SLOTS, OMNIREDUCE, ProofQuestion
-from .reserved_slots import ReservedSlots
-from .slot_world_kernel import decode
-from .way_tree import WayTree
 
 ELEMENTS = 4
 VALUES = OVERWRITE | ADD

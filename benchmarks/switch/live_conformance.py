@@ -9,17 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.switch.way_tree import WayTree
 from switch_model.live.data_plane import DataPlane
 from switch_model.live.datagrams import ARRIVED, address_key
 from switch_model.live.exchange import Lease, TensorExchange, frames_of
 from switch_model.live.frames import LEAD, new_rows
+from switch_model.prove import slot_events_kernel, slot_world_kernel
+from switch_model.prove.event_trace import TraceStep
+from switch_model.prove.question import ProofQuestion
+from switch_model.prove.reserved_slots import ReservedSlots
 from switch_model.slot_kernel import ALL, READ
-
-from . import slot_events_kernel, slot_world_kernel
-from .event_trace import TraceStep
-from .question import ProofQuestion
-from .reserved_slots import ReservedSlots
-from .way_tree import WayTree
 
 JOB, FIRST_SLOT, ELEMENTS = 7, 1, 64
 HOSTS = [(f"127.10.0.{1 + w}", 4000 + w) for w in range(4)]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .event_trace import ROOM, TraceStep, step_of
-from .exploration import Exploration, room_for, steps_of
+from switch_model.prove.event_trace import ROOM, TraceStep, step_of
+from switch_model.prove.exploration import Exploration, room_for, steps_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
