@@ -137,7 +137,7 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         if not self._complete and name not in self._entries and str(name).isidentifier():  # others have no definition
-            self._import_definition(f"def {name}(".encode(), f"\n{name} = ".encode())
+            self._import_definition(str(name))
         if name not in self._entries:
             self._import_all()
         return name in self._entries
@@ -145,9 +145,9 @@ class Registry(Generic[T]):
     def _imported(self) -> types.ModuleType:
         return importlib.import_module(self._package) if isinstance(self._package, str) else self._package()
 
-    def _import_definition(self, *texts: bytes) -> None:
-        """Import only the modules with such a definition: all of a package take long, of which a command needs one."""
-        package = self._imported()
+    def _import_definition(self, name: str) -> None:
+        """Import only the module that registers a name: all of a package take long, of which a command needs one."""
+        package, texts = self._imported(), (f"def {name}(".encode(), f"\n{name} = ".encode())
         for module in self._find(package.__path__, f"{package.__name__}."):
             spec = module.module_finder.find_spec(module.name, None)
             if spec is None or spec.origin is None:
@@ -155,6 +155,8 @@ class Registry(Generic[T]):
             content = Path(spec.origin).read_bytes()
             if any(text in content for text in texts):
                 importlib.import_module(module.name)
+                if name in self._entries:  # others with such a definition have a function of the name for themselves
+                    return
 
     def _import_all(self) -> None:
         if self._complete:

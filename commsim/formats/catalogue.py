@@ -6,7 +6,6 @@ which adds what the format does not say itself.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_bandwidth
+from commsim.extensions import found_at
 
 from .context import Context, Notes, SizedSchedule
 from .network_formats import NETWORK, NETWORK_FORMATS, Format, Reader, Writer
@@ -34,8 +34,7 @@ FENCED = "fences are marked, and read back; to others a stage ends when a rank's
 
 def function(place: str) -> Callable[..., Any]:
     """Import a function of commsim, such as ``formats.goal:read_goal_text``."""
-    module, _, name = place.partition(":")
-    imported: Callable[..., Any] = getattr(importlib.import_module(f"commsim.{module}"), name)
+    imported: Callable[..., Any] = found_at(f"commsim.{place}")
     return imported
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError, located, shorten
-from commsim.core.files.fields import TableFields
-from commsim.core.files.network_file import read_network
 from commsim.core.files.own_files import own_entry
 from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.hostlist import expand_hosts
@@ -26,6 +24,9 @@ from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text, parse_bandwidth
 from commsim.extensions import house
 from topologies import TOPOLOGIES, largest
+
+if TYPE_CHECKING:
+    from commsim.core.files.fields import TableFields
 
 # Of one host.
 MAX_GPUS = 1024
@@ -56,6 +57,8 @@ def load_network(text: str) -> Network:
     if text.partition(":")[0] not in TOPOLOGIES and (found := _of_another_tool(text)) is not None:
         return found
     if Path(text).suffix in SUFFIXES and (_is_there(text) or "@" not in text):
+        from commsim.core.files.network_file import read_network  # only for files, as below
+
         return read_network(text)
     if Path(text).suffix in house().networks and (_is_there(text) or "@" not in text):
         network: Network = house().networks[Path(text).suffix](text)
@@ -269,6 +272,8 @@ def read_topology(top: TableFields, path: Path) -> Network:
         text = f"{text}:{','.join(fields_text)}" if fields_text else text
     fields.finish()
     if ways[0] == "file":
+        from commsim.core.files.network_file import read_network
+
         return read_network(path.parent / text, has_table=False)
     with located(path):
         return load_network(text)
@@ -294,6 +299,8 @@ def network_of_table(tree: Any, path: Path) -> Network:
     Ranks of a host with several share its ports (:func:`commsim.core.machines.gpus_of_hosts.with_gpus`), as in
     ``commsim place``.
     """
+    from commsim.core.files.fields import TableFields
+
     top = TableFields(tree, path)
     top.only("topology", "hosts")
     network = read_topology(top, path)

@@ -17,7 +17,6 @@ from commsim.extensions import house
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
-from commsim.prediction.faults import draws_faults, flaps_of, with_faults
 from commsim.prediction.options import Quantity, ScenarioOptions, WorkOptions, takes, unknown_option
 from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
 from commsim.prediction.python_values import network_of as loaded
@@ -74,6 +73,8 @@ def changed_network(
     found = network if isinstance(network, Network) else loaded(network)
     notes: list[Remark] = []
     if fail or scale:
+        from commsim.prediction.faults import with_faults  # only where there are faults, as below
+
         found, notes = with_faults(found, fail, scale, seed)
     rate = _number(reduce_rate, parse_bandwidth, "reduce rate")
     if rate is not None and not rate > 0:
@@ -206,7 +207,7 @@ def scenario_of(
     notes += about_packets
     random = placement == "random" or wish.start_jitter or wish.engine == "packet"
     random = random or is_hashed(routing or where.routing) or not isinstance(work, CollectiveWork)
-    if seed is not None and not random and not draws_faults((*fail, *scale)):
+    if seed is not None and not random and not _draws_faults((*fail, *scale)):
         notes.append(Remark("seed-unused", "seed: no effect, nothing here is drawn at random"))
     return Scenario(
         where, work, placement, routing, seed or 0,
@@ -217,8 +218,19 @@ def scenario_of(
     )  # fmt: skip
 
 
+def _draws_faults(texts: Sequence[str]) -> bool:
+    """Whether a fault is drawn at random."""
+    if not texts:
+        return False
+    from commsim.prediction.faults import draws_faults
+
+    return draws_faults(texts)
+
+
 def _failed_links(whole: Network, fail: Sequence[str], seed: int) -> tuple[int, ...]:
     """Return the links that failures take away."""
+    from commsim.prediction.faults import with_faults
+
     numbered = dataclasses.replace(whole, buffer=np.arange(1.0, whole.n_links + 1))  # what tells parallel cables apart
     left = with_faults(numbered, fail, (), seed)[0].buffer.astype(np.int64) - 1
     return tuple(np.setdiff1d(np.arange(whole.n_links), left).tolist())
@@ -226,6 +238,8 @@ def _failed_links(whole: Network, fail: Sequence[str], seed: int) -> tuple[int, 
 
 def _slower_links(whole: Network, fail: Sequence[str], scale: Sequence[str], seed: int) -> tuple[int, ...]:
     """Return the links whose rate a fault lowers, of those that are left."""
+    from commsim.prediction.faults import with_faults
+
     left, scaled = (with_faults(whole, fail, faults, seed)[0] for faults in ((), scale))
     return tuple(np.flatnonzero(scaled.bandwidth < left.bandwidth).tolist())
 
@@ -240,10 +254,15 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
     if engine == "packet" or {"transport", "fabric", "packets"} & options.keys():
         transport, notes = house().services["options of packets"](options, engine, framing, network)
     flap, detection, rto = options.get("flap", ()), options.get("detection"), options.get("rto")
+    flaps = None
+    if flap or (detection, rto) != (None, None):
+        from commsim.prediction.faults import flaps_of
+
+        flaps = flaps_of(flap, network, detection, rto)
     method = options.get("method", AUTO)
     model = engine_of(
         engine, method=None if method == AUTO else method, transport=transport, tolerance=options.get("tolerance"),
-        flaps=flaps_of(flap, network, detection, rto) if flap or (detection, rto) != (None, None) else None,
+        flaps=flaps,
     )  # fmt: skip
     wish = Wish(
         model, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,

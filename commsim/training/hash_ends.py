@@ -13,7 +13,8 @@ import numpy as np
 
 from commsim.core.network import Network
 from commsim.core.result import OverHashes, Result
-from commsim.prediction.plans.draws import DIFFERS, HASHES, alike, hash_seeds, may_matter, middle
+from commsim.prediction.plans.draws import DIFFERS, HASHES, alike, draws_of, hash_seeds, middle
+from commsim.prediction.work_plan import Outcome
 from commsim.routing.routing import is_hashed
 
 from .task_graph import Task
@@ -43,12 +44,9 @@ def times_over_hashes(
         Times by `MEDIAN`, `FASTEST` and `SLOWEST`, s, and the number of hashes that were drawn; 1 where they do not
         matter.
     """
-    draws: list[tuple[Result, ...]] = []
-    for one in (seed, *hash_seeds(seed, (n or HASHES) if is_hashed(network.routing) else 1)):
-        draws.append(play(one))
-        if len(draws) == 2 and not may_matter(network, *draws):
-            break
-    times = np.array([[result.time for result in draw] for draw in draws])
+    seeds = hash_seeds(seed, (n or HASHES) if is_hashed(network.routing) else 1)
+    draws = draws_of(network, Outcome(play(seed)), seeds, lambda one: Outcome(play(one)))
+    times = np.array([[result.time for result in draw.results] for draw in draws])
     if alike(times):
         return [times[0].tolist()] * 3, 1
     return [times[middle(times)].tolist(), times.min(axis=0).tolist(), times.max(axis=0).tolist()], len(draws)

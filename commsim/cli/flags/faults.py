@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from commsim.core.network import Network
 from commsim.core.remark import Remark
-from commsim.prediction.faults import flaps_of
-from commsim.prediction.faults import with_faults as apply_faults
 
 from . import Flags, flag, repeated
 
@@ -64,9 +62,13 @@ class FaultsInTime(Flags):
 
     def flaps(self, network: Network) -> Flaps | None:
         """Return the cables that flap on a network; None where nothing does."""
+        from commsim.prediction.faults import flaps_of
+
         return flaps_of(self.flap, network, self.detection, self.rto)
 
 
 def with_faults(network: Network, config: Faults) -> tuple[Network, list[Remark]]:
     """Return the network with the faults of the flags, and what was drawn at random."""
-    return apply_faults(network, config.fail, config.scale, config.seed or 0)
+    from commsim.prediction import faults
+
+    return faults.with_faults(network, config.fail, config.scale, config.seed or 0)

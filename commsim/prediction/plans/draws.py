@@ -7,7 +7,7 @@ keep their seed. The result is that of a real draw, so that its links and bytes 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ DIFFERS = 0.01
 MOVED = 0.5
 # Engines in which messages share links.
 SHARING = ("flow", "packet")
-__all__ = ["HASHES", "alike", "hash_seeds", "may_matter", "middle", "over_hashes"]
+__all__ = ["HASHES", "alike", "draws_of", "hash_seeds", "may_matter", "middle", "over_hashes"]
 
 
 def hash_seeds(seed: int, n: int) -> list[int]:
@@ -50,6 +50,16 @@ def usual_hashes(plan: WorkPlan, size: float, engine: str) -> int:
     """Return the number of draws where none is asked for: fewer where one of them takes seconds."""
     n_messages = sum(schedule.n_transfers for schedule in plan.at(size).schedules)
     return FEW if engine == "packet" or n_messages > MANY else HASHES
+
+
+def draws_of(network: Network, first: Outcome, seeds: Iterable[int], play: Callable[[int], Outcome]) -> list[Outcome]:
+    """Return the first draw and those of other seeds; two where the hash cannot matter."""
+    draws = [first]
+    for seed in seeds:
+        draws.append(play(seed))
+        if len(draws) == 2 and not may_matter(network, first.results, draws[1].results):
+            break
+    return draws
 
 
 def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
@@ -83,15 +93,12 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     first = plan.outcome(size, quiet)
     engine = first.results[0].engine
     one = dataclasses.replace(quiet.with_engine(engine), hashes=1)
-    draws = [first]
-    seeds: list[int | None] = [wish.hash_seed]
-    if engine in SHARING:
-        others = hash_seeds(wish.seed, wish.hashes or usual_hashes(plan, size, engine))
-        seeds += others
-        for seed in others:
-            draws.append(plan.outcome(size, dataclasses.replace(one, hash_seed=seed)))
-            if len(draws) == 2 and not may_matter(plan.network, first.results, draws[1].results):
-                break
+    n = (wish.hashes or usual_hashes(plan, size, engine)) if engine in SHARING else 1
+    others = hash_seeds(wish.seed, n)
+    seeds: list[int | None] = [wish.hash_seed, *others]
+    draws = draws_of(
+        plan.network, first, others, lambda seed: plan.outcome(size, dataclasses.replace(one, hash_seed=seed))
+    )
     times = np.array([[result.time for result in draw.results] for draw in draws])
     k = 0 if alike(times) else middle(times)
     found = draws[k]

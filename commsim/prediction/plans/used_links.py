@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.engine.ways.closed_form_proof import carriers
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
@@ -45,6 +44,8 @@ def links_of(parts: Sequence[tuple[Plan, int]], network: Network, routing: str |
 
 
 def _routes(plan: Plan, number: int, routing: str | None) -> Routes:
+    from commsim.engine.ways.closed_form_proof import carriers
+
     job, paths = plan.paths.job, plan.paths
     found = carriers(job.schedule)
     return find_connection_routes(
