@@ -14,7 +14,6 @@ of a single job, which repeat as long as its hyper-parameters do not change.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -27,14 +26,12 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
-from commsim.core.hostlist import expand_hosts
+
+from .job_places import placed_of, placement_of
+from .job_places import spelled_out as spelled_out
 
 GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
-_COUNT = re.compile(r"(.+)x([1-9]\d{0,4})", re.ASCII)
-_LISTED = re.compile(r"([^\[\]]*\[.*\][^\[\]x]*)(?:x([1-9]\d{0,3}))?", re.ASCII)
-_RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", re.ASCII)
-_MOST = 100_000  # nodes of one range
 # Bytes/s of a phase that is demand: every path has less, so that its bytes take their time there.
 UNBOUNDED = 1e18
 MOST_PERIODS = 1000  # before a fixed start; a later one is in another unit
@@ -284,11 +281,11 @@ def _job(fields: TableFields) -> PeriodicJob:
     if (fault := _fault(period, phases)) is not None:
         i, field, wanted = fault
         tables[i].refuse(KEYS_OF[field], wanted)
-    placement = _placement(fields, n_gpus)
+    placement = placement_of(fields, n_gpus)
     start = None if fields.raw("start_ms") is None else fields.number("start_ms") / 1e3
     if start is not None and not 0 <= start < MOST_PERIODS * period:
         fields.refuse("start_ms", f"0 or more, and less than {MOST_PERIODS} iteration times")
-    placed = _placement_names(fields, n_gpus)
+    placed = placed_of(fields, n_gpus)
     if placed and placement is not None:
         fields.fail("placed", "and placement have the same meaning; give one of them")
     fields.finish()
@@ -319,55 +316,6 @@ def _groups(table: TableFields, n_gpus: int) -> tuple[tuple[int, ...], ...]:
     if not all(isinstance(rank, int) and 0 <= rank < n_gpus for rank in ranks) or len(set(ranks)) < len(ranks):
         table.refuse("groups", f"groups of ranks 0..{n_gpus - 1}, each in one")
     return tuple(map(tuple, rows))
-
-
-def _placement(fields: TableFields, n_gpus: int) -> tuple[str, ...] | None:
-    if fields.raw("placement") is None:
-        return None
-    nodes: list[str] = fields.items("placement", str, "the name of a node")
-    names = nodes
-    for read in (_repeated_names, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
-        names = names if len(names) == n_gpus else read(nodes)
-    if len(names) != n_gpus:
-        wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
-        fields.fail("placement", f"must name {wanted}, got {len(names)}")
-    return tuple(names)
-
-
-def _placement_names(fields: TableFields, n_gpus: int) -> tuple[str, ...]:
-    if fields.raw("placed") is None:
-        return ()
-    names: list[str] = fields.items("placed", str, "the name of a node")
-    if not all(names):
-        fields.refuse("placed", "names of nodes")
-    if len(names) > n_gpus:
-        fields.fail("placed", f"names {len(names)} GPUs, but the job has {n_gpus}")
-    return tuple(names)
-
-
-def _repeated_names(names: Sequence[str]) -> list[str]:
-    """Return each name as often as it counts: ``h2x4`` is ``h2`` four times."""
-    matches = [(name, _COUNT.fullmatch(name)) for name in names]
-    return [one for name, match in matches for one in ([match[1]] * int(match[2]) if match else [name])]
-
-
-def spelled_out(names: Sequence[str]) -> list[str]:
-    """Return a name for each GPU: ``h2x4`` is ``h2`` four times, ``h2-3x2`` is ``h2 h2 h3 h3``.
-
-    Host lists of Slurm are written out, ``n[019-021,027]x2`` too.
-    """
-    found = []
-    for name in names:
-        if listed := _LISTED.fullmatch(name):
-            found += [host for host in expand_hosts(listed[1]) for _ in range(int(listed[2] or 1))]
-            continue
-        match = _RANGE.fullmatch(name)
-        first, last, times = (int(match[i] or 1) for i in (2, 3, 4)) if match else (0, -1, 1)
-        if match and 0 <= last - first < _MOST // times:
-            found += [f"{match[1]}{number}" for number in range(first, last + 1) for _ in range(times)]
-        else:
-            found += _repeated_names([name])
-    return found
 
 
 def _fault(period: float, phases: tuple[JobPhase, ...]) -> tuple[int, str, str] | None:
