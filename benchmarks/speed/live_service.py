@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -116,6 +117,33 @@ def service(cluster: str, store: Path | None = None) -> Iterator[tuple[int, subp
             process.wait(120)
 
 
+@contextlib.contextmanager
+def forked(cluster: str, store: Path) -> Iterator[tuple[int, int]]:
+    """Run a service in a fork of this process, which has loaded everything; give its port and its process."""
+    from commsim.placement.cluster import read_cluster
+    from commsim.placement.service.http_server import Listening, serve
+    from commsim.placement.service.job_store import JobStore
+    from commsim.placement.service.placement_service import PlacementService, Preferences
+
+    read, write = os.pipe()
+    process = os.fork()
+    if process == 0:
+        service = PlacementService(read_cluster(tomllib.loads(cluster)), Preferences(), JobStore(store))
+        serve(service, Listening(), lambda url: os.write(write, f"{url}\n".encode()) and None)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        match = re.search(r":(\d+)$", told.readline().strip())
+    if match is None:
+        raise SystemExit("the service did not start")
+    try:
+        yield int(match[1]), process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
 def latencies(n_requests: int) -> list[dict[str, Any]]:
     """Measure ``POST /place`` of new jobs, each another one."""
     rows = []
@@ -185,20 +213,23 @@ def parallel(n: int = 200) -> dict[str, Any]:
 
 def kills(n: int, seed: int = 0) -> dict[str, Any]:
     """Kill the service while jobs are posted, and compare what it knows after each restart."""
+    from commsim.placement.service.ranking_beside import warm_up_ranking
+
+    warm_up_ranking()  # before the forks, which then have it
     rng, wrong, answered, under_way = np.random.default_rng(seed), 0, 0, 0
     version, known = 0, dict[str, int]()
     pending = (version, known)
     with tempfile.TemporaryDirectory() as name:
         store, cluster = Path(name) / "jobs.sqlite", cluster_text(4, 8, 2)
         for _ in range(n):
-            with service(cluster, store) as (port, process):
+            with forked(cluster, store) as (port, process):
                 client = Client(port)
                 _, state = client.ask("GET", "/jobs")
                 here = {job["job"]: len(job["placed"]) for job in state["jobs"]}
                 allowed = [(version, known)] if under_way == 0 else [(version, known), pending]
                 wrong += (state["version"], here) not in allowed
                 version, known, under_way = state["version"], here, 0
-                end = threading.Timer(float(rng.uniform(0.0, 0.15)), os.kill, (process.pid, signal.SIGKILL))
+                end = threading.Timer(float(rng.uniform(0.0, 0.3)), os.kill, (process, signal.SIGKILL))
                 end.start()
                 try:
                     while True:
@@ -215,7 +246,6 @@ def kills(n: int, seed: int = 0) -> dict[str, Any]:
                         answered += 1
                 except (OSError, http.client.HTTPException, ValueError):
                     end.join()
-                process.wait(60)
                 client.close()
     print(f"# {n} kills during posts: {answered} changes answered, {wrong} restarts with another version or other jobs")
     return {"kills": n, "answered": answered, "wrong": wrong}
@@ -259,9 +289,9 @@ def week(jobs_of_week: int = 2000, seed: int = 3) -> dict[str, Any]:
         client.close()
     same = {job["job"] for job in state["jobs"]} == {name for _, name in ends}
     p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
-    n_costly, left = sum(cost > 1e-4 for cost in costs), "those that run" if same else "OTHERS"
+    n_costly, end = sum(cost > 1e-4 for cost in costs), "those that run" if same else "OTHERS"
     print(f"# a week of {len(trace)} jobs: {refused} without room, at most {most} at once, {n_costly} cost something")
-    print(f"# p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms; jobs at the end are {left}, version {state['version']}")
+    print(f"# p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms; jobs at the end are {end}, version {state['version']}")
     return {"jobs": len(trace), "refused": refused, "most": most, "p50_s": p50, "p99_s": p99, "same": same}
 
 
