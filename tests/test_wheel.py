@@ -14,7 +14,7 @@ from built_distribution import built
 
 import commsim
 from commsim.cli import main
-from commsim.core.extras import EXTRAS, told_extra
+from commsim.cli.extras import EXTRAS, told_extra
 
 ROOT = Path(commsim.__file__).parents[1]
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if house().is_missing(error.name or ""):
             print_error(f"commsim {verb}: error: this needs an extension that is not installed: {error.name}")
             return 2
-        from commsim.core.extras import told_extra
+        from commsim.cli.extras import told_extra
 
         if not (told := told_extra(error.name or "")):
             raise

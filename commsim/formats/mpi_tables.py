@@ -36,7 +36,6 @@ _PROCESSES = re.compile(r"#\s*#processes\s*=\s*(\d{1,9})", re.ASCII)
 _COLLECTIVE = re.compile(r"\s*Collective:\s*(\w+)", re.ASCII)
 _IMB_COLUMN = re.compile(r"(#bytes|#repetitions|[a-zA-Z_/]+\[\w+\]|[MG]bytes/sec|Msg/sec|defects)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
-_MIN_OF_UCC = 5  # count, size, and three times
 
 
 def is_mpi_table(head: bytes) -> bool:

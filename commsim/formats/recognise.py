@@ -29,6 +29,22 @@ _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
 _MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|\s)*GPU0\s", re.MULTILINE)
 _OWN_JSON = re.compile(r'\s*\{\s*"(?:schema|topology|directed)"')
 _INFRAGRAPH = ("devices", "instances", "edges")
+# What holds neither a network nor a schedule, and the command that reads it.
+_OTHERS: dict[str, tuple[str, str]] = {
+    r"^\s*(?:SwitchName|BlockName)\s*=": (
+        "Slurm's topology.conf", "commsim place import FILE --from slurm-conf"),
+    r"^\s*-\s*topology\s*:": ("Slurm's topology.yaml", "commsim place import FILE --from slurm-yaml"),
+    r"^\s*(?:NodeName|PartitionName|ClusterName)\s*=": (
+        "Slurm's slurm.conf; the network is in topology.conf", "commsim place import topology.conf --from slurm-conf"),
+    r"algbw.*busbw|nThread \d+ nGpus": ("a log of nccl-tests", "commsim compare FILE"),
+    r"OSU (?:MPI|NCCL|xCCL)": ("a table of OSU's micro-benchmarks", "commsim compare FILE"),
+    r"Intel \(R\) MPI Benchmarks|^# Benchmarking \w+": ("a table of the Intel MPI Benchmarks", "commsim compare FILE"),
+    r"NCCL (?:INFO|WARN|TRACE)": ("a log of NCCL (NCCL_DEBUG)", "commsim compare FILE"),
+    r"^Nodes \d+\s+Connections \d+": ("htsim's matrix of connections", "nothing: it is only written"),
+    r"^HYBRID_TRANSFORMER|^\s*model_parallel_NPU_group": (
+        "a workload of SimAI or ASTRA-sim, text", "nothing: its layers are not read"),
+    r"^job(?:_name|id)?,": ("a trace of jobs", "commsim cluster trace FILE --from ..."),
+}  # fmt: skip
 
 
 def _lines(head: str) -> list[str]:
@@ -59,22 +75,6 @@ _TEXTS: dict[str, Callable[[str], bool]] = {
     "simai": _is_simai,
     "ns3": _is_ns3,
 }
-# What holds neither a network nor a schedule, and the command that reads it.
-_OTHERS: dict[str, tuple[str, str]] = {
-    r"^\s*(?:SwitchName|BlockName)\s*=": (
-        "Slurm's topology.conf", "commsim place import FILE --from slurm-conf"),
-    r"^\s*-\s*topology\s*:": ("Slurm's topology.yaml", "commsim place import FILE --from slurm-yaml"),
-    r"^\s*(?:NodeName|PartitionName|ClusterName)\s*=": (
-        "Slurm's slurm.conf; the network is in topology.conf", "commsim place import topology.conf --from slurm-conf"),
-    r"algbw.*busbw|nThread \d+ nGpus": ("a log of nccl-tests", "commsim compare FILE"),
-    r"OSU (?:MPI|NCCL|xCCL)": ("a table of OSU's micro-benchmarks", "commsim compare FILE"),
-    r"Intel \(R\) MPI Benchmarks|^# Benchmarking \w+": ("a table of the Intel MPI Benchmarks", "commsim compare FILE"),
-    r"NCCL (?:INFO|WARN|TRACE)": ("a log of NCCL (NCCL_DEBUG)", "commsim compare FILE"),
-    r"^Nodes \d+\s+Connections \d+": ("htsim's matrix of connections", "nothing: it is only written"),
-    r"^HYBRID_TRANSFORMER|^\s*model_parallel_NPU_group": (
-        "a workload of SimAI or ASTRA-sim, text", "nothing: its layers are not read"),
-    r"^job(?:_name|id)?,": ("a trace of jobs", "commsim cluster trace FILE --from ..."),
-}  # fmt: skip
 
 
 def format_of_file(source: str) -> str:

@@ -79,29 +79,18 @@ def nics_of(network: Network) -> NDArray[np.int64]:
     return np.bincount(network.machine[(network.kind == NIC) & (network.machine >= 0)])
 
 
-def link_use(cluster: Cluster, placement: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
-    """How many times the job's rate each directed link carries.
+def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int = 0) -> NDArray[np.float64]:
+    """How many times the job's rate each directed link carries, in each of several placements.
 
     Returns
     -------
-    float64[n_links]
+    float64[n_placements, n_links]
         1 where one edge of the ring passes, k where k do; fractions where the network's routing sprays.
 
     Raises
     ------
     InputError
         If the network has no such node, or no path.
-    """
-    use: NDArray[np.float64] = link_uses(cluster, [placement], seed)[0]
-    return use
-
-
-def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int = 0) -> NDArray[np.float64]:
-    """:func:`link_use` of many placements, found together, which is much faster.
-
-    Returns
-    -------
-    float64[n_placements, n_links]
     """
     network = cluster.network
     edges = job_edges(network, placements)

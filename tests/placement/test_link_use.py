@@ -12,7 +12,7 @@ from commsim.core.network import NIC
 from commsim.core.placement import Placement
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.evaluation import evaluate
-from commsim.placement.link_use import link_use, link_uses, ring_edges
+from commsim.placement.link_use import link_uses, ring_edges
 from commsim.prediction.build import prepare
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
@@ -21,6 +21,10 @@ from topologies.leaf_spine import leaf_spine
 NETWORK = leaf_spine(2, 2, 2)
 CLUSTER = Cluster(NETWORK, np.where(NETWORK.kind == 0, 4, 0))
 HOSTS = st.sampled_from(NETWORK.nodes[:4])
+
+
+def link_use(cluster: Cluster, placement: tuple[str, ...], seed: int = 0) -> np.ndarray:
+    return link_uses(cluster, [placement], seed)[0]
 
 
 def used(use: np.ndarray) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,8 +122,3 @@ def _ranked(
     usual = rows.slow & (disturbances(rows, whole) == 0)
     far = np.abs(rows.times / times - 1)[usual if usual.any() else rows.slow]
     return RankedCause(one.label, likelihood, one.text, float(far.max()), times[rows.slow])
-
-
-def least_of(causes: Sequence[RankedCause], share: float) -> list[RankedCause]:
-    """Return the causes that have at least a share of the probability of the most likely one."""
-    return [one for one in causes if one.likelihood >= share * causes[0].likelihood]

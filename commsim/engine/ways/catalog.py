@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from commsim.engine.flow_paths import FlowPaths
 
 ALONE = "every message alone on its links, or sharing them with others that start and end when it does"
+AUTO = "auto"
 IN_STEP = "a recurrence, since messages have their links to themselves or share them in step"
 # Function from ``(size, *, starts, framing, trace)`` to a result; None where a way does not apply to these.
 Simulation: TypeAlias = Callable[..., Result | None]
@@ -290,7 +291,6 @@ LOOPS = Way(
 
 # A way is added here; the order of methods is that of the messages about them. Only EVENTS applies to everything.
 WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS, CLOSED_FORM, LOOPS)
-AUTO = "auto"
 METHODS = (AUTO, *dict.fromkeys(way.name for way in WAYS))
 
 

@@ -1,6 +1,6 @@
 """What ``ibnetdiscover`` prints of an InfiniBand fabric: each node, and each of its ports that has a cable.
 
-Ports that are down are not in it; a cable that runs at fewer lanes or an older speed is, with that rate.
+It leaves out ports that are down. A cable that runs at fewer lanes or an older speed has that rate.
 
 References
 ----------

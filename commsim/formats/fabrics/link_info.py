@@ -1,6 +1,6 @@
 """What ``iblinkinfo`` prints of an InfiniBand fabric: each port of each node, those that are down too.
 
-A port that runs below what it and its neighbour could is printed with what it could.
+The tool prints what a port could reach where it and its neighbour run below that.
 
 References
 ----------

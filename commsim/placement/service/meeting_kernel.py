@@ -30,7 +30,7 @@ PHASE_ROW = np.dtype(
     align=True,
 )  # fmt: skip
 QUANTUM, LONGEST = 1e-3, 2.4  # seconds: what periods are rounded to, and the longest circle, as in ScoreSettings
-_TIGHT, _ROUNDING, _SAME = 1e-9, 1e-9, 1e-12
+_ROUNDING, _SAME = 1e-9, 1e-12
 
 
 class MetJobs(NamedTuple):
