@@ -1,6 +1,6 @@
 """What ``iblinkinfo`` prints of an InfiniBand fabric: each port of each node, those that are down too.
 
-The tool prints what a port could reach where it and its neighbour run below that.
+It says what a port could reach where it and its neighbour run below that.
 
 References
 ----------
