@@ -22,7 +22,8 @@ from commsim.core.errors import CommsimError
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.links.fabric import ROCE
 from commsim.packets.messages import run_packets
 from commsim.packets.packet_options import PATHS

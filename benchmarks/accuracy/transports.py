@@ -17,7 +17,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.messages import simulate_packets
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS

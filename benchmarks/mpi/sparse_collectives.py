@@ -29,7 +29,8 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.real.calibrate import PASSES
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import for_processes

@@ -24,7 +24,9 @@ from commsim.core.result import Result
 from commsim.engine.bottlenecks.bottlenecks import simulate_bottlenecks
 from commsim.engine.bottlenecks.group_state import lay_out_groups
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, FlowPlan, JobConnections, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
+from commsim.engine.job_connections import JobConnections
 from commsim.engine.recurrence.moves import ProgramMoves, plan_moves, simulate_moves
 from commsim.engine.recurrence.ring_phases import find_ring_phases
 from commsim.engine.recurrence.rings import count_meetings, find_all_waits, plan_rings

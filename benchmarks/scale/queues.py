@@ -45,7 +45,8 @@ from commsim.core.placement import Placement, place
 from commsim.core.schedule import Schedule
 from commsim.engine import flow_kernel
 from commsim.engine.flow import payload
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.engine.flow_state import FlowState, allocate_state
 from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table

@@ -20,7 +20,8 @@ from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.core.result import Result
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from topologies.fat_tree import fat_tree
 
 SIZE = 2.0**30

@@ -17,8 +17,8 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowJob
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 

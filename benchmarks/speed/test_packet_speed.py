@@ -17,7 +17,8 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.messages import run_packets
 from commsim.packets.transports.spraying import usual_path

@@ -12,7 +12,8 @@ from commsim import predict
 from commsim.core.checking.check import check
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.papers.systems.kungfu import kungfu_all_reduce
 from commsim.training.parallel.layer_parallel import shared_slow_down
 from commsim.training.parallel.resharding import STRATEGIES, resharding_schedule, resharding_time

@@ -16,7 +16,8 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.prediction.inputs import load_network
 
 from .row import Row

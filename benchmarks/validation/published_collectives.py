@@ -10,7 +10,8 @@ from collectives import COLLECTIVES
 from commsim.core.placement import Placement
 from commsim.core.units import parse_size
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 

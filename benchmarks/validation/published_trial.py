@@ -14,7 +14,8 @@ from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
 from commsim.packets.messages import simulate_aggregation
 from commsim.prediction.inputs import load_network

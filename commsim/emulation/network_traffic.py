@@ -21,7 +21,8 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH
 from commsim.engine.flow import play
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.engine.flow_times import FlowTimes, link_bytes
 from commsim.engine.results import one_job_result
 from commsim.engine.ways.closed_form_way import ClosedFormPaths

@@ -17,7 +17,7 @@ from commsim.core.schedule import REDUCE, Schedule
 from commsim.routing.pinned import find_connection_routes
 
 from .alpha_beta import costs_alone
-from .flow_plan import FlowJob
+from .flow_job import FlowJob
 from .message_costs import refuse_curves
 from .results import chunk_bytes
 

@@ -16,24 +16,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.jit import expected_work
 from commsim.core.limits import expect, expect_bytes
 from commsim.core.network import Network
-from commsim.core.result import Result
-from commsim.routing.flaps import Flaps
 from commsim.routing.routing import HASHED
 
-from .flow import simulate_flows
-from .flow_plan import FlowJob, FlowPlan, JobConnections, plan_flows
-from .message_costs import refuse_curves
-from .trace_files import TraceFile
+from .flow_job import FlowJob
 from .ways import costs
 from .ways.catalog import EVENTS, METHODS, Simulation, Way, choose, ways_of_method
 
 if TYPE_CHECKING:
+    from commsim.core.cost import Framing
+    from commsim.core.result import Result
+    from commsim.routing.flaps import Flaps
+
+    from .flow_plan import FlowPlan
+    from .job_connections import JobConnections
     from .recurrence.ring_phases import RingPhase
+    from .trace_files import TraceFile
 
 __all__ = ["MAX_KEPT", "METHODS", "FlowPaths", "may_collide"]
 # Seconds from which on an estimate is declared; and what asks for less.
@@ -154,6 +155,8 @@ class FlowPaths:
     @functools.cached_property
     def shared(self) -> JobConnections | None:
         """Connections that several ways begin with; None where keeping it would take too much memory."""
+        from .job_connections import JobConnections
+
         few = self.n_transfers <= costs.MAX_SHARED
         return JobConnections(self.network, self.job, self.routing, self.seed) if few else None
 
@@ -163,6 +166,8 @@ class FlowPaths:
         n_bytes = costs.TRANSFER_BYTES * self.n_transfers + costs.CONNECTION_BYTES * self.n_connections
         expect_bytes(n_bytes, f"{self.n_transfers} transfers of {self.job.schedule.name}",
                      LESS)  # fmt: skip
+        from .flow_plan import plan_flows
+
         return plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed, shared=self.shared)
 
     @property
@@ -237,6 +242,8 @@ class FlowPaths:
         if method not in METHODS and not ways_of_method(method):
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
         if method not in ("auto", EVENTS.name):
+            from .message_costs import refuse_curves
+
             refuse_curves(self.network, f"method {method!r} takes messages that cost a line", "auto or events")
             if flaps is not None:
                 raise InputError(f"method {method!r} knows no flaps; use auto or events")
@@ -261,6 +268,8 @@ class FlowPaths:
 
     def _with_flaps(self, size: float, flaps: Flaps, method: str, **options: Any) -> Result:
         """Simulate with flaps, and without them, to say what they cost."""
+        from .flow import simulate_flows
+
         _refuse_too_many(self, bool(options["trace"]))
         with self._sized(EVENTS):
             (found,) = simulate_flows(self.plan, size, flaps=flaps, **options)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.data_order.dependencies import Dependencies, connections, dependencies
+from commsim.core.data_order.dependencies import Dependencies
 from commsim.core.errors import InputError
 from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
-from commsim.core.placement import Placement, joined
-from commsim.core.schedule import Schedule, Transfers
+from commsim.core.placement import joined
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
+from .flow_job import FlowJob
 from .flow_state import FlowLinks, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
+from .job_connections import JobConnections, ends_of
 from .message_costs import cases_of, readers_of
 
 Table = NDArray[Any]
@@ -31,50 +29,6 @@ MANY = 1 << 18
 JobTables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
 ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FlowJob:
-    """One schedule, where it runs, and how it shares the network with others.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        What is sent.
-    placement : Placement
-        Node of each participant.
-    weight : float
-        Share of a full link relative to other jobs' messages.
-    priority : int
-        0 goes first: a class gets what the classes before it leave over.
-    rate_cap : float, bytes/s
-        Most that one message may get.
-    messages : callable, optional
-        Function from the size to the payload of each transfer, float64[n_transfers]; equal chunks by default.
-    network : Network, optional
-        Network as the job's messages see it, beside others that see another one: latencies, overheads of 0 or the
-        network's, and rates of links that it reaches. Default: the network that the jobs share.
-    number : int, optional
-        Number that ECMP hashes beside each channel, so that jobs take paths of their own. Default: the job's position.
-    """
-
-    schedule: Schedule
-    placement: Placement
-    weight: float = 1.0
-    priority: int = 0
-    rate_cap: float = float("inf")
-    messages: Callable[[float], NDArray[np.float64]] | None = None
-    network: Network | None = None
-    number: int | None = None
-
-    @property
-    def is_regular(self) -> bool:
-        """Whether only the routing decides what a message gets: no route is pinned, and no channel gets more."""
-        return self.placement.routes is None and self.schedule.shares_equally
-
-    def __post_init__(self) -> None:
-        if not 0 < self.weight < float("inf") or not self.rate_cap > 0:
-            raise InputError(f"a job needs weight > 0 and rate_cap > 0, got {self.weight} and {self.rate_cap}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,82 +93,6 @@ class FlowPlan:
     def n_participants(self) -> int:
         """Participants of all jobs together."""
         return sum(job.schedule.n_participants for job in self.jobs)
-
-
-@dataclass(frozen=True, eq=False)
-class JobConnections:
-    """All transfers of a job and what carries them, each part found when it is first needed.
-
-    Several ways of computing begin with it; where one of them turns out not to apply, the next finds this done.
-
-    Parameters
-    ----------
-    network, job, routing, seed
-        Same as in :func:`plan_flows`.
-    """
-
-    network: Network
-    job: FlowJob
-    routing: str | None
-    seed: int
-
-    @functools.cached_property
-    def transfers(self) -> Transfers:
-        """All transfers; a block that neither repeats nor follows another is what it is."""
-        schedule = self.job.schedule
-        self.job.placement.check(self.network, schedule.n_ranks, schedule.n_helpers)
-        first = schedule.blocks[0] if len(schedule.blocks) == 1 else None
-        plain = first is not None and first.times == 1 and not any(first.step)
-        return first.body if first is not None and plain else schedule.expand()
-
-    @functools.cached_property
-    def numbered(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Connection of each transfer, and the first transfer of each connection."""
-        return connections(self.job.schedule, self.transfers)
-
-    @functools.cached_property
-    def waits(self) -> Dependencies:
-        """What each transfer waits for."""
-        return dependencies(self.job.schedule, self.transfers)
-
-    @functools.cached_property
-    def routes(self) -> Routes:
-        """Route of each connection; found from one repetition where all use the same connections."""
-        schedule = self.job.schedule
-        block = schedule.blocks[0] if len(schedule.blocks) == 1 else None
-        if block is not None and not block.xor and not any(block.step[:2]):
-            once = schedule.repetition(block, 0)
-            ends, channel = ends_of(once, connections(schedule, once)[1])
-        else:
-            ends, channel = ends_of(self.transfers, self.numbered[1])
-        return find_connection_routes(
-            self.network, self.job.placement, ends, channel, routing=self.routing, seed=self.seed
-        )
-
-    def on(self, network: Network) -> JobConnections:
-        """Return the same on another network: what the schedule alone decides is kept, routes are found there."""
-        return self._with_routes_of(dataclasses.replace(self, network=network))
-
-    def hashed_by(self, seed: int) -> JobConnections:
-        """Return the same with routes that another seed draws; what the schedule alone decides is kept."""
-        return self._with_routes_of(dataclasses.replace(self, seed=seed))
-
-    def _with_routes_of(self, there: JobConnections) -> JobConnections:
-        kept = vars(self).keys() & {"transfers", "numbered", "waits"}
-        vars(there).update({name: vars(self)[name] for name in kept})
-        return there
-
-
-def ends_of(transfers: Transfers, lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Participants, and channel, of connections whose first transfers are `lead`: int32[n, 2], int64[n]."""
-    return np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1), transfers["channel"][lead].astype(
-        np.int64
-    )
-
-
-def number_of(name: str) -> int:
-    """Return the number of a job with this name: the same wherever the job stands among others."""
-    return zlib.crc32(name.encode())
 
 
 def plan_flows(

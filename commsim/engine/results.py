@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +14,10 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
 from commsim.core.schedule import Schedule
 
-from .flow_plan import FlowJob, FlowPlan
-from .flow_times import FlowTimes, link_bytes
+if TYPE_CHECKING:
+    from .flow_job import FlowJob
+    from .flow_plan import FlowPlan
+    from .flow_times import FlowTimes
 
 # Relative slack of every check against physics.
 SLACK = 1e-9
@@ -71,6 +74,8 @@ def _result(
     on_wire = float(times.bytes_on_wire[mine][crosses[plan.connection_of[mine]]].sum())
     kept = Trace(times.start[mine], times.sent[mine], times.done[mine]) if trace else None
     counters = {"events": float(times.n_events)}
+    from .flow_times import link_bytes
+
     return _put_together(schedule, engine, size, entered, end, (link_bytes(plan, times, j), on_wire), counters, kept)
 
 

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.engine.flow_plan import number_of
+from commsim.engine.flow_job import number_of
 from commsim.packets.packet_options import FABRIC, SPRAYING, TRANSPORT, checked_packets
 
 from .job_entries import Background, Composition, JobEntry, number_of_unnamed

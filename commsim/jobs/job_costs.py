@@ -13,7 +13,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import FlowJob
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.results import chunk_bytes
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.prediction.plans.dense import Plan

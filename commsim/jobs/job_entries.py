@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.engine.flow_plan import number_of
+from commsim.engine.flow_job import number_of
 
 JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
 __all__ = ["Background", "Composition", "JobEntry", "number_of_unnamed"]
@@ -27,7 +27,7 @@ class JobEntry:
     start : float, s
         Time at which all its ranks begin.
     weight, priority, rate_cap
-        Same as in :class:`commsim.engine.flow_plan.FlowJob`.
+        Same as in :class:`commsim.engine.flow_job.FlowJob`.
     number : int, optional
         Number that ECMP hashes, by which the simulation also orders jobs. Default: the job's position.
     packets : mapping of str to value, optional

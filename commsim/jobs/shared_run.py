@@ -21,8 +21,9 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import format_size, format_time
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import MAX_KEPT
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.prediction.bounds.floor import ON_PAPER, SLACK
 from commsim.prediction.plans.dense import Plan

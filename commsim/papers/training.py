@@ -77,7 +77,8 @@ def slowed_all_to_all(ranks: int = 4, size: float = 5e8) -> float:
     from collectives import COLLECTIVES
     from commsim.core.placement import Placement
     from commsim.engine.flow import simulate_flows
-    from commsim.engine.flow_plan import FlowJob, plan_flows
+    from commsim.engine.flow_job import FlowJob
+    from commsim.engine.flow_plan import plan_flows
     from commsim.prediction.inputs import load_network
 
     network = load_network(f"star:n_hosts={ranks},bandwidth=100Gbps,latency=1us")

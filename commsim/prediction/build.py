@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,21 +18,17 @@ from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.good_parameters import PARTITIONS
 from commsim.prediction.inputs import PACKED, load_network
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, placement_of, plan_dense, plan_schedule
-from commsim.prediction.plans.cut_by_size import plan_partitions, plan_pieces
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
-from commsim.prediction.software import software
 from commsim.prediction.work_plan import Work, WorkPlan
 
 # How the name of what is synthesized for an operation begins.
 SYNTHESIZED = "synthesized_"
 # Parameter of exchanges of experts, whose library costs time.
 LIBRARY = "library"
-# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
-# what plans it, None for an extension's. The first that fits is taken, else the collective is dense.
-KINDS: Mapping[str, Callable[[CollectiveRequest], Plan] | None] = {
-    "nccl": None, "systems": None, "sparse": None, LIBRARY: None, "pieces": plan_pieces, PARTITIONS: plan_partitions,
-}  # fmt: skip
+# What a registered collective of each kind has: a need, a key of the metadata, or a parameter. The first that fits is
+# taken, and names its planner in ``house.planners``; without any, the collective is dense.
+KINDS = ("nccl", "systems", "sparse", LIBRARY, "pieces", PARTITIONS)
 __all__ = ["CollectiveWork", "plan_collective", "prepare"]
 
 
@@ -101,10 +97,12 @@ def prepare(
         has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
         has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
         mark = next((mark for mark in KINDS if mark in has), None)
-        ready = plan_dense(request) if mark is None else (KINDS[mark] or house().planners[mark])(request)
+        ready = plan_dense(request) if mark is None else house().planners[mark](request)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {count_text(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     if network.software:
+        from commsim.prediction.software import software
+
         software(network.software).refuse(network.machine[ready.placement.nodes])
     if not per_call:
         return ready
@@ -118,6 +116,8 @@ def prepare(
 
 def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
     """Return the network as hosts add in a collective, and the time of a call, where its software was measured so."""
+    from commsim.prediction.software import software
+
     known, name = software(network.software), collective if isinstance(collective, str) else collective.name
     if not known.is_measured_of(name.partition(":")[0]):
         return network, 0.0

@@ -21,7 +21,6 @@ from commsim.prediction.options import Quantity, ScenarioOptions, WorkOptions, t
 from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
 from commsim.prediction.python_values import network_of as loaded
 from commsim.prediction.scenario import AUTO, Scenario, Wish, engine_of
-from commsim.prediction.software import software as software_named
 from commsim.prediction.work_plan import Work
 from commsim.routing.routing import is_hashed
 
@@ -87,6 +86,8 @@ def changed_network(
         software=software,
     )
     if software is not None:
+        from commsim.prediction.software import software as software_named
+
         notes = [*notes, software_named(software).remark]
     if found.hardware:
         notes = [*notes, *_left_open(found)]
@@ -120,6 +121,8 @@ def with_costs(
     otherwise.
     """
     if software is not None:
+        from commsim.prediction.software import software as software_named
+
         network = dataclasses.replace(software_named(software).on(network), overhead_given=True)
     overheads = {"overhead": overhead, "recv_overhead": recv_overhead}
     changes: dict[str, Any] = {k: v for k, v in overheads.items() if v is not None}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import count_text, first_of, format_size, format_time
@@ -16,7 +15,6 @@ from commsim.core.value import Shown
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.fabric_remarks import of_packed_ranks
-from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.result_remarks import of_detection
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.work_plan import OPTIONS, Outcome, WorkPlan
@@ -72,6 +70,8 @@ class Solution(Shown):
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each result, with its group or job, as a data frame of pandas or polars."""
+        from commsim.core.frames import frame_of
+
         rows = zip(self.names, self.results, strict=True)
         return frame_of(
             (
@@ -158,7 +158,7 @@ def solve(
     named, found = {title: plan}, {title: results}
     has_faults = scenario.slower or scenario.failed
     remarks = [
-        *(of_unused_faults(scenario, named, found, {title: whole}) if has_faults else ()),
+        *(_of_faults(scenario, named, found, {title: whole}) if has_faults else ()),
         *plan.remarks(results, has_framing=scenario.wish.framing is not None),
         *of_packed_ranks(scenario, named, found),
         *(() if scenario.wish.model.flaps is None else of_detection(scenario.wish.model.flaps, plan.network, results)),
@@ -215,6 +215,12 @@ def with_whole(
     if [result.n_ranks for result in found] != [result.n_ranks for result in results]:
         return results
     return tuple(dataclasses.replace(result, whole=other.time) for result, other in zip(results, found, strict=True))
+
+
+def _of_faults(scenario: Scenario, *found: Any) -> list[Remark]:
+    from commsim.prediction.plans.unused_faults import of_unused_faults
+
+    return of_unused_faults(scenario, *found)
 
 
 def without_effect(scenario: Scenario) -> list[Remark]:

@@ -11,7 +11,6 @@ from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.units import format_time
-from commsim.routing.cable_counts import kind_of
 from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
 
 if TYPE_CHECKING:
@@ -92,6 +91,8 @@ def _met_by_nobody(network: Network, results: Sequence[Result]) -> str:
     narrow = oversubscribed_uplinks(network)
     if not results or carried[narrow].any():
         return ""
+    from commsim.routing.cable_counts import kind_of
+
     below = kind_of(network.nodes[network.src[int(narrow.argmax())]])
     text = f"no traffic above the {_PLURALS.get(below, f'{below} switches')}"
     used = np.isin(network.endpoints, network.src[carried > 0])

@@ -11,8 +11,6 @@ from .fabric_forest import FabricForest, fabric_forest
 from .link_rows import Rows, links_in_rows, only_sends
 from .merge_switches import fabric_nodes
 
-# Routes for which looking for a forest pays.
-LEAST = 1024
 # What finding both ports and the way between them takes, or more.
 WALK_STEPS = 32
 _latest: list[tuple[Network, FabricForest | None]] = []
@@ -36,7 +34,7 @@ def walk_known(
     choice: int,
     order: NDArray[np.int64],
 ) -> Found | None:
-    """Walk the routes between different machines that need no search; worth it from ``LEAST`` routes on.
+    """Walk the routes between different machines that need no search; worth it from ``walk.LEAST`` routes on.
 
     Parameters
     ----------

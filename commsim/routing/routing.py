@@ -9,10 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS, Network
 from commsim.core.pinned_routes import gathered
 
-from .dmodk import require_tiers
 from .link_rows import flow_hash
-from .sprayed import MAX_ENTROPIES, sprayed
-from .valiant import find_valiant_routes
 from .walk import Routes, no_path, walk
 
 # Routings that depend on the seed.
@@ -71,8 +68,12 @@ def find_routes(
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
     if entropies:
+        from .sprayed import sprayed
+
         return sprayed(network, src, dst, channel, seed, entropies, trims=trims)
     if routing == "valiant":
+        from .valiant import find_valiant_routes
+
         return find_valiant_routes(network, src, dst, channel, seed)
     alike = _equal_pairs(network, src, dst) if routing == "spray" else None
     if alike is not None:  # all paths, whatever the channel: pairs that several channels join are looked at once
@@ -117,6 +118,8 @@ def read_routing(text: str) -> tuple[str, int, bool]:
         raise InputError(f"unknown routing {text!r}; known: {', '.join(ROUTINGS)}, spray:entropies=E[:trims]")
     if not colon:
         return name, 0, False
+    from .sprayed import MAX_ENTROPIES
+
     values, _, trims = rest.partition(":")
     key, _, number = values.partition("=")
     whole = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 0
@@ -144,4 +147,6 @@ def require_suited(network: Network, routing: str) -> None:
         what = "a grid" if routing == "dimension_order" else "groups"
         raise InputError(f"{network.name}: {routing} routing needs {what}, but the nodes have no coordinates")
     if routing == "dmodk":
+        from .dmodk import require_tiers
+
         require_tiers(network)

@@ -13,13 +13,13 @@ from commsim.core.jit import expected_work
 from commsim.core.limits import expect
 from commsim.core.network import Network
 
-from .dmodk import destination_order
-from .forest_routes import LEAST, walk_known
 from .link_rows import forwarding_rows, links_in_rows, senders, shared_searches
 
 if TYPE_CHECKING:
     from .search_kernel import Graph
 
+# Routes for which looking for a forest of the fabric pays.
+LEAST = 1024
 # What leaving the source of a route and entering its destination takes, or more.
 ENDS = 16
 NO_SHARES = np.empty(0)
@@ -98,9 +98,16 @@ def walk(
         "dimension_order": (DIMENSION_ORDER, BY_HASH),
         "minimal": (LAST_GROUP_CHANGE, BY_HASH),
     }[routing]
-    order = destination_order(network) if routing == "dmodk" else np.zeros((2, network.n_nodes), np.int64)
-    many = rule == ANY and len(src) >= LEAST
-    known = walk_known(network, src, dst, key, choice, order) if many else None
+    order = np.zeros((2, network.n_nodes), np.int64)
+    if routing == "dmodk":
+        from .dmodk import destination_order
+
+        order = destination_order(network)
+    known = None
+    if rule == ANY and len(src) >= LEAST:
+        from .forest_routes import walk_known
+
+        known = walk_known(network, src, dst, key, choice, order)
     if known is not None:
         if len(known[0]) == len(src):
             _, first, link, latency = known

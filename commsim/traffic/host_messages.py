@@ -11,7 +11,9 @@ from commsim.core.data_order.dependencies import Dependencies
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import TRANSFER, Block, Schedule
-from commsim.engine.flow_plan import FlowJob, FlowPlan, JobConnections, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
+from commsim.engine.job_connections import JobConnections
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.messages import run_packets
 from commsim.packets.transports.spraying import Spraying

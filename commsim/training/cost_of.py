@@ -26,7 +26,7 @@ from .task_graph import Task
 from .timeline import sent_by_each
 
 if TYPE_CHECKING:
-    from commsim.engine.flow_plan import FlowJob
+    from commsim.engine.flow_job import FlowJob
     from commsim.prediction.plans.dense import Plan
     from commsim.prediction.scenario import Scenario
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.engine.flow_plan import FlowJob, FlowPlan, number_of, plan_flows
+from commsim.engine.flow_job import FlowJob, number_of
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.hosts.tasks import Tasks
 from commsim.packets.iteration import StepRun, run_step
 from commsim.packets.transports.spraying import Spraying

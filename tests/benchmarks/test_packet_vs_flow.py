@@ -4,7 +4,8 @@ from benchmarks.accuracy.packet_vs_flow import COLUMNS, LINKS, bandwidth_delay, 
 from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.links.fabric import ROCE
 from commsim.packets.transports.spraying import over_path, usual_path
 from commsim.prediction.inputs import load_network

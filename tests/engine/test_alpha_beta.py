@@ -10,7 +10,8 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.prediction.build import prepare
 from commsim.prediction.read import with_costs
 from topologies.leaf_spine import leaf_spine

@@ -8,7 +8,8 @@ from commsim.core.placement import place
 from commsim.core.schedule import REDUCE
 from commsim.engine.alpha_beta import connection_costs
 from commsim.engine.closed_form import closed_form, slowest_link
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.prediction.read import with_costs
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

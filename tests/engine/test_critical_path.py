@@ -14,7 +14,8 @@ from commsim.core.program import Program
 from commsim.core.result import Trace
 from commsim.engine.critical_path import critical_path
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 
 
 def walked(plan, size):

@@ -23,7 +23,8 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement, place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import payload, simulate_flows, simulate_plan
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.flow_times import FlowTimes
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
@@ -255,7 +256,8 @@ import numpy as np
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.placement import place
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from topologies.fat_tree import fat_tree
 network = fat_tree(4)
 placed = place(network, 16, "random", 1)

@@ -17,7 +17,8 @@ from commsim.core.cost import LogGP
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 
 FACTS = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
 # What wants helpers on switches meets its closed form in test_in_network.py.

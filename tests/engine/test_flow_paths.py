@@ -13,8 +13,8 @@ from commsim.core import limits
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine import flow_paths
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS, FlowPaths
-from commsim.engine.flow_plan import FlowJob
 from commsim.engine.ways import costs
 from commsim.routing import walk
 from topologies.leaf_spine import leaf_spine

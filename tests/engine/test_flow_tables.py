@@ -15,7 +15,8 @@ from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine import flow_tables
 from commsim.engine.flow import play, simulate_plan
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.flow_tables import lay_out_flows
 from commsim.engine.flow_times import link_bytes
 from commsim.routing.routing import Routes, find_routes

@@ -12,7 +12,8 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.message_costs import LOCAL, REDUCES, RELAYED, TWO_WAY, measured_costs
 from commsim.prediction.build import prepare
 from commsim.prediction.read import with_costs

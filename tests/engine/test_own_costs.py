@@ -8,7 +8,8 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.prediction.inputs import load_network
 
 PLAIN = load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us")

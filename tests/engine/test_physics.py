@@ -13,7 +13,8 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_physics
 

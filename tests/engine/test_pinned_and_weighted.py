@@ -13,8 +13,9 @@ from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.transports.spraying import over_path
 from commsim.prediction.build import prepare
 from topologies.leaf_spine import leaf_spine

@@ -21,7 +21,8 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.streamed import streamed
 from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 from topologies.fat_tree import fat_tree
@@ -194,9 +195,9 @@ def test_thousands_of_messages_at_once_on_a_slow_connection_are_all_waited_for()
 
 def test_what_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     job = FlowJob(ring_all_reduce(16), place(FAT, 16))
-    monkeypatch.setattr(streamed, "MAX_TRANSFERS", 16 * 30)
+    monkeypatch.setattr(streamed, "MAX_STREAMED", 16 * 30)
     assert plan_streamed(FAT, job) is not None
-    monkeypatch.setattr(streamed, "MAX_TRANSFERS", 16 * 30 - 1)
+    monkeypatch.setattr(streamed, "MAX_STREAMED", 16 * 30 - 1)
     assert plan_streamed(FAT, job) is None
 
 

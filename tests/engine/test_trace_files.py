@@ -9,8 +9,8 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine import trace_files
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowJob
 from commsim.engine.trace_files import TraceFile
 from topologies.star import star
 

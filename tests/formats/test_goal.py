@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text
 from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Programs, RankOperation, graph_of, match
 from commsim.formats.programs.programs_to_schedule import schedule_of

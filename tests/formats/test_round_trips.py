@@ -10,7 +10,8 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE, Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
 from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text

@@ -9,7 +9,7 @@ from commsim.core.network import Network, kinds, node_names
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
-from commsim.engine.flow_plan import FlowJob
+from commsim.engine.flow_job import FlowJob
 
 Random = np.random.Generator
 

@@ -14,7 +14,8 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows, simulate_plan
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.flow_times import FlowTimes
 from topologies.star import star
 

@@ -13,7 +13,8 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.links.fabric import Fabric
 from topologies.star import star
 

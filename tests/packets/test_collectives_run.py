@@ -11,7 +11,8 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.schedule import REDUCE
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.links.fabric import Fabric
 from commsim.packets.messages import simulate_packets
 from commsim.packets.transports.spraying import BALANCINGS, Spraying

@@ -9,7 +9,8 @@ from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
 from commsim.core.placement import Placement
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.messages import run_packets
 from commsim.packets.transports.spraying import Spraying
 from commsim.routing.flaps import read_flaps

@@ -8,7 +8,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets import kinds
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.links.fabric import Fabric

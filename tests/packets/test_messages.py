@@ -19,7 +19,8 @@ from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.links.fabric import ROCE, Fabric, usual_queues
 from commsim.packets.packet_state import PS
 from commsim.packets.run_state import COMPLETE, SENT, STARTED

@@ -10,7 +10,8 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import GPU, HOST, NIC, Network
 from commsim.core.placement import Placement, place
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job
 from commsim.packets.messages import run_beside, run_packets, simulate_aggregation
 from commsim.packets.transports.spraying import Spraying, over_path

@@ -7,7 +7,8 @@ from one_path import Dcqcn, Dctcp, Window, play
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.links.fabric import Fabric, usual_queues
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

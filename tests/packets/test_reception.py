@@ -12,7 +12,8 @@ from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.links.fabric import Fabric
 from commsim.packets.run_state import COMPLETE
 from topologies.star import star

@@ -8,7 +8,8 @@ from one_path import Dctcp, Window, play
 
 from collectives import COLLECTIVES
 from commsim.core.placement import place
-from commsim.engine.flow_plan import FlowJob, FlowPlan, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets import messages
 from commsim.packets.finished_run import times_of
 from commsim.packets.links import link_tables

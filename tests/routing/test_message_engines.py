@@ -13,8 +13,9 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_plan import plan_flows
 from commsim.packets.messages import simulate_packets
 from commsim.routing.message_engines import crowded_engines, engine_nodes
 from commsim.routing.routing import find_routes

@@ -26,7 +26,8 @@ from commsim.core.remark import Remark
 from commsim.core.result import OverHashes, Result
 from commsim.core.schedule import SCRATCH
 from commsim.engine.flow import play
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.flow_times import link_bytes
 
 Group = tuple[int, ...]

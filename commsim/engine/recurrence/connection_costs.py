@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.engine.flow_plan import FlowJob, JobConnections
-from commsim.routing.forest_routes import LEAST
-from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.message_engines import CrowdedEngines, crowded_engines
 from commsim.routing.routing import Routes, find_routes
+from commsim.routing.walk import LEAST
 
 from .lockstep_kernel import FULL, find_lockstep_groups
+
+if TYPE_CHECKING:
+    from commsim.engine.flow_job import FlowJob
+    from commsim.engine.job_connections import JobConnections
+    from commsim.routing.merge_switches import MergedSwitches
 
 __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
@@ -189,6 +193,8 @@ def merged_routes(
         Of the network that the routes are on, and how it was merged.
     """
     if (routing or network.routing) == "spray" and len(nodes) >= LEAST:
+        from commsim.routing.merge_switches import merge_switches
+
         merged = merge_switches(network)
         ends = merged.node[nodes]
         routes = find_routes(merged.network, ends[:, 0], ends[:, 1], channel, routing="spray")

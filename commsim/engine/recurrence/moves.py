@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from commsim.core.data_order.dependencies import cut_cells
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
-from commsim.engine.flow_plan import FlowJob, JobConnections, ends_of
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.job_connections import JobConnections, ends_of
+from commsim.engine.ways.costs import MAX_MOVES
 
 from .connection_costs import (
     ConnectionCosts,
@@ -50,10 +52,6 @@ CONNECTION = np.dtype(
 )  # fmt: skip
 # Intervals on a resource that may overlap: when the one before had ended, when these end, their parts in all.
 CLUSTER = np.dtype([("since", np.int64), ("busy", np.int64), ("part", np.float64), ("number", np.int32)], align=True)
-
-
-# More are left to other ways; they would take gigabytes.
-MAX_TRANSFERS = 2**23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +110,7 @@ def plan_moves(
         None if they are too many, receiving costs something, or transfers of one hop share links at different rates.
     """
     schedule = job.schedule
-    if schedule.n_transfers > MAX_TRANSFERS:
+    if schedule.n_transfers > MAX_MOVES:
         return None
     of_job = shared or JobConnections(network, job, routing, seed)
     transfers = of_job.transfers

@@ -17,11 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import FlowJob, JobConnections
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.job_connections import JobConnections
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile, keep_trace
+from commsim.engine.ways.costs import MAX_MOVES
 
-from .moves import MAX_TRANSFERS, ProgramMoves, plan_moves, simulate_moves
+from .moves import ProgramMoves, plan_moves, simulate_moves
 
 # Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on.
 TRIAL = 2
@@ -67,7 +69,7 @@ class RecurrencePlan:
     @property
     def has_trial(self) -> bool:
         """Whether little is lost by a trial."""
-        blocks, few = self.job.schedule.blocks, self.job.schedule.n_transfers <= MAX_TRANSFERS
+        blocks, few = self.job.schedule.blocks, self.job.schedule.n_transfers <= MAX_MOVES
         return few and self.job.messages is None and len(blocks) == 1 and blocks[0].times >= 8 * TRIAL
 
 

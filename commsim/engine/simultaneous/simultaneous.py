@@ -16,7 +16,7 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE, Schedule
-from commsim.engine.flow_plan import FlowJob
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 from commsim.routing.message_engines import engines_of_nodes

@@ -16,21 +16,19 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import FlowJob
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_state import FlowLinks, FlowState, allocate_state, share_table
 from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
 from commsim.engine.recurrence.ring_phases import RingPhase, connections_of, find_ring_phases
 from commsim.engine.recurrence.rings import ConnectionWaits, find_all_waits
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile
+from commsim.engine.ways.costs import MAX_STREAMED
 from commsim.routing.routing import Routes, find_routes
 
 from .ring_connections import RingConnections, in_order, lay_out_ring_connections, mark_uncontended
 
 Table = NDArray[Any]
-
-# Some minutes, or an hour where most connections share links.
-MAX_TRANSFERS = 2**32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +90,7 @@ def plan_streamed(
         or its messages are not equal chunks.
     """
     schedule = job.schedule
-    if job.messages is not None or schedule.n_transfers > MAX_TRANSFERS:
+    if job.messages is not None or schedule.n_transfers > MAX_STREAMED:
         return None
     phases = phases or find_ring_phases(schedule)
     if not phases:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from commsim.core.data_order.dependencies import connections, dependencies
 from commsim.core.schedule import Block, Schedule, Transfers
-from commsim.engine.flow_plan import JobConnections
+from commsim.engine.job_connections import JobConnections
+from commsim.engine.ways.costs import MAX_PATTERN
 
-MAX_EXPANDED = 2**22
 Waits = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]
 
 
@@ -68,7 +68,7 @@ def find_pattern(schedule: Schedule, shared: JobConnections | None = None) -> Pa
         block = schedule.blocks[0]
         transfers = schedule.repetition(block, 0)
         return _pattern(transfers, block.times, *connections(schedule, transfers))
-    if schedule.n_transfers > MAX_EXPANDED:
+    if schedule.n_transfers > MAX_PATTERN:
         return None
     if shared is not None:
         return _pattern(shared.transfers, 1, *shared.numbered)
@@ -88,7 +88,7 @@ def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
         address = schedule.buffer_offsets[buffer] + block.body[f"{end}_chunk"]
         longest = int(count.max())
         _, rows = np.unique(address * (longest + 1) + count, return_index=True)
-        if len(rows) * block.times * longest > MAX_EXPANDED:
+        if len(rows) * block.times * longest > MAX_PATTERN:
             return False
         for row in rows.tolist():
             b = buffer[row]

@@ -12,20 +12,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from commsim.core.result import Result
-from commsim.engine.flow import simulate_flows
 from commsim.extensions import house
 
 from . import costs
 
 if TYPE_CHECKING:
+    from commsim.core.result import Result
     from commsim.engine.flow_paths import FlowPaths
 
 ALONE = "every message alone on its links, or sharing them with others that start and end when it does"
 AUTO = "auto"
 IN_STEP = "a recurrence, since messages have their links to themselves or share them in step"
 # Function from ``(size, *, starts, framing, trace)`` to a result; None where a way does not apply to these.
-Simulation: TypeAlias = Callable[..., Result | None]
+Simulation: TypeAlias = "Callable[..., Result | None]"
 
 
 class WayCost(NamedTuple):
@@ -148,9 +147,7 @@ def _plan_rings(paths: FlowPaths) -> Simulation | None:
 
 
 def _estimate_moves(paths: FlowPaths) -> WayCost | None:
-    from commsim.engine.recurrence.moves import MAX_TRANSFERS
-
-    if paths.n_transfers > MAX_TRANSFERS:
+    if paths.n_transfers > costs.MAX_MOVES:
         return None
     decline = costs.MOVES_BEGIN / 4 + costs.MOVE_DECLINED * paths.n_transfers
     return WayCost(decline, paths.move_cost)
@@ -181,12 +178,10 @@ def _plan_simultaneous(paths: FlowPaths) -> Simulation | None:
 
 def _estimate_symmetric(paths: FlowPaths) -> WayCost | None:
     """Costs for one repetition, where repetitions keep to their connections, else for all transfers."""
-    from commsim.engine.symmetry.pattern import MAX_EXPANDED
-
     blocks = paths.job.schedule.blocks
     repeats = len(blocks) == 1 and not (blocks[0].n_fences or blocks[0].xor or any(blocks[0].step[:2]))
     n_pattern = paths.n_rows if repeats else paths.n_transfers
-    if paths.job.messages is not None or n_pattern > MAX_EXPANDED:
+    if paths.job.messages is not None or n_pattern > costs.MAX_PATTERN:
         return None
     answer = costs.SYMMETRIC_BEGIN + costs.CLASS * n_pattern
     if paths.may_collide:  # few are alike then, if any
@@ -202,9 +197,7 @@ def _plan_symmetric(paths: FlowPaths) -> Simulation | None:
 
 
 def _estimate_streamed(paths: FlowPaths) -> WayCost | None:
-    from commsim.engine.streamed.streamed import MAX_TRANSFERS
-
-    counts = ring_counts(paths) if paths.n_transfers <= MAX_TRANSFERS else None
+    counts = ring_counts(paths) if paths.n_transfers <= costs.MAX_STREAMED else None
     if counts is None:
         return None
     laid_out = costs.STREAMED_BEGIN + counts.seconds_of_phases + costs.STREAMED_CONNECTION * counts.connections
@@ -245,6 +238,8 @@ def _estimate_events(paths: FlowPaths) -> WayCost:
 
 
 def _plan_events(paths: FlowPaths) -> Simulation:
+    from commsim.engine.flow import simulate_flows
+
     plan = paths.tables
 
     def simulate(size: float, **options: Any) -> Result:

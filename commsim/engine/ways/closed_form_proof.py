@@ -22,7 +22,7 @@ from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 from commsim.core.result import Result
 from commsim.core.schedule import TRANSFER, Schedule
-from commsim.engine.flow_plan import FlowJob
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.results import not_negative, one_job_result
 from commsim.engine.ways.proof_cache import PROOFS, digest_of
 from commsim.routing.joined_routes import JoinedRoutes

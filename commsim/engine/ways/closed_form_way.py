@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowJob, JobConnections
+from commsim.engine.job_connections import JobConnections
 from commsim.engine.trace_files import TraceFile
 from commsim.engine.ways.closed_form_proof import ClosedForm, Proof, applies, prove, simulate_known, simulate_loops
 from commsim.routing.flaps import Flaps

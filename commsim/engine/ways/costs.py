@@ -65,6 +65,9 @@ LEAST_SHARING = 5
 # 194 and 1,080 to 1,280 were measured with routes of two to four links.
 MAX_TRANSFERS = 2**26
 TRANSFER_BYTES, CONNECTION_BYTES = 190, 1000
+# Transfers that others take: the recurrence, which has a row of 40 bytes for each; symmetry, of its pattern; streamed
+# rings, which take some minutes for them, or an hour where most connections share links.
+MAX_MOVES, MAX_PATTERN, MAX_STREAMED = 2**23, 2**22, 2**32
 # Transfers up to which what several ways begin with is kept.
 MAX_SHARED = 2**20
 # Part of the event engine's time that ways may take that turn out not to apply, all together; and seconds beside that,

@@ -24,7 +24,7 @@ from commsim.core.placement import Placement
 from commsim.core.remark import ASSUMED, Remark
 from commsim.core.schedule import Schedule
 from commsim.core.units import count_text, format_size
-from commsim.engine.flow_plan import FlowJob
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.nccl.call_costs import CallCosts, call_costs
 from commsim.nccl.choice import PATTERN, Cell, cells, fastest, ranges

@@ -16,8 +16,8 @@ from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
 from commsim.core.units import count_text
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowJob
 from commsim.prediction.good_parameters import by_rails, count_rails, servers_that_fit
 from commsim.prediction.helper_placement import (
     helpers_sit_beside,

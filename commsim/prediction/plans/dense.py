@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,15 @@ from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowPlan
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.run import Run, played
-from commsim.prediction.plans.used_links import links_of
 from commsim.prediction.result_remarks import of_paths, of_switches, remarks_of_results
 from commsim.prediction.scenario import AUTO, Wish
 from commsim.prediction.work_plan import Outcome
+
+if TYPE_CHECKING:
+    from commsim.engine.flow_plan import FlowPlan
 
 OTHER_SIZE = "{0}: its file's messages have these sizes only with -b {1:.0f} -e {1:.0f}"
 Derived = TypeVar("Derived", bound="Plan")
@@ -166,6 +167,8 @@ class Plan:
 
     def links_used(self, sizes: Collection[float], routing: str | None) -> NDArray[np.bool_] | None:
         """Return the links on the routes of all messages, bool[n_links]; None where that takes long."""
+        from commsim.prediction.plans.used_links import links_of
+
         return links_of([(self.at(size), 0) for size in sizes], self.network, routing)
 
     def as_kind(self, kind: type[Derived], **more: Any) -> Derived:
@@ -184,7 +187,7 @@ class Plan:
         network : Network, optional
             Network as messages see it. Default: the same.
         **job
-            Further fields of :class:`commsim.engine.flow_plan.FlowJob` that change.
+            Further fields of :class:`commsim.engine.flow_job.FlowJob` that change.
         """
         changed = dataclasses.replace(self.paths.job, schedule=schedule, **job)
         paths = FlowPaths(network or self.paths.network, changed, self.paths.routing, self.paths.seed)

@@ -20,7 +20,8 @@ from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, FlowPlan, number_of, plan_flows
+from commsim.engine.flow_job import FlowJob, number_of
+from commsim.engine.flow_plan import FlowPlan, plan_flows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +39,7 @@ class ScheduledJob:
     start : float, s
         Time at which all participants enter.
     weight, priority
-        Share of a full link, and priority (0 is first), see :class:`commsim.engine.flow_plan.FlowJob`.
+        Share of a full link, and priority (0 is first), see :class:`commsim.engine.flow_job.FlowJob`.
     """
 
     name: str

@@ -16,7 +16,8 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.prediction.build import prepare
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))

@@ -14,8 +14,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.bottlenecks.group_state import lay_out_groups
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.ways.catalog import BOTTLENECKS, choose
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine

@@ -22,8 +22,9 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.ways.catalog import MOVES, RINGS
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized

@@ -16,7 +16,8 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.engine.simultaneous.rates_kernel import fair_rates_of_flows
 from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 from topologies.fat_tree import fat_tree

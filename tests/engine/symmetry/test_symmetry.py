@@ -15,7 +15,9 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, JobConnections, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
+from commsim.engine.job_connections import JobConnections
 from commsim.engine.symmetry import classes, symmetry
 from commsim.engine.symmetry.pattern import Pattern, find_pattern
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric

@@ -14,8 +14,8 @@ from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
+from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS, FlowPaths
-from commsim.engine.flow_plan import FlowJob
 from commsim.engine.ways import catalog, costs
 from commsim.engine.ways.catalog import (
     BOTTLENECKS,

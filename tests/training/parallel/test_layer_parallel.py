@@ -9,7 +9,8 @@ from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowJob, plan_flows
+from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_plan import plan_flows
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.parallel.layer_parallel import (
     EQUAL_BLOCKS,
