@@ -127,10 +127,11 @@ def constructions(text: str) -> Counter[str]:
 
 
 def glossary_terms() -> list[str]:
-    """List the terms of the glossary: the first cells of its tables' rows."""
+    """List the terms of the glossary: the first cells of its tables' rows, of which some have two, without symbols."""
     rows = [line for line in (ROOT / "docs/glossary.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
     cells = [row.split("|")[1].strip() for row in rows]
-    return [cell for cell in cells if cell not in ("", "term") and not cell.startswith("---")]
+    named = [cell for cell in cells if cell not in ("", "term") and not cell.startswith("---")]
+    return [term for cell in named for i, term in enumerate(cell.split(", ")) if i == 0 or "(" not in term]
 
 
 def missing_modules(page: str) -> list[str]:

@@ -90,33 +90,26 @@ class EngineChoice:
     @property
     def remark(self) -> Remark:
         """Say what was chosen and why, in one line, with the others as details."""
-        one = self.option
-        against = one.reference or one.known[0].against
-        how = "it is" if one.reference else f"known error {one.known[0].error:.1%} against"
-        told = f"{format_size(self.size)}: engine {self.engine}: {how} the {against}"
-        return Remark("engine-chosen", told, one.error, True, "; ".join(line.strip() for line in self.lines))
+        first, *others = self.lines
+        return Remark("engine-chosen", first, self.option.error, True, "; ".join(line.strip() for line in others))
 
     @property
     def lines(self) -> tuple[str, ...]:
         """Describe what was chosen and why, and what the known error is a statistic of."""
-        option = self.option
-        wanted = f"tolerance {self.tolerance:.3g}"
+        option, wanted = self.option, f"tolerance {self.tolerance:.3g}"
         if option.reference:
+            told = f"it is the {option.reference}"
             lines = [
-                f"{format_size(self.size)}: engine {option.engine}: it is the {option.reference}, which "
-                "the flow engine was"
-                f" compared with; {wanted}",
+                f"  the flow engine was compared with it; {wanted}",
                 "  how far that model is from a real network is not known in such a case",
             ]
         else:
-            same = ", equal to the flow engine in this case" if option.same_as_flow else ""
-            kind = "which is a model, not a measurement"
-            of = "" if option.known[0].real else f" against the {option.known[0].against}, {kind}"
-            lines = [
-                f"{format_size(self.size)}: engine {option.engine}{same}: known error {option.known[0].error:.1%}{of};"
-                f" {wanted}",
-                f"  known from {say(option.known[0])}",
-            ]
+            known = option.known[0]
+            told = f"known error {known.error:.1%} against the {known.against}"
+            same = ["  its times are those of the flow engine in this case"] if option.same_as_flow else []
+            kind = "" if known.real else f"the {known.against} is a model, not a measurement; "
+            lines = [*same, f"  {kind}{wanted}", f"  known from {say(known)}"]
+        lines.insert(0, f"{format_size(self.size)}: engine {self.engine}: {told}")
         lines += [f"  but it was further off in {say(o)}" for o in option.known[1:] if o.error > self.tolerance]
         lines += [f"  not {o.engine} (about {_seconds(o.seconds)}): {o.why_not}" for o in self.options if o.why_not]
         later = [f"{o.engine} {_seconds(o.seconds)}" for o in self.options if not o.why_not and o is not option]

@@ -1,4 +1,4 @@
-"""Filters: comparisons and arithmetic over the parameters of a point; docs/design.md says why no library reads them."""
+"""Filters: comparisons and arithmetic over the parameters of a point; docs/design_parts.md has why no library is used."""
 
 from __future__ import annotations
 

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 GENERATED = "_generated"
-WRITTEN_BY_HAND = ("index", "tutorial", "accuracy", "glossary", "limits", "changes")
+WRITTEN_BY_HAND = (
+    "index", "tutorial", "accuracy", "glossary", "limits", "trust", "design", "design_parts", "design_engines",
+    "changes",
+)  # fmt: skip
 PACKAGES = ("commsim", "collectives", "topologies", "switch_model")
 OF_VERBS = "cli"  # the page of verbs says what users see of them
 INNER = ("_kernel", "kernels", "__main__")

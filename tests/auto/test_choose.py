@@ -51,7 +51,7 @@ def test_it_says_which_evidence_it_has_and_what_each_engine_costs(known):
     text = "\n".join(found.lines)
     assert [known.against for known in found.option.known] == ["testbed", "packet engine"]
     assert found.option.error == pytest.approx(0.04)
-    assert "known error 4.0%; tolerance 0.05" in text
+    assert "known error 4.0% against the testbed\n  tolerance 0.05" in text
     assert "8 comparisons with the testbed: median 2.5%, p90 4.0%, 1 MiB to 4 MiB on 8 ranks of star" in text
     assert "further off in 2 comparisons with the packet engine: median 30.0%, largest 30.0%" in text
     assert "not closed-form" in text
@@ -66,7 +66,15 @@ def test_an_error_against_a_model_is_called_that(known):
     found = choose(prepare("ring_all_reduce", star(8)), 2 * MIB, 0.1)
     assert found.engine == "closed-form"
     assert found.option.error == pytest.approx(0.08)
-    assert "known error 8.0% against the packet engine, which is a model, not a measurement" in found.lines[0]
+    assert found.lines[0].endswith("known error 8.0% against the packet engine")
+    assert "the packet engine is a model, not a measurement" in found.lines[2]
+
+
+def test_what_minus_v_says_of_the_choice_names_the_engine_once(known):
+    known(MODEL)
+    found = choose(prepare("ring_all_reduce", star(8)), 2 * MIB, 0.1)
+    assert str(found.remark).count("2 MiB: engine closed-form") == 1
+    assert str(found.remark).count("known error") == 1
 
 
 def test_where_the_flow_engine_is_too_far_from_the_packet_engine_that_one_is_chosen(known):
@@ -74,7 +82,7 @@ def test_where_the_flow_engine_is_too_far_from_the_packet_engine_that_one_is_cho
     found = choose(prepare("double_tree_all_reduce", star(8)), 2 * MIB, 0.01)
     assert (found.engine, found.option.error, found.option.known) == ("packet", 0.0, ())
     text = "\n".join(found.lines)
-    assert "it is the packet engine, which the flow engine was compared with" in text
+    assert "it is the packet engine\n  the flow engine was compared with it" in text
     assert "how far that model is from a real network is not known" in text
 
 

@@ -36,8 +36,8 @@ class Hashes(Flags):
     TITLE: ClassVar[str] = "faults"
     hashes: int | None = flag(
         metavar="N",
-        help="hashes of ECMP that are drawn where they matter: a time is their median (default: 8, or 3 where "
-        "one takes seconds); 1: that of --seed",
+        help="number of hashes of ECMP to draw where they change the time, which is then their median (default: 8, "
+        "or 3 where one takes seconds); 1 takes the hash of --seed",
     )
 
 

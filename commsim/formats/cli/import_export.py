@@ -24,7 +24,7 @@ COMMANDS = {
     "topo import": Verb(
         FileImportConfig,
         lambda config: convert_file(config, config.source, config.output),
-        "read a network of another tool (`topo formats`), also cables as they are, and write ours",
+        "read a network of another tool, or a list of cables (`topo formats`), and write ours",
     ),
     "topo export": Verb(
         TopologyConfig,

@@ -61,7 +61,7 @@ class Data(Flags):
     )
     ranks: int | None = flag(metavar="N", help="number of ranks, for measurements without it, such as OSU's")
     baseline: str = flag(
-        default="", metavar="NAME", help="algorithm to compare with (default: those whose name begins with ring)"
+        default="", metavar="NAME", help="algorithm to compare with (default: names that begin with ring)"
     )
     by: str = flag(default="", metavar="COLUMN", help="column whose values get a colour each (default: collective)")
     where: tuple[str, ...] = repeated(

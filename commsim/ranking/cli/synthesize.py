@@ -40,11 +40,13 @@ class SynthesizeConfig(Faults, CostFlags, Sizes, Placing, WithJson):
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     exchange: str | None = flag(
         metavar="KEY=VALUE,...",
-        help="with ep_dispatch or ep_combine: its parameters; the bound is for these tokens and experts",
+        help="parameters of ep_dispatch or ep_combine; the bound holds for these tokens and experts",
     )
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
     time_limit: str | None = flag(metavar="TIME", help="start no new attempt after this time, such as 60s")
-    max_messages: int = flag(default=3_000_000, metavar="N", help="do not try schedules with more messages")
+    max_messages: int = flag(
+        default=3_000_000, metavar="N", help="largest number of messages of a schedule that is tried"
+    )
     no_textbook: bool = switched(help="do not try the registered collectives")
     output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")
     msccl: str | None = flag(metavar="DIR", help="write an MSCCL file for each range of sizes")

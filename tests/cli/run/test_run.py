@@ -414,7 +414,7 @@ def test_it_runs_the_engine_that_it_chose_and_says_why(commsim):
     assert [row["engine"] for row in rows["results"]] == ["closed-form"]
     assert "# 1 MiB: engine closed-form" in commsim.out
     assert "1 comparison with the packet engine" in commsim.out
-    assert "which is a model, not a measurement" in commsim.out
+    assert "the packet engine is a model, not a measurement" in commsim.out
     chosen = rows["results"][0]["time_s"]
     flow = commsim.results("run", "--overhead", "0us", "--topology", PLAIN_8, "-b", "1M", "-e", "1M", "-v")["results"][
         0
