@@ -1,4 +1,4 @@
-"""Filters: comparisons and arithmetic over the parameters of a point; docs/design_parts.md has why no library is used."""
+"""Filters: comparisons and arithmetic over a point's parameters; docs/design_parts.md has why no library is used."""
 
 from __future__ import annotations
 
