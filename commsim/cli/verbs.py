@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 # Verbs under the question that they answer; one whose extension is not there is left out.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "predict": ("run", "advise", "nccl", "traffic", "bound", "synthesize"),
-    "compare with reality": ("calibrate", "validate", "emulate", "testbed", "compare", "reproduce", "fit"),
+    "predict": ("expect", "run", "advise", "nccl", "traffic", "bound", "synthesize"),
+    "compare with reality": ("watch", "calibrate", "validate", "emulate", "testbed", "compare", "reproduce", "fit"),
     "in-network aggregation": ("switch",),
     "training and placement": ("workload", "place", "cluster"),
     "many points and figures": ("sweep", "report", "diff", "plot", "trace"),
@@ -23,7 +23,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "this machine": ("warmup", "doctor"),
 }
 # The verbs of the first screen, of which each stands under one of these questions.
-FIRST = ("run", "nccl", "compare", "topo", "place", "workload", "emulate", "sweep", "synthesize", "switch", "report")
+FIRST = (
+    "expect", "run", "nccl", "compare", "topo", "place", "workload", "emulate", "sweep", "synthesize", "switch",
+    "report",
+)  # fmt: skip
 # What the core's own verbs do, each of which is a module beside this one.
 CORE = {
     "run": "predict how long collectives take on a network",

@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -110,11 +110,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self:
-            # a part of a name, such as ring, is the usual slip: difflib finds it too unlike the whole name
-            parts = [known for known in self._entries if name and name.lower() in known]
-            parts.sort(key=lambda known: (not known.startswith(name.lower()), known))
-            like = difflib.get_close_matches(name, self._entries, n=MAX_HINTS)
-            close = [known for known in like if _is_like(name, known)][:1] or parts[:MAX_HINTS]
+            close = close_names(name, self._entries)
             hint = f"did you mean {' or '.join(close)}? " if close else ""
             raise InputError(f"unknown {self.kind} {name!r}; {hint}{self._known(hint)}")
         return self._entries[name]
@@ -172,6 +168,17 @@ class Registry(Generic[T]):
         except BaseException:
             self._complete = self._is_full = False  # else the next question would be answered with half of the names
             raise
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that may be meant by a name: some that it is a word of, else the one most like it."""
+    # a part of a name, such as ring or h100, is the usual slip: difflib finds it too unlike the whole name, or takes
+    # h100 for h800
+    known, low = list(known), name.lower()
+    parts = sorted((one for one in known if low and low in one), key=lambda one: (not one.startswith(low), one))
+    like = difflib.get_close_matches(low, known, n=MAX_HINTS)
+    of_words = [one for one in parts if low in re.split("[-_]", one)]
+    return of_words[:MAX_HINTS] or [one for one in like if _is_like(low, one)][:1] or parts[:MAX_HINTS]
 
 
 def _is_like(name: str, known: str) -> bool:

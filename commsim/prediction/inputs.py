@@ -20,6 +20,7 @@ from commsim.core.machines.gpus_of_hosts import with_gpus
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import HOST, Network
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
+from commsim.core.registry import close_names
 from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text, parse_bandwidth
 from commsim.extensions import house
@@ -88,16 +89,27 @@ def load_network(text: str) -> Network:
         if key is not None:
             return NETWORKS.get(key, lambda: _joined(text))
         return _joined(text)
-    if is_machine(text):
-        return load_machine(text)
     name, raw = split_spec(text)
+    if is_machine(text):
+        _refuse_several(name, raw)
+        return load_machine(text)
     if name in PRESETS:
         return build_preset(name, raw)
     if _is_there(text) or "/" in name:
         raise InputError(f"{text}: no file of a network; its own end with {', '.join(SUFFIXES)}, and `commsim topo "
                          "formats` lists those of others")  # fmt: skip
+    if name not in TOPOLOGIES and not close_names(name, TOPOLOGIES) and (close := close_names(name, PRESETS)):
+        raise InputError(f"unknown topology {name!r}; did you mean {' or '.join(close)}? (commsim topo presets)")
     build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))
+
+
+def _refuse_several(name: str, raw: Mapping[str, str]) -> None:
+    """Refuse a number of machines without what joins them, with the words that give both."""
+    if "machines" in raw:
+        others = ",".join(f"{key}={value}" for key, value in raw.items() if key != "machines")
+        machine = f"{name}:{others}" if others else name
+        raise InputError(f"{name} is one machine; several hang on a fabric: {machine}@star:machines={raw['machines']}")
 
 
 def _of_another_tool(text: str) -> Network | None:

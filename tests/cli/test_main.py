@@ -34,6 +34,7 @@ def test_verbs_are_listed_under_the_question_that_they_answer_in_80_columns(comm
     lines = commsim("help", "all").out.splitlines()
     assert all(any(line.startswith(f"  {verb} ") for line in lines) for verb in listed_verbs())
     assert [line for line in lines if line in {f"{title}:" for title in GROUPS}] == [f"{title}:" for title in GROUPS]
+    assert "of installed packages:" not in lines, "every verb of ours has a subject"
     assert lines.index("predict:") < lines.index("compare with reality:") < lines.index("this machine:")
     assert max(map(len, lines)) <= 80
 
@@ -63,6 +64,12 @@ def test_every_verb_prints_its_help(commsim, words):
 )
 def test_a_flag_that_is_given_twice_is_refused(commsim, words):
     assert "given twice" in commsim.refuses(*words.split())
+
+
+@pytest.mark.parametrize("spelling", ["allreduce", "AllReduce", "all-reduce"])
+def test_another_spelling_of_an_operation_is_answered_with_ours(commsim, spelling):
+    said = commsim.refuses("nccl", "--topology", "dgx-h100", "--operation", spelling)
+    assert f"no {spelling!r}; did you mean all_reduce?" in said
 
 
 def test_flags_that_repeat_are_given_as_often_as_one_likes(commsim):

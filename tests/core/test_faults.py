@@ -165,7 +165,7 @@ def test_a_negative_seed_is_refused():
 
 
 def test_where_nothing_can_fail_it_is_said_so():
-    with pytest.raises(InputError, match=r"no links between nodes of star:.* that forward"):
+    with pytest.raises(InputError, match=r"no links between nodes of star:.* that forward, .*; name a cable: link:h0:"):
         fail_random(star(4), "links", 0.5)
     with pytest.raises(InputError, match=r"no switches of torus:"):
         fail_random(torus((2, 2)), "switches", 1)

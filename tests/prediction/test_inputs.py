@@ -25,12 +25,16 @@ def test_a_name_that_ends_as_a_file_does_is_a_file(tmp_path, suffix):
     ("text", "message"),
     [
         ("fat_tre:k=4", r"unknown topology 'fat_tre'; did you mean fat_tree\? \d+ are known \(commsim topo list\)"),
+        ("h100", r"unknown topology 'h100'; did you mean dgx-h100 or hgx-h100\? \(commsim topo presets\)"),
+        ("DGX-H101", r"unknown topology 'DGX-H101'; did you mean dgx-h100\?"),
+        ("h200@star:machines=2", r"unknown machine 'h200'; did you mean hgx-h200\? known: "),
+        ("dgx-h100:pxn=off,machines=2", r"one machine; several hang on a fabric: dgx-h100:pxn=off@star:machines=2$"),
         ("fat_tree:k=3", "fat_tree needs an even k of at least 2, got k=3"),
         ("fat_tree:k=4,bandwidth=100Gb", "fat_tree: bandwidth must be a rate .* did you mean 100Gbps"),
         ("fat_tree", "fat_tree needs k"),
         ("star:n_hosts=4,n_hosts=5", "n_hosts is given twice"),
         ("none.toml", "none.toml: No such file"),
-        ("some/where.dat", r"a network file ends with \.toml, \.json, \.npz"),
+        ("some/where.dat", r"no file of a network; its own end with \.toml, \.json, \.npz"),
         ("", "expected name:key=value"),
     ],
 )
@@ -43,7 +47,7 @@ def test_what_is_no_network_is_refused_in_one_line(text, message):
 def test_a_file_with_another_suffix_is_not_taken_for_a_topology(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.dat").write_text("")
-    with pytest.raises(InputError, match=r"net\.dat: a network file ends with"):
+    with pytest.raises(InputError, match=r"net\.dat: unknown format, an empty file"):
         load_network("net.dat")
 
 
@@ -74,7 +78,7 @@ def test_a_network_of_astra_sim_is_read_as_it_is(tmp_path):
     assert len(network.endpoints) == 4
     assert set(network.bandwidth.tolist()) == {50 * 2**30}  # GB/s of ASTRA-sim
     assert set(network.latency.tolist()) == {500e-9}
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         load_network(str(tmp_path / "none.yml"))
 
 

@@ -13,7 +13,7 @@ from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.machines.hosts_of_machines import hosts_of_machines
 from commsim.core.network import NIC, Network
-from commsim.core.registry import Registry
+from commsim.core.registry import Registry, close_names
 from commsim.core.remark import Remark
 from commsim.core.spec import read_arguments, split_spec
 from commsim.extensions import house
@@ -92,7 +92,9 @@ def load_machine(text: str) -> Network:
     if name not in HOST_TYPES:
         hosts = [preset for preset in PRESETS if is_machine(preset)]
         files = f"a file ending with {', '.join(house().machines)}"
-        raise InputError(f"unknown machine {name!r}; known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
+        close = close_names(name, (*hosts, *HOST_TYPES))
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InputError(f"unknown machine {name!r}; {hint}known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
     raw, hardware = _split_hardware(raw)
     build = HOST_TYPES[name].build
     machine = build(**read_arguments(build, raw))

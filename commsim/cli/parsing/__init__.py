@@ -90,6 +90,17 @@ class Parser(argparse.ArgumentParser):
         meant = {} if command is None else command.config.MEANT
         return str(meant.get(word.partition("=")[0] if word[:1] == "-" else "", "")).format(word)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Check that a value is one of those that a flag takes; of a spelling such as allreduce, say which is meant."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError:
+            bare = str(value).lower().replace("-", "").replace("_", "")
+            meant = [str(one) for one in action.choices or () if str(one).lower().replace("_", "") == bare]
+            if not meant:
+                raise
+            raise argparse.ArgumentError(action, f"no {value!r}; did you mean {meant[0]}?") from None
+
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Convert a value; of several seeds, say where several may be given."""
         try:

@@ -6,6 +6,7 @@ import importlib
 
 # Those of the program; a verb's are in ``EXAMPLES`` of the module that has its commands.
 FIRST = """
+        commsim expect dgx-h100 --machines 2
         commsim run ring_all_reduce --topology star:n_hosts=8 -b 1M -e 64M
         commsim run nccl --topology dgx-h100@star:machines=4 -b 1G -e 1G
         commsim workload step --model llama3-8b --gpu h100 --ranks 64 --tp 4 --global-batch 128

@@ -106,11 +106,27 @@ def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> ND
         If `what` is neither, or there are not so many.
     """
     if what == "links":
-        return draw(fabric_cables(network), part, seed, f"links between nodes of {network.name} that forward")
+        return draw_cables(network, part, seed)
     if what == "switches":
         pool = np.flatnonzero((network.kind == SWITCH) & (network.machine < 0))
         return draw(pool, part, seed, f"switches of {network.name}")
     raise InputError(f"links or switches fail at random, got {what!r}")
+
+
+def draw_cables(network: Network, part: float, seed: int = 0) -> NDArray[np.int64]:
+    """Draw cables between nodes that forward, as :func:`draw` does; where there are none, say how one is named.
+
+    Raises
+    ------
+    InputError
+        Same as in :func:`draw`.
+    """
+    cables, what = fabric_cables(network), f"links between nodes of {network.name} that forward"
+    ends = network.machine[network.src], network.machine[network.dst]
+    others = np.flatnonzero((ends[0] != ends[1]) | (ends[0] < 0))
+    if not len(cables) and len(others):
+        raise InputError(f"no {what}, to draw from; name a cable: link:{network.link_name(int(others[0]))}")
+    return draw(cables, part, seed, what)
 
 
 def draw(pool: NDArray[np.int64], part: float, seed: int, what: str) -> NDArray[np.int64]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.network_queries import fabric_cables, links_like, partners
+from commsim.core.network_queries import links_like, partners
 from commsim.core.units import count_text
 
-from .failures import draw
+from .failures import draw_cables
 
 
 def scale_links(
@@ -44,7 +44,7 @@ def scale_links(
     if pattern is not None and part is None:
         links = links_like(network, pattern)
     elif part is not None and pattern is None:
-        links = draw(fabric_cables(network), part, seed, f"links between nodes of {network.name} that forward")
+        links = draw_cables(network, part, seed)
     else:
         raise InputError("links to scale are named by a pattern, or by how many there are; by one of the two")
     scaled = np.zeros(network.n_links, np.bool_)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, Placing
@@ -32,6 +32,8 @@ EXAMPLES = {
 
 # Share of an uncontended time from which it is printed beside a longer one.
 SLOWED = 0.005
+# What is said to the smallest size of nccl-tests: choices are of all sizes.
+ONE_SIZE = "; choices are given from 1 B on, and times at one size by --size 64M"
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
 
@@ -90,8 +92,8 @@ def explain_operation(
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
         listed = ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times)
-        notes.append(Remark("estimates", f"{operation} {size} B: {listed}"))
-    predicted, told = _rows_of(question, operation, sizes)
+        notes.append(Remark("estimates", f"{operation} {size} B, NCCL's estimates: {listed}"))
+    predicted, asked, told = _rows_of(question, operation, sizes)
     notes += told
     notes += as_remarks(_symmetric(setting, operation, sizes), "symmetric")
     rules = [
@@ -110,7 +112,8 @@ def explain_operation(
                                                    for k in kernels(setting, operation, size)]} for size in sizes],
         "predicted": predicted,
     }  # fmt: skip
-    return [Lines([""]), *_cells(operation, table, PROTOCOLS), choices, *remarks(notes)], row, rules
+    parts = [Lines([""]), *_cells(operation, table, PROTOCOLS), choices, *comments(asked), *remarks(notes)]
+    return parts, row, rules
 
 
 def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> list[Part]:
@@ -135,8 +138,10 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
     return [Table(["algorithm", *protocols], rows, title), *remarks(notes)]
 
 
-def _rows_of(question: NcclQuestion, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Remark]]:
-    """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
+def _rows_of(
+    question: NcclQuestion, operation: str, sizes: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[str], list[Remark]]:
+    """Predict what NCCL chooses, as ``commsim run`` does, as rows and in words; nothing where costs are not known."""
     from commsim.nccl.choice import Cell
     from commsim.nccl.plans.plan_nccl import NcclPlan
     from commsim.prediction.bounds.limited_by import limit_of, row_of_limit, told_limits
@@ -145,7 +150,7 @@ def _rows_of(question: NcclQuestion, operation: str, sizes: Sequence[int]) -> tu
     from commsim.report.hash_columns import spread_cells
 
     if not sizes:
-        return [], []
+        return [], [], []
     config = question.config
     version = f":version={config.nccl_version}" if config.nccl_version else ""
     scenario = scenario_of(
@@ -157,8 +162,8 @@ def _rows_of(question: NcclQuestion, operation: str, sizes: Sequence[int]) -> tu
     plan = plan.taken_for(question.setting)
     launch = plan.launch
     if why := launch.why_links_only(sizes[0], launch.parameters(sizes[0])):
-        return [], [Remark("no-prediction", f"no prediction: {why}", needed=True)]
-    rows, notes = [], list[Remark]()
+        return [], [], [Remark("no-prediction", f"no prediction: {why}", needed=True)]
+    rows, texts, notes = [], list[str](), list[Remark]()
     for size in sizes:
         try:
             result = solve(scenario, [size], plan=plan).results[0]
@@ -179,9 +184,8 @@ def _rows_of(question: NcclQuestion, operation: str, sizes: Sequence[int]) -> tu
         is_slowed = result.time > alone * (1 + SLOWED)
         beside = f"; {microseconds(alone, 1)} us uncontended" if is_slowed else ""
         time, limit = microseconds(result.time, 1), told_limits([limit_of(plan, result)], [size])
-        told = f"{operation} {size} B: {time} us ({within}), {cell.name}{beside}"
-        notes.append(Remark("predicted", told, needed=True, details=limit))
-    return rows, notes + plan.remarks_of_sizes(sizes)
+        texts.append(f"{operation} {size} B: {time} us ({within}), {cell.name}{beside}; {limit}")
+    return rows, texts, notes + plan.remarks_of_sizes(sizes)
 
 
 def _symmetric(setting: NcclSetting, operation: str, sizes: Sequence[int]) -> Iterator[str]:
@@ -215,10 +219,11 @@ class NcclConfig(Hashes, Faults, Placing, WithJson):
     )
     size: tuple[str, ...] = repeated(
         metavar="SIZE",
-        help="also print, for this size, NCCL's estimate for every algorithm and the time that commsim run predicts; "
-        "repeatable",
+        help="also print, for this size, the time that commsim run predicts, and with -v NCCL's estimate for every "
+        "algorithm; repeatable",
     )
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
+    MEANT: ClassVar[Mapping[str, str]] = {"-b": ONE_SIZE, "--minbytes": ONE_SIZE}
     gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")
     cpu: str | None = flag(choices=("intel", "amd", "other"), help="CPU vendor, if the network does not name it")
     graph: str | None = flag(

@@ -1,8 +1,12 @@
+import contextlib
+import io
 import json
 
 import pytest
 
 from collectives.nccl.call import NEWEST, OLDEST
+from commsim.cli import main
+from commsim.nccl.cli.nccl_choices import OPERATIONS
 from commsim.nccl.tuner_and_graph_files import read_tuner
 from commsim.nccl.tuner_rules import Rule
 
@@ -31,6 +35,25 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
         (0 if c["low_B"] == 1 else c["low_B"], c["high_B"]) for c in found["choices"]
     ]
     assert (rules[0].n_nodes, rules[0].n_ranks) == (1, 8)
+
+
+def test_a_terminal_shows_the_times_at_a_size_of_every_operation(monkeypatch):
+    """Three lines of remarks hid those of all operations but two."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "200")
+    with contextlib.redirect_stdout(Terminal()) as shown:
+        assert main(["nccl", "--topology", "dgx-h100", "--size", "1M"]) == 0
+    out = shown.getvalue()
+    for operation in OPERATIONS:
+        assert f"# {operation} 1048576 B: " in out
+
+
+def test_the_smallest_size_of_nccl_tests_is_answered_with_the_flag_for_one_size(commsim):
+    assert "times at one size by --size" in commsim.refuses("nccl", "--topology", "dgx-h100", "-b", "64M")
 
 
 def test_an_older_release_has_its_own_choices_and_no_symmetric_kernels(commsim):
