@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .cost import MessageProtocol
-from .curves import Curves
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
 from .remark import Remark
 from .units import MIN_RATE, count_text
 from .value import Value, freeze
+
+if TYPE_CHECKING:
+    from .curves import Curves
 
 HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
 KINDS = ("host", "switch", "gpu", "cpu", "nic", "memory")

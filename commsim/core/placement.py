@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.extensions import house
 
 from .errors import InputError
-from .files.own_files import resolve
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
 from .network_queries import locality_levels, numbered
-from .pinned_routes import PinnedRoutes
 from .registry import Registry
 from .spec import is_own_file
 from .units import count_text
 from .value import Value, freeze
+
+if TYPE_CHECKING:
+    from .pinned_routes import PinnedRoutes
 
 # How jobs, and the ranks of one collective, are placed.
 STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry(
@@ -88,6 +89,8 @@ def joined(placements: Sequence[Placement]) -> Placement:
     """Return one placement of the participants of all, numbered one placement after the other."""
     if len(placements) == 1:
         return placements[0]
+    from .pinned_routes import PinnedRoutes
+
     routes = PinnedRoutes.joined([p.routes for p in placements], [len(p.nodes) for p in placements])
     return Placement(np.concatenate([p.nodes for p in placements]), routes)
 
@@ -119,6 +122,8 @@ def place(network: Network, n_ranks: int, strategy: str = "packed", seed: int = 
         raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {places}), got {n_ranks}")
     order = RANK_ORDERS.get(strategy)
     if order is None:
+        from .files.own_files import resolve
+
         entry, arguments = resolve(STRATEGIES, strategy)
         if arguments:
             raise InputError(f"{strategy}: a placement strategy takes no arguments")

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError, wrong_kind
-from .frames import frame_of
 from .operations import OPERATIONS, operation
 from .units import count_text, format_size, format_time
 from .value import Value, freeze
@@ -165,6 +164,8 @@ class Result(Value):
         library : {"pandas", "polars"}, optional
             Default: pandas if it is installed, else polars.
         """
+        from .frames import frame_of
+
         return frame_of([self.row()], library)
 
     @property

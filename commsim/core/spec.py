@@ -18,6 +18,8 @@ from commsim.core.limits import may_open_files
 from .errors import InputError, shorten, wrong_kind
 from .units import PARSERS, WRITERS
 
+# Of files that hold a network, a placement, a schedule or a result of ours.
+SUFFIXES = (".toml", ".json", ".npz")
 _WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
 # ``FILE.py``, and what is asked of it.
 OWN_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)

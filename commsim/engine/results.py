@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Relative slack of every check against physics.
 SLACK = 1e-9
+# Part of a resource that may be asked for at once; what is above 1 is rounding.
+FULL = 1.0 + 1e-11
 
 
 def not_negative(name: str, values: ArrayLike) -> NDArray[np.float64]:

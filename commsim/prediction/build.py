@@ -15,9 +15,15 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import count_text
 from commsim.extensions import house
 from commsim.prediction.collective_names import collective_entry, load_schedule
-from commsim.prediction.good_parameters import PARTITIONS
 from commsim.prediction.inputs import PACKED, load_network
-from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, placement_of, plan_dense, plan_schedule
+from commsim.prediction.plans.asked import (
+    PARTITIONS,
+    CollectiveRequest,
+    PlacedSchedule,
+    placement_of,
+    plan_dense,
+    plan_schedule,
+)
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.work_plan import Work, WorkPlan

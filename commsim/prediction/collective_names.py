@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from collectives import COLLECTIVES, found_parameters
-from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError, Reason
-from commsim.core.files.own_files import blamed, own_entry
-from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
@@ -24,7 +21,7 @@ from commsim.core.operations import operation as known_operation
 from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.spec import SUFFIXES, is_own_file, read_arguments, split_spec
 from commsim.core.units import write_bandwidth
 from commsim.extensions import house
 from topologies import TOPOLOGIES
@@ -173,6 +170,8 @@ def load_schedule(text: str, n_ranks: int | None = None, size: float | None = No
         return read_schedule(text)
     build, parameters = read_collective(text, n_ranks)
     if size is not None and n_ranks is not None:
+        from collectives.pieces import sized_parameters
+
         parameters = sized_parameters(collective_entry(text)[0], n_ranks, size, parameters)
     return build(n_ranks, **parameters)
 
@@ -235,6 +234,8 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
                 )
             _refuse_operation(name)
         return COLLECTIVES[name], raw
+    from commsim.core.files.own_files import own_entry
+
     entry, raw = own_entry(COLLECTIVES, text)
     if next(iter(entry.parameters), None) != "n_ranks":
         raise InputError(f"{text}: {entry.name} must take n_ranks first, got ({', '.join(entry.parameters)})")
@@ -253,6 +254,7 @@ def _refuse_operation(name: str) -> None:
 def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
     """Return a function that builds the same schedule, but refuses one that does not keep its promise."""
     from commsim.core.checking.check_compact import check_builder
+    from commsim.core.files.own_files import blamed
 
     @functools.wraps(build)
     def call(n_ranks: int, **parameters: Any) -> Schedule:

@@ -20,7 +20,6 @@ from commsim.core.schedule import Schedule
 MAX_RAILS = 64
 # Needs of collectives whose servers or aggregators are hosts beside the ranks.
 SERVING = ("servers", "aggregators")
-PARTITIONS = "n_partitions"
 
 
 def count_rails(network: Network, placement: Placement, groups: Groups) -> int | None:

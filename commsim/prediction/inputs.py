@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError, located, shorten
-from commsim.core.files.own_files import own_entry
-from commsim.core.files.whole_files import SUFFIXES
-from commsim.core.hostlist import expand_hosts
 from commsim.core.limits import may_open_files
-from commsim.core.machines.gpus_of_hosts import with_gpus
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import HOST, Network
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
 from commsim.core.registry import close_names
-from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
+from commsim.core.spec import SUFFIXES, derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text, parse_bandwidth
 from commsim.extensions import house
 from topologies import TOPOLOGIES, largest
@@ -65,6 +61,8 @@ def load_network(text: str) -> Network:
         network: Network = house().networks[Path(text).suffix](text)
         return network
     if is_own_file(text):
+        from commsim.core.files.own_files import own_entry
+
         own, given = own_entry(TOPOLOGIES, text)
         return own.build(**read_arguments(own.build, given))
     name = text.partition(":")[0].strip()
@@ -312,6 +310,7 @@ def network_of_table(tree: Any, path: Path) -> Network:
     ``commsim place``.
     """
     from commsim.core.files.fields import TableFields
+    from commsim.core.machines.gpus_of_hosts import with_gpus
 
     top = TableFields(tree, path)
     top.only("topology", "hosts")
@@ -351,6 +350,8 @@ def read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64], 
 
 
 def _fill(values: NDArray[np.int64], table: TableFields, network: Network) -> None:
+    from commsim.core.hostlist import expand_hosts
+
     hosts = {network.nodes[i]: int(i) for i in network.endpoints}
     for name in table:
         for host in (name,) if name in hosts or "[" not in name else expand_hosts(name):

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from commsim.core.errors import InputError
-from commsim.core.files.whole_files import replacing, write_json
-from commsim.core.frames import flat_rows, names_of
 
 STANDARD_OUTPUT = "-"
 # Where the answer goes while all else that is printed is thrown away.
@@ -49,6 +47,8 @@ def only_answer(*paths: object) -> Iterator[None]:
 def write_answer(path: str, tree: Mapping[str, Any]) -> None:
     """Write the JSON of a command to a file, or to standard output if it is named ``-``."""
     if path != STANDARD_OUTPUT:
+        from commsim.core.files.whole_files import write_json
+
         write_json(path, tree)
         return
     try:
@@ -68,6 +68,8 @@ def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
         Rows as in the JSON. What is nested gets a column each, with a dot in its name; a list is written as JSON; what
         is not there is empty.
     """
+    from commsim.core.frames import flat_rows, names_of
+
     flat = flat_rows(rows)
     names, out = names_of(flat), io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
@@ -76,6 +78,8 @@ def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
     if path == STANDARD_OUTPUT:
         print(out.getvalue(), end="", file=_standard_output())
         return
+    from commsim.core.files.whole_files import replacing
+
     with replacing(path) as file:
         file.write(out.getvalue().encode())
 

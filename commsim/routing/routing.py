@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS, Network
-from commsim.core.pinned_routes import gathered
 
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
@@ -83,6 +82,8 @@ def find_routes(
         raise no_path(network, int(src[lost]), int(dst[lost]), routing)
     if alike is None:
         return routes
+    from commsim.core.pinned_routes import gathered
+
     first, at = gathered(routes.first, np.arange(len(routes.link), dtype=np.int32), alike[1])
     return Routes(first, routes.link[at], routes.share[at], routes.latency[alike[1]])
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
@@ -15,7 +14,7 @@ from commsim.core.machines.hosts_of_machines import hosts_of_machines
 from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry, close_names
 from commsim.core.remark import Remark
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import SUFFIXES, read_arguments, split_spec
 from commsim.extensions import house
 from topologies import TOPOLOGIES, require_buildable
 from topologies.presets import PRESETS

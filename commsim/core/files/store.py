@@ -10,12 +10,12 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.core.spec import SUFFIXES
 
 from .network_file import read_network, write_network
 from .placement_file import read_placement, write_placement
 from .result_file import write_result
 from .schedule_file import write_schedule
-from .whole_files import SUFFIXES
 
 __all__ = ["SUFFIXES", "read_network", "read_placement", "save"]
 

@@ -20,10 +20,6 @@ from typing import Any, BinaryIO
 from commsim.core.errors import InputError
 from commsim.core.files.opening import bytes_text, read_regular
 
-# Of files that hold a network, a placement, a schedule or a result of ours.
-SUFFIXES = (".toml", ".json", ".npz")
-
-
 MAX_TEXT_BYTES = 128 * 2**20
 MAX_TOML_BYTES = 32 * 2**20
 # Characters of what another library says.

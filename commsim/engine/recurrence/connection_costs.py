@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.engine.results import FULL
 from commsim.routing.message_engines import CrowdedEngines, crowded_engines
 from commsim.routing.routing import Routes, find_routes
 from commsim.routing.walk import LEAST
-
-from .lockstep_kernel import FULL, find_lockstep_groups
 
 if TYPE_CHECKING:
     from commsim.engine.flow_job import FlowJob
@@ -253,6 +252,8 @@ def lockstep_groups(
     if not shared.any():
         return LockstepGroups(costs.per_byte[connection], np.full(len(connection), -1, np.int32), 0)
     from commsim.core.jit import expected_work
+
+    from .lockstep_kernel import find_lockstep_groups
 
     pace, group = np.empty(len(connection)), np.empty(len(connection), np.int32)
     with expected_work(3 * int(np.diff(costs.rows[0])[connection].sum())):

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
+from commsim.engine.results import FULL
 
-# Part of a resource that may be asked for at once; what is above 1 is rounding.
-FULL = 1.0 + 1e-11
 SAME = 1.0 + 1e-12
 # What is asked of a resource, and in which hop that was; from 1.
 USE = np.dtype([("asked", np.float64), ("hop", np.int64)])

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 from commsim.engine.flow_state import Rows
+from commsim.engine.results import FULL
 
 from .connection_costs import SLACK
-from .lockstep_kernel import FULL
 
 
 @kernel

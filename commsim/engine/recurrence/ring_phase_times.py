@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
+from commsim.engine.results import FULL
 
 from .connection_costs import SLACK, LockstepGroups
-from .lockstep_kernel import FULL
 from .ring_phases import RingPhase
 
 Ticks = NDArray[np.int64]

@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Framing
-from commsim.core.network import Network
-from commsim.core.result import Result
-from commsim.engine.flow_job import FlowJob
 from commsim.engine.results import chunk_bytes, not_negative, one_job_result
-from commsim.engine.trace_files import TraceFile
 
 from .connection_costs import (
     SLACK,
@@ -34,6 +30,13 @@ from .connection_costs import (
 )
 from .ring_phase_times import Claims, ResourceLoad, simulate_ring_phase
 from .ring_phases import RingPhase, connections_of
+
+if TYPE_CHECKING:
+    from commsim.core.cost import Framing
+    from commsim.core.network import Network
+    from commsim.core.result import Result
+    from commsim.engine.flow_job import FlowJob
+    from commsim.engine.trace_files import TraceFile
 
 Ticks = NDArray[np.int64]
 Whole = NDArray[np.int64]

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from commsim.core.errors import InputError, NoAggregatorError, OtherAggregatorsError
-from commsim.core.files.whole_files import SUFFIXES
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import KINDS, PLURALS, SWITCH, Network
 from commsim.core.placement import Placement, helper_nodes, helper_order
 from commsim.core.remark import Remark
+from commsim.core.spec import SUFFIXES
 from commsim.core.units import count_text
 from commsim.prediction.inputs import load_placement
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators

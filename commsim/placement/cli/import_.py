@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, flag
 from commsim.core.errors import BackendError, InputError
-from commsim.core.files.whole_files import SUFFIXES, read_text, write_tree
+from commsim.core.files.whole_files import read_text, write_tree
 from commsim.core.network import Network
 from commsim.core.remark import Remark
+from commsim.core.spec import SUFFIXES
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Lines, remarks
 

@@ -6,33 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from collectives import NEEDS, found_parameters
+from collectives import found_parameters
 from commsim.core.errors import InputError
-from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
-from commsim.core.placement import Placement, count_places, helper_nodes, is_strategy, spare_nodes
+from commsim.core.placement import Placement, is_strategy
 from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
-from commsim.core.units import count_text
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.prediction.good_parameters import by_rails, count_rails, servers_that_fit
-from commsim.prediction.helper_placement import (
-    helpers_sit_beside,
-    machines_of,
-    on_memories,
-    ranks_left,
-    require_seats,
-    where_helpers_sit,
-    with_helpers,
-)
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.dense import Plan
 
-# Needs of collectives whose number of servers follows from the network; the number of ranks stays as it is.
-SERVING = frozenset({"servers", "aggregators"})
+# Parameter of collectives whose servers add partitions.
+PARTITIONS = "n_partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,69 +112,16 @@ def plan_schedule(collective: PlacedSchedule, network: Network, routing: str | N
 
 def build_collective(request: CollectiveRequest) -> PlacedSchedule:
     """Build and place a collective without aggregators, with the parameters that locality decides."""
-    entry, network, placement, seed = request.entry, request.network, request.placement, request.seed
-    name, needs = entry.name, entry.metadata["needs"]
-    parameters, n_ranks, notes = request.parameters, request.all_ranks, list[Remark]()
-    as_many_as_fit = request.n_ranks is None
-    if SERVING.intersection(needs) and (not as_many_as_fit or helpers_sit_beside(network, placement)):
-        fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
-        parameters |= fitting
-        notes += [Remark("servers", f"{name}: {key}={n}, on hosts beside the ranks") for key, n in fitting.items()]
+    entry = request.entry
+    if not entry.metadata["needs"] and "n_servers" not in entry.parameters:
+        parameters, n_ranks = request.parameters, request.all_ranks
+        schedule = entry.build(n_ranks, **parameters)
+        if not schedule.n_helpers:
+            where = placement_of(request.placement, request.network, schedule, request.seed)
+            return PlacedSchedule(schedule, parameters, where)
+    from commsim.prediction.plans.fitted import build_fitted
 
-    def build(n_ranks: int) -> tuple[Schedule, dict[str, Any]]:
-        machines = machines_of(entry, network, placement, n_ranks, seed) if "machines" in needs else {}
-        return entry.build(n_ranks, **{**parameters, **machines}), machines
-
-    schedule, machines = build(n_ranks)
-    if as_many_as_fit and schedule.n_helpers and not helpers_sit_beside(network, placement):
-        n_ranks, why = ranks_left(schedule, network)
-        beside = "colocated" in entry.parameters and not parameters.get("colocated")
-        notes.append(Remark("fewer-ranks", why, details="colocated=true puts them beside the ranks" if beside else ""))
-        schedule, machines = build(n_ranks)
-    parameters |= machines
-    notes += [
-        Remark("machines", f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each")
-        for groups in machines.values()
-    ]
-    own = isinstance(placement, str)  # whether helpers go where it is usual
-    if isinstance(placement, Placement) and schedule.n_helpers and len(placement.nodes) == n_ranks:
-        placement, own = with_helpers(schedule, network, placement), True
-    if schedule.n_helpers:
-        require_seats(schedule, network, placement)
-    where = placement_of(placement, network, schedule, seed)
-    if "memories" in needs and parameters.get(NEEDS["memories"]) and own:
-        where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
-    if schedule.n_helpers and own and len(helper_nodes(network)):
-        notes.append(where_helpers_sit(name, network, where, n_ranks))
-    if "groups" in needs:
-        for level, groups in rank_levels(network, where, n_ranks)[:1]:
-            parameters["groups"] = by_rails(network, where, groups) if "rails" in needs else groups
-            rails = count_rails(network, where, groups) if "rails" in needs else None
-            if rails is not None and parameters.get(NEEDS["rails"]) is None:
-                parameters[NEEDS["rails"]] = rails
-                notes.append(Remark("rails", f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine"))
-            schedule = entry.build(n_ranks, **parameters)
-            text = f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each"
-            notes.append(Remark("groups", text))
-    if "dims" in needs and "dims" not in request.raw:
-        dims = rank_grid(network, where, n_ranks)
-        if dims is not None:
-            parameters["dims"] = dims
-            schedule = entry.build(n_ranks, **parameters)
-            text = f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost"
-            notes.append(Remark("dims", text))
-    usual = getattr(entry.parameters.get("n_servers"), "default", None)
-    if usual is not None and "n_servers" not in request.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
-        text = f"{name}: n_servers={usual}, its default; {count_text(free, 'host')} beside the ranks are free"
-        notes.append(Remark("servers-default", text, needed=True))
-    return PlacedSchedule(schedule, parameters, where, tuple(notes))
-
-
-def _free_hosts(network: Network, where: Placement, n_ranks: int) -> int:
-    """Count the hosts beside the ranks; none where helpers sit inside of the ranks' machines."""
-    ranks = where.nodes[:n_ranks]
-    inside = len(helper_nodes(network)) and not spare_nodes(network, ranks).size
-    return 0 if inside else count_places(network, ranks)
+    return build_fitted(request)
 
 
 def placement_of(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
@@ -196,8 +131,8 @@ def placement_of(placement: str | Placement, network: Network, schedule: Schedul
     if not is_strategy(placement):
         return load_placement(placement, network, schedule.n_participants, seed)
     ranks = load_placement(placement, network, schedule.n_ranks, seed)
-    return with_helpers(schedule, network, ranks) if schedule.n_helpers else ranks
+    if not schedule.n_helpers:
+        return ranks
+    from commsim.prediction.helper_placement import with_helpers
 
-
-def _sizes(groups: tuple[tuple[int, ...], ...]) -> str:
-    return " or ".join(map(str, sorted({len(group) for group in groups})))
+    return with_helpers(schedule, network, ranks)

@@ -1,3 +1,0 @@
-"""Packages with kernels: their named tuples go to kernels, which never make, return or take one apart."""
-
-PACKAGES = {"commsim"}
