@@ -30,8 +30,8 @@ FIRST = (
     "commsim topo show fat_tree:k=4", "commsim nccl --topology dgx-h100@star:machines=2",
     "commsim run nccl --topology dgx-h100@star:machines=2 -b 1M -e 64M",
 )  # fmt: skip
-# Lines that are not run: of 10,000 points; of a program of the user; of networks of namespaces, which need root.
-LEFT_OUT = ("sweep examples/sweep_10k.toml", "-- python prog.py", "testbed run")
+# Lines that are not run: of 10,000 points; of a log of the user; of networks of namespaces, which need root.
+LEFT_OUT = ("sweep examples/sweep_10k.toml", "--from LOG", "testbed run")
 # A line that needs the extra, where a short one shows it; others are imported.
 OF_EXTRAS = {
     "opt": "commsim synthesize --operation all_reduce --topology dgx-h100",
