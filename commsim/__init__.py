@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from .networks import prepare as prepare
     from .networks import read_placement as read_placement
     from .networks import with_faults as with_faults
+    from .pages.plots.own_charts import bar_chart as bar_chart
+    from .pages.plots.own_charts import line_chart as line_chart
     from .placement.cluster import read_cluster as read_cluster
     from .placement.evaluation import evaluate as evaluate
     from .placement.moves import rank_moves as rank_moves
@@ -111,6 +113,7 @@ _MODULES = {
     "commsim.core.files.schedule_file": ("read_schedule",),
     "commsim.core.files.store": ("read_network", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
+    "commsim.pages.plots.own_charts": ("bar_chart", "line_chart"),
     "commsim.placement.cluster": ("read_cluster",),
     "commsim.placement.evaluation": ("evaluate",),
     "commsim.placement.moves": ("rank_moves",),

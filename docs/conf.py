@@ -12,6 +12,7 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"  # kernels are then functions, with docstr
 os.environ["COLUMNS"] = "92"  # what --help wraps at
 sys.path[:0] = [str(HERE / "_site"), str(HERE.parent)]
 
+import gallery  # noqa: E402
 import reference_pages  # noqa: E402
 
 import commsim  # noqa: E402 - found by the line above
@@ -43,6 +44,7 @@ napoleon_use_param = False
 python_use_unqualified_type_names = True
 
 reference_pages.write(HERE)
+gallery.write_apart(HERE / reference_pages.GENERATED)
 
 
 def setup(app: Any) -> None:

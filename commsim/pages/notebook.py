@@ -15,6 +15,7 @@ from commsim.jobs.table_of_jobs import parts_of_solution
 from commsim.pages.pictures.network_picture import draw_network
 from commsim.pages.pictures.paint import svg_text
 from commsim.pages.pictures.picture import Picture
+from commsim.pages.plots.chart import Chart
 from commsim.pages.schedules.schedule_picture import draw_schedule
 from commsim.prediction.solve import Solution
 from commsim.ranking.advice import Advice
@@ -51,6 +52,8 @@ def html_of(value: object) -> str:
         facts = {"schedule": value.name, "operation": value.operation, "ranks": value.n_ranks,
                  "helpers": value.n_helpers, "chunks": value.n_chunks, "transfers": value.n_transfers}  # fmt: skip
         return _facts(facts) + _picture_of_schedule(value)
+    if isinstance(value, Chart):
+        return _svg_of_chart(value)
     if isinstance(value, Result):
         facts = {"collective": value.collective, "ranks": value.n_ranks, "size": format_size(value.size),
                  "engine": value.engine, "time": format_time(value.time)}  # fmt: skip
@@ -95,3 +98,11 @@ def _facts_part(facts: dict[str, Any]) -> list[Part]:
 
 def _svg(picture: Picture) -> str:
     return svg_text(picture).partition("?>\n")[2]  # a page has no second XML declaration
+
+
+def _svg_of_chart(chart: Chart) -> str:
+    try:
+        text = chart.svg()
+    except InputError as error:  # matplotlib is missing: a notebook would show a traceback
+        return f"<pre>{html.escape(str(error))}</pre>"
+    return text[text.index("<svg") :]

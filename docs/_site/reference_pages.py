@@ -32,7 +32,7 @@ def write(docs: Path) -> None:
     pages |= {f"module_{name}.md": module_page(name, group) for name, group in rooms().items()}
     out.mkdir(exist_ok=True)
     for old in out.glob("*.md"):
-        if old.name not in pages:
+        if old.name not in (*pages, "gallery.md"):
             old.unlink()
     for name, text in pages.items():
         path = out / name

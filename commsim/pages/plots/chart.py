@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +12,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from commsim.core.errors import InputError
+from commsim.core.units import count_text
+from commsim.core.value import Shown
 from commsim.pages.palette import SERIES as COLOURS
 from commsim.pages.pictures.picture import Point
 from commsim.pages.plots.plot_axes import DASHES, MARKS, STYLE
@@ -49,10 +54,11 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class ChartAxis:
-    """What an axis shows, and whether equal factors take equal lengths."""
+    """What an axis shows, whether equal factors take equal lengths, and its ticks, unless matplotlib chooses them."""
 
     label: str
     logarithmic: bool = False
+    ticks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,11 @@ class LineChart:
     def height(self) -> float:
         """Inches that it takes: more where the legend has many names."""
         return max(HEIGHT, 0.5 + NAME * len({line.name for line in self.series if line.name}))
+
+    @property
+    def count(self) -> str:
+        """Number of lines, in words."""
+        return count_text(len(self.series), "line")
 
     def draw(self, axes: Any) -> None:
         """Draw it on axes of matplotlib."""
@@ -88,6 +99,9 @@ class LineChart:
                 getattr(axes, f"set_{name}scale")("log")
                 for which in ("major", "minor"):
                     getattr(getattr(axes, f"{name}axis"), f"set_{which}_formatter")(_numbers())
+            if axis.ticks:
+                getattr(axes, f"set_{name}ticks")(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
+                getattr(axes, f"set_{name}ticks")((), minor=True)
         if not self.y.logarithmic:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         if len({line.name for line in self.series if line.name}) > 1:
@@ -108,6 +122,11 @@ class Bars:
         """Inches that it takes."""
         return 0.9 + len(self.cases) * (len(self.values) * BAR + AROUND)
 
+    @property
+    def count(self) -> str:
+        """Number of bars, in words."""
+        return count_text(len(self.cases) * len(self.values), "bar")
+
     def draw(self, axes: Any) -> None:
         """Draw it on axes of matplotlib."""
         middle, width = np.arange(len(self.cases)), 0.8 / len(self.values)
@@ -123,12 +142,29 @@ class Bars:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+@dataclass(frozen=True, slots=True, repr=False)
+class Chart(Shown):
     """Charts one below the other, with a title for programs that read pictures aloud."""
 
     title: str
     panels: tuple[LineChart | Bars, ...]
+
+    def __repr__(self) -> str:
+        return f"Chart({self.title}, {', '.join(panel.count for panel in self.panels)})"
+
+    def svg(self) -> str:
+        """Return the picture as SVG.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed.
+        """
+        if importlib.util.find_spec("matplotlib") is None:
+            raise InputError("charts need matplotlib: pip install 'commsim[plot]'")
+        out = io.BytesIO()
+        write_chart(self, out, "svg")
+        return out.getvalue().decode()
 
 
 def draw_chart(title: str, x: ChartAxis, y: ChartAxis, series: Sequence[Series]) -> Chart:
