@@ -32,11 +32,13 @@ def of_packed_ranks(
     plans, results : mapping of str to WorkPlan, and to sequence of Result
         Plans and predictions, by name of the collective.
     """
-    if scenario.placement is not None or not any(_keeps_to_racks(plans[name], some) for name, some in results.items()):
-        return []
     network = scenario.network
     is_outside = (network.kind == SWITCH) & (network.machine < 0)
-    if not (is_outside[network.src] & is_outside[network.dst]).any() or fabric_oversubscription(network) <= 1 + 1e-9:
+    if scenario.placement is not None or not (is_outside[network.src] & is_outside[network.dst]).any():
+        return []
+    if not any(_keeps_to_racks(plans[name], some) for name, some in results.items()):
+        return []
+    if fabric_oversubscription(network) <= 1 + 1e-9:
         return []
     racks = next((level.group for level in locality_levels(network) if level.name == "rack"), np.zeros(1, np.int64))
     if not racks.max() or (np.diff(racks) < 0).any():
