@@ -69,7 +69,7 @@ def test_with_sharp_on_the_fabric_adds_what_the_machines_have(algorithm, n_helpe
 
 def test_without_sharp_the_fabric_adds_nothing():
     assert "collnet" not in prepare("nccl_all_reduce", "dgx-h100@star:machines=2").at(2**30).parameters["algorithm"]
-    with pytest.raises(InputError, match="needs a switch in the network that reduces"):
+    with pytest.raises(InputError, match=r"network that reduces \(SHARP\), as machines with sharp=on have"):
         prepare("nccl_all_reduce:algorithm=collnet_chain", "dgx-h100@star:machines=2").at(2**26)
     with pytest.raises(InputError, match="sharp must be one of on, off, got 'yes'"):
         prepare("nccl_all_reduce", "dgx-h100:sharp=yes@star:machines=2")

@@ -255,7 +255,8 @@ class NcclLaunch:
             nodes = np.append(nodes, helpers)
         if self.sharp is None:
             tree = "nvls_tree (NVLS in each machine, trees between), " if parameters["algorithm"] == "nvls" else ""
-            raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take {tree}ring or tree")
+            what = "a switch in the network that reduces (SHARP), as machines with sharp=on have, dgx-h100:sharp=on@..."
+            raise InputError(f"{name} needs {what}; take {tree}ring or tree")
         return Placement([*nodes.tolist(), *self.sharp.switches])
 
     def framing(self, parameters: Mapping[str, Any]) -> Framing | None:

@@ -61,7 +61,11 @@ class Scoring(Flags):
         help="also simulate the candidates, rank them by that, and say how well the estimates agree with it"
     )
     json: str | None = flag(
-        nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
+        "-J",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write JSON to FILE, or to standard output in place of the table",
     )
     csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
 

@@ -1,10 +1,14 @@
 """Plain njit where Numba's private classes are not as ours expect: one line, and the same answers."""
 
+import importlib
+import pkgutil
+
 import numpy as np
 import pytest
 from numba import types
 from numba.core import ir
 
+from commsim.core import compiling
 from commsim.core.compiling import faster_numba, kernel_cache, kernel_compiler, notices
 from commsim.core.compiling.pipelines import PLAIN, pipelines
 from commsim.core.jit import KERNEL, Kernel, _is_disabled
@@ -102,3 +106,9 @@ def test_what_plain_njit_compiled_comes_from_the_disk(anew):
 def test_our_compilers_are_taken_with_the_numba_that_is_installed(anew, capfd):
     assert pipelines().called == {"pipeline_class": kernel_compiler.CalledCompiler}
     assert capfd.readouterr().err == ""
+
+
+def test_every_module_that_compiles_is_imported():
+    """One that was not made every command fall back to plain njit, which takes twice as long."""
+    for module in pkgutil.iter_modules(compiling.__path__, f"{compiling.__name__}."):
+        importlib.import_module(module.name)

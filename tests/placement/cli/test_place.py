@@ -198,7 +198,7 @@ def test_no_job_is_placed_on_hosts_that_a_fault_cuts_off(commsim):
 
 
 def test_json_without_a_name_goes_to_standard_output(commsim, jobs):
-    assert commsim("place", "score", "--capacity", "50Gbps", jobs, "--json").code == 0
+    assert commsim("place", "score", "--capacity", "50Gbps", jobs, "-J").code == 0
     assert json.loads(commsim.out)["score"] == 1.0
     assert commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", "2", "--json").code == 0
     assert len(json.loads(commsim.out)["candidates"]) == 2
