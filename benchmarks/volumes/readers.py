@@ -43,6 +43,10 @@ WRITTEN = {
     "r.json": "run ring_all_reduce --topology star:n_hosts=3 -b 3K -e 3K --json {}",
     "t.csv": "cluster trace philly:jobs=5,load=0.5 --gpus 64 -o {}",
     "p.pcap": "switch simulate --workers 2 --size 4KiB --pcap {}",
+    "t.topo": "topo export leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2 --to htsim -o {}",
+    "i.infragraph.yaml": "topo export star:n_hosts=3 --to infragraph -o {}",
+    "m.infragraph.json": "topo export dgx-a100@star:machines=2 --to infragraph -o {}",
+    "cost_model.json": "export cost-model star:n_hosts=3 --operation all_reduce --points 20 -e 1M --jobs 1 -o {}",
 }
 
 
@@ -72,13 +76,19 @@ def _readers() -> dict[str, list[Callable[[str], Any]]]:
     """Return what reads each file, by its name."""
     from commsim.core.files.csv_rows import read_rows
     from commsim.core.files.network_file import read_network
+    from commsim.core.files.placement_file import read_placement
     from commsim.core.files.result_file import read_result
     from commsim.core.files.schedule_file import read_schedule
+    from commsim.costmodel.estimates_of_file import model_of_file
+    from commsim.diagnosis.log_facts import read_log_facts
+    from commsim.formats.csv_tables import read_csv_rows
     from commsim.formats.machines.nvidia_smi import read_nvidia_smi
     from commsim.formats.measured import read_measured
+    from commsim.formats.recognise import network_of_file
     from commsim.placement.cluster import read_cluster
     from commsim.placement.clusters.trace_file import read_trace
     from commsim.placement.schedulers.slurm import read_slurm_conf
+    from commsim.prediction.inputs import load_network
     from commsim.profiles.kineto_operators import read_kernel_times
     from commsim.profiles.profiles import read_calls
     from commsim.sweep.config import read_config
@@ -86,6 +96,9 @@ def _readers() -> dict[str, list[Callable[[str], Any]]]:
     from commsim.training.sharing.periodic import read_jobs
     from commsim.training.task_graph import read_graph
     from switch_model.packets.pcap_reader import read_pcap
+
+    def measured_sums(path: str) -> Any:
+        return read_measured(path, operation="all_reduce", n_ranks=2)
 
     def measured(path: str) -> Any:
         return read_measured(path, n_ranks=2)
@@ -95,7 +108,43 @@ def _readers() -> dict[str, list[Callable[[str], Any]]]:
 
         return read_slurm_conf(read_text(path), path)
 
+    def schedulers(path: str) -> Any:
+        from commsim.core.files.whole_files import read_text
+        from commsim.placement.schedulers.kube_nodes import read_kube_nodes
+        from commsim.placement.schedulers.slurm_yaml import read_slurm_yaml
+
+        return (read_kube_nodes if path.endswith(".json") else read_slurm_yaml)(read_text(path), path)
+
+    def watched(path: str) -> Any:
+        from commsim.diagnosis.live_expectations import LiveExpectations
+        from commsim.diagnosis.prometheus_page import prometheus_text
+        from commsim.diagnosis.watched_job import WatchedJob
+
+        job = WatchedJob.of_path(path, LiveExpectations("hgx-h100", 0.01))
+        job.read(is_end=True)
+        rows = job.rows()
+        prometheus_text(rows, job.rails(rows), job.communicators.n_records, job.files.n_left_out).encode()
+        return [row.row() for row in rows]
+
+    def estimated(path: str) -> Any:
+        return model_of_file(path)("all_reduce", 1000.0, 3)
+
+    def placed(path: str) -> Any:
+        return read_placement(path, load_network("star:n_hosts=4"))
+
+    def of_content(path: str) -> Any:
+        network = network_of_file(path)
+        return network and (network.bandwidth, network.latency, network.told)
+
     return {
+        "cables.csv": [of_content], "ibnetdiscover.txt": [of_content], "iblinkinfo.txt": [of_content],
+        "netbox.json": [_of_format("netbox", NETWORK), lambda path: of_content(f"{path}:rate=10Gbps")],
+        "lldp.json": [of_content], "i.infragraph.yaml": [of_content], "m.infragraph.json": [of_content],
+        "t.topo": [of_content], "imb.txt": [measured], "ucc.txt": [measured],
+        "busbw.csv": [lambda path: read_csv_rows(Path(path)), measured_sums], "cost_model.json": [estimated],
+        "inspector.log": [watched, measured, read_log_facts], "kube_nodes.json": [schedulers],
+        "topology.yaml": [schedulers], "gpu_hosts.toml": [read_cluster, load_network],
+        "demand.json": [read_jobs], "places.json": [placed],
         "n.toml": [read_network], "n.json": [read_network], "n.npz": [read_network],
         "n.graphml": [_of_format("graphml", NETWORK)], "n.yml": [_of_format("astra-network", NETWORK)],
         "node_link.json": [_of_format("node-link", NETWORK)],

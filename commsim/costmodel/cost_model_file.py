@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_tree, replacing
 from commsim.core.units import format_size
 
@@ -18,6 +18,8 @@ from .evaluators.cost_model import FORMAT, VERSION
 
 # Largest file, bytes.
 MAX_BYTES = 2**20
+# Beyond any size in bytes or time in s.
+MAX_NUMBER = 1e30
 COLUMNS = ("size", "time", "low", "high")
 
 
@@ -74,9 +76,9 @@ def read_cost_model(path: str) -> dict[str, Any]:
     """
     tree = read_tree(path)
     if tree.get("format") != FORMAT:
-        raise InputError(f"{path}: no cost model: format must be {FORMAT!r}, got {tree.get('format')!r}")
+        raise InputError(f"{path}: no cost model: format must be {FORMAT!r}, got {shorten(repr(tree.get('format')))}")
     if tree.get("version") != VERSION:
-        raise InputError(f"{path}: version must be {VERSION}, got {tree.get('version')!r}")
+        raise InputError(f"{path}: version must be {VERSION}, got {shorten(repr(tree.get('version')))}")
     curves = tree.get("curves")
     if not isinstance(curves, list) or not curves:
         raise InputError(f"{path}: curves must be a list of at least one")
@@ -85,8 +87,12 @@ def read_cost_model(path: str) -> dict[str, Any]:
     return tree
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= MAX_NUMBER
+
+
 def _column(where: str, key: str, column: Any) -> list[float]:
-    if not isinstance(column, list) or not column or not all(type(value) in (int, float) for value in column):
+    if not isinstance(column, list) or not column or not all(map(_is_number, column)):
         raise InputError(f"{where}.{key} must be numbers, as many as sizes")
     return column
 
@@ -94,9 +100,9 @@ def _column(where: str, key: str, column: Any) -> list[float]:
 def _check_curve(where: str, curve: Any, largest: Any) -> None:
     """Refuse a curve whose columns do not fit, or whose sizes do not ascend."""
     if not isinstance(curve, dict):
-        raise InputError(f"{where}: expected a table, got {curve!r}")
+        raise InputError(f"{where}: expected a table, got {shorten(repr(curve))}")
     for key, kind in (("operation", str), ("machines", int), ("gpus", int), ("faults", str)):
-        if not isinstance(curve.get(key), kind):
+        if type(curve.get(key)) is not kind:
             raise InputError(f"{where}.{key} must be {'text' if kind is str else 'a whole number'}")
     sizes = _column(where, "size", curve.get("size"))
     for key in COLUMNS:

@@ -68,6 +68,9 @@ class FollowedFiles:
             seen = self._seen.get(str(path), _Seen(0, 0, False))
             if seen.changed_ns == status.st_mtime_ns and seen.offset == status.st_size:
                 continue
+            if not os.access(path, os.R_OK):
+                self.n_left_out += 1
+                continue
             yield from self._read(path, seen if seen.offset <= status.st_size else _Seen(0, 0, seen.is_lines), status)
 
     def _files(self) -> list[Path]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from commsim.core.cache import Cache
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.prediction.python_values import NetworkLike, network_of
@@ -14,6 +15,8 @@ from commsim.prediction.python_values import NetworkLike, network_of
 from .communicators import Shape
 from .expectation import ExpectedSize, expect, on_machines
 
+# Networks of as many machines as communicators have that are kept.
+MAX_NETWORKS = 4
 __all__ = ["LiveExpectations"]
 
 
@@ -41,8 +44,9 @@ class LiveExpectations:
     def __init__(self, network: NetworkLike, false_alarms: float, collective: str | None = None) -> None:
         self.network, self.false_alarms, self.collective = network, false_alarms, collective
         self._known: dict[_Question, ExpectedSize | str] = {}
-        self._networks: dict[int, Network] = {1: network_of(network)}
-        self.per_machine = _gpus_of_a_machine(self._networks[1])
+        self._one = network_of(network)
+        self._networks: Cache[Network] = Cache(MAX_NETWORKS)
+        self.per_machine = _gpus_of_a_machine(self._one)
 
     def of(self, shape: Shape, operation: str, size: float) -> ExpectedSize | str:
         """Return what a communicator should reach, or why that is not known.
@@ -85,11 +89,10 @@ class LiveExpectations:
         return found.sizes[0]
 
     def _network(self, n_nodes: int) -> Network:
-        if n_nodes not in self._networks:
-            one = self._networks[1]
-            is_machine = set(one.machine.tolist()) == {0} and isinstance(self.network, str)
-            self._networks[n_nodes] = network_of(on_machines(self.network, n_nodes)) if is_machine else one
-        return self._networks[n_nodes]
+        is_machine = set(self._one.machine.tolist()) == {0} and isinstance(self.network, str)
+        if n_nodes == 1 or not is_machine:
+            return self._one
+        return self._networks.get(n_nodes, lambda: network_of(on_machines(self.network, n_nodes)))
 
 
 def _gpus_of_a_machine(network: Network) -> int:

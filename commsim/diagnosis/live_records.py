@@ -12,12 +12,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from commsim.core.errors import printable
 from commsim.formats.json_rows import BY_PART
 from commsim.formats.nccl_tests import NCCL_FUNCTIONS
 from commsim.profiles.calls import RecordedCall
 
 # What a line without a name of its communicator says there.
 UNNAMED = "unknown"
+# Beyond what any call has: ranks, bytes, s, and letters of a name.
+MAX_RANKS, MAX_SIZE, MAX_SECONDS, MAX_NAME = 2**24, 2.0**60, 1e6, 256
 __all__ = ["LiveRecord", "of_calls", "of_line"]
 
 
@@ -74,12 +77,15 @@ def of_line(line: str) -> LiveRecord | None:
         perf, header = tree["coll_perf"], tree["header"]
         function, n_ranks = perf["coll"], header["n_ranks"]
         about = tree.get("metadata") or {}
-        return LiveRecord(
-            str(header["id"]), _name(header), n_ranks, int(header.get("nnodes", 0)), int(header["rank"]),
+        if not all(type(whole) is int and 0 <= whole <= MAX_RANKS for whole in (n_ranks, header.get("nnodes", 0))):
+            return None
+        found = LiveRecord(
+            _text(header["id"]), _name(header), n_ranks, header.get("nnodes", 0), int(header["rank"]),
             NCCL_FUNCTIONS[function], float(perf["coll_msg_size_bytes"]) * (n_ranks if function in BY_PART else 1),
-            float(perf["coll_exec_time_us"]) * 1e-6, int(perf["coll_sn"]), str(about.get("hostname", "")),
-            str(about.get("pid", "")),
+            float(perf["coll_exec_time_us"]) * 1e-6, int(perf["coll_sn"]), _text(about.get("hostname", "")),
+            _text(about.get("pid", "")),
         )  # fmt: skip
+        return found if _is_possible(found) else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
@@ -103,6 +109,18 @@ def of_calls(calls: Iterable[RecordedCall], path: Path) -> list[LiveRecord]:
     ]  # fmt: skip
 
 
+def _is_possible(record: LiveRecord) -> bool:
+    """Whether size and time are numbers that a call can have; those of a damaged line are not."""
+    return 0 <= record.size <= MAX_SIZE and 0 <= record.seconds <= MAX_SECONDS and (
+        (not record.size or record.size >= 1) and (not record.seconds or record.seconds >= 1e-9)
+    )  # fmt: skip
+
+
+def _text(value: object) -> str:
+    """Return a name as tables and pages can show it."""
+    return printable(str(value)[:MAX_NAME])
+
+
 def _name(header: Mapping[str, Any]) -> str:
-    name = str(header.get("comm_name", ""))
+    name = _text(header.get("comm_name", ""))
     return "" if name == UNNAMED else name

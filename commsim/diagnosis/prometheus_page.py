@@ -74,9 +74,11 @@ def serve_page(port: int, text: Callable[[], str]) -> ThreadingHTTPServer:
     class Page(BaseHTTPRequestHandler):
         """The page, and nothing else."""
 
+        timeout = 30  # of a client that asks for nothing
+
         def do_GET(self) -> None:
             """Answer one request."""
-            body = text().encode() if self.path == PAGE else b""
+            body = text().encode("utf-8", "backslashreplace") if self.path == PAGE else b""
             self.send_response(200 if body else 404)
             self.send_header("Content-Type", CONTENT)
             self.send_header("Content-Length", str(len(body)))

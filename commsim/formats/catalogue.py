@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.network import HOST
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_bandwidth
 from commsim.extensions import found_at
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # A program is what every rank does, as GOAL and Chakra say it: from the one to the other nothing is made of it.
 SCHEDULE, WORKLOAD, SYSTEM, PROGRAM = "schedule", "workload", "system", "program"
+# Formats of networks that say which nodes forward, or whose hosts always do.
+KEEP_FORWARDING = ("commsim", "graphml", "node-link", "astra-network")
 FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"
 
 
@@ -289,4 +292,14 @@ def write(name: str, kind: str, value: Any, target: str, context: Context) -> No
     """
     writer = FORMATS[name].writes[kind]
     notes = function(writer)(value, target) if isinstance(writer, str) else writer(value, target, context)
-    return notes if isinstance(notes, tuple) else ()
+    lost = _lost_forwarding(value) if kind == NETWORK and name not in KEEP_FORWARDING else ()
+    return (*(notes if isinstance(notes, tuple) else ()), *lost)
+
+
+def _lost_forwarding(network: Network) -> Notes:
+    """Say that hosts forward, of a network that is written without it."""
+    ends = network.endpoints
+    if not network.forwards[ends].any():
+        return ()
+    what = "hosts" if network.seat_kind == HOST else "GPUs"
+    return (f"that {what} forward for others is lost: the format has no field for it",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
     """
     lines = csv.DictReader(io.StringIO(read_text(path, MAX_BYTES)))
     rows = []
-    for line, cells in enumerate(lines, 2):
+    for line, cells in enumerate(_cells(lines, path), 2):
         size, time, rate = (_number(path, line, cells, names) for names in (SIZES, TIMES, RATES))
         if not (time or rate):
             raise InputError(f"{path}, line {line}: has neither time_us nor busbw above 0")
@@ -73,6 +73,13 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
         rows.append(CsvTiming(size or 0.0, time and time * 1e-6, rate and rate * 1e9, healthy, line))
         check_count(path, len(rows))
     return rows
+
+
+def _cells(lines: Iterable[dict[str, str]], path: Path) -> Iterator[dict[str, str]]:
+    try:
+        yield from lines
+    except csv.Error as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _number(path: Path, line: int, cells: Mapping[str, str | None], names: tuple[str, ...]) -> float | None:

@@ -20,7 +20,7 @@ from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.core.value import Value, freeze
-from commsim.prediction.inputs import MAX_GPUS, read_gpus, read_topology
+from commsim.prediction.inputs import MAX_GPUS, read_gpus, read_inside, read_topology
 
 _MAX_NAMES = 8
 
@@ -106,7 +106,7 @@ def read_cluster(path: ClusterLike) -> Cluster:
     if "nics" in list(hosts):
         hosts.fail("nics", 'is of the topology: [topology] spec = "pcie_host:n_gpus=4,n_nics=2@TOPOLOGY:machines=16"')
     gpus, busy = read_gpus(hosts, network)
-    hosts.raw("inside")  # of runs: no phase of a job is on links inside of a host
+    read_inside(hosts)  # of runs: no phase of a job is on links inside of a host
     sizes = hosts.wholes("block_sizes") if "block_sizes" in hosts else ()
     hosts.finish()
     with located(path):

@@ -20,7 +20,7 @@ from commsim.core.registry import close_names
 from commsim.core.spec import SUFFIXES, derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text, parse_bandwidth
 from commsim.extensions import house
-from topologies import TOPOLOGIES, largest
+from topologies import TOPOLOGIES, largest, require_buildable
 
 if TYPE_CHECKING:
     from commsim.core.files.fields import TableFields
@@ -319,9 +319,18 @@ def network_of_table(tree: Any, path: Path) -> Network:
     if "hosts" not in top or network.seat_kind != HOST:
         return network
     gpus, busy = read_gpus(hosts, network)
-    inside = None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
+    inside = read_inside(hosts)
+    hosts.raw("block_sizes")  # of Slurm's export
+    hosts.finish()
     with located(path):
+        n = int(gpus.sum() - busy.sum())
+        require_buildable(f"{network.name} with GPUs", network.n_nodes + n, network.n_links + 2 * n)
         return with_gpus(network, np.maximum(gpus - busy, 0), inside)
+
+
+def read_inside(hosts: TableFields) -> float | None:
+    """Read the rate between a GPU and its host from the table ``[hosts]``, bytes/s; None where it has none."""
+    return None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
 
 
 def read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -95,13 +95,41 @@ READERS = {
         tomllib.loads((INPUTS / "share_cluster.toml").read_text()),
         "cluster run FILE --trace poisson:jobs=2,load=0.5,mean_gpus=2 --policy fifo",
     ),
+    "demand.json": (
+        json.loads((INPUTS / "demand.json").read_text()),
+        f"place rank {INPUTS}/share_cluster.toml FILE --candidates 1",
+    ),
+    "hosts.json": (tomllib.loads((INPUTS / "gpu_hosts.toml").read_text()), "run --topology FILE -b 1K -e 1K"),
+    "places.json": (
+        json.loads((INPUTS / "places.json").read_text()), f"run --topology {STAR} --placement FILE -b 1K -e 1K",
+    ),
+    "lldp.json": (json.loads((INPUTS / "lldp.json").read_text()), "topo show FILE"),
+    "netbox.json": (json.loads((INPUTS / "netbox.json").read_text()), "topo show FILE:rate=10Gbps"),
+    "kube_nodes.json": (
+        json.loads((INPUTS / "kube_nodes.json").read_text()),
+        "place import FILE --from kube-nodes --tier-bandwidth 1=100Gbps,2=2:1 -o n.toml",
+    ),
+    "record.json": (json.loads((INPUTS / "inspector.log").read_text().splitlines()[0]), "compare FILE FILE"),
 }  # fmt: skip
-SLOW = ("cost.json", "result.json", "again.json")  # what they have computed for each field
+SLOW = (
+    "cost.json",
+    "result.json",
+    "again.json",
+    "lldp.json",
+    "netbox.json",
+    "demand.json",
+    "graph.infragraph.json",
+)  # what they have computed for each field
 # Files that a command writes, and what reads each.
 MADE = {
     "result.json": (f"run ring_all_reduce --topology {STAR} -b 4K -e 4K --json FILE", "report FILE -o out.html"),
     "again.json": (f"run ring_all_reduce --topology {STAR} -b 4K -e 4K --json FILE", "diff FILE FILE"),
     "plan.json": (f"topo save {STAR} -o FILE", "topo show FILE"),
+    "graph.infragraph.json": ("topo export star:n_hosts=3 -o FILE", "topo show FILE"),
+    "model.json": (
+        "export cost-model star:n_hosts=2 --operation all_reduce --points 9 -e 1K --jobs 1 -o FILE",
+        "export page FILE -o p.html",
+    ),
 }  # fmt: skip
 
 

@@ -33,10 +33,30 @@ READERS = {
     "sweep.toml": (INPUTS, "sweep plan FILE --jobs 1"),
     "slurm.conf": (INPUTS, "place import FILE --from slurm-conf --tier-bandwidth 1=100Gbps,2=2:1 -o n.toml"),
     "smi.txt": (INPUTS, "place import FILE --from nvidia-smi -o n.toml"),
+    "cables.csv": (INPUTS, "topo show FILE"),
+    "ibnetdiscover.txt": (INPUTS, "topo show FILE"),
+    "iblinkinfo.txt": (INPUTS, "topo show FILE"),
+    "netbox.json": (INPUTS, "topo show FILE:rate=10Gbps"),
+    "lldp.json": (INPUTS, "topo show FILE"),
+    "i.infragraph.yaml": ("topo export star:n_hosts=3 -o FILE", "topo show FILE"),
+    "htsim.topo": ("topo export leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2 -o FILE", "topo show FILE"),
+    "imb.txt": (INPUTS, "diff FILE FILE"),
+    "ucc.txt": (INPUTS, "diff FILE FILE"),
+    "busbw.csv": (INPUTS, "compare FILE --topology dgx-h100 --operation all_reduce -g 8"),
+    "inspector.log": (INPUTS, "watch FILE --topology hgx-h100"),
+    "kube_nodes.json": (INPUTS, "place import FILE --from kube-nodes --tier-bandwidth 1=100Gbps,2=2:1 -o n.toml"),
+    "topology.yaml": (INPUTS, "place import FILE --from slurm-yaml --tier-bandwidth 1=100Gbps,2=2:1 -o n.toml"),
+    "demand.json": (INPUTS, f"place rank {INPUTS}/share_cluster.toml FILE --candidates 1"),
+    "gpu_hosts.toml": (INPUTS, "run --topology FILE -b 1K -e 1K"),
+    "places.json": (INPUTS, f"run --topology {STAR} --placement FILE -b 1K -e 1K"),
+    "cost_model.json": (
+        "export cost-model star:n_hosts=2 --operation all_reduce --points 9 -e 1K --jobs 1 -o FILE",
+        "export page FILE -o out.html",
+    ),
 }
 
 # Fits and costs are computed before a report is given.
-SLOW = ("cost.toml", "nccl.txt", "osu_p2p.txt", "result.json", "simulated.pcap")
+SLOW = ("cost.toml", "nccl.txt", "osu_p2p.txt", "result.json", "simulated.pcap", "busbw.csv")
 NAMES = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in READERS]
 
 

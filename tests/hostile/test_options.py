@@ -30,6 +30,11 @@ traffic --topology star:n_hosts=4 --pattern permutation --size 4KiB
 place rank INPUTS/cluster.toml INPUTS/jobs.json --candidates 2
 place score --capacity 50Gbps INPUTS/three.json
 sweep plan INPUTS/sweep.toml --jobs 1
+expect dgx-h100 --operation all_reduce --size 1M
+watch INPUTS/inspector.log --topology hgx-h100
+diff INPUTS/imb.txt INPUTS/imb.txt
+switch prove --workers 2 --chunks 2
+export cost-model star:n_hosts=2 --operation all_reduce --points 9 -e 1K --jobs 1 -o m.json
 """.strip().splitlines()
 INPUTS = str(Path(__file__).parents[1] / "answers" / "inputs")
 SLOW = {"--report", "--draw", "--plot"}  # pictures; other tests try what they refuse

@@ -74,6 +74,8 @@ def run(config: ExpectConfig) -> Answer:
         raise InputError("--in-place goes with --from FILE")
     found = expect(config.topology, config.operation, config.sizes(), **options)
     if config.form is not None:
+        if config.report is not None:
+            raise InputError("--report does not go with --for, which prints lines for another program")
         lines = FORMS[config.form](found)
         return Answer([Lines(lines, is_file=True)], [one.row() for one in found.sizes], more={"lines": lines})
     parts: list[Part] = [table_of_expectation(found), *remarks(found.remarks), *_reported(found, config.report)]

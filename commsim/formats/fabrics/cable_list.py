@@ -53,10 +53,13 @@ def _rows(text: str) -> list[tuple[int, list[str]]]:
     if not kept or max(map(len, kept)) > _MAX_LINE:
         return []
     reader = csv.reader(io.StringIO(text), delimiter=delimiter_of(kept[0]), skipinitialspace=True)
-    return [
-        (reader.line_num, [cell.strip() for cell in cells])
-        for cells in reader if any(map(str.strip, cells)) and not cells[0].lstrip().startswith("#")
-    ]  # fmt: skip
+    try:
+        return [
+            (reader.line_num, [cell.strip() for cell in cells])
+            for cells in reader if any(map(str.strip, cells)) and not cells[0].lstrip().startswith("#")
+        ]  # fmt: skip
+    except csv.Error:  # such as a quoted cell of many lines
+        return []
 
 
 def _is_bare(cells: Sequence[str]) -> bool:
@@ -190,13 +193,17 @@ def read_netbox(path: str | Path) -> Cabling:
         If an end has no device, such as a circuit's.
     """
     tree: Any = read_json(path, MAX_BYTES)
-    rows = tree["results"] if isinstance(tree, Mapping) else tree
+    rows = tree.get("results") if isinstance(tree, Mapping) else tree
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: expected a list of cables, or an object with results, which is one")
     cabling, planned, others = Cabling(), 0, 0
     for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"{path}: results[{i}] must be an object, got {type(row).__name__}")
         if _value(row.get("status")) in _PLANNED:
             planned += 1
             continue
-        ends = [[_netbox_end(one) for one in row.get(f"{side}_terminations", [])] for side in "ab"]
+        ends = [[_netbox_end(one) for one in _terminations(row, side)] for side in "ab"]
         if any(end is None for side in ends for end in side) or not all(ends):
             others += 1
             continue
@@ -208,6 +215,11 @@ def read_netbox(path: str | Path) -> Cabling:
     if others:
         cabling.told.append(f"{others} cables that do not join interfaces of two devices are left out")
     return cabling
+
+
+def _terminations(row: Mapping[str, Any], side: str) -> list[Any]:
+    found = row.get(f"{side}_terminations")
+    return found if isinstance(found, list) else []
 
 
 def _value(of: Any) -> str:

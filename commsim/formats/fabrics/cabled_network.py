@@ -18,7 +18,7 @@ from commsim.core.machines.nic_names import in_order
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.remark import Remark
 
-from .cabling import Cable, Cabling, End
+from .cabling import Cable, Cabling, End, check_end
 from .device_kinds import device_kinds
 from .port_faults import (
     fewer_ports,
@@ -74,6 +74,8 @@ def network_of_cables(name: str, cabling: Cabling, options: FabricOptions) -> Ne
     """
     if not cabling.cables:
         raise InputError(f"{name}: lists no cable")
+    for end in (*cabling.down, *map(End, cabling.kinds)):  # of devices without a cable
+        check_end(end, name)
     kinds = device_kinds(cabling, name)
     cables = [_with_rate(cable, options, name) for cable in cabling.cables]
     up = [cable for cable in cables if cable.is_up or options.healthy]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, shorten
 
 MAX_CABLES = 2**20
 # Largest file of a fabric: an ibnetdiscover of 10,000 nodes with 8 ports has 30 MB.
 MAX_BYTES = 2**28
+# Letters of the name of a device or a port.
+MAX_NAME = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,22 @@ class End:
 
     def __str__(self) -> str:
         return f"{self.device}[{self.port}]" if self.port else self.device
+
+
+def check_end(end: End, where: str) -> None:
+    """Refuse a device or a port whose name no table could show.
+
+    Raises
+    ------
+    InputError
+        If the device has no name, or one of both is too long or not printable.
+    """
+    for name in (end.device, end.port):
+        if len(name) > MAX_NAME or not name.isprintable():
+            raise InputError(f"{where}: names of devices and ports are printable text of up to {MAX_NAME} letters, got "
+                             f"{shorten(repr(name))}")  # fmt: skip
+    if not end.device:
+        raise InputError(f"{where}: a cable has a device at both ends, got none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,8 @@ class Cabling:
         InputError
             If it joins a port to itself, or there are too many.
         """
+        for end in (cable.a, cable.b):
+            check_end(end, where)
         if cable.a == cable.b:
             raise InputError(f"{where}: a cable joins two ports, got {cable.a} at both ends")
         if len(self.cables) >= MAX_CABLES:

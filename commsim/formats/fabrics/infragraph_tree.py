@@ -19,13 +19,14 @@ from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_json, read_text
 from commsim.formats.markup import read_yaml
 
-from .cabling import MAX_BYTES, MAX_CABLES
+from .cabling import MAX_BYTES
 
 # Values of YAML; a fabric of 10,000 cables has 100,000 of them.
 MAX_VALUES = 2**22
-MAX_COUNT = 2**20
+MAX_COUNT, MAX_EDGES = 2**20, 2**18
 _MAX_NUMBER = Decimal(10) ** 15
-_PART = re.compile(r"([A-Za-z0-9_-]+)(?:\[([-\d: ]*)\])?", re.ASCII)
+_INDEX = r"(?: *-?\d{1,9})? *"
+_PART = re.compile(rf"([A-Za-z0-9_-]{{1,256}})(?:\[({_INDEX}(?::{_INDEX}){{0,2}})\])?", re.ASCII)
 _LANES = re.compile(r"\bx(\d{1,2})\b", re.ASCII)
 _USUAL_LANES = 16  # of a link in transfers per second, where its description has no number of lanes
 _TIMES = {"ms": 3, "us": 6, "ns": 9}
@@ -55,6 +56,11 @@ class GraphDevice:
     def is_machine(self) -> bool:
         """Whether it computes or sends: it has GPUs, NICs or memory, and so is no switch."""
         return bool({"xpu", "nic", "memory"} & set(self.kinds.values()))
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes that it may become."""
+        return sum(self.counts.values()) if self.is_machine else 1
 
 
 @dataclass(slots=True)
@@ -96,18 +102,26 @@ def read_tree(path: str | Path) -> Infrastructure:
             ends = [_parts(found, device, _joined(edge, end, "device", str(path)), str(path)) for end in ("ep1", "ep2")]
             pairs = _paired(ends[0], ends[1], str(edge.get("scheme", "one2one")), str(path))
             device.edges += [(a, b, str(edge.get("link", ""))) for a, b in pairs if a != b]
+            _check_count(len(device.edges), path)
     for one in _rows(tree, "instances", str(path)):
         device_name = _text(one, "device", str(path))
         if device_name not in found.devices:
             raise InputError(f"{path}: instance {one.get('name')!r} is of the device {device_name!r}, which is missing")
         found.instances[_text(one, "name", str(path))] = (device_name, _whole(one, "count", str(path)))
+    n_parts = sum(n * found.devices[name].n_nodes for name, n in found.instances.values())
+    if n_parts > MAX_COUNT:
+        raise InputError(f"{path}: {n_parts} components of all instances; at most {MAX_COUNT} are read")
     for edge in _rows(tree, "edges", str(path)):
         a, b = (_instances(found, edge, end, str(path)) for end in ("ep1", "ep2"))
         found.edges += [(x, y, str(edge.get("link", ""))) for x, y in
                         _paired(a, b, str(edge.get("scheme", "one2one")), str(path)) if x != y]  # fmt: skip
-        if len(found.edges) > MAX_CABLES:
-            raise InputError(f"{path}: more than {MAX_CABLES} edges")
+        _check_count(len(found.edges), path)
     return found
+
+
+def _check_count(n: int, path: str | Path) -> None:
+    if n > MAX_EDGES:
+        raise InputError(f"{path}: more than {MAX_EDGES} edges")
 
 
 def _rows(of: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
@@ -125,7 +139,7 @@ def _text(of: Mapping[str, Any], key: str, path: str) -> str:
 
 def _whole(of: Mapping[str, Any], key: str, path: str) -> int:
     text = str(of.get(key, ""))
-    if not text.isdecimal() or not 0 < int(text) <= MAX_COUNT:
+    if not (text.isascii() and text.isdecimal() and len(text) < 12) or not 0 < int(text) <= MAX_COUNT:
         raise InputError(
             f"{path}: {key} of {of.get('name')!r} must be a whole number 1..{MAX_COUNT}, got {text[:40]!r}"
         )
@@ -137,8 +151,8 @@ def _links(of: Mapping[str, Any], path: str) -> dict[str, GraphLink]:
 
 
 def _link(row: Mapping[str, Any], path: str) -> GraphLink:
-    physical = row.get("physical") or {}
-    bandwidth, latency = (physical.get(key) or {} for key in ("bandwidth", "latency"))
+    physical = _table(row, "physical", path)
+    bandwidth, latency = (_table(physical, key, path) for key in ("bandwidth", "latency"))
     lanes = _LANES.search(str(row.get("description", "")))
     n_lanes = int(lanes[1]) if lanes else _USUAL_LANES
     giga = {"gigabits_per_second": 1, "gigabytes_per_second": 8, "gigatransfers_per_second": n_lanes}
@@ -148,6 +162,13 @@ def _link(row: Mapping[str, Any], path: str) -> GraphLink:
     times = [_number(latency[unit], f"{where}: {unit}").scaleb(-digits) for unit, digits in _TIMES.items()
              if latency.get(unit) is not None]  # fmt: skip
     return GraphLink(float(rates[0]) if rates and rates[0] else None, float(times[0]) if times else None)
+
+
+def _table(of: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
+    found = of.get(key) or {}
+    if not isinstance(found, Mapping):
+        raise InputError(f"{path}: {key} of a link must be an object, got {shorten(repr(found))}")
+    return found
 
 
 def _number(value: Any, where: str) -> Decimal:
@@ -180,7 +201,7 @@ def _slice(text: str | None, count: int, where: str) -> range | list[int]:
         if not 0 <= index < count:
             raise InputError(f"{where}: [{text}] is outside of {count}")
         return [index]
-    if len(words) > 3:
+    if len(words) == 3 and numbers[2] == 0:
         raise InputError(f"{where}: [{text}] is no slice")
     return range(*slice(*numbers).indices(count))
 
@@ -208,6 +229,7 @@ def _parts(found: Infrastructure, device: GraphDevice, text: str, path: str) -> 
         else:
             times *= len(numbers)
         at = found.devices.get(name, GraphDevice())
+    _check_count(len(out) * times, path)
     return [part for part in out for _ in range(times)]
 
 
@@ -220,7 +242,9 @@ def _instances(found: Infrastructure, edge: Mapping[str, Any], end: str, path: s
         raise InputError(f"{path}: there is no instance {name!r}")
     device, count = found.instances[name]
     parts = _parts(found, found.devices[device], _text(at, "component", path), path)
-    return [(name, i, one) for i in _slice(part, count, f"{path}: {at['instance']}") for one in parts]
+    numbers = _slice(part, count, f"{path}: {at['instance']}")
+    _check_count(len(numbers) * len(parts), path)
+    return [(name, i, one) for i in numbers for one in parts]
 
 
 def _paired(a: Sequence[Any], b: Sequence[Any], scheme: str, path: str) -> list[tuple[Any, Any]]:
@@ -228,10 +252,9 @@ def _paired(a: Sequence[Any], b: Sequence[Any], scheme: str, path: str) -> list[
     if scheme == "one2one":
         return list(zip(a, b, strict=False))
     if scheme == "many2many":
-        if len(a) * len(b) > MAX_CABLES:
-            raise InputError(f"{path}: more than {MAX_CABLES} edges")
+        _check_count(len(a) * len(b), path)
         return list(itertools.combinations(a, 2)) if a == b else list(itertools.product(a, b))
     if scheme == "ring":
-        around = [*a, *(one for one in b if one not in a)]
+        around = list(dict.fromkeys((*a, *b)))
         return list(zip(around, [*around[1:], *around[:1]], strict=True)) if len(around) > 2 else [tuple(around[:2])]
     raise InputError(f"{path}: an edge's scheme is one2one, many2many or ring, got {scheme[:40]!r}")

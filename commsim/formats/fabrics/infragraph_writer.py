@@ -88,7 +88,7 @@ def infragraph_of(network: Network) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 def _places(network: Network) -> tuple[list[Place], dict[str, dict[str, Any]], int]:
     """Return instance and component of each node, the devices so far, and how many names were changed."""
-    boxes = [name.partition(".")[0] if m >= 0 else name for name, m in zip(network.nodes, network.machine, strict=True)]
+    boxes = _boxes(network)
     stems: dict[tuple[str, bool, int], dict[str, int]] = defaultdict(dict)
     for box, kind, m in zip(boxes, network.kind.tolist(), network.machine.tolist(), strict=True):
         match = _NUMBERED.fullmatch(box)
@@ -107,18 +107,43 @@ def _places(network: Network) -> tuple[list[Place], dict[str, dict[str, Any]], i
         renamed += 0 if is_counted else len(of)
         for i, box in enumerate(in_order):
             of_box[box, inside, kind] = (name, i)
-    places, devices = list[Place](), dict[str, dict[str, Any]]()
+    places, devices, parts = list[Place](), dict[str, dict[str, Any]](), _parts(network)
     for node, (box, kind, m) in enumerate(zip(boxes, network.kind.tolist(), network.machine.tolist(), strict=True)):
         instance, i = of_box[box, m >= 0, -1 if m >= 0 else kind]
         if m < 0:
             part = ("asic", 0) if kind == SWITCH else ("nic", 0)
             devices.setdefault("switch" if kind == SWITCH else "host", _plain_device(is_switch=kind == SWITCH))
         else:
-            inner = network.nodes[node].partition(".")[2] or network.nodes[node]
-            match = _NUMBERED.fullmatch(inner)
-            part = (re.sub(r"[^A-Za-z0-9_-]", "_", match[1]), int(match[2])) if match and match[1] else (inner, 0)
+            part = parts[node]
         places.append((instance, i, *part))
     return places, devices, renamed
+
+
+def _boxes(network: Network) -> list[str]:
+    """Return the machine of each node of one, by what the names of all of its nodes begin with; else the name."""
+    names: dict[int, set[str]] = defaultdict(set)
+    for name, m in zip(network.nodes, network.machine.tolist(), strict=True):
+        names[m].add(name.partition(".")[0])
+    called = {m: next(iter(of)) if len(of) == 1 else f"machine{m}" for m, of in names.items()}
+    return [called[m] if m >= 0 else name for name, m in zip(network.nodes, network.machine.tolist(), strict=True)]
+
+
+def _parts(network: Network) -> dict[int, tuple[str, int]]:
+    """Return component and number of each node of a machine, counted from 0 in the order of their numbers."""
+    of: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
+    stems: dict[str, set[int]] = defaultdict(set)
+    for node in np.flatnonzero(network.machine >= 0).tolist():
+        inner = network.nodes[node].partition(".")[2] or network.nodes[node]
+        match = _NUMBERED.fullmatch(inner)
+        stem = re.sub(r"[^A-Za-z0-9_-]", "_", match[1] if match and match[1] else inner)
+        kind = int(network.kind[node])
+        stems[stem].add(kind)
+        of[int(network.machine[node]), stem, kind].append((int(match[2]) if match and match[1] else 0, node))
+    parts = {}
+    for (_, stem, kind), nodes in of.items():
+        name = stem if len(stems[stem]) == 1 else f"{stem}_{_CHOICES[kind]}"
+        parts |= {node: (name, k) for k, (_, node) in enumerate(sorted(nodes))}
+    return parts
 
 
 def _plain_device(*, is_switch: bool) -> dict[str, Any]:

@@ -24,14 +24,14 @@ from .port_rates import LANES, lane_rate, signal_generation
 
 _HEADER = re.compile(r"\s*(CA|Switch|Router):\s*(?:0x([0-9a-f]+)\s+)?(.*?):?\s*", re.ASCII)
 _PORT = re.compile(
-    r'\s*(?:0x(?P<guid>[0-9a-f]+)\s+(?:"(?P<own>[^"]*)"\s+)?)?(?P<lid>\d+)\s+(?P<port>\d+)\[[^\]]*\]\s*==\('
+    r'\s*(?:0x(?P<guid>[0-9a-f]+)\s+(?:"(?P<own>[^"]*)"\s+)?)?(?P<lid>\d+)\s+(?P<port>\d{1,9})\[[^\]]*\]\s*==\('
     r"(?P<link>[^)]*(?:\([^)]*\))?[^)]*)\)==>\s*(?:0x(?P<far_guid>[0-9a-f]+)\s+)?"
-    r'(?:(?P<far_lid>\d+)\s+(?P<far_port>\d+))?\s*(?:\[[^\]]*\])?\s*"(?P<far>[^"]*)"\s*(?:\((?P<could>[^)]*)\))?',
+    r'(?:(?P<far_lid>\d+)\s+(?P<far_port>\d{1,9}))?\s*(?:\[[^\]]*\])?\s*"(?P<far>[^"]*)"\s*(?:\((?P<could>[^)]*)\))?',
     re.ASCII,
 )
-_LINK = re.compile(r"\s*(\d+)\s*X\s+([\d.]+)\s*Gbps", re.IGNORECASE | re.ASCII)
-_COULD_WIDTH = re.compile(r"Could be (\d+)\s*X", re.IGNORECASE | re.ASCII)
-_COULD_SPEED = re.compile(r"Could be ([\d.]+)\s*Gbps", re.IGNORECASE | re.ASCII)
+_LINK = re.compile(r"\s*(\d{1,3})\s*X\s+(\d{1,9}(?:\.\d{1,9})?)\s*Gbps", re.IGNORECASE | re.ASCII)
+_COULD_WIDTH = re.compile(r"Could be (\d{1,3})\s*X", re.IGNORECASE | re.ASCII)
+_COULD_SPEED = re.compile(r"Could be (\d{1,9}(?:\.\d{1,9})?)\s*Gbps", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(slots=True)
