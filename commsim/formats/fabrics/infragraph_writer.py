@@ -139,7 +139,7 @@ def _parts(network: Network) -> dict[int, tuple[str, int]]:
         kind = int(network.kind[node])
         stems[stem].add(kind)
         of[int(network.machine[node]), stem, kind].append((int(match[2]) if match and match[1] else 0, node))
-    parts = {}
+    parts = dict[int, tuple[str, int]]()
     for (_, stem, kind), nodes in of.items():
         name = stem if len(stems[stem]) == 1 else f"{stem}_{_CHOICES[kind]}"
         parts |= {node: (name, k) for k, (_, node) in enumerate(sorted(nodes))}
