@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, TypeVar, cast
 
-from .compiling import PACKAGES
-
+# Packages with kernels: their named tuples go to kernels, which never make, return or take one apart.
+PACKAGES = {"commsim"}
 # `nogil`: a thread shows progress meanwhile, and ends the process on Ctrl-C
 KERNEL: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value

@@ -24,7 +24,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.core.typing.typeof import Purpose, typeof_impl
 from numba.extending import NativeValue, register_model, unbox
 
-from . import PACKAGES
+from commsim.core.jit import PACKAGES
 
 WORD = 8  # bytes, to which each field is aligned
 ADDRESS = ir.IntType(8).as_pointer()
