@@ -51,7 +51,8 @@ def slow_simulation(seeds: range) -> Iterator[Row]:
                           weights=list(map(Fraction, weights)), priorities=[0] * n)  # fmt: skip
         fast = simulate_jobs(
             _line([float(c) for c in capacity.values()]),
-            [PeriodicJob(f"j{j}", 2, float(period), tuple(JobPhase(float(a), float(b), float(c)) for a, b, c in phases))
+            [PeriodicJob(f"j{j}", 2, float(period),
+                         tuple(JobPhase(float(a), float(b), float(c), float(d)) for a, b, c, d in phases))
              for j, (period, phases) in enumerate(jobs)],
             [[float(use[k]) for k in range(3)] + [0.0] * 3 for use in uses],
             shifts=shifts, iterations=4, sharing=sharing, weights=weights if seed % 2 else None,

@@ -11,6 +11,7 @@ from commsim.cli.verbs import listed_verbs
 WITHOUT_HASHES = {
     "synthesize": "sends are made for the links that they take",
     "validate": "the network is fitted to measurements",
+    "watch": "a floor of what machines reach, by no draw of routes",
     "testbed up": "kernels hash",
     "testbed run": "kernels hash",
     "testbed share": "kernels hash",

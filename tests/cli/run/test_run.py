@@ -288,7 +288,7 @@ def test_bad_input_gives_one_clear_line_and_exit_code_2(commsim, argv, what):
     [
         ('{"schema": 1, "schema": 1}', "appears twice"),
         ("{", "net.json"),
-        ("[1]", "table"),
+        ("[1]", "JSON: a list"),
         ('{"schema": 1, "nodes": [{"name": "a", "kind": "host"}], "links": [{"from": "a", "to": "b"}]}', "b"),
         ("[" * 100_000, "net.json"),
     ],
