@@ -151,7 +151,7 @@ def compile_line(line: str, folder: str = "TMP") -> dict[str, Any]:
                 code = told_extra(error.name or "")
                 if not code:
                     raise
-                print(code, file=output)
+                output.write(f"{code}\n")
         said = output.getvalue().strip().splitlines()
         if code:
             found["left_out" if OF_EXTRA in said[-1] else "failed"] = said[-1]

@@ -12,10 +12,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from statistics import median
 from typing import Any, NamedTuple
 
 from commsim.core.errors import InputError
+from commsim.core.files.opening import path_of
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
@@ -170,7 +172,7 @@ def verdict_of(busbw: float, expected: ExpectedSize) -> str:
 
 
 def check_log(
-    path: str,
+    path: str | PathLike[str],
     network: NetworkLike,
     *,
     machines: int | None = None,
@@ -186,7 +188,7 @@ def check_log(
 
     Parameters
     ----------
-    path : str
+    path : path
         Log of nccl-tests, or any file that ``commsim compare`` reads.
     network, machines, collective, placement, hashes
         Same as in :func:`commsim.diagnosis.expectation.expect`. Without `machines`, one machine stands for as many as
@@ -206,6 +208,7 @@ def check_log(
         If the file has no measurement, or is of another number of ranks than the network has.
     """
     check_rate(false_alarms)
+    path = str(path_of(path, "path"))
     lines: list[str] = []
     every = read_measured(path, operation=operation, notes=lines)
     rows = [row for row in one_per_size(every, True if in_place else None) if row.size > 0 and row.time > 0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from commsim.core.errors import InputError
+from commsim.core.files.opening import opening
 from commsim.profiles.profiles import read_calls
 
 from .live_records import LiveRecord, of_calls, of_line
@@ -92,7 +93,7 @@ class FollowedFiles:
 
     def _lines(self, path: Path, offset: int) -> Generator[LiveRecord, None, int]:
         """Yield the records of whole lines from an offset on; return the offset behind them."""
-        with path.open("rb") as file:
+        with opening(path) as file:
             file.seek(offset)
             for _ in range(N_LINES):
                 line = file.readline(MAX_LINE)
@@ -116,6 +117,6 @@ class FollowedFiles:
 
 
 def _is_inspector(path: Path) -> bool:
-    with path.open("rb") as file:
+    with opening(path) as file:
         head = file.read(4096)
     return any(word in head for word in _INSPECTOR)

@@ -19,7 +19,12 @@ OWN_FILES = {
     "commsim/real/busy.py",
     "commsim/real/calibrate.py",
     "commsim/cli/__init__.py",
+    "commsim/cli/examples.py",
     "commsim/cli/schema.py",
+    "commsim/costmodel/cli/export.py",
+    "commsim/costmodel/cost_model_file.py",
+    "commsim/costmodel/evaluators/cost_model.py",  # for other programs; commsim gives it what it has read
+    "commsim/costmodel/page/cost_model_page.py",
     "commsim/core/compiling/kernel_cache.py",
     "commsim/core/files/opening.py",
     "commsim/core/registry.py",
@@ -123,8 +128,9 @@ bound --operation all_reduce --topology star:n_hosts=4 --collective X.npz
 synthesize --operation all_reduce --topology X.toml
 synthesize --operation all_reduce --topology star:n_hosts=4 --placement X.json
 synthesize --operation all_reduce --topology star:n_hosts=4 --scale link:h0:*=0.5 --running X.npz
-compare m.json X.json
-compare m.json X.csv
+compare --topology star:n_hosts=4 X.json
+compare --topology star:n_hosts=4 X.csv
+expect dgx-h100 --machines 2 --from X.txt
 fit X.csv
 fit X.parquet
 switch simulate --topology X.toml
@@ -187,6 +193,8 @@ ELSEWHERE = {
     "workload calls --placement",
     "workload calls --topology",
     "emulate --phases",
+    "expect --placement",
+    "watch --topology",
     "cluster run --assume",
     "compare --collective",
     "compare --placement",
