@@ -19,7 +19,8 @@ MORE = {
     "score_link": ("50Gbps",), "advise_for": (STAR,), "compare_with": (STAR,),
     "write_report": ("x.html",), "prepare": (STAR,), "run_sweep": ("d",), "estimate": ("1MiB", 4, STAR),
     "emulate": (STAR, 4), "save": ("x.json",), "read_placement": (STAR,), "compressed_sum": ([],),
-    "training_step": ("h100",), "line_chart": ("x", "y", {"a": {1: 1}}), "bar_chart": ("s", {"a": {"b": 1}}),
+    "training_step": ("h100",),
+    "check_log": ("dgx-h100",), "line_chart": ("x", "y", {"a": {1: 1}}), "bar_chart": ("s", {"a": {"b": 1}}),
 }  # fmt: skip
 NAMED = {"training_step": {"global_batch": 8}}
 FUNCTIONS = [name for name in cs.__all__ if inspect.isfunction(getattr(cs, name))]

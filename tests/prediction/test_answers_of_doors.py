@@ -142,9 +142,11 @@ def test_both_doors_compare_with_the_same_words_and_numbers(tmp_path):
     assert {*found.notes, *found.reasons} <= set(read_remarks(answer["remarks"], "answer"))
     assert found.pairs != cs.compare_with(path, "dgx-h100").pairs
     assert "usual" in codes(found.notes)
-    (tmp_path / "predicted.txt").write_text(cs.fake_nccl_tests("dgx-h100"))
-    answer = asked_for(tmp_path, "compare", tmp_path / "predicted.txt", path)
-    assert answer["summary"]["median"] == cs.compare_with(path, predicted=tmp_path / "predicted.txt").summary.median
+    predicted = tmp_path / "predicted.json"  # two logs of nccl-tests would be a healthy one and a bad one
+    asked_for(tmp_path, "run", "nccl_all_reduce", "--topology", "dgx-h100", "-b", "8M", "-e", "128M")
+    (tmp_path / "answer.json").rename(predicted)
+    answer = asked_for(tmp_path, "compare", predicted, path)
+    assert answer["summary"]["median"] == cs.compare_with(path, predicted=predicted).summary.median
 
 
 def test_python_has_what_the_table_of_run_computes(tmp_path, capsys):

@@ -259,6 +259,8 @@ def run(config: NcclConfig) -> Answer:
     if (config.rows is None) == (config.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
     if config.rows is not None:
+        from .tuner_rules_of_results import rules_from_results
+
         return rules_from_results(config)
     if config.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
@@ -295,7 +297,7 @@ def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import NcclOptions, setting_of
     from commsim.nccl.option_words import WORDS, read_words
-    from commsim.prediction.inputs import PACKED, load_placement
+    from commsim.prediction.named_places import PACKED, load_placement
 
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
     if n_ranks < 2:
@@ -317,38 +319,6 @@ def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
     by_pattern = read_nccl_graphs(config.graph, gpu)
     return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
-
-
-def rules_from_results(config: NcclConfig) -> Answer:
-    """Write the rules, and return them.
-
-    Raises
-    ------
-    InputError
-        If a flag is missing or wrong, or no result is of an algorithm that NCCL knows.
-    """
-    from commsim.formats.measured import read_measured
-    from commsim.nccl.tuner_and_graph_files import rules_of_rows, write_tuner
-
-    if config.nccl_version is not None:
-        raise InputError("--nccl-version goes with --topology, not with --from: results are of their own version")
-    if config.tuner_csv is None:
-        raise InputError("--from FILE writes rules; give the output with --tuner-csv FILE")
-    if config.nodes != -1 and not 1 <= config.nodes < 2**31:
-        raise InputError(f"--nodes must be a number of nodes, or -1 for any, got {config.nodes}")
-    notes: list[str] = []
-    path = config.rows or ""
-    rows: list[Any] = []
-    for name in config.operation or ("",):
-        rows += read_measured(path, operation=name, n_ranks=config.ranks, notes=notes)
-    rules = rules_of_rows(rows, config.nodes, notes)
-    cells = [[r.operation, str(r.low), str(r.high), r.algorithm, r.protocol, str(r.n_ranks)] for r in rules]
-    columns = ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"]
-    table = Table(columns, cells, f"the fastest of {config.rows}")
-    write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim nccl")
-    return Answer(
-        [*remarks(as_remarks(notes, "read")), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])]
-    )
 
 
 COMMANDS = {"nccl": Verb(NcclConfig, run)}

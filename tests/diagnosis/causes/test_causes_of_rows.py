@@ -60,7 +60,7 @@ def first_of(label, topology, start=""):
 @pytest.mark.parametrize(
     ("topology", "label", "start"),
     [
-        (H100, "half_or_fewer_nics_used", "half"),
+        ("hgx-h100@star:machines=4", "half_or_fewer_nics_used", "half"),  # with two, NVLink is in the way first
         (H100, "too_few_channels_or_qps", "2 channels"),
         (H100, "ib_disabled_tcp_sockets", ""),
         (H100, "wrong_algorithm_or_protocol_forced", "NCCL takes LL at"),
