@@ -12,7 +12,7 @@ from commsim.core.placement import place as place_ranks
 from commsim.core.schedule import Schedule
 from commsim.prediction.build import prepare as prepare_plan
 from commsim.prediction.faults import with_faults as faulty
-from commsim.prediction.named_places import load_placement as placement_named
+from commsim.prediction.inputs import load_placement as placement_named
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.python_values import (
     CollectiveLike,
@@ -81,7 +81,7 @@ def place(network: NetworkLike, n_ranks: int, strategy: str = "packed", seed: in
 
 
 def load_placement(text: str, network: NetworkLike, n_participants: int, seed: int = 0) -> Placement:
-    """Place as :func:`commsim.prediction.named_places.load_placement` does, on any kind of network."""
+    """Place as :func:`commsim.prediction.inputs.load_placement` does, on any kind of network."""
     return placement_named(_text(text, "text"), network_of(network), n_participants, seed)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from benchmarks.nccl_ranks.machine_file import CPUS
 from commsim.nccl.of_network import NcclOptions, setting_of
-from commsim.prediction.inputs import load_network
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_network, load_placement
 
 LINK = 'link_speed="32.0 GT/s PCIe" link_width="16"'
 

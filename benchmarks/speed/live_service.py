@@ -129,7 +129,11 @@ def forked(cluster: str, store: Path) -> Iterator[tuple[int, int]]:
     process = os.fork()
     if process == 0:
         service = PlacementService(read_cluster(tomllib.loads(cluster)), Preferences(), JobStore(store))
-        serve(service, Listening(), lambda url: os.write(write, f"{url}\n".encode()) and None)
+
+        def started(url: str) -> None:
+            os.write(write, f"{url}\n".encode())
+
+        serve(service, Listening(), started)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as told:
@@ -289,9 +293,9 @@ def week(jobs_of_week: int = 2000, seed: int = 3) -> dict[str, Any]:
         client.close()
     same = {job["job"] for job in state["jobs"]} == {name for _, name in ends}
     p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
-    n_costly, end = sum(cost > 1e-4 for cost in costs), "those that run" if same else "OTHERS"
+    n_costly, left = sum(cost > 1e-4 for cost in costs), "those that run" if same else "OTHERS"
     print(f"# a week of {len(trace)} jobs: {refused} without room, at most {most} at once, {n_costly} cost something")
-    print(f"# p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms; jobs at the end are {end}, version {state['version']}")
+    print(f"# p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms; jobs at the end are {left}, version {state['version']}")
     return {"jobs": len(trace), "refused": refused, "most": most, "p50_s": p50, "p99_s": p99, "same": same}
 
 

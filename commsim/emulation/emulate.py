@@ -18,7 +18,7 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_size
 from commsim.prediction.build import CollectiveWork
-from commsim.prediction.named_places import PACKED, load_placement
+from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of

@@ -20,8 +20,7 @@ from commsim.jobs.job_entries import JobEntry, number_of_unnamed
 from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import SIMULATORS, PlacedJobs
 from commsim.prediction.build import CollectiveWork, prepare
-from commsim.prediction.inputs import load_network
-from commsim.prediction.named_places import PACKED, load_placement
+from commsim.prediction.inputs import PACKED, load_network, load_placement
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.prediction.work_plan import Outcome, Work

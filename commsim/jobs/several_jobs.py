@@ -26,7 +26,7 @@ from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import PlacedJobs, Shared
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
-from commsim.prediction.named_places import PACKED, load_placement
+from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.result_remarks import remarks_of_results
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.prediction.work_plan import Outcome, Work

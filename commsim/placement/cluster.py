@@ -20,7 +20,7 @@ from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.core.value import Value, freeze
-from commsim.prediction.inputs import MAX_GPUS, read_gpus, read_inside, read_topology
+from commsim.prediction.network_tables import MAX_GPUS, read_gpus, read_inside, read_topology
 
 _MAX_NAMES = 8
 

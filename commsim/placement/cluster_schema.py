@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.prediction.inputs import MAX_GPUS
+from commsim.prediction.network_tables import MAX_GPUS
 
 _GPUS = {"type": "integer", "minimum": 0, "maximum": MAX_GPUS}
 _PARAMETER = {"type": ["string", "number", "boolean", "array"], "items": {"type": "integer"}}

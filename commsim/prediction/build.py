@@ -15,8 +15,7 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import count_text
 from commsim.extensions import house
 from commsim.prediction.collective_names import collective_entry, load_schedule
-from commsim.prediction.inputs import load_network
-from commsim.prediction.named_places import PACKED
+from commsim.prediction.inputs import PACKED, load_network
 from commsim.prediction.plans.asked import (
     PARTITIONS,
     CollectiveRequest,

@@ -86,7 +86,7 @@ def network_costs(
         operation without an algorithm, or a rank that nothing was placed for.
     """
     from commsim.prediction.collective_names import require_operation, spelled_out
-    from commsim.prediction.named_places import load_placement
+    from commsim.prediction.inputs import load_placement
     from commsim.prediction.read import changed_network
 
     for name, spec in (algorithms or {}).items():

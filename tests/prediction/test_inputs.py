@@ -4,8 +4,7 @@ import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.files.store import SUFFIXES, save
 from commsim.core.placement import Placement, place
-from commsim.prediction.inputs import load_network
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_network, load_placement
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

@@ -12,7 +12,7 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark, as_remarks
 from commsim.emulation.torch_ranks.inductor_folder import no_empty_folder
-from commsim.prediction.named_places import PACKED, load_placement
+from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of

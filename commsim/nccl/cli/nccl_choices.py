@@ -297,7 +297,7 @@ def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import NcclOptions, setting_of
     from commsim.nccl.option_words import WORDS, read_words
-    from commsim.prediction.named_places import PACKED, load_placement
+    from commsim.prediction.inputs import PACKED, load_placement
 
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
     if n_ranks < 2:

@@ -237,8 +237,7 @@ class NcclLaunch:
         InputError
             If the algorithm needs a switch that adds, and the network has none.
         """
-        n, network = schedule.n_ranks, self.network
-        nodes = self.placement.nodes[:n]
+        network, nodes = self.network, self.placement.nodes[: schedule.n_ranks]
         if not schedule.n_helpers:
             return Placement(nodes)
         unit = units(network)

@@ -29,7 +29,7 @@ from commsim.nccl.prediction import Site, faster_than_chosen
 from commsim.nccl.rccl_costs import priced
 from commsim.nccl.search import NcclSetting
 from commsim.prediction.bounds.floor import floor_of
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run

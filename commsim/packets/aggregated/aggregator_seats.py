@@ -16,7 +16,7 @@ from commsim.core.placement import Placement, helper_nodes, helper_order
 from commsim.core.remark import Remark
 from commsim.core.spec import SUFFIXES
 from commsim.core.units import count_text
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 from switch_model.system import System
 

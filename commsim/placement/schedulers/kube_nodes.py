@@ -9,7 +9,7 @@ from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
 from commsim.core.hostlist import check_name
-from commsim.prediction.inputs import MAX_GPUS
+from commsim.prediction.network_tables import MAX_GPUS
 
 from .fabric_tree import SwitchTree, require_unique, tree_from
 

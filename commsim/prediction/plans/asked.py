@@ -16,7 +16,7 @@ from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.dense import Plan
 
 # Parameter of collectives whose servers add partitions.

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import PLURALS, Network
 from commsim.core.placement import count_places
 from commsim.core.units import count_text
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.scenario import Wish
 from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import PATTERNS

@@ -12,7 +12,7 @@ from commsim.core.placement import Placement
 from commsim.core.units import format_size, format_time
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import require_operation
-from commsim.prediction.named_places import placement_of_ranks
+from commsim.prediction.inputs import placement_of_ranks
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 

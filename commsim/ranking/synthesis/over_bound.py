@@ -15,7 +15,7 @@ from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.bounds.floor import uses_more_than_ranks
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit
-from commsim.prediction.named_places import placement_of_ranks
+from commsim.prediction.inputs import placement_of_ranks
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.scenario import Scenario

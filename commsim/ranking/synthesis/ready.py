@@ -11,7 +11,7 @@ from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
-from commsim.prediction.named_places import PACKED, load_placement
+from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 

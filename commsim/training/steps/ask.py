@@ -9,7 +9,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.remark import Remark
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.prediction.read import changed_network
 from commsim.training.gpus import Gpu

@@ -14,8 +14,7 @@ from commsim.placement.cluster import read_cluster
 from commsim.placement.link_use import job_uses
 from commsim.placement.place import place_jobs, rank_placements
 from commsim.placement.starts.demand import as_demand
-from commsim.prediction.inputs import load_network
-from commsim.prediction.named_places import load_placement
+from commsim.prediction.inputs import load_network, load_placement
 from commsim.training.sharing.periodic import JobPhase, parse_jobs, read_jobs
 from commsim.training.timeline import job_row
 
