@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from commsim.core.interrupts import signals_held
+
 from .draws import damaged
 from .lines import ANSWERS
 from .trials import Defect
@@ -92,7 +94,8 @@ def attack(seed: int, numbers: range) -> Iterator[Defect]:
         with (Path(name) / "err").open("w+b") as err, (Path(name) / "out").open("w+b") as out:
             service, pool = None, ThreadPoolExecutor(THREADS)
             try:
-                service = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+                with signals_held():  # one that ends us before the service has a name would leave it
+                    service = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
                 port = _port(Path(name), service)
                 _asked(port, _request("POST /jobs", {"jobs": [_KEPT]}))
                 tried = pool.map(lambda number: (number, _wrong(port, drawn(seed, number))), numbers)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from commsim.core.interrupts import SIGNALS, signals_held
+
 # Processor time that a trial may take, and time that it may take none, s: the machine may be busy with others.
 LIMIT_S, IDLE_S = 20.0, 120.0
 # Trials of one process: memory that they leave behind goes with it.
@@ -102,8 +104,9 @@ def in_processes(
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                one = _Batch(area, waiting.pop(), trial)
-                running[one.pipe] = one
+                with signals_held():  # one that ends us before it is listed would leave the process
+                    one = _Batch(area, waiting.pop(), trial)
+                    running[one.pipe] = one
                 print(f"{area}: {one.at:,} of {numbers.stop:,}", file=sys.stderr, flush=True)
             ready = select.select(list(running), [], [], 0.5)[0]
             for pipe, one in list(running.items()):
@@ -170,6 +173,8 @@ def _forked(trial: Callable[[int], str], numbers: range) -> tuple[int, int]:
         return reader, child
     status = 1
     try:
+        for held in SIGNALS:  # the parent holds them
+            signal.signal(held, signal.SIG_DFL)
         os.close(reader)
         for number in numbers:
             os.write(writer, json.dumps([number, trial(number)]).encode() + b"\n")

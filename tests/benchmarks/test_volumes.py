@@ -59,6 +59,53 @@ def test_a_signal_ends_the_processes_of_attacks(area):
     assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
+@pytest.fixture
+def ended_by_sigterm():
+    """SIGTERM ends as it does ``python -m benchmarks.volumes``."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("ended_by_sigterm")
+def test_a_signal_while_the_service_is_started_leaves_none(monkeypatch):
+    started = []
+
+    class Signalled(subprocess.Popen):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            started.append(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
+    with pytest.raises(SystemExit):
+        list(http_requests.attack(1, range(1)))
+    left = started[0].poll() is None
+    started[0].kill()
+    assert not left
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.usefixtures("ended_by_sigterm")
+def test_a_signal_while_a_process_of_trials_is_forked_leaves_none(monkeypatch):
+    fork, forked = os.fork, []
+
+    def signalled():
+        if child := fork():
+            forked.append(child)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return child
+
+    monkeypatch.setattr(os, "fork", signalled)
+    with pytest.raises(SystemExit):
+        list(in_processes("planted", range(1), spin))
+    left = Path(f"/proc/{forked[0]}").exists()  # neither running nor waited for
+    if left:
+        os.kill(forked[0], signal.SIGKILL)
+        os.waitpid(forked[0], 0)
+    assert not left
+
+
 def test_sums_stay_right_among_forged_packets():
     assert [datagrams.trial(1, number) for number in range(4)] == [""] * 4
 
