@@ -78,7 +78,7 @@ def jobs_in(path):
 def test_jobs_of_the_placement_service_are_read_as_written_or_refused(tmp_path):
     path = tmp_path / "jobs"
     with contextlib.closing(JobStore(path)) as store:
-        store.put([row(f"job{i}", 2, placement=["h0", "h1"]) for i in range(40)])
+        store.put([row(f"job{i}", 2, placement=["h0", "h1"]) for i in range(40)], 1)
     wanted = jobs_in(path)
     for damaged in damages("jobs", path.read_bytes(), 40):
         path.write_bytes(damaged or b"0")  # an empty file is a new store

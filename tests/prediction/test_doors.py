@@ -208,7 +208,10 @@ def by_place(tmp_path, asked):
     time = by_workload(tmp_path, asked, "--phases", jobs)
     hosts = "" if asked.network == NCCL else "[hosts]\ngpus = 1\n"
     cluster.write_text(f'[topology]\nspec = "{asked.network}"\n{hosts}')
-    answer = asked_for(tmp_path, "place", "rank", cluster, jobs, "--check", "--candidates", "1")
+    # Phases are demand, which takes its time on the network that place is given: the same faults for both.
+    pairs = zip(asked.flags[::2], asked.flags[1::2], strict=True)
+    faults = [word for flag, value in pairs if flag.removeprefix("--") in FAULTS for word in (flag, value)]
+    answer = asked_for(tmp_path, "place", "rank", cluster, jobs, "--check", "--candidates", "1", *faults)
     (candidate,) = answer["candidates"]
     assert candidate["predicted_iteration_ms"] == {"graph": round(time * 1e3, 9)}
     return time

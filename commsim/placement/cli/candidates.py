@@ -219,7 +219,7 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     shown += ["worst_job"] if has_victim else []
     parts = [
         *remarks(ranking.remarks),
-        Table(shown, rows, title, ["worst_link", "score_min", "contended_links", "score_mean"]),
+        Table(shown, rows, title, ["worst_link", "score_min", "contended_links", "best_hash", "score_mean"]),
     ]
     if not ranking.candidates:
         return parts

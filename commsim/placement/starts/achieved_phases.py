@@ -25,13 +25,20 @@ def achieved(job: PeriodicJob, part: float) -> PeriodicJob:
     slower = [rate if (rate := phase.rate * part) > 1 + _SAME else 1.0 for phase in job.phases]
     if all(by == 1.0 for by in slower):
         return job
-    late = [_late(phase.duration, phase.overlap, by) for phase, by in zip(job.phases, slower, strict=True)]
+    late = [_phase_late(phase, by) for phase, by in zip(job.phases, slower, strict=True)]
     before = itertools.accumulate(late[:-1], initial=_late_at_start(job, slower[-1]))
     phases = tuple(
         replace(phase, offset=phase.offset + later, duration=phase.duration * by, rate=phase.rate / by)
         for phase, by, later in zip(job.phases, slower, before, strict=True)
     )
     return replace(job, period=job.period + sum(late), phases=phases)
+
+
+def _phase_late(phase: JobPhase, by: float) -> float:
+    """Seconds by which what follows a phase comes later; a period of demand is without any time of its bytes."""
+    if phase.is_demand:
+        return max(phase.duration * by - phase.overlap, 0.0)
+    return _late(phase.duration, phase.overlap, by)
 
 
 def _late(duration: float, overlap: float, by: float) -> float:

@@ -133,7 +133,7 @@ def test_shares_of_a_gpu_and_rows_that_vanish_are_counted(tmp_path):
     pods = ["a,4000,1,1,100,,BE,Running,0,3600,0", "b,4000,1,1,250,,BE,Running,0,3600,0", "c,4000,1,2,1000,,,,0,60,0",
             "d,4000,1,0,0,,BE,Running,0,3600,0", "e,4000,1,1,1000,,BE,Pending,10,400,"]  # fmt: skip
     said = ReadingSummary()
-    jobs = read_log("pai2023", written(tmp_path, "\n".join([head, *pods])), MODELS, said=said)
+    jobs = read_log("pai2023", written(tmp_path, "\n".join([head, *pods, ""])), MODELS, said=said)
     assert [job.gpus for job in jobs] == [1, 1, 2]
     assert said.told() == [
         "2 jobs on shares of a GPU (0.35 GPUs together) have a whole GPU each: 2 GPUs",

@@ -87,6 +87,11 @@ def test_drawn_clusters_have_one_answer_each(tmp_path, seeds):
         with running(read_cluster(network)) as service:
             status, by_service = service.ask("POST", "/place", asked)
         assert status == 200, by_service
+        period = {job["job"]: job["iter_time_ms"] for job in jobs}
+        for row in by_service["candidates"]:  # the service says what new jobs cost, beside what the others say
+            own = {name: time / period[name] for name, time in row["predicted_iteration_ms"].items()}
+            cost = row.pop("cost")["own"]
+            assert cost == pytest.approx({name: own[name] for name in cost}, abs=2e-9)  # both are rounded to 1e-9
         for key, value in json.loads(json.dumps(by_python)).items():
             assert by_command[key] == value, (seed, key)
             assert by_service[key] == value, (seed, key)
