@@ -96,7 +96,10 @@ def network_costs(
     net, remarks = changed_network(network, seed=seed, **costs)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
-    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(remarks), hashes)
+    cables = net if not net.software else changed_network(network, seed=seed, **costs | {"software": None})[0]
+    return NetworkCosts(
+        net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(remarks), hashes, cables
+    )
 
 
 class NetworkCosts:
@@ -113,7 +116,9 @@ class NetworkCosts:
         compressor: str | None = None,
         notes: tuple[Remark, ...] = (),
         hashes: int | None = None,
+        cables: Network | None = None,
     ) -> None:
+        self._cables = network if cables is None else cables
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
@@ -236,6 +241,11 @@ class NetworkCosts:
     def network(self) -> Network:
         """Network on which they are."""
         return self._network
+
+    @property
+    def cables(self) -> Network:
+        """The same network with the rates of its cables, where software has made its ports slower."""
+        return self._cables
 
     @property
     def nodes(self) -> tuple[int, ...]:

@@ -58,6 +58,8 @@ class AlikeRun:
         What was assumed.
     nodes : tuple of int
         Node of each rank.
+    cables : Network
+        The same network with the rates of its cables, where software has made its ports slower.
     """
 
     name: str
@@ -67,6 +69,7 @@ class AlikeRun:
     n_simulated: int
     remarks: tuple[Remark, ...]
     nodes: tuple[int, ...]
+    cables: Network
 
     @property
     def time(self) -> float:

@@ -118,6 +118,9 @@ def run_alike(
     notes = dict.fromkeys(remark for report in reports for remark in report.remarks)
     of_times = as_remarks(compute.source_lines(), "compute")
     remarks = (*scenario.remarks, *_assumed(ranks, stages), *of_times, *times.notes, *notes)
+    cables = times.network
+    if cables.software:
+        cables = scenario_of("", network, **options | {"software": None}).network
     return AlikeRun(
         script.path.stem,
         times.network,
@@ -126,6 +129,7 @@ def run_alike(
         times.n_simulated,
         remarks,
         tuple(placement.nodes.tolist()),
+        cables,
     )
 
 

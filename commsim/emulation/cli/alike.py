@@ -135,5 +135,5 @@ def write_phases(alike_run: AlikeRun, path: str) -> None:
     )
     iteration = RankIteration(calls, begin, alike_run.step_time, len(alike_run.steps))
     (job,) = parse_jobs([periodic_job(iteration, alike_run.name)])
-    phases, period = as_demand(alike_run.network, alike_run.nodes, job.phases, job.period)
+    phases, period = as_demand(alike_run.cables, alike_run.nodes, job.phases, job.period)
     write_json(path, [job_row(job.name, job.n_gpus, period, phases)])

@@ -37,6 +37,8 @@ def as_demand(
 
     Parameters
     ----------
+    network : Network
+        With the rates of its cables: what software is slower than these stays in the iteration, too.
     nodes : sequence of int
         Node of each rank.
     phases : sequence of JobPhase

@@ -43,7 +43,7 @@ def phases_of(
     else:
         phases = link_phases(timeline, rank, gap, lambda task: time_of.link_bytes(task).get(link, 0.0))
         whose = f"{time_of.network.link_name(link)}, the busiest link out of a machine"
-    demand, period = as_demand(time_of.network, time_of.nodes, phases, period, link)
+    demand, period = as_demand(time_of.cables, time_of.nodes, phases, period, link)
     return demand, whose, period
 
 

@@ -110,7 +110,7 @@ def _write_phases(config: StepConfig, step: Step) -> list[Part]:
 
         traffic, n_ranks = step.costs.traffic, step.setting.layout.n_ranks
         number = None if link is None else find_link(traffic.network, link)
-        phases, period = as_demand(traffic.network, traffic.nodes[:n_ranks], phases, period, number)
+        phases, period = as_demand(traffic.cables, traffic.nodes[:n_ranks], phases, period, number)
     whose = "a step of which nothing leaves a machine" if link is None else f"{link}, the busiest link out of a machine"
     parts = config.write_job(step.setting.model.name, step.setting.layout.n_ranks, period, phases, whose)
     few = f"{len(phases)} phases: --phase-gap 1ms, or longer, makes one of those that are closer, for a faster search"

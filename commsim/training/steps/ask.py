@@ -130,6 +130,8 @@ def training_step(
     traffic = traffic_on(
         built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale), hashes=hashes
     )
+    if built.software:
+        traffic.cables = changed_network(network_of(network), fail=fail, scale=scale, seed=seed)[0]
     step = predict_step(setting, traffic)
     return replace(step, notes=(*notes, *found, *remarks, *step.notes))
 

@@ -59,6 +59,7 @@ class StepTraffic:
         damaged: bool = False,
         hashes: int | None = None,
     ) -> None:
+        self.cables = network  #: the same with the rates of its cables, where software has made its ports slower
         self.network, self._nodes, self._seed, self._engine = network, placement.nodes, seed, engine
         self._machine = network.machine[placement.nodes]
         self.nodes: tuple[int, ...] = tuple(placement.nodes.tolist())

@@ -142,3 +142,8 @@ def test_a_program_on_64_gpus_takes_the_longer_of_its_product_and_its_all_reduce
     product = 2 * 4096**3 / (989.4e12 * 0.732)
     assert row["calls"] == 3
     assert row["exposed_s"] == pytest.approx(row["time_s"] - product, rel=1e-6)
+    at = argv.index("--")
+    assert main([*argv[:at], "--software", "nccl-tcp", *argv[at:]]) == 0  # its ports are slower than the cables
+    (demand,) = cs.read_jobs(tmp_path / "job.json")
+    (found, *_) = cs.place_jobs({"topology": {"spec": STAR}, "hosts": {"gpus": 1}}, [demand]).candidates
+    assert found.alone["prog"] == pytest.approx(json.loads(out.read_text())["step_s"], rel=1e-9)

@@ -63,6 +63,18 @@ def test_phases_are_those_of_all_gpus_and_of_a_link_out_of_a_machine(commsim, tm
     assert "--job changes nothing without --phases" in commsim.refuses(*STEP, "--topology", fabric, "--job", "big")
 
 
+def test_what_software_is_slower_than_cables_stays_in_the_iteration(commsim, tmp_path):
+    """Bytes were taken out at the software's rate, and took the cable's on the network of `place`."""
+    path, fabric = tmp_path / "jobs.json", "dgx-h100@star:machines=4"
+    flags = ("--topology", fabric, "--software", "nccl-tcp", "--phases", path, "--job", "big", "--phase-gap", "1ms")
+    assert commsim(*STEP, *flags).code == 0, commsim.err
+    (job,) = cs.read_jobs(path)
+    step = cs.training_step("llama3-8b", "h100", fabric, tp=2, pp=2, vp=2, global_batch=16, software="nccl-tcp")
+    placed = dataclasses.replace(job, placement=tuple(f"m{m}.gpu{i}" for m in range(4) for i in range(8)))
+    found = cs.rank_placements({"topology": {"spec": fabric}}, {"as recorded": [placed]}).candidates[0]
+    assert found.alone["big"] == pytest.approx(step.time)
+
+
 def test_a_kv_cache_is_divided_as_the_decode_ranks_divide_heads(commsim):
     row = commsim.results(*KV, "--layers", 4, "--kv-heads", 8)["results"][0]
     assert row["size_B"] == 2 * 4 * 8 * 128 * 2 * 128
