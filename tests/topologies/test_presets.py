@@ -104,7 +104,10 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
         ),
         ("dgx-h100@", "expected name:key=value"),
         ("@star:n_hosts=8", "expected name:key=value"),
-        ("dgx-h101@star:n_hosts=8", "unknown machine 'dgx-h101'; known: .*dgx-h100, .*pcie_host, or a file"),
+        (
+            "dgx-h101@star:n_hosts=8",
+            r"unknown machine 'dgx-h101'; did you mean dgx-h100\? known: .*dgx-h100, .*pcie_host, or a file",
+        ),
         ("meta-24k@star:n_hosts=8", "preset meta-24k is a whole network, not a machine"),
         (
             "dgx-h100@rail_optimized:machines=4",
