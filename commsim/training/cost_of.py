@@ -118,7 +118,7 @@ class NetworkCosts:
         hashes: int | None = None,
         cables: Network | None = None,
     ) -> None:
-        self._cables = network if cables is None else cables
+        self.cables = network if cables is None else cables  # whose rates no software has made slower
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
@@ -241,11 +241,6 @@ class NetworkCosts:
     def network(self) -> Network:
         """Network on which they are."""
         return self._network
-
-    @property
-    def cables(self) -> Network:
-        """The same network with the rates of its cables, where software has made its ports slower."""
-        return self._cables
 
     @property
     def nodes(self) -> tuple[int, ...]:
