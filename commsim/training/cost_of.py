@@ -97,9 +97,8 @@ def network_costs(
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
     cables = net if not net.software else changed_network(network, seed=seed, **costs | {"software": None})[0]
-    return NetworkCosts(
-        net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(remarks), hashes, cables
-    )
+    named = algorithms or {}
+    return NetworkCosts(net, placement, named, engine, seed, framing, compressor, tuple(remarks), hashes, cables)
 
 
 class NetworkCosts:
