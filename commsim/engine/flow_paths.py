@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .flow_plan import FlowPlan
     from .job_connections import JobConnections
     from .recurrence.ring_phases import RingPhase
+    from .simultaneous.simultaneous import BegunTogether
     from .trace_files import TraceFile
 
 __all__ = ["MAX_KEPT", "METHODS", "FlowPaths", "may_collide"]
@@ -41,6 +42,8 @@ __all__ = ["MAX_KEPT", "METHODS", "FlowPaths", "may_collide"]
 WORTH_SAYING = 1.0
 # Transfers up to which the tables of other hashes of routes are kept for the next size.
 MAX_KEPT = 1 << 17
+# What the schedule alone decides, whatever routes a hash draws.
+OF_SCHEDULE = {"ring_phases", "begun_together"}
 LESS = "fewer ranks or chunks, or engine alpha-beta"
 
 
@@ -153,6 +156,13 @@ class FlowPaths:
         return None if self.job.messages is not None else find_ring_phases(self.job.schedule)
 
     @functools.cached_property
+    def begun_together(self) -> BegunTogether | None:
+        """Transfers of a schedule that all start together; None where they do not."""
+        from .simultaneous.simultaneous import begin_together
+
+        return begin_together(self.network, self.job)
+
+    @functools.cached_property
     def shared(self) -> JobConnections | None:
         """Connections that several ways begin with; None where keeping it would take too much memory."""
         from .job_connections import JobConnections
@@ -203,8 +213,7 @@ class FlowPaths:
             return known
         paths = dataclasses.replace(self, seed=seed, _plans={}, _chosen={}, _hashed={})
         paths._answered = self._answered
-        if (phases := vars(self).get("ring_phases", self)) is not self:
-            vars(paths)["ring_phases"] = phases
+        vars(paths).update({name: vars(self)[name] for name in vars(self).keys() & OF_SCHEDULE})
         begun = self.shared
         vars(paths)["shared"] = None if begun is None else begun.hashed_by(seed)
         if self.n_transfers <= MAX_KEPT:

@@ -55,15 +55,19 @@ class JobConnections:
         return dependencies(self.job.schedule, self.transfers)
 
     @functools.cached_property
-    def routes(self) -> Routes:
-        """Route of each connection; found from one repetition where all use the same connections."""
+    def ends(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Participants and channel of each connection; found from one repetition where all use the same."""
         schedule = self.job.schedule
         block = schedule.blocks[0] if len(schedule.blocks) == 1 else None
         if block is not None and not block.xor and not any(block.step[:2]):
             once = schedule.repetition(block, 0)
-            ends, channel = ends_of(once, connections(schedule, once)[1])
-        else:
-            ends, channel = ends_of(self.transfers, self.numbered[1])
+            return ends_of(once, connections(schedule, once)[1])
+        return ends_of(self.transfers, self.numbered[1])
+
+    @functools.cached_property
+    def routes(self) -> Routes:
+        """Route of each connection."""
+        ends, channel = self.ends
         return find_connection_routes(
             self.network, self.job.placement, ends, channel, routing=self.routing, seed=self.seed
         )
@@ -77,7 +81,7 @@ class JobConnections:
         return self._with_routes_of(dataclasses.replace(self, seed=seed))
 
     def _with_routes_of(self, there: JobConnections) -> JobConnections:
-        kept = vars(self).keys() & {"transfers", "numbered", "waits"}
+        kept = vars(self).keys() & {"transfers", "numbered", "waits", "ends"}
         vars(there).update({name: vars(self)[name] for name in kept})
         return there
 

@@ -17,55 +17,36 @@ Forest = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[
 
 
 @kernel
-def walk_forest(
+def choose_ports(
     flows: NDArray[np.int64],
     ports: tuple[Ports, Ports],
-    rows: Rows,
     ends: NDArray[np.int32],
     forest: Forest,
-    latency: NDArray[np.float64],
-    order: NDArray[np.int64],
-    choice: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Walk from endpoints to endpoints of other machines.
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Choose the ports by which routes leave and enter machines: those of the shortest way, whatever hashes say.
 
     Parameters
     ----------
-    flows : int64[n, 4]
-        Place of the source among the first ports, of the destination among the second, the destination, and the hash.
+    flows : int64[n, 2]
+        Place of the source among the first ports, and of the destination among the second.
     ports : (Ports, Ports)
         Ports of sources and of destinations; paths of the latter are counted backwards from the destination.
-    rows : Rows
-        Links between switches by the node that they leave, and among these by the class that they lead to.
     ends : int32[n_links, 2]
         Source and destination of each link.
     forest : Forest
         Classes of the fabric.
-    latency : float64[n_links], s
-        Latency of each link.
-    order : int64[2, n_nodes]
-        Same as in :func:`commsim.routing.routing_kernel.walk_routes`.
-    choice : int
-        Choice among several links; ALL where there is only one.
 
     Returns
     -------
-    first, link, latency, known
-        Links of each route, its latency, and whether it was found; where two ways are equally short it was not.
+    chosen, single : int32[n, 2], bool[n]
+        Port of each end; and whether there is one shortest way.
     """
     node_class, parent, depth, up, down = forest
     out, back = ports
-    n = flows.shape[0]
-    first = np.zeros(n + 1, np.int64)
-    link = np.empty(8 * n + 64, np.int32)
-    path_latency = np.zeros(n)
-    known = np.ones(n, np.bool_)
-    deepest = largest(depth)
-    chain = np.empty(deepest + 1, np.int64)
-    radix = np.ones(largest(order[1]) + 2, np.int64)
-    m = 0
-    for i in range(n):
-        source, target, target_node, key = flows[i]
+    chosen = np.full((flows.shape[0], 2), -1, np.int32)
+    single = np.zeros(flows.shape[0], np.bool_)
+    for i in range(flows.shape[0]):
+        source, target = flows[i, 0], flows[i, 1]
         best, n_best, leave, enter = np.int64(2**62), 0, -1, -1
         for a in range(out[0][source], out[0][source + 1]):
             if out[2][a] > best:
@@ -85,7 +66,62 @@ def walk_forest(
                     continue
                 n_best = n_best + 1 if total == best else 1
                 best, leave, enter = total, a, b
-        known[i] = n_best == 1 and out[3][leave] and back[3][enter]
+        single[i] = n_best == 1 and out[3][leave] and back[3][enter]
+        chosen[i, 0], chosen[i, 1] = leave, enter
+    return chosen, single
+
+
+@kernel
+def walk_forest(
+    flows: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ports: tuple[tuple[Ports, Ports], NDArray[np.int32], NDArray[np.bool_]],
+    rows: Rows,
+    ends: NDArray[np.int32],
+    forest: Forest,
+    latency: NDArray[np.float64],
+    order: NDArray[np.int64],
+    choice: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
+    """Walk from endpoints to endpoints of other machines.
+
+    Parameters
+    ----------
+    flows : (int64[n], int64[n])
+        Destination and hash of each route.
+    ports : ((Ports, Ports), int32[n, 2], bool[n])
+        Ports of sources and of destinations, and what :func:`choose_ports` chose of them.
+    rows : Rows
+        Links between switches by the node that they leave, and among these by the class that they lead to.
+    ends : int32[n_links, 2]
+        Source and destination of each link.
+    forest : Forest
+        Classes of the fabric.
+    latency : float64[n_links], s
+        Latency of each link.
+    order : int64[2, n_nodes]
+        Same as in :func:`commsim.routing.routing_kernel.walk_routes`.
+    choice : int
+        Choice among several links; ALL where there is only one.
+
+    Returns
+    -------
+    first, link, latency, known
+        Links of each route, its latency, and whether it was found; where two ways are equally short it was not.
+    """
+    node_class, parent, depth = forest[0], forest[1], forest[2]
+    (out, back), chosen, single = ports
+    target_node, key = flows
+    n = key.shape[0]
+    first = np.zeros(n + 1, np.int64)
+    link = np.empty(8 * n + 64, np.int32)
+    path_latency = np.zeros(n)
+    known = single.copy()
+    deepest = largest(depth)
+    chain = np.empty(deepest + 1, np.int64)
+    radix = np.ones(largest(order[1]) + 2, np.int64)
+    m = 0
+    for i in range(n):
+        leave, enter = chosen[i, 0], chosen[i, 1]
         first[i + 1] = m
         if not known[i]:
             continue
@@ -122,9 +158,9 @@ def walk_forest(
                 known[i] = False
                 break
             if choice == BY_DIGITS:
-                taken = _digit(n_choices, order[0, target_node], order[1, node], order[1, rows[2][low]], radix)
+                taken = _digit(n_choices, order[0, target_node[i]], order[1, node], order[1, rows[2][low]], radix)
             else:
-                taken = _hashed(n_choices, key, node, choice)
+                taken = _hashed(n_choices, key[i], node, choice)
             link[m] = rows[1][low + taken]
             node = rows[2][low + taken]
             m += 1

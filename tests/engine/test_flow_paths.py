@@ -12,9 +12,10 @@ from collectives.dense.ring import ring_all_reduce
 from commsim.core import limits
 from commsim.core.errors import InputError
 from commsim.core.placement import place
-from commsim.engine import flow_paths
+from commsim.engine import flow_paths, job_connections
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS, FlowPaths
+from commsim.engine.simultaneous import simultaneous
 from commsim.engine.ways import costs
 from commsim.routing import walk
 from topologies.leaf_spine import leaf_spine
@@ -146,3 +147,15 @@ def test_a_trace_with_another_hash_is_of_the_way_that_found_the_time() -> None:
     found, traced = hashed.simulate(2**20), hashed.simulate(2**20, trace=True)
     assert hashed.simulate(2**20, method="recurrence").time != found.time
     assert (traced.method, traced.time) == (found.method, found.time)
+
+
+def test_another_hash_examines_the_schedule_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = leaf_spine(4, 2, 4, 12.5e9, oversubscription=2)
+    together = FlowPaths(net, FlowJob(direct_all_to_all(16), place(net, 16)))
+    in_turn = FlowPaths(net, FlowJob(recursive_doubling_all_reduce(16), place(net, 16)))
+    for paths, method in ((together, "simultaneous"), (in_turn, "events")):
+        assert paths.simulate(2**20).method == method
+    monkeypatch.setattr(simultaneous, "unrolled", None)
+    monkeypatch.setattr(job_connections, "connections", None)
+    for paths in (together, in_turn):
+        paths.hashed_by(7).simulate(2**20)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.prediction.inputs import load_network
-from commsim.routing import walk
+from commsim.routing import ports_kernel, route_ends, walk
 from commsim.routing.forest_routes import walk_known
 from commsim.routing.routing import find_routes
 
@@ -46,3 +46,25 @@ def test_routes_over_a_forest_are_those_of_the_search(spec, routing, monkeypatch
     assert forest.link.tolist() == search.link.tolist()
     assert forest.first.tolist() == search.first.tolist()
     assert forest.latency.tolist() == search.latency.tolist()
+
+
+def test_another_hash_of_the_same_routes_searches_no_ports(monkeypatch):
+    network = load_network("fat_tree:k=8")
+    src, dst = pairs(network)
+    find_routes(network, src, dst, routing="ecmp", seed=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(ports_kernel, "find_ports", None)
+        drawn = find_routes(network, src, dst, routing="ecmp", seed=2)
+    route_ends._ends.clear()
+    alone = find_routes(network, src, dst, routing="ecmp", seed=2)
+    assert drawn.link.tolist() == alone.link.tolist()
+    assert drawn.latency.tolist() == alone.latency.tolist()
+
+
+def test_other_pairs_do_not_take_the_ports_of_the_last_ones():
+    network = load_network("fat_tree:k=8")
+    src, dst = pairs(network)
+    find_routes(network, src, dst, routing="ecmp")
+    back = find_routes(network, dst, src, routing="ecmp")
+    route_ends._ends.clear()
+    assert back.link.tolist() == find_routes(network, dst, src, routing="ecmp").link.tolist()

@@ -61,19 +61,21 @@ def simulate_simultaneous(
     PhysicsError
         If a link would carry more than it can. This is a bug in commsim.
     """
-    job, schedule = plan.job, plan.job.schedule
+    job, schedule, begun = plan.job, plan.job.schedule, plan.begun
     chunk = chunk_bytes(job, float(size))
     starts = np.broadcast_to(not_negative("start", starts), schedule.n_participants)
     alike = bool((starts == starts[0]).all())
-    ready = starts[:1] if alike else np.unique(np.maximum(starts[plan.src], starts[plan.dst])[plan.crosses])
-    if len(plan.crosses) and len(ready) > 1:
+    ready = starts[:1] if alike else np.unique(np.maximum(starts[begun.src], starts[begun.dst])[begun.crosses])
+    if len(begun.crosses) and len(ready) > 1:
         return None
     if job.messages is None:
         payload = (
-            (plan.count * chunk)[plan.row[plan.crosses]] if len(np.unique(plan.count)) > 1 else plan.count[:1] * chunk
+            (begun.count * chunk)[begun.row[begun.crosses]]
+            if len(np.unique(begun.count)) > 1
+            else begun.count[:1] * chunk
         )
     else:
-        payload = not_negative("payload", job.messages(float(size)))[plan.crosses]
+        payload = not_negative("payload", job.messages(float(size)))[begun.crosses]
     n_bytes = (framing or Framing()).on_wire(payload)
     took = _took(plan, n_bytes)
     return None if took is None else _result(plan, float(size), starts, n_bytes, took, float(ready[:1].sum()), trace)
@@ -108,7 +110,7 @@ def _result(
     schedule, bundles = plan.job.schedule, plan.bundles
     sent = (ready + plan.overhead) + took
     done = sent + bundles.latency
-    last = max(float(done.max(initial=0.0)), float(starts[plan.src].max()), float(starts[plan.dst].max()))
+    last = max(float(done.max(initial=0.0)), float(starts[plan.begun.src].max()), float(starts[plan.begun.dst].max()))
     return one_job_result(
         plan.network,
         schedule,
@@ -116,7 +118,7 @@ def _result(
         entered=starts,
         last=last,
         begin=ready,
-        carried=(bundles.link_bytes(n_bytes), float(np.broadcast_to(n_bytes, len(plan.crosses)).sum())),
+        carried=(bundles.link_bytes(n_bytes), float(np.broadcast_to(n_bytes, len(plan.begun.crosses)).sum())),
         counters={"events": 2.0 * schedule.n_transfers},
         trace=keep_trace(trace, schedule.n_transfers, _times(plan, starts, sent, done)),
     )
@@ -125,17 +127,45 @@ def _result(
 def _times(
     plan: SimultaneousPlan, starts: NDArray[np.float64], sent: NDArray[np.float64], done: NDArray[np.float64]
 ) -> Columns:
-    flow = np.full(len(plan.src), -1)
-    flow[plan.crosses] = np.arange(len(plan.crosses))
-    if not len(plan.crosses):
+    begun = plan.begun
+    flow = np.full(len(begun.src), -1)
+    flow[begun.crosses] = np.arange(len(begun.crosses))
+    if not len(begun.crosses):
         sent = done = np.zeros(1)
 
     def columns(which: NDArray[np.int64]) -> tuple[Times, Times, Times]:
-        start = np.maximum(starts[plan.src[which]], starts[plan.dst[which]])
+        start = np.maximum(starts[begun.src[which]], starts[begun.dst[which]])
         at = flow[which]
         return start, np.where(at >= 0, sent[at], start), np.where(at >= 0, done[at], start)
 
     return columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BegunTogether:
+    """Transfers that wait for nothing, whatever routes they take.
+
+    Parameters
+    ----------
+    src, dst, row : int32[n_transfers]
+        Participants, and the row of the schedule's blocks put together that the transfer repeats.
+    count : int64[n_rows]
+        Chunks of each row's messages.
+    crosses : int32[n_flows]
+        Transfers that use links, by source, so that those which share a link are near to each other.
+    nodes : (int64[n_flows], int64[n_flows])
+        Sources and destinations of these in the network.
+    channel : int64[n_flows]
+        Channel of each of these.
+    """
+
+    src: NDArray[np.int32]
+    dst: NDArray[np.int32]
+    row: NDArray[np.int32]
+    count: NDArray[np.int64]
+    crosses: NDArray[np.int32]
+    nodes: tuple[NDArray[np.int64], NDArray[np.int64]]
+    channel: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,12 +178,8 @@ class SimultaneousPlan:
         Network that carries the messages.
     job : FlowJob
         What runs.
-    src, dst, row : int32[n_transfers]
-        Participants, and the row of the schedule's blocks put together that the transfer repeats.
-    count : int64[n_rows]
-        Chunks of each row's messages.
-    crosses : int32[n_flows]
-        Transfers that use links, by source, so that those which share a link are near to each other.
+    begun : BegunTogether
+        The transfers.
     bundles : Bundles
         Their routes.
     rate : float64[n_flows], bytes/s
@@ -164,18 +190,19 @@ class SimultaneousPlan:
 
     network: Network
     job: FlowJob
-    src: NDArray[np.int32]
-    dst: NDArray[np.int32]
-    row: NDArray[np.int32]
-    count: NDArray[np.int64]
-    crosses: NDArray[np.int32]
+    begun: BegunTogether
     bundles: Bundles
     rate: NDArray[np.float64]
     overhead: float
 
 
 def plan_simultaneous(
-    network: Network, job: FlowJob, *, routing: str | None = None, seed: int = 0
+    network: Network,
+    job: FlowJob,
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+    begun: BegunTogether | None = None,
 ) -> SimultaneousPlan | None:
     """Lay out a schedule whose transfers all start together.
 
@@ -187,6 +214,8 @@ def plan_simultaneous(
         What runs.
     routing, seed : str, int
         Same as in :func:`commsim.routing.routing.find_routes`.
+    begun : BegunTogether, optional
+        What :func:`begin_together` found, where it is known already.
 
     Returns
     -------
@@ -194,14 +223,38 @@ def plan_simultaneous(
         None if some transfer waits for another, shares its connection, or has a cost of its own to receive or to
         reduce; or if ports and engines are not through with their overheads at the same time.
     """
+    begun = begin_together(network, job) if begun is None else begun
+    if begun is None:
+        return None
+    from .rates_kernel import fair_rates_of_flows
+
+    src, dst = begun.nodes
+    bundles = bundle_flows(network, src, dst, begun.channel, routing=routing, seed=seed)
+    overhead = _overhead(network, src, bundles)
+    if overhead is None:
+        return None
+    rate = fair_rates_of_flows(
+        bundles.capacity, (bundles.first, bundles.link, bundles.share), bundles.bundle, bundles.head, job.rate_cap
+    )
+    return SimultaneousPlan(network, job, begun, bundles, rate, overhead)
+
+
+def begin_together(network: Network, job: FlowJob) -> BegunTogether | None:
+    """Return the transfers of a schedule that all start together; None where they do not, or have costs of their own.
+
+    Parameters
+    ----------
+    network : Network
+        Network that carries the messages.
+    job : FlowJob
+        What runs.
+    """
     schedule = job.schedule
     job.placement.check(network, schedule.n_ranks, schedule.n_helpers)
     found = unrolled(schedule)
     if found is None:
         return None
     from commsim.core.data_order.dependencies_kernel import counting_order
-
-    from .rates_kernel import fair_rates_of_flows
 
     src, dst, row = found
     body = np.concatenate([block.body for block in schedule.blocks])
@@ -213,16 +266,8 @@ def plan_simultaneous(
         return None
     crosses = np.flatnonzero(where[0] != where[1]).astype(np.int32)
     crosses = np.take(crosses, counting_order(where[0][crosses].astype(np.int32), network.n_nodes))
-    bundles = bundle_flows(network, where[0][crosses], where[1][crosses], channel[crosses], routing=routing, seed=seed)
-    overhead = _overhead(network, where[0][crosses], bundles)
-    if overhead is None:
-        return None
-    rate = fair_rates_of_flows(
-        bundles.capacity, (bundles.first, bundles.link, bundles.share), bundles.bundle, bundles.head, job.rate_cap
-    )
-    return SimultaneousPlan(
-        network, job, src, dst, row, body["count"].astype(np.int64), crosses, bundles, rate, overhead
-    )
+    apart = where[0][crosses], where[1][crosses]
+    return BegunTogether(src, dst, row, body["count"].astype(np.int64), crosses, apart, channel[crosses])
 
 
 def _overhead(network: Network, src: NDArray[np.int64], bundles: Bundles) -> float | None:

@@ -172,7 +172,10 @@ def _estimate_simultaneous(paths: FlowPaths) -> WayCost | None:
 def _plan_simultaneous(paths: FlowPaths) -> Simulation | None:
     from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 
-    plan = plan_simultaneous(paths.network, paths.job, routing=paths.routing, seed=paths.seed)
+    begun = paths.begun_together
+    if begun is None:
+        return None
+    plan = plan_simultaneous(paths.network, paths.job, routing=paths.routing, seed=paths.seed, begun=begun)
     return None if plan is None else partial(simulate_simultaneous, plan)
 
 
