@@ -5,7 +5,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from under_mpiexec import under_mpiexec
 
 import commsim
 from commsim._siblings import SIBLINGS
@@ -184,6 +183,8 @@ def test_a_script_under_mpiexec_runs_beside_files_of_the_same_names(tmp_path):
     beside(tmp_path, "{}/__init__.py")
     script = tmp_path / "script.py"
     script.write_text(f"import topologies\nimport commsim as cs\n{USE}print('right', topologies.mine)\n")
+    from under_mpiexec import under_mpiexec  # of an extension
+
     done = under_mpiexec(2, str(script))
     assert done.stdout.count("right 42") == 2, done.stderr
 

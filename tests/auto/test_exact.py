@@ -93,3 +93,8 @@ def test_what_meets_at_a_switch_is_added_in_turn():
     for name in ("nccl_all_reduce", "rccl_all_reduce"):  # without costs of a library too
         assert alpha_beta_differs(prepare(name, star(2))) == "slices of NCCL overlap"
     assert "meet at switch0" in alpha_beta_differs(prepare("switchml", star(4)))
+
+
+def test_the_closed_form_of_steps_that_wait_differs():
+    ready = prepare("ring_all_reduce:blocking=true", "fat_tree:k=4,bandwidth=100Gbps,latency=1us")
+    assert closed_form_differs(ready) == "each step waits for the one before"

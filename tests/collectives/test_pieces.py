@@ -8,13 +8,11 @@ from collectives.dense.broadcast import chain_cost, chain_pieces
 from collectives.dense.double_tree import double_tree_bounds, double_tree_pieces
 from collectives.pieces import OVERHEAD_BYTES, USUAL, count_pieces, sized_parameters
 from commsim.core.cost import LogGP
-from commsim.jobs.groups import prepare_groups
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import load_schedule
 from commsim.prediction.inputs import load_network
 from commsim.prediction.plans.cut_by_size import MAX_KEPT
 from commsim.prediction.read import with_costs
-from commsim.real.comparison.under_mpirun import build_schedules
 
 CUT = ("chain_broadcast", "chain_reduce", "double_tree_all_reduce")
 NETWORK = with_costs(load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us"), overhead=2e-6)
@@ -40,12 +38,11 @@ def test_many_ranks_have_no_more_pieces_than_a_fixed_number_gave():
 
 @pytest.mark.parametrize("name", CUT)
 @pytest.mark.parametrize("size", [4096, 2**20, 2**24])
-def test_prediction_and_real_run_cut_alike(name, size):
-    (build,) = build_schedules([name], 8)
+def test_a_prediction_is_cut_by_its_size(name, size):
     pieces = COLLECTIVES[name].metadata["pieces"](8, size)
     predicted = prepare(name, NETWORK).at(size)
     assert predicted.parameters["n_chunks"] == pieces
-    assert predicted.schedule == build(size) == load_schedule(name, 8, size)
+    assert predicted.schedule == load_schedule(name, 8, size)
     assert predicted.schedule != load_schedule(f"{name}:n_chunks=63", 8, size)
 
 
@@ -82,12 +79,6 @@ def test_the_closed_form_and_the_bounds_follow_the_cut():
     low, high = double_tree_bounds(8, size, link)
     assert (low, high) == double_tree_bounds(8, size, link, double_tree_pieces(8, size))
     assert low <= prepare(CUT[2], NETWORK).predict(size).time <= high
-
-
-def test_groups_are_cut_by_size_too():
-    alone = prepare(f"{CUT[0]}:n_chunks={chain_pieces(4, 2**22)}", NETWORK, n_ranks=4).predict(2**22).time
-    groups = prepare_groups(CUT[0], NETWORK, [[0, 1, 2, 3], [4, 5, 6, 7]])
-    assert [result.time for result in groups.predict(2**22)] == pytest.approx([alone, alone])
 
 
 @pytest.mark.parametrize("name", CUT)

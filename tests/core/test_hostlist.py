@@ -1,5 +1,5 @@
 import pytest
-from fabric_trees import names
+from drawn_inputs import names
 from hypothesis import given
 from hypothesis import strategies as st
 

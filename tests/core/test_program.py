@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from collectives.sparse.sparcml import zen
+from collectives.servers.parameter_server import parameter_server
 from commsim.core import program
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
@@ -129,7 +129,7 @@ def test_the_output_is_other_memory_in_an_all_to_all_only():
 def test_more_transfers_than_can_be_listed_are_refused_before_their_columns_are_made(monkeypatch):
     """`schedule check zen --ranks 9000` took 11 GB for them."""
     with pytest.raises(InputError, match="at most 33554432 transfers one by one, and this one has 162000000 for 9000"):
-        zen(9000)
+        parameter_server(9000, colocated=True)
     p = Program(2, 1)
     monkeypatch.setattr(program, "MAX_LISTED", 2)
     with p.repeat(1000):

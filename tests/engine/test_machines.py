@@ -9,7 +9,6 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
-from commsim.ranking.synthesis import lower_bound
 
 
 @pytest.mark.parametrize(("name", "nvlink"), [("dgx-a100", 240e9), ("dgx-h100", 370.8e9), ("gb200-nvl72", 721.8e9)])
@@ -28,7 +27,7 @@ def test_a_ring_over_machines_is_limited_by_one_nic():
     assert busbw == pytest.approx(48e9, rel=5e-3)
 
 
-def test_the_hierarchy_uses_all_rails_and_obeys_the_bound():
+def test_the_hierarchy_uses_all_rails():
     network = load_network("rail_optimized:n_hosts=4,preset=dgx-h100")
     ready = prepare("hierarchical_all_reduce", network)
     assert [note.text for note in ready.notes] == [
@@ -38,7 +37,6 @@ def test_the_hierarchy_uses_all_rails_and_obeys_the_bound():
     inside, across = 2 * 7 / 8 * size / 370.8e9, 2 * 3 / 4 * size / 8 / 48e9
     result = ready.predict(size)
     assert result.time == pytest.approx(inside + across, rel=2e-3)
-    assert result.algbw < lower_bound("all_reduce", network).rate
 
 
 def test_groups_of_plain_hosts_are_still_the_racks():

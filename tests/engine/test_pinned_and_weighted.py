@@ -6,31 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weighted_channels import side_by_side
 
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
-from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.transports.spraying import over_path
 from commsim.prediction.build import prepare
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
 SPINES = leaf_spine(2, 2, 2)
 RATE = float(SPINES.bandwidth[0])
-
-
-def side_by_side(counts, weights):
-    """One message from rank 0 to rank 1 on each channel."""
-    program = Program(2, sum(counts))
-    first = np.cumsum([0, *counts])[:-1]
-    program.copy(first, src=0, dst=1, count=counts, channel=np.arange(len(counts)))
-    return program.build(weights=weights)
 
 
 def over(spines):
@@ -103,31 +94,6 @@ def test_weights_of_jobs_and_of_channels_multiply():
     alone = 1e9 / star(2).bandwidth[0]
     np.testing.assert_allclose(first.time, alone * 7 / 6 + 1e-6)  # 6 parts of 7, and then the rest is the other's
     np.testing.assert_allclose(second.time, alone * 2 + 1e-6)
-
-
-@pytest.mark.parametrize("ratio", [1, 2, 3, 12])
-def test_packets_share_a_host_s_link_by_weight(ratio):
-    ready = prepare(side_by_side([ratio, 1], [ratio, 1.0]), star(2), placement=Placement([0, 1]))
-    done = ready.predict((ratio + 1) * 4e6, engine="packet", trace=True).trace.done
-    np.testing.assert_allclose(done, done.max(), rtol=0.02)
-
-
-def test_packets_of_two_hosts_share_a_switch_s_link_by_weight():
-    program = Program(3, 4)
-    program.copy([0, 3], src=[0, 1], dst=2, count=[3, 1], channel=[0, 1])
-    ready = prepare(program.build(weights=[3.0, 1.0]), star(3), placement=Placement([0, 1, 2]))
-    done = ready.predict(64e6, engine="packet", trace=True).trace.done
-    np.testing.assert_allclose(done, done.max(), rtol=0.03)
-
-
-def test_transports_that_share_as_they_find_refuse_weights():
-
-    ready = prepare(side_by_side([3, 1], [3.0, 1.0]), star(2), placement=Placement([0, 1]))
-    with pytest.raises(InputError, match="channels have weights; use the transport `window`, or the flow engine"):
-        ready.predict(1e6, engine="packet", transport=over_path("dctcp"))
-    heavy = prepare(side_by_side([3, 1], [3e5, 1.0]), star(2), placement=Placement([0, 1]))
-    with pytest.raises(InputError, match="weights in a ratio of at most 1024, got 300000"):
-        heavy.predict(1e6, engine="packet")
 
 
 @pytest.mark.parametrize("way", sorted({*METHODS} - {"auto", "events"}))

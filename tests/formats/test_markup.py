@@ -5,6 +5,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from no_files import check_only_files_are_read
 
 from commsim.core.errors import InputError
 from commsim.formats import markup
@@ -166,3 +167,8 @@ def test_scalars_stay_the_text_that_stands_there():
 def test_what_could_harm_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         read_yaml(text, "f")
+
+
+@pytest.mark.parametrize("read", [read_xml, outermost_tag])
+def test_only_regular_files_are_read(tmp_path, read):
+    check_only_files_are_read(read, tmp_path)

@@ -2,9 +2,12 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
+from collectives.dense.broadcast import chain_pieces
 from commsim import predict, scenario_of, solve
 from commsim.core.errors import InputError
 from commsim.jobs.groups import prepare_groups
+from commsim.prediction.inputs import load_network
+from commsim.prediction.read import with_costs
 
 STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 
@@ -92,3 +95,14 @@ def test_a_function_is_called_for_the_ranks_of_a_group():
     assert [r.time for r in own.results] == [r.time for r in named.results]
     with pytest.raises(InputError, match="these groups have 2 and 3 ranks; give groups of one size"):
         scenario_of(mine, STAR, groups=[[0, 1], [2, 3, 4]], overhead="0us")
+
+
+def test_groups_are_cut_by_size_too():
+    pieces = chain_pieces(4, 2**22)
+    alone = predict(f"chain_broadcast:n_chunks={pieces}", STAR, 2**22, n_ranks=4, overhead="2us").time
+    groups = prepare_groups(
+        "chain_broadcast", with_costs(load_network(STAR), overhead=2e-6), [[0, 1, 2, 3], [4, 5, 6, 7]]
+    )
+    assert [result.time for result in groups.predict(2**22)] == pytest.approx([alone, alone])
+    other = predict("chain_broadcast:n_chunks=63", STAR, 2**22, n_ranks=4, overhead="2us").time
+    assert other > 1.01 * alone

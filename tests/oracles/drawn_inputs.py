@@ -1,23 +1,25 @@
-"""Inputs that hypothesis draws for several tests: costs of links, traces of backward passes, schedules."""
+"""Inputs that hypothesis draws for several tests: costs of links, names of hosts, schedules."""
 
-import numpy as np
 from hypothesis import strategies as st
 
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
-from commsim.training.backward_trace import BackwardTrace
 
 seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
 links = st.builds(
     LogGP, L=seconds, o=seconds, B=st.floats(1e6, 1e12), gamma=st.one_of(st.just(0.0), st.floats(1e-13, 1e-8))
 )
-some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
-traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
-    lambda rows: BackwardTrace(
-        np.array([r[0] for r in rows]), np.cumsum([r[1] for r in rows]), np.array([r[2] for r in rows])
-    )
-)
+PREFIXES = st.sampled_from(["n", "node", "gpu-a.", "r1-", "x07y", "0"])
+
+
+@st.composite
+def names(draw, n):
+    """`n` different names, some of them numbered with leading zeros."""
+    prefix, width, first = draw(PREFIXES), draw(st.integers(0, 4)), draw(st.integers(0, 12))
+    step = draw(st.integers(1, 2))
+    found = [f"{prefix}{first + step * i:0{width}d}" for i in range(n)]
+    return draw(st.permutations(found)) if draw(st.booleans()) else found
 
 
 @st.composite

@@ -1,19 +1,9 @@
 """Trees of switches for tests of schedulers' files."""
 
+from drawn_inputs import names
 from hypothesis import strategies as st
 
 from commsim.placement.schedulers.fabric_tree import Blocks, Switch, SwitchTree
-
-PREFIXES = st.sampled_from(["n", "node", "gpu-a.", "r1-", "x07y", "0"])
-
-
-@st.composite
-def names(draw, n):
-    """`n` different names, some of them numbered with leading zeros."""
-    prefix, width, first = draw(PREFIXES), draw(st.integers(0, 4)), draw(st.integers(0, 12))
-    step = draw(st.integers(1, 2))
-    found = [f"{prefix}{first + step * i:0{width}d}" for i in range(n)]
-    return draw(st.permutations(found)) if draw(st.booleans()) else found
 
 
 @st.composite

@@ -1,7 +1,8 @@
 import pytest
 from remark_codes import codes
+from servers_by_network import check_servers
 
-from commsim import advise_for, predict
+from commsim import predict
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.prediction.plans.cut_by_size import with_partitions_that_fit
@@ -32,9 +33,8 @@ def test_rings_that_are_given_and_ranks_without_nics_are_left_alone():
 PCIE = "pcie_host:n_gpus=4,n_nics={},n_cpus={},nic=100Gbps@star:machines=6"
 
 
-@pytest.mark.parametrize("name", ["multi_ring_all_reduce", "nccl_all_reduce:algorithm=ring"])
-def test_two_nics_of_four_gpus_carry_half_each_and_take_half_the_time(name):
-    size = 2**26
+def test_two_nics_of_four_gpus_carry_half_each_and_take_half_the_time():
+    name, size = "multi_ring_all_reduce", 2**26
     one, two = (predict(name, PCIE.format(n, 1), size, overhead="0us") for n in (1, 2))
     assert two.time == pytest.approx(one.time / 2, rel=0.06)
     network = load_network(PCIE.format(2, 1))
@@ -44,33 +44,14 @@ def test_two_nics_of_four_gpus_carry_half_each_and_take_half_the_time(name):
     assert sent.min() > 0.95 * sent.max()
 
 
-@pytest.mark.parametrize("name", ["multi_ring_all_reduce", "nccl_all_reduce:algorithm=ring"])
-def test_rings_leave_by_the_gpu_that_is_nearest_to_the_nic(name):
+def test_rings_leave_by_the_gpu_that_is_nearest_to_the_nic():
     """The NIC is below the second CPU: a ring that left below the first would cross between them twice each way."""
-    time = predict(name, PCIE.format(1, 2), 2**26, overhead="0us").time
+    time = predict("multi_ring_all_reduce", PCIE.format(1, 2), 2**26, overhead="0us").time
     assert time == pytest.approx(predict("ring_all_reduce", PCIE.format(1, 2), 2**26, overhead="0us").time, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("name", "key"), [("omnireduce:density=0.1,block=256", "n_aggregators"), ("parameter_server", "n_servers")]
-)
-def test_servers_sit_on_all_hosts_that_are_free(name, key):
-    assert prepare(name, STAR, n_ranks=8).parameters[key] == 8
-    assert prepare(name, STAR, n_ranks=12).parameters[key] == 4
-    joined = f"{name}{',' if ':' in name else ':'}"
-    assert prepare(f"{joined}{key}=2", STAR, n_ranks=8).parameters[key] == 2
-    assert prepare(f"{joined}colocated=true", STAR, n_ranks=8).schedule.n_helpers == 0
-    assert prepare(name, STAR).schedule.n_helpers == 1  # as many ranks as there are hosts but one
-
-
-def test_sparse_data_through_eight_aggregators_is_no_longer_slower_than_dense_data():
-    times = {
-        spec: predict(spec, STAR, 2**24, n_ranks=8, overhead="0us").time
-        for spec in ("omnireduce:density=0.1,block=256", "omnireduce:density=0.1,block=256,n_aggregators=1")
-    }
-    few, many = sorted(times.values())
-    assert few < predict("ring_all_reduce", STAR, 2**24, n_ranks=8, overhead="0us").time < many
-    assert many > 6 * few  # one aggregator's port carries what eight share
+def test_servers_sit_on_all_hosts_that_are_free():
+    check_servers("parameter_server", "n_servers", STAR)
 
 
 def test_servers_of_a_plain_default_are_said_beside_those_that_follow_from_the_network():
@@ -99,23 +80,3 @@ def test_servers_get_the_partitions_that_are_fastest_at_a_size(size):
     assert with_partitions_that_fit(given) is given
     free = prepare("parameter_server", STAR, n_ranks=8)
     assert with_partitions_that_fit(free) is free  # pieces cost nothing there
-
-
-@pytest.mark.parametrize(("spec", "size"), [("density=0.01", 10**8), ("density=0.1", 10**7), ("density=0.01", 10**6)])
-def test_aggregators_of_sparse_data_get_partitions_within_a_tenth_of_the_fastest(spec, size):
-    """64 of them, the default, took 1,262 us at 100 MB and 1 %, so that eight more machines looked slower than none."""
-    run = {"n_ranks": 8, "overhead": "1us"}
-    given = {k: predict(f"omnireduce:{spec},n_partitions={k}", STAR, size, **run).time for k in (1, 2, 4, 8, 16, 64)}
-    best = min(given.values())
-    assert predict(f"omnireduce:{spec}", STAR, size, **run).time <= 1.1 * best
-    assert given[64] > 1.05 * best
-    free = predict(f"omnireduce:{spec}", STAR, size, n_ranks=8, overhead="0us").time  # where pieces cost nothing
-    assert free == predict(f"omnireduce:{spec},n_partitions=64", STAR, size, n_ranks=8, overhead="0us").time
-
-
-def test_a_sparse_collective_has_one_time_in_all_verbs():
-    advice = advise_for("10MB", STAR, n_workers=8, density=0.01, overhead="1us")
-    rows = {one.candidate.label: one.result.time for one in advice.ranked}
-    name = "omnireduce:n_aggregators=8"
-    data = "density=0.01,run=256,block=256"
-    assert rows[name] == predict(f"{name},{data}", STAR, "10MB", n_ranks=8, overhead="1us").time

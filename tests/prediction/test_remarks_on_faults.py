@@ -1,4 +1,4 @@
-"""What a fault takes away, what the paths know of it, and where queues mark and pause, is said with the answer."""
+"""What a fault takes away, and what the paths know of it, is said with the answer."""
 
 import dataclasses
 
@@ -6,7 +6,6 @@ import pytest
 from remark_codes import codes
 
 import commsim as cs
-from commsim.packets.packet_options import told_queues
 from commsim.prediction.faults import UNWEIGHTED, with_faults
 from commsim.prediction.inputs import load_network
 
@@ -21,35 +20,6 @@ def test_paths_by_hash_do_not_know_slower_links_or_fewer_cables():
     assert UNWEIGHTED.code in assumed(LEAF, scale=["link:leaf0:spine0=0.25"])
     assert UNWEIGHTED.code in assumed(f"{LEAF},uplinks_per_spine=2", fail=["link:leaf0:spine0"])
     assert UNWEIGHTED.code not in assumed("star:n_hosts=4", scale=["link:h0:switch0=0.25"])
-
-
-def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
-    def told(**given):
-        asked = cs.scenario_of("ring_all_reduce", LEAF, engine="packet", packets=given, overhead="0us")
-        return " ".join(told_queues(asked.wish.model.transport, asked.network))
-
-    said = told(preset="roce")
-    assert "mark from 50 kB (up to 0.01 of packets) to 2000 kB (all)" in said
-    assert "pause a link (PFC) from 5000 kB to 4000 kB" in said
-    assert "rises every 55 us" in said
-    assert "from 200 kB to 100 kB" in told(preset="roce", pause_at=200e3, resume_at=100e3)
-    assert told() == ""
-
-
-def test_only_constants_that_nobody_gave_are_called_the_papers():
-    def told(transport, rate):
-        asked = cs.scenario_of("ring_all_reduce", f"star:n_hosts=4,bandwidth={rate}", engine="packet",
-                               packets={"transport": transport}, overhead="0us")  # fmt: skip
-        return told_queues(asked.wish.model.transport, asked.network)[-1]
-
-    usual = told("dcqcn", "100Gbps")
-    assert "rise_time and additive are a paper's" in usual
-    assert "not scaled to the 100 Gb/s" in usual
-    assert "scaled" not in told("dcqcn", "40Gbps")
-    own = told("dcqcn:rise_time=5us", "100Gbps")
-    assert "rises every 5 us" in own
-    assert "; additive is a paper's" in own
-    assert "paper" not in told("dcqcn:rise_time=5us,additive=100Mbps", "100Gbps")
 
 
 def test_what_meets_no_slower_link_is_named():

@@ -228,3 +228,9 @@ def test_a_description_is_a_graph(tmp_path):
 def test_a_wrong_field_is_named(tmp_path, old, new, message):
     with pytest.raises(InputError, match=message):
         read_graph(written(tmp_path, GOOD.replace(old, new)))
+
+
+def test_the_name_of_a_table_in_the_other_number_leads_to_the_right_one(tmp_path):
+    (tmp_path / "x.toml").write_text('[[task]]\nname = "a"\n')
+    with pytest.raises(InputError, match="tasks is missing: a list of a table; task is no field"):
+        read_graph(tmp_path / "x.toml")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn_inputs import some, traces
+from drawn_traces import some, traces
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,9 +1,6 @@
 import pytest
 
-from commsim.core.errors import InputError
 from commsim.core.files.fields import line_of
-from commsim.jobs.composition import read_composition
-from commsim.training.task_graph import read_graph
 
 TOML = """schema = 1
 # [[links]] in a comment opens nothing
@@ -89,22 +86,3 @@ def test_a_file_of_another_kind_or_none_has_no_lines(tmp_path):
     (tmp_path / "x.npz").write_bytes(b"")
     assert line_of(tmp_path / "x.npz", ("a",)) == 0
     assert line_of(tmp_path / "none.toml", ("a",)) == 0
-
-
-@pytest.mark.parametrize(
-    ("read", "text", "message"),
-    [
-        (
-            read_composition,
-            '[[jobs]]\ncollective = "x"\n',
-            r"line 1: jobs is not .*; did you mean \[\[job\]\]?",
-        ),
-        (read_composition, '[[backgrounds]]\nkind = "x"\n', r"did you mean \[\[background\]\]?"),
-        (read_graph, '[[task]]\nname = "a"\n', "tasks is missing: a list of a table; task is no field"),
-    ],
-)
-def test_the_name_of_a_table_in_the_other_number_leads_to_the_right_one(read, text, message, tmp_path):
-    """`[[jobs]]` was refused with "known: schema" only, since nothing had read a job."""
-    (tmp_path / "x.toml").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read(tmp_path / "x.toml")

@@ -5,6 +5,7 @@ from collectives.in_network.switchml import switchml, switchml_cost
 from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
+from commsim.prediction.build import prepare
 
 
 @pytest.mark.parametrize("n_ranks", [2, 5, 16])
@@ -40,3 +41,10 @@ def test_a_pool_of_a_round_trip_is_as_good_as_any():
 def test_an_empty_pool_is_refused():
     with pytest.raises(InputError, match="switchml needs a pool of at least 1 chunk, got pool=0"):
         switchml(4, pool=0)
+
+
+def test_switches_that_add_packets_do_not_wait():
+    where = "fat_tree:k=4,bandwidth=100Gbps,latency=1us"
+    with pytest.raises(InputError, match="switches add packets, which have no steps that wait; system=none"):
+        prepare("switchml:blocking=true", where)
+    assert prepare("switchml:blocking=true,system=none", where).predict(2**20).time > 0

@@ -220,3 +220,9 @@ def test_algorithms_of_a_ranking_keep_no_tables(monkeypatch):
     found = cs.over_bound("all_reduce", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", "1MiB")
     assert len(forgotten) >= len(found.ratios) > 3
     assert all((names, plans) == (sorted(one.name for one in fields(FlowPaths)), {}) for names, plans in forgotten)
+
+
+def test_a_hierarchy_over_all_rails_obeys_the_bound():
+    network = cs.load_network("rail_optimized:n_hosts=4,preset=dgx-h100")
+    result = prepare("hierarchical_all_reduce", network).predict(16 * 2**30)
+    assert 0.5 * lower_bound("all_reduce", network).rate < result.algbw < lower_bound("all_reduce", network).rate

@@ -4,6 +4,7 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.curves import Curve, Curves
 from commsim.core.errors import InputError
+from commsim.prediction.collective_names import load_schedule
 from commsim.real.calibrate import as_network
 from commsim.real.comparison.under_mpirun import OF_LIBRARY, build_schedules, predictor, schedules_of_library
 
@@ -43,3 +44,10 @@ def test_a_library_s_rules_choose_by_operation_and_size() -> None:
     assert [build(4096.0).operation for build in schedules_of_library("mpich", 4)] == list(OF_LIBRARY)
     with pytest.raises(InputError, match="known: mpich, open-mpi"):
         schedules_of_library("lam", 4)
+
+
+@pytest.mark.parametrize("name", ["chain_broadcast", "chain_reduce", "double_tree_all_reduce"])
+@pytest.mark.parametrize("size", [4096, 2**20, 2**24])
+def test_a_real_run_is_cut_as_a_prediction_is(name, size):
+    (build,) = build_schedules([name], 8)
+    assert build(size) == load_schedule(name, 8, size) != load_schedule(f"{name}:n_chunks=63", 8, size)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from drawn_inputs import some, traces
+from drawn_traces import some, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from drawn_inputs import some, traces
+from drawn_traces import some, traces
 from hypothesis import given
 from hypothesis import strategies as st
 
