@@ -80,6 +80,13 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     return name.strip(), raw
 
 
+def split_file(text: str) -> tuple[str, dict[str, str]]:
+    """Split ``FILE:key=value,...`` into the file and its options; a name with a colon that is there is a file."""
+    if Path(text).exists() or ":" not in text:
+        return text, {}
+    return split_spec(text)
+
+
 def read_arguments(
     build: Callable[..., Any], raw: Mapping[str, str], names: tuple[str, ...] = (), name: str = "", more: str = ""
 ) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_tree
 from commsim.core.schedule import Schedule
+from commsim.core.spec import split_file
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.inputs import load_network
@@ -16,7 +17,7 @@ from .catalogue import FORMATS, SCHEDULE, WORKLOAD, read, write
 from .context import Context, Notes, SizedSchedule
 from .network_formats import NETWORK
 from .programs.operations import MAX_OPS
-from .recognise import format_of_file, split_file
+from .recognise import format_of_file
 
 MAX_MESSAGES = MAX_OPS // 2
 # Needs that the machines of a network decide.

@@ -66,10 +66,9 @@ def _reads_fabric(form: str) -> dict[str, Reader | str]:
     def network(source: str, _: Context) -> tuple[Network, Notes]:
         import dataclasses
 
-        from commsim.core.spec import read_arguments
+        from commsim.core.spec import read_arguments, split_file
 
         from .fabrics.fabric_files import read_fabric
-        from .recognise import split_file
 
         path, raw = split_file(source)
         own = read_arguments(read_fabric, raw, names=("path", "form"), name=path)

@@ -11,7 +11,7 @@ from typing import Any
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_head, read_json
 from commsim.core.network import Network
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import read_arguments, split_file
 
 from .fabrics.cable_list import is_cable_list, is_netbox
 from .fabrics.discovered import is_ibnetdiscover
@@ -165,13 +165,6 @@ def _of_text(head: str) -> tuple[str, str]:
     lines = _lines(head)
     first = f"text whose first line is {shorten(repr(lines[0].strip()))}" if lines else "an empty file"
     return "", first
-
-
-def split_file(text: str) -> tuple[str, dict[str, str]]:
-    """Split ``FILE:key=value,...`` into the file and its options; a name with a colon that is there is a file."""
-    if Path(text).exists() or ":" not in text:
-        return text, {}
-    return split_spec(text)
 
 
 def network_of_file(text: str) -> Network | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from commsim.profiles.calls import bytes_of_type, operation_of
 
 from .kernel_names import KernelNames
-from .linked_annotations import LAUNCHES, LinkedAnnotations
+from .linked_annotations import LAUNCHES, LinkedAnnotations, elements_of
 
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 # Exchanges and waits that are kept whole; a step of a large program has some thousands.
@@ -177,24 +177,6 @@ def largest_tensor(arguments: Mapping[str, Any]) -> float:
 
 def _bytes(kind: object) -> int:
     return bytes_of_type(kind) if isinstance(kind, str) else 0
-
-
-def elements_of(shape: object, depth: int = 0) -> float:
-    """Elements of a tensor's shape, or of all shapes of a list.
-
-    Parameters
-    ----------
-    shape : object
-        What a trace has: a list of lengths, or of such lists.
-    depth : int
-        How many lists it is in.
-    """
-    if not isinstance(shape, list) or not shape or depth > 3:
-        return 0.0
-    if all(isinstance(side, list) for side in shape):
-        return sum(elements_of(side, depth + 1) for side in shape)
-    lengths = [side for side in shape if isinstance(side, int) and 0 <= side < 2**48]
-    return float(np.prod(lengths, dtype=np.float64)) if len(lengths) == len(shape) else 0.0
 
 
 def _number(value: object) -> int:

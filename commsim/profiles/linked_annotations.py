@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from .calls import MAX_RANKS, bytes_of_type, operation_of
 
 LAUNCHES = ("cuda_runtime", "cuda_driver")
@@ -136,8 +138,6 @@ def _is_time(value: object) -> TypeGuard[float]:
 
 def _largest(arguments: Mapping[str, Any]) -> tuple[str, float]:
     """Type and elements of the largest argument; a list of tensors counts together."""
-    from .events import elements_of
-
     shapes, types = arguments.get("Input Dims"), arguments.get("Input type")
     if not isinstance(shapes, list) or not isinstance(types, list):
         return "", 0.0
@@ -146,3 +146,21 @@ def _largest(arguments: Mapping[str, Any]) -> tuple[str, float]:
     sizes = [(elements_of(s), k if isinstance(k, str) and bytes_of_type(k) else known) for s, k in pairs]
     elements, dtype = max(sizes, default=(0.0, ""))
     return dtype, elements
+
+
+def elements_of(shape: object, depth: int = 0) -> float:
+    """Elements of a tensor's shape, or of all shapes of a list.
+
+    Parameters
+    ----------
+    shape : object
+        What a trace has: a list of lengths, or of such lists.
+    depth : int
+        How many lists it is in.
+    """
+    if not isinstance(shape, list) or not shape or depth > 3:
+        return 0.0
+    if all(isinstance(side, list) for side in shape):
+        return sum(elements_of(side, depth + 1) for side in shape)
+    lengths = [side for side in shape if isinstance(side, int) and 0 <= side < 2**48]
+    return float(np.prod(lengths, dtype=np.float64)) if len(lengths) == len(shape) else 0.0

@@ -14,7 +14,9 @@ from .compute import Compute
 from .script import Script, run_script
 from .stage_gpu import StageGpu, Stages
 
-__all__ = ["StageJob", "run_stage"]
+# Where a stage finds its parent: an address and the number of the stage.
+SOCKET = "COMMSIM_EMULATE_STAGE"
+__all__ = ["SOCKET", "StageJob", "run_stage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,6 @@ class StageJob:
 def run_stage() -> None:
     """Run a stage until its program has ended; called as the process begins."""
     from .host import Host
-    from .stages import SOCKET
 
     address, _, number = os.environ.pop(SOCKET).rpartition(":")
     end_with_parent()

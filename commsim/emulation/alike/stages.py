@@ -21,13 +21,12 @@ from commsim.emulation.failures import ProgramError
 from .network_times import Group, NetworkTimes
 from .queued_work import Moment, QueuedCollective, QueuedMessage, StreamWait, WorkQueue
 from .stage_gpu import ClockReply, Stages
-from .stage_process import run_stage
+from .stage_process import SOCKET, run_stage
 from .stage_timeline import StageTimeline
 
 LOOK_S = 0.2
 START = f"from {run_stage.__module__} import {run_stage.__name__}; {run_stage.__name__}()"
-SOCKET = "COMMSIM_EMULATE_STAGE"
-__all__ = ["SOCKET", "StageRuns"]
+__all__ = ["StageRuns"]
 
 
 @dataclass(slots=True)
