@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
+from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text, format_time
 from commsim.report.answer import Answer, Lines, Table, comments, remarks
+from commsim.report.hash_columns import with_ends
 from commsim.report.terminal import progress
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ COLUMNS = [
 LEAST = ["starts", "rho_p50", "deadlines", "link_excess", "rho_p99", "gpus_used", "jct_p50(h)", "makespan(h)"]
 
 
-class ClusterRunConfig(WithJson):
+class ClusterRunConfig(WithJson, Hashes):
     """All flags of ``commsim cluster run``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="topology, and hosts with GPUs")
@@ -72,7 +74,7 @@ def run(config: ClusterRunConfig) -> Answer:
     from commsim.placement.clusters.machines import machines_of
     from commsim.placement.clusters.models import Assumptions, read_assumptions
     from commsim.placement.clusters.outcome import job_rows, unfilled
-    from commsim.placement.clusters.simulate import simulate_cluster
+    from commsim.placement.clusters.replay_hashes import replay_over_hashes
     from commsim.placement.clusters.traces import load_trace
 
     runs = _runs(config)
@@ -85,7 +87,9 @@ def run(config: ClusterRunConfig) -> Answer:
     jobs = load_trace(config.trace, machines.n_gpus, assumed.models, config.seed)
     small = _small_enough(jobs, config.largest)
     outcomes = [
-        simulate_cluster(machines, small, policy, placing=placing, assumed=assumed, seed=config.seed)
+        replay_over_hashes(
+            machines, small, policy, placing=placing, assumed=assumed, seed=config.seed, hashes=config.hashes
+        )
         for policy, placing in progress(runs, "policies")
     ]
     if len({placing for _, placing in runs}) > 1 and config.placing:
@@ -95,13 +99,16 @@ def run(config: ClusterRunConfig) -> Answer:
         from commsim.pages.plots.outcome_chart import draw_outcomes
 
         write_picture(draw_outcomes(outcomes), config.plot)
+    rows = [outcome.row() for outcome in outcomes]
+    cells = [_row(outcome) for outcome in outcomes]
+    drawn = {outcome.hashes.n for outcome in outcomes if outcome.hashes is not None}
+    over = f"; median of {'/'.join(map(str, sorted(drawn)))} hashes of ECMP" if drawn else ""
     parts = [
-        *comments([_replayed(machines, small)]),
+        *comments([_replayed(machines, small) + over]),
         *remarks(_about(config, machines, jobs, small)),
-        Table(COLUMNS, [_row(outcome) for outcome in outcomes], least=LEAST),
+        Table(*with_ends(COLUMNS, cells, 2, rows, lambda time: f"{time / 3600:.3f}"), least=LEAST),
         *remarks([*as_remarks(unfilled(outcomes), "unfilled"), *_gains(outcomes)]),
     ]
-    rows = [outcome.row() for outcome in outcomes]
     return Answer(parts, rows, config.flags("plot"), lines=job_rows(outcomes) if config.csv else None)
 
 

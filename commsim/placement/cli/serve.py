@@ -47,6 +47,9 @@ class PlaceServeConfig(Flags):
     )
     kube_token: str | None = flag(metavar="FILE", help="token that the API server takes (default: none)")
     kube_ca: str | None = flag(metavar="FILE", help="certificates of the API server (default: those of the system)")
+    hashes: int | None = flag(
+        metavar="N", help="number of hashes of ECMP with which placements are looked at (default: 8)"
+    )
     log: bool = switched(help="print one line per request on standard error")
 
 
@@ -71,7 +74,7 @@ def run(config: PlaceServeConfig) -> Answer:
     listening = Listening(host, port_number(config.port, 0), limits, config.log)
     cluster = read_cluster(config.cluster) if config.cluster else None
     store = JobStore(config.store) if config.store else None
-    preferences = Preferences(config.gpu_resource, config.min_score, _api(config))
+    preferences = Preferences(config.gpu_resource, config.min_score, _api(config), config.hashes)
     service = PlacementService(cluster, preferences, store)
     if config.jobs and not service.has_cluster:
         raise InputError("--jobs needs --cluster, on whose hosts the jobs are placed")

@@ -28,22 +28,22 @@ class Allocation:
         One of :data:`PLACINGS`.
     assumed : Assumptions
         What a job loses when it starts again, and what jobs reach together on an overloaded link.
-    seed : int
+    seeds : (int, int)
         Seed of the drawn shifts and placements, and of the routes' hashes.
     """
 
     def __init__(
-        self, machines: Machines, work: ClusterJobs, *, placing: Placing, assumed: Assumptions, seed: int
+        self, machines: Machines, work: ClusterJobs, *, placing: Placing, assumed: Assumptions, seeds: tuple[int, int]
     ) -> None:
         self.machines, self.work, self.pool = machines, work, GpuPool(machines)
-        self.traffic = ClusterTraffic(machines.cluster, seed, assumed.contended)
+        self.traffic = ClusterTraffic(machines.cluster, seeds[1], assumed.contended)
         self.running: list[JobState] = []
         self.sharers: dict[int, Sharer] = {}
         # Of running jobs that CASSINI moved in time: how often, and the seconds for which they waited.
         self.n_shifts, self.shift_delay = 0, 0.0
         self._placing = placing
         self._ranking = CassiniRanking(self.traffic) if placing == "cassini" else None
-        self._restart, self._seed = assumed.restart, seed
+        self._restart, self._seed = assumed.restart, seeds[0]
 
     def apply(self, grants: Sequence[Grant], usable: NDArray[np.bool_], now: float) -> None:
         """Stop the jobs that are granted nothing, or something else; then give the others their GPUs in order."""

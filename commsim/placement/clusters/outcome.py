@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.result import OverHashes
+
 from .placement_choices import Placing
 from .state import JobState
 
@@ -75,6 +77,8 @@ class ClusterReplay:
         Time that these jobs waited in all.
     names_packed : bool
         Whether the label says that jobs were packed, as beside other ways to place them.
+    hashes : OverHashes or None
+        Mean completion times of the fastest and the slowest hash of routes, where this is the median of several.
     """
 
     policy: str
@@ -88,6 +92,12 @@ class ClusterReplay:
     shifts: int = 0
     shift_delay: float = 0.0
     names_packed: bool = False
+    hashes: OverHashes | None = None
+
+    @property
+    def jct_mean(self) -> float:
+        """Mean completion time, s."""
+        return float(np.mean([job.jct_s for job in self.jobs]))
 
     @property
     def label(self) -> str:
@@ -125,7 +135,8 @@ class ClusterReplay:
             "cassini": self.placing == "cassini",
             "placing": self.placing,
             "jobs": len(self.jobs),
-            "jct_mean_s": float(jct.mean()),
+            "jct_mean_s": self.jct_mean,
+            **({} if self.hashes is None else self.hashes.row()),
             "jct_p50_s": float(np.percentile(jct, 50)),
             "jct_p99_s": float(np.percentile(jct, 99)),
             "queued_mean_s": float(queued.mean()),

@@ -35,8 +35,9 @@ def simulate_cluster(
     placing: Placing = "packed",
     assumed: Assumptions | None = None,
     seed: int = 0,
+    hash_seed: int | None = None,
 ) -> ClusterReplay:
-    """Replay a trace.
+    """Replay a trace with one hash of routes.
 
     Parameters
     ----------
@@ -51,7 +52,9 @@ def simulate_cluster(
     assumed : Assumptions, optional
         Models, and the time that a restart costs.
     seed : int
-        Seed of the shifts that are drawn, and of the routes' hashes.
+        Seed of the shifts that are drawn.
+    hash_seed : int, optional
+        Seed of the routes' hashes. Default: `seed`.
 
     Raises
     ------
@@ -60,7 +63,9 @@ def simulate_cluster(
     """
     if any(a.submit > b.submit for a, b in itertools.pairwise(jobs)):
         raise InputError("a trace must be in order of submission")
-    replay = _Replay(machines, jobs, policy, placing, assumed or Assumptions(), seed)
+    replay = _Replay(
+        machines, jobs, policy, placing, assumed or Assumptions(), (seed, seed if hash_seed is None else hash_seed)
+    )
     while replay.step():
         pass
     return replay.outcome()
@@ -76,7 +81,7 @@ class _Replay:
         policy: str,
         placing: Placing,
         assumed: Assumptions,
-        seed: int,
+        seeds: tuple[int, int],
     ) -> None:
         entry = load_policy(policy)
         self.name, self._placing = entry.name, placing
@@ -85,7 +90,7 @@ class _Replay:
             raise InputError(f"a restart must take less than the {interval:g} s of {policy}, got {assumed.restart:g} s")
         self._policy, self._facts = entry.build, entry.metadata
         self._work = ClusterJobs(jobs, machines, assumed.models)
-        self._allocation = Allocation(machines, self._work, placing=placing, assumed=assumed, seed=seed)
+        self._allocation = Allocation(machines, self._work, placing=placing, assumed=assumed, seeds=seeds)
         self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]
         self._machines, self._now, self._next = machines, 0.0, 0
         self._active: list[JobState] = []

@@ -16,6 +16,7 @@ from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.link_use import link_uses
 from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
 from commsim.placement.starts.achieved_phases import achieved
+from commsim.prediction.plans.draws import HASHES
 from commsim.routing.routing import is_hashed
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
@@ -63,9 +64,9 @@ class _OfHash:
     is_old: bool = False
 
 
-def seeds_of(cluster: Cluster, seed: int = 0) -> tuple[int, ...]:
-    """Return the seeds of the hashes that are looked at: one where nothing is hashed."""
-    settings = ScoreSettings(seed=seed)
+def seeds_of(cluster: Cluster, seed: int = 0, hashes: int | None = None) -> tuple[int, ...]:
+    """Return the seeds of the hashes that are looked at: one where nothing is hashed, or as many as asked for."""
+    settings = ScoreSettings(seed=seed, hashes=hashes or HASHES)
     return settings.hash_seeds if is_hashed(cluster.network.routing) else (seed,)
 
 

@@ -92,7 +92,7 @@ def _after_faults(asked: MoveSearch, state: ClusterState, jobs: Sequence[Periodi
     """Move jobs off hosts that fail first, as ``commsim place moves`` does."""
     moves = rank_moves(
         state.cluster, jobs, n=asked.candidates, generators=asked.generators or GENERATORS,
-        settings=ScoreSettings(), fail=asked.fail, scale=asked.scale,
+        settings=ScoreSettings(hashes=len(state.seeds)), fail=asked.fail, scale=asked.scale,
     )  # fmt: skip
     names = set(asked.jobs or [move.job for move in moves.moves[: asked.most]])
     answer = {

@@ -48,11 +48,14 @@ class Preferences:
         Smallest score of a node that is not filtered out.
     api : KubeApi, optional
         API server of Kubernetes, for a scheduler that has pods bound by the service.
+    hashes : int, optional
+        Number of hashes of routes with which placements are looked at. Default: 8.
     """
 
     gpu_resource: str = "nvidia.com/gpu"
     min_score: float | None = None
     api: KubeApi | None = None
+    hashes: int | None = None
 
 
 class PlacementService:
@@ -85,7 +88,7 @@ class PlacementService:
         if cluster is None and store is not None and (tables := store.cluster()):
             cluster = read_posted_cluster(tables)
         if cluster is not None:
-            self._use(ClusterState(cluster))
+            self._use(ClusterState(cluster, preferences.hashes))
         if store is not None and (rows := store.jobs()):
             self._put(rows, "the store of jobs")
         if store is not None and self.has_cluster:
@@ -264,7 +267,7 @@ class PlacementService:
 
         def put() -> None:
             require_match(if_match, self.version)
-            state = ClusterState(read_posted_cluster(tables))
+            state = ClusterState(read_posted_cluster(tables), self._preferences.hashes)
             state.put([*self.known.values()])
             state.version = self.version + 1
             if self._store is not None:

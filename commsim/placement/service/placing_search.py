@@ -69,7 +69,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], SearchAnswer
         return lambda: _beside(asked, kept, state.seeds, wanted, notes)
     jobs = [one.job for one in kept.jobs.values()] + wanted
     require_work(len(jobs), n_gpus, asked.candidates, simulated=asked.check, n_links=state.cluster.network.n_links)
-    return lambda: _as_command(asked, state.cluster, jobs, wanted, notes)
+    return lambda: _as_command(asked, state.cluster, jobs, wanted, notes, len(state.seeds))
 
 
 def reserved_jobs(found: SearchAnswer) -> list[JobRecord]:
@@ -109,7 +109,7 @@ def _beside(
     """Rank by what the new jobs cost themselves and those that run."""
     jobs = on_nodes(without_kept(kept), wanted)
     if asked.seed != seeds[0]:  # other hashes than those that are kept
-        seeds = seeds_of(kept.cluster, asked.seed)
+        seeds = seeds_of(kept.cluster, asked.seed, len(seeds))
         placed = [one.job for one in kept.jobs.values()]
         kept = KeptJobs.none(kept.cluster, seeds).changed(with_links(kept.cluster, placed, seeds))
     ranking = RankingBeside(kept, seeds, jobs)
@@ -122,10 +122,15 @@ def _beside(
 
 
 def _as_command(
-    asked: Search, cluster: Cluster, jobs: Sequence[PeriodicJob], wanted: Sequence[PeriodicJob], notes: list[str]
+    asked: Search,
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    wanted: Sequence[PeriodicJob],
+    notes: list[str],
+    hashes: int,
 ) -> SearchAnswer:
     """Rank as ``commsim place`` does, with what the jobs cost those that have a placement."""
-    left, remarks, settings = on_nodes(cluster, jobs), list[Remark](), ScoreSettings(seed=asked.seed)
+    left, remarks, settings = on_nodes(cluster, jobs), list[Remark](), ScoreSettings(seed=asked.seed, hashes=hashes)
     if asked.fail or asked.scale:
         cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings)
     ranking = place_jobs(

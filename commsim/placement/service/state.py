@@ -85,10 +85,10 @@ class ClusterState:
         Rack, pod and so on of each host, the innermost first.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, hashes: int | None = None) -> None:
         self.cluster, self.version = cluster, 0
         self.jobs: dict[str, JobRecord] = {}
-        self.seeds = seeds_of(cluster)
+        self.seeds = seeds_of(cluster, hashes=hashes)
         self.kept = KeptJobs.none(cluster, self.seeds)
         network = cluster.network
         host_of = host_names(network)

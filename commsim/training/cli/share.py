@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.cli.flags import WithJson, flag
-from commsim.cli.flags.faults import Faults, with_faults
+from commsim.cli.flags.faults import Faults, Hashes, with_faults
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.hash_columns import with_ends
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
+    from commsim.training.sharing.over_hashes import Laid, RunOfHashes
     from commsim.training.sharing.periodic import PeriodicJob
     from commsim.training.sharing.shared_links import Mltcp
     from commsim.training.sharing.shared_run import SharedRun
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 N_LINKS = 10
 
 
-class WorkloadShareConfig(WithJson, Faults):
+class WorkloadShareConfig(WithJson, Faults, Hashes):
     """All flags of ``commsim workload share``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml|NAME:key=value,...|FILE", help="a cluster, or a network")
@@ -35,7 +37,7 @@ class WorkloadShareConfig(WithJson, Faults):
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
         help="start times (default: 0 s), or JSON of `commsim place`, which then supplies the start times, the "
-        "placements of jobs that have none, and --fail, --scale and --seed unless they are given",
+        "placements of jobs that have none, and --fail, --scale, --seed and --hashes unless they are given",
     )
     weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(
@@ -60,9 +62,11 @@ class WorkloadShareConfig(WithJson, Faults):
 
 def run(config: WorkloadShareConfig) -> Answer:
     """Run the jobs together, and say what each lost, and where."""
-    from commsim.placement.link_use import job_uses
     from commsim.placement.node_names import on_nodes
     from commsim.placement.starts.demand import delivered
+    from commsim.prediction.plans.draws import HASHES, hash_seeds
+    from commsim.routing.routing import is_hashed
+    from commsim.training.sharing.over_hashes import run_over_hashes
     from commsim.training.sharing.periodic import read_jobs
     from commsim.training.sharing.shared_links import simulate_jobs
 
@@ -75,32 +79,60 @@ def run(config: WorkloadShareConfig) -> Answer:
     jobs, shifts = _shifts(config.shifts, jobs)
     jobs = on_nodes(cluster, jobs)
     _check_placed(config.jobs, cluster, jobs)
-    options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}
-    if config.priorities == "crux":
-        from commsim.placement.crux_plan import plan_crux
+    lay, options = _laid_by(config, cluster, jobs)
+    seeds = [seed, *hash_seeds(seed, (config.hashes or HASHES) if is_hashed(cluster.network.routing) else 1)]
+    if hash_seed is not None and hash_seed not in seeds:
+        seeds.insert(0, hash_seed)
 
-        plan = plan_crux(cluster, jobs, seed=seed)
-        use, options["priorities"] = plan.use, plan.level
-        levels = ", ".join(f"{job.name}={level}" for job, level in zip(jobs, plan.level, strict=True))
-        notes.append(Remark("priorities", f"priorities by Crux, on its paths: {levels}"))
-    else:
-        hashed_by = seed if hash_seed is None else hash_seed
-        use = job_uses(cluster, jobs, hashed_by)
-        if config.priorities is not None:
-            options["priorities"] = _values("--priorities", config.priorities, jobs, 0.0, float)
+    def play(laid: Laid) -> SharedRun:
+        sent = delivered(jobs, np.asarray(laid.use), cluster.network)
+        levels = {} if laid.levels is None else {"priorities": laid.levels}
+        return simulate_jobs(
+            cluster.network, sent, list(laid.use), shifts=shifts, iterations=config.iterations, sharing=config.sharing,
+            jitter=config.jitter, adjust=config.adjust, seed=seed, **options | levels,
+        )  # fmt: skip
+
+    found = run_over_hashes(cluster.network, seeds, lay, play, hash_seed)
+    outcome = found.run
+    more = {"links": outcome.link_rows(), "time_s": outcome.time}
+    if config.priorities == "crux":
+        levels = zip((job.name for job in jobs), found.laid.levels or (), strict=True)
+        text = ", ".join(f"{name}={level}" for name, level in levels)
+        notes.append(Remark("priorities", f"priorities by Crux, on its paths: {text}"))
+    return Answer([*remarks(notes), *_parts(found, config)], found.job_rows(), more=more)
+
+
+def _laid_by(
+    config: WorkloadShareConfig, cluster: Cluster, jobs: Sequence[PeriodicJob]
+) -> tuple[Callable[[int], Laid], dict[str, Any]]:
+    """Return what lays jobs over links by a hash, and the other options of the simulation.
+
+    Raises
+    ------
+    InputError
+        If a way of sharing lacks its numbers, or these are wrong.
+    """
+    from commsim.placement.link_use import job_uses
+    from commsim.training.sharing.over_hashes import Laid
+
+    options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}
     if config.weights is not None:
         options["weights"] = _values("--weights", config.weights, jobs, 1.0, float)
     elif config.sharing == "weighted":
         raise InputError("weighted sharing needs --weights JOB=X,...")
     if config.sharing == "priority" and config.priorities is None:
         raise InputError("priority sharing needs --priorities JOB=N,... or --priorities crux")
-    sent = delivered(jobs, np.asarray(use), cluster.network)
-    outcome = simulate_jobs(
-        cluster.network, sent, list(use), shifts=shifts, iterations=config.iterations, sharing=config.sharing,
-        jitter=config.jitter, adjust=config.adjust, seed=seed, **options,
-    )  # fmt: skip
-    more = {"links": outcome.link_rows(), "time_s": outcome.time}
-    return Answer([*remarks(notes), *_parts(outcome, config)], outcome.job_rows(), more=more)
+    if config.priorities != "crux":
+        if config.priorities is not None:
+            options["priorities"] = _values("--priorities", config.priorities, jobs, 0.0, float)
+        return lambda seed: Laid(job_uses(cluster, jobs, seed)), options
+    from commsim.placement.crux_plan import plan_crux
+
+    def lay(seed: int) -> Laid:
+        plan = plan_crux(cluster, jobs, seed=seed)
+        return Laid(plan.use, tuple(plan.level))
+
+    return lay, options
 
 
 def _as_placed(config: WorkloadShareConfig) -> tuple[WorkloadShareConfig, list[Remark], int | None]:
@@ -124,6 +156,8 @@ def _as_placed(config: WorkloadShareConfig) -> tuple[WorkloadShareConfig, list[R
     }
     if placed.raw("seed") is not None:
         found["seed"] = placed.whole("seed", maximum=2**63 - 1)
+    if placed.raw("hashes") is not None:
+        found["hashes"] = placed.whole("hashes", 1)
     found = {name: value for name, value in found.items() if value and not getattr(config, name)}
     each = [(name, one) for name, value in found.items() for one in (value if isinstance(value, tuple) else [value])]
     text = " ".join(f"--{name} {one}" for name, one in each)
@@ -220,8 +254,9 @@ def _mltcp(text: str | None) -> Mltcp | None:
     return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1], name="--mltcp"))
 
 
-def _parts(outcome: SharedRun, config: WorkloadShareConfig) -> list[Part]:
+def _parts(found: RunOfHashes, config: WorkloadShareConfig) -> list[Part]:
     """Return what each job lost, and the links that jobs share."""
+    outcome, rows = found.run, found.job_rows()
     jobs_on = f"{count_text(len(outcome.jobs), 'job')} on {outcome.network.name}"
     title = f"{jobs_on}, {config.sharing} sharing, {count_text(config.iterations, 'iteration')}"
     jobs = [
@@ -236,10 +271,12 @@ def _parts(outcome: SharedRun, config: WorkloadShareConfig) -> list[Part]:
             f"{row['contended_s'] / outcome.time:.1%}",
             f"{row['adjustments']}",
         ]
-        for row in outcome.job_rows()
+        for row in rows
     ]
+    if found.hashes is not None:
+        title += f", median of {found.hashes[0].n} hashes of ECMP"
     columns = ["job", "start", "alone", "iteration", "p90", "slowdown", "communication", "held back", "adjusted"]
-    table = Table(columns, jobs, title)
+    table = Table(*with_ends(columns, jobs, 4, rows), title)
     links = outcome.link_rows()
     if not links:
         return [table, *remarks([Remark("nothing-shared", "no two jobs share a link", needed=True)])]

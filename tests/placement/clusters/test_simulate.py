@@ -5,13 +5,18 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.network import HOST
+from commsim.placement.cluster import Cluster
 from commsim.placement.clusters.generated_traces import poisson
 from commsim.placement.clusters.models import MODELS
 from commsim.placement.clusters.outcome import unfilled
 from commsim.placement.clusters.placement_choices import PLACINGS
 from commsim.placement.clusters.policy import POLICIES
+from commsim.placement.clusters.replay_hashes import replay_over_hashes
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.state import ClusterJobs
+from commsim.prediction.plans.draws import hash_seeds
+from topologies.leaf_spine import leaf_spine
 
 CAPACITY = 12.5e9
 
@@ -198,3 +203,19 @@ def test_finish_time_fairness_is_over_an_equal_share_of_the_cluster(replay):
     assert jobs["b"].rho == pytest.approx(200.0 / (100.0 * 1.5))
     assert outcome.row()["rho_mean"] == pytest.approx((0.5 + 4 / 3) / 2)
     assert replay("fifo", [replay.job("a", 8, 100.0)])[0]["a"].rho == pytest.approx(1.0)
+
+
+def test_a_replay_is_that_of_the_median_hash(replay):
+    network = leaf_spine(2, 4, 4, 12.5e9)
+    machines = replay.machines(Cluster(network, np.where(network.kind == HOST, 1, 0)))
+    jobs = [replay.sender(f"j{i}", 4, 100.0, 0.25, 0.0, 0.2, 12.5e9) for i in range(2)]
+    how = {"placing": "random", "assumed": replay.assumed}
+    each = [
+        simulate_cluster(machines, jobs, "fifo", seed=1, hash_seed=one, **how).jct_mean
+        for one in (1, *hash_seeds(1, 4))
+    ]
+    found = replay_over_hashes(machines, jobs, "fifo", seed=1, hashes=4, **how)
+    assert found.jct_mean == sorted(each)[1]
+    assert found.hashes == (4, min(each), max(each), found.hashes.seed)
+    assert found.row()["slowest_s"] == max(each)
+    assert replay_over_hashes(machines, jobs, "fifo", seed=1, hashes=1, **how).jct_mean == each[0]

@@ -113,3 +113,9 @@ def test_its_schema_is_that_of_the_file_without_files():
     for wrong in ({"topology": {"file": "net.toml"}}, {"hosts": {}}, TABLES | {"racks": {}}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema)
+
+
+def test_a_cluster_is_looked_at_with_as_many_hashes_as_asked_for():
+    for hashes, n in ((None, 8), (3, 3)):
+        service = PlacementService(read_cluster(TABLES), Preferences(hashes=hashes))
+        assert len(service.state.seeds) == n

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from commsim.cli import main
+from commsim.prediction.plans.draws import hash_seeds
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=50Gbps"
 CLUSTER = """
@@ -69,13 +70,38 @@ def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys)
     assert main(["place", *words, *flags, "--hashes", "1", "--check", "--json", str(placed), "-v"]) == 0
     (found,) = json.loads(placed.read_text())["candidates"]
     expected = [time / 1e3 for time in found["predicted_iteration_ms"].values()]
-    assert iterations(tmp_path, *words, *flags) == pytest.approx(expected, rel=0.02)
-    assert iterations(tmp_path, *words) != pytest.approx(expected, rel=0.02)
+    one = ("--hashes", "1")
+    assert iterations(tmp_path, *words, *flags, *one) == pytest.approx(expected, rel=0.02)
+    assert iterations(tmp_path, *words, *one) != pytest.approx(expected, rel=0.02)
     capsys.readouterr()
     assert iterations(tmp_path, *words, "--shifts", str(placed), "-v") == pytest.approx(expected, rel=0.02)
-    assert f"placed.json: {' '.join(flags)}" in capsys.readouterr().out
+    assert f"placed.json: {' '.join(flags)} --hashes 1" in capsys.readouterr().out
     other = ["--fail", "link:leaf0:spine1", "--seed", "5", "--scale", "link:h0:*=0.5"]
-    assert iterations(tmp_path, *words, "--shifts", str(placed), *other) == iterations(tmp_path, *words, *other)
+    assert iterations(tmp_path, *words, "--shifts", str(placed), *other) == iterations(tmp_path, *words, *other, *one)
+
+
+def test_a_job_is_the_median_of_hashes_with_the_ends_beside_it(tmp_path, capsys):
+    jobs, network = tmp_path / "jobs.json", "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4,bandwidth=50Gbps"
+    jobs.write_text(json.dumps([row("a", "h0", "h4", "h1", "h5", gpus=4), row("b", "h2", "h6", "h3", "h7", gpus=4)]))
+    each = [
+        iterations(tmp_path, network, str(jobs), "--hashes", "1", "--seed", str(seed))
+        for seed in (3, *hash_seeds(3, 8))
+    ]
+    capsys.readouterr()
+    assert iterations(tmp_path, network, str(jobs), "--seed", "3") in each
+    assert "median of 8 hashes of ECMP" in capsys.readouterr().out
+    rows = json.loads((tmp_path / "out.json").read_text())["results"]
+    for k, found in enumerate(rows):
+        times = sorted(one[k] for one in each)
+        assert (found["fastest_s"], found["slowest_s"], found["n_hashes"]) == (times[0], times[-1], 8)
+    assert rows[0]["iteration_s"] == sorted(one[0] for one in each)[3] != rows[0]["fastest_s"]
+
+
+def test_hashes_that_change_nothing_are_not_printed(tmp_path, capsys):
+    jobs = tmp_path / "jobs.json"
+    jobs.write_text(json.dumps([row("a", "h0", "h4"), row("b", "h1", "h5")]))
+    iterations(tmp_path, "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=50Gbps", str(jobs))
+    assert "hashes" not in capsys.readouterr().out
 
 
 def test_a_file_of_place_brings_the_median_hash(tmp_path):
