@@ -10,6 +10,8 @@ from benchmarks.diagnosis.topologies import topology_of
 from commsim.core.errors import InputError
 from commsim.diagnosis.causes.labels import HEALTHY
 from commsim.diagnosis.causes.of_rows import explain_rows
+from commsim.diagnosis.log_evidence import Due, evidence_of
+from commsim.diagnosis.log_facts import log_facts
 from commsim.formats.csv_tables import as_measurements, read_csv_rows
 from commsim.prediction.build import plan_collective
 from commsim.prediction.read import scenario_of
@@ -74,7 +76,8 @@ def _answer(folder: Path, line: dict[str, str]) -> CaseAnswer:
     sized = [[row for row in rows if row.size and row.healthy == healthy] for healthy in (False, True)]
     slow, healthy = (as_measurements(path, some, line["operation"], plan.schedule.n_ranks) for some in sized)
     numbers = numbers_of(rows)
-    causes = explain_rows(plan, slow, healthy, numbers=numbers)
+    facts = log_facts([f"# {line['gpu']}"])  # of its words only those on the machine, not what the thread found
+    causes = explain_rows(plan, slow, healthy, numbers=numbers, evidence=evidence_of(facts, Due()))
     alone = not (healthy or numbers[1]) and len({row.size for row in slow}) < 3
     return CaseAnswer(line["id"], line["label"], topology, alone, tuple((one.label, one.likelihood) for one in causes))
 

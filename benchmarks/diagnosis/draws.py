@@ -2,21 +2,24 @@
 
 A fault is drawn by its likelihood beforehand: a machine, a cause, one of its forms. Another cause may have the same
 times at every size, which no reading of the times tells from it: the share of draws without such a twin bounds what can
-be found.
+be found. Of those the answer is "nothing distinguishes", and it is counted how often the cause is among those named.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from commsim.diagnosis.causes.all_faults import FaultTimes, fault_times
-from commsim.diagnosis.causes.explain import rank_causes
+from commsim.diagnosis.causes.all_faults import FaultTimes
+from commsim.diagnosis.causes.beforehand import weight_on
+from commsim.diagnosis.causes.explain import predict_faults, rank_causes
 from commsim.diagnosis.causes.ground import Ground, ground_of
-from commsim.diagnosis.causes.labels import CAUSES
 from commsim.diagnosis.causes.rows import Rows
+from commsim.diagnosis.causes.told import TOLD_FROM
 from commsim.diagnosis.errors_of_plan import errors_of_plan
 from commsim.nccl.error_model import ErrorModel
 from commsim.nccl.plans.plan_nccl import NcclPlan
@@ -41,6 +44,9 @@ class Drawn:
     ----------
     n, first, third : int
         Draws; those whose cause is first; those where it is among three.
+    named, n_named : int
+        Draws whose cause is first, or among those that nothing distinguishes from the first in the answer's words; and
+        all causes that these answers name.
     apart, first_apart : int
         Draws of faults without a twin, and those of them that are first.
     confused : counter of (str, str)
@@ -50,12 +56,23 @@ class Drawn:
     n: int = 0
     first: int = 0
     third: int = 0
+    named: int = 0
+    n_named: int = 0
     apart: int = 0
     first_apart: int = 0
     confused: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
-def draw(n: int, seed: int = 1, only: str = "") -> Drawn:
+class _Place(NamedTuple):
+    """A machine with all its faults."""
+
+    ground: Ground
+    error: ErrorModel
+    every: list[FaultTimes]
+    faults: list[FaultTimes]
+
+
+def draw(n: int, seed: int = 1, only: str = "", *, machines: Sequence[str] = MACHINES) -> Drawn:
     """Draw faults and rank their causes.
 
     Parameters
@@ -66,21 +83,26 @@ def draw(n: int, seed: int = 1, only: str = "") -> Drawn:
         Seed.
     only : str
         Beginning of the text of the faults that are drawn; empty for all.
+    machines : sequence of str
+        Topologies that are drawn from.
     """
     random, found = np.random.default_rng(seed), Drawn()
-    places = [_place(topology) for topology in MACHINES]
-    places = [place for place in places if any(one.text.startswith(only) for one in place[2])]
+    places = [place for name in machines if (place := _place(name, only)).faults]
     for _ in range(n):
-        ground, error, faults = places[random.integers(len(places))]
-        fault = _drawn([one for one in faults if one.text.startswith(only)], random)
+        place = places[random.integers(len(places))]
+        fault = _drawn(place, random)
         times = fault.times * np.exp(random.normal(0, NOISE, len(SIZES)))
         whole = np.ones(len(SIZES), np.bool_)
-        causes = rank_causes(ground, Rows(np.array(SIZES), times, whole, ~whole), error)
+        rows = Rows(np.array(SIZES), times, whole, ~whole)
+        causes = rank_causes(place.ground, rows, place.error, every=place.every)
         labels = [one.label for one in causes]
-        is_apart = not any(_are_twins(one, fault) for one in faults)
+        alike = [one.label for one in causes if one.likelihood * TOLD_FROM > causes[0].likelihood]
+        is_apart = not any(_are_twins(one, fault) for one in place.every)
         found.n += 1
         found.first += labels[0] == fault.label
         found.third += fault.label in labels[:3]
+        found.named += fault.label in alike
+        found.n_named += len(alike)
         found.apart += is_apart
         found.first_apart += is_apart and labels[0] == fault.label
         if labels[0] != fault.label:
@@ -88,18 +110,20 @@ def draw(n: int, seed: int = 1, only: str = "") -> Drawn:
     return found
 
 
-def _place(topology: str) -> tuple[Ground, ErrorModel, list[FaultTimes]]:
+def _place(topology: str, only: str) -> _Place:
     plan = plan_collective(scenario_of("nccl_all_reduce", topology))
     assert isinstance(plan, NcclPlan)
     ground = ground_of(plan.launch, plan.schedule.n_ranks)
-    return ground, errors_of_plan(plan), fault_times(ground, SIZES, ground.times(SIZES))
+    every = predict_faults(ground, SIZES)
+    faults = [one for one in every if one.fault and one.healthy is None and one.text.startswith(only)]
+    return _Place(ground, errors_of_plan(plan), every, faults)
 
 
-def _drawn(faults: list[FaultTimes], random: np.random.Generator) -> FaultTimes:
-    labels = sorted({one.label for one in faults})
-    prior = np.array([CAUSES[label].prior for label in labels])
+def _drawn(place: _Place, random: np.random.Generator) -> FaultTimes:
+    labels = sorted({one.label for one in place.faults})
+    prior = np.array([weight_on(place.ground, label) for label in labels])
     label = labels[random.choice(len(labels), p=prior / prior.sum())]
-    own = [one for one in faults if one.label == label]
+    own = [one for one in place.faults if one.label == label]
     weights = np.array([one.weight for one in own])
     return own[random.choice(len(own), p=weights / weights.sum())]
 

@@ -1,33 +1,52 @@
 """What a log says beside its table: the hosts, NCCL's release, its environment, NICs, transports and choices.
 
-These are lines of nccl-tests and of ``NCCL_DEBUG=INFO``. Each makes some causes more likely and others less; a number
-by itself cannot tell a NIC on the wrong socket from half of the NICs, a line can.
+These are lines of nccl-tests and of ``NCCL_DEBUG=INFO``, and words of commands that people run beside them. What they
+make of causes is in :mod:`commsim.diagnosis.log_evidence`.
 
 References
 ----------
-NCCL 2.30: ``src/init.cc``, ``src/transport`` (``net_ib``, ``net_socket.cc``, ``net.cc``, ``p2p.cc``, ``shm.cc``);
-nccl-tests 2.17, ``src/common.cu``.
+NCCL 2.8 to 2.30: ``src/init.cc``, ``src/enqueue.cc``, ``src/graph/topo.cc``, ``src/transport`` (``net_ib``,
+``net_socket.cc``, ``net.cc``, ``p2p.cc``, ``shm.cc``); nccl-tests 2.17, ``src/common.cu``.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes
 from commsim.formats.measurement import MAX_LOG_BYTES
 
-# How many times as likely a line makes what it shows, and what it rules out.
-SHOWN, EXCLUDED = 50.0, 0.02
 _VERSION = re.compile(r"NCCL version (\d+)\.(\d+)(?:\.(\d+))?")
-_DEVICE = re.compile(r"#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device")
-_IB = re.compile(r"NET/IB : Using ((?:\[\d+\]\S+\s*)+)")
-_ENV = re.compile(r"\b(NCCL_[A-Z0-9_]+) set (?:by environment )?to (\S+?)\.?(?:\s|$)")
+_DEVICE = re.compile(r"#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[\S+\] (.*\S)")
+_IB = re.compile(r"NET/\S+ : Using ((?:\[\d+\]\S+:\d+/(?:IB|RoCE)\S*\s*)+)")
+_SPEED = re.compile(r"NET/IB.*\bspeed=(\d+)")
+_ENV = re.compile(r"\b(NCCL_[A-Z0-9_]+)(?: set (?:by environment )?to |=)(\S+?)\.?(?:\s|$)")
 _NETWORK = re.compile(r"Using network (\S.{0,60})")
-_VIA_NET = re.compile(r"via NET/(\S+?)/\d+(\S*)")
+_VIA_NET = re.compile(r"via NET/([^/]+)/\d+(\S*)")
 _SHARED, _PEERS = re.compile(r"via SHM/"), re.compile(r"via P2P/")
+_FAR = re.compile(r"GPU Direct RDMA Disabled for GPU \S+ / HCA \d+ \(distance \d+ >")
+_NO_PEER_MEMORY = re.compile(r"GPU Direct RDMA Disabled for HCA|GPU Direct RDMA not available|nv_peer_mem.*not loaded")
+_CHANNELS = re.compile(r"\b(\d+) coll channels")
+_PCIE = re.compile(r"\+ PCI\[([\d.]+)\] - (?:PCI|GPU|NIC|NET)/")
+_CHOICE = re.compile(r"\b(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)")
+_VIRTUAL = re.compile(r"hypervisor|\bKVM\b|\bQEMU\b|VMware|\(VM\)|virtual machine", re.IGNORECASE)
+# NCCL's numbers of algorithms and protocols, which releases before 2.23 print in place of names (src/include/device.h).
+ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
+PROTOCOLS = ("ll", "ll128", "simple")
+
+
+class Choice(NamedTuple):
+    """An algorithm and a protocol that a log says of a size in bytes."""
+
+    operation: str
+    size: int
+    algorithm: str
+    protocol: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +55,116 @@ class LogFacts:
 
     Parameters
     ----------
-    hosts : tuple of str
-        Names of the hosts in the table of ranks; empty where there is none.
+    hosts, gpus : tuple of str
+        Names of the hosts and of the models of GPUs in the table of ranks; empty where there is none.
     release : tuple of int
         NCCL's release; empty where it is not said.
     nics : int
         NICs that a host's NCCL lists; 0 where it lists none.
+    layers : tuple of str
+        Link layers of these NICs: ``IB`` and ``RoCE``.
+    speeds : tuple of int, Mb/s
+        Rates of ports that NCCL lists, each once.
     environment : mapping of str to str
         Variables of NCCL that its lines name.
     network : str
         What NCCL says that it uses between machines, in lower case.
     direct, staged : int
         Connections over the network with and without GPUDirect RDMA.
+    far, unloaded : int
+        Lines that say that GPUDirect RDMA is off since the NIC is too far from its GPU; since the kernel's module for
+        it is missing.
     peers, shared : int
         Connections inside machines by peer access and by the host's memory.
     nvls : str
         ``on``, ``off``, or empty where no line is about NVLink SHARP.
+    channels : int
+        Channels of collectives; 0 where they are not said.
+    pcie : float, GB/s
+        Least rate of a PCIe link in the system that NCCL prints; 0 where it prints none.
+    choices : tuple of Choice
+        Chosen algorithms and protocols, each size once.
+    is_virtual : bool
+        Whether a line names a hypervisor.
     """
 
     hosts: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
     release: tuple[int, ...] = ()
     nics: int = 0
+    layers: tuple[str, ...] = ()
+    speeds: tuple[int, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     network: str = ""
     direct: int = 0
     staged: int = 0
+    far: int = 0
+    unloaded: int = 0
     peers: int = 0
     shared: int = 0
     nvls: str = ""
+    channels: int = 0
+    pcie: float = 0.0
+    choices: tuple[Choice, ...] = ()
+    is_virtual: bool = False
+
+
+class _Lines:
+    """What is collected while lines are read."""
+
+    def __init__(self) -> None:
+        self.hosts, self.gpus, self.layers = dict[str, None](), dict[str, None](), dict[str, None]()
+        self.speeds, self.environment = dict[int, None](), dict[str, str]()
+        self.release: tuple[int, ...] = ()
+        self.nics, self.channels, self.network, self.nvls = 0, 0, "", ""
+        self.counts, self.pcie, self.choices = Counter[str](), 0.0, dict[Choice, None]()
+        self.is_virtual = False
+
+    def read(self, line: str) -> None:
+        """Take what one line says."""
+        if found := _DEVICE.search(line):
+            self.hosts[found[1]] = None
+            self.gpus[found[2]] = None
+        if (found := _VERSION.search(line)) and not self.release:
+            self.release = tuple(int(part) for part in found.groups() if part)
+        if found := _ENV.search(line):
+            self.environment[found[1]] = found[2]
+        if "NVLS multicast support is" in line:
+            self.nvls = "off" if "not available" in line else "on"
+        if found := _CHANNELS.search(line):
+            self.channels = max(self.channels, int(found[1]))
+        if found := _CHOICE.search(line):
+            self.choices[_choice(found)] = None
+        if found := _PCIE.search(line):
+            self.pcie = min(self.pcie or float(found[1]), float(found[1]))
+        self.is_virtual = self.is_virtual or bool(_VIRTUAL.search(line))
+        self._read_network(line)
+
+    def _read_network(self, line: str) -> None:
+        """Take what one line says of NICs and connections."""
+        if found := _IB.search(line):
+            self.nics = max(self.nics, len(re.findall(r"\[\d+\]", found[1])))
+            self.layers |= dict.fromkeys(re.findall(r"/(IB|RoCE)", found[1]))
+        if found := _SPEED.search(line):
+            self.speeds[int(found[1])] = None
+        if found := _NETWORK.search(line):
+            self.network = found[1].strip().lower()
+        if found := _VIA_NET.search(line):
+            self.counts["direct" if "GDRDMA" in found[2] else "staged"] += 1
+            self.network = self.network or found[1].lower()
+        self.counts["shared"] += bool(_SHARED.search(line))
+        self.counts["peers"] += bool(_PEERS.search(line))
+        self.counts["far"] += bool(_FAR.search(line))
+        self.counts["unloaded"] += bool(_NO_PEER_MEMORY.search(line))
+
+    def facts(self) -> LogFacts:
+        """Return all that was read."""
+        return LogFacts(
+            tuple(self.hosts), tuple(self.gpus), self.release, self.nics, tuple(self.layers), tuple(self.speeds),
+            self.environment, self.network, nvls=self.nvls, channels=self.channels, pcie=self.pcie,
+            choices=tuple(self.choices), is_virtual=self.is_virtual,
+            **{name: self.counts[name] for name in ("direct", "staged", "far", "unloaded", "peers", "shared")},
+        )  # fmt: skip
 
 
 def read_log_facts(path: str) -> LogFacts:
@@ -82,66 +183,20 @@ def read_log_facts(path: str) -> LogFacts:
 
 def log_facts(lines: Iterable[str]) -> LogFacts:
     """Collect the facts of lines."""
-    hosts: dict[str, None] = {}
-    environment: dict[str, str] = {}
-    release: tuple[int, ...] = ()
-    nics, network, nvls = 0, "", ""
-    counts = dict.fromkeys(("direct", "staged", "peers", "shared"), 0)
+    found = _Lines()
     for line in lines:
-        if found := _DEVICE.search(line):
-            hosts[found[1]] = None
-        if (found := _VERSION.search(line)) and not release:
-            release = tuple(int(part) for part in found.groups() if part)
-        if found := _IB.search(line):
-            nics = max(nics, len(re.findall(r"\[\d+\]", found[1])))
-        if found := _ENV.search(line):
-            environment[found[1]] = found[2]
-        if found := _NETWORK.search(line):
-            network = found[1].strip().lower()
-        if found := _VIA_NET.search(line):
-            counts["direct" if "GDRDMA" in found[2] else "staged"] += 1
-        counts["shared"] += bool(_SHARED.search(line))
-        counts["peers"] += bool(_PEERS.search(line))
-        if "NVLS multicast support is" in line:
-            nvls = "off" if "not available" in line else "on"
-    return LogFacts(tuple(hosts), release, nics, environment, network, nvls=nvls, **counts)
+        found.read(line)
+    return found.facts()
 
 
-def evidence_of(bad: LogFacts, n_nics: int, healthy: LogFacts | None = None) -> dict[str, float]:
-    """Return how many times as likely the lines of a log make each cause.
+def _choice(found: re.Match[str]) -> Choice:
+    """Return a choice in our names: ``AllReduce: 8192 Bytes -> Algo RING proto LL``, or numbers in older releases."""
+    operation = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", found[1]).lower()
+    return Choice(operation, int(found[2]), _named(found[3], ALGORITHMS), _named(found[4], PROTOCOLS))
 
-    Parameters
-    ----------
-    bad : LogFacts
-        Facts of the slow log.
-    n_nics : int
-        NICs that a machine has.
-    healthy : LogFacts, optional
-        Facts of the healthy log of the same machines.
-    """
-    found: dict[str, float] = {}
 
-    def say(label: str, is_so: bool) -> None:
-        found[label] = found.get(label, 1.0) * (SHOWN if is_so else EXCLUDED)
-
-    if bad.nics and n_nics > 1:
-        say("half_or_fewer_nics_used", bad.nics < n_nics)
-    if bad.network:
-        say("ib_disabled_tcp_sockets", "socket" in bad.network)
-    elif bad.environment.get("NCCL_IB_DISABLE") == "1":
-        say("ib_disabled_tcp_sockets", True)
-    if bad.direct or bad.staged:
-        is_staged = bad.staged > bad.direct and "socket" not in bad.network
-        for label in ("gpudirect_rdma_off", "numa_or_affinity"):
-            say(label, is_staged)
-    if bad.peers or bad.shared:
-        say("pcie_p2p_or_acs", bad.shared > bad.peers)
-    if bad.nvls or "NCCL_NVLS_ENABLE" in bad.environment:
-        say("nvls_off_or_unavailable", bad.nvls == "off" or bad.environment.get("NCCL_NVLS_ENABLE") == "0")
-    if {"NCCL_ALGO", "NCCL_PROTO"} & bad.environment.keys():
-        say("wrong_algorithm_or_protocol_forced", True)
-    if {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"} & bad.environment.keys():
-        say("too_few_channels_or_qps", True)
-    if healthy is not None and healthy.release and bad.release:
-        say("version_regression", healthy.release != bad.release)
-    return found
+def _named(word: str, names: tuple[str, ...]) -> str:
+    if word.isdigit():
+        return names[int(word)] if int(word) < len(names) else word
+    plain = word.lower().replace("_", "")
+    return next((name for name in names if name.replace("_", "") == plain), plain)

@@ -24,6 +24,7 @@ from commsim.diagnosis.causes.machine_faults import (
     without_peer_access,
 )
 from commsim.diagnosis.causes.software_faults import (
+    better_choices,
     fewer_channels,
     forced_choices,
     other_ports,
@@ -34,8 +35,8 @@ from commsim.diagnosis.causes.software_faults import (
 
 KINDS: tuple[Callable[[Ground], Iterator[Fault]], ...] = (
     fewer_nics, slower_nics, slower_pcie, without_gpudirect, without_peer_access, across_sockets, without_nvls,
-    in_virtual_machines, forced_choices, fewer_channels, sockets, other_ports, without_sharp, other_releases,
-    oversubscription, congestion, crossed_rails, slow_host,
+    in_virtual_machines, forced_choices, better_choices, fewer_channels, sockets, other_ports, without_sharp,
+    other_releases, oversubscription, congestion, crossed_rails, slow_host,
 )  # fmt: skip
 # Logarithms of the least effect that a cause has: at some size, and on average over the sizes.
 LEAST_SOMEWHERE, LEAST_ON_AVERAGE = 0.05, 0.02
@@ -51,10 +52,13 @@ class FaultTimes:
         Fault; None without one.
     times : float64[n], s
         Times at the sizes asked for.
+    healthy : float64[n], s, or None
+        Times of a healthy table beside it, where they are others than without a fault.
     """
 
     fault: Fault | None
     times: NDArray[np.float64]
+    healthy: NDArray[np.float64] | None = None
 
     @property
     def label(self) -> str:
@@ -93,10 +97,11 @@ def fault_times(ground: Ground, sizes: Sequence[float], whole: NDArray[np.float6
     for kind in KINDS:
         for fault in kind(ground):
             try:
-                times = fault.ground.times(sizes)
+                healthy = None if fault.reference is None else fault.reference.times(sizes)
+                times = fault.ground.times(sizes) if healthy is None else whole
             except InputError:  # what NCCL cannot run on is no cause of a slow run
                 continue
-            effect = np.log(times / whole)
+            effect = np.log(times / (whole if healthy is None else healthy))
             if effect.max() > LEAST_SOMEWHERE and effect.mean() > LEAST_ON_AVERAGE:
-                found.append(FaultTimes(fault, times))
+                found.append(FaultTimes(fault, times, healthy))
     return found

@@ -9,9 +9,11 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network_queries import units
 from commsim.diagnosis.causes.explain import RankedCause
+from commsim.diagnosis.causes.ground import ground_of
 from commsim.diagnosis.causes.of_rows import explain_rows
 from commsim.diagnosis.causes.told import json_of, told
-from commsim.diagnosis.log_facts import LogFacts, evidence_of, read_log_facts
+from commsim.diagnosis.log_evidence import Due, due_of, evidence_of
+from commsim.diagnosis.log_facts import LogFacts, read_log_facts
 from commsim.formats.measurement import Measurement
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.plans.dense import Plan
@@ -63,15 +65,22 @@ def diagnose(
     bad, good = (read_log_facts(path) if path else LogFacts() for path in logs)
     for path, facts in zip(logs, (bad, good), strict=True):
         _check_hosts(plan, str(path), facts)
-    n_nics = 0
-    if isinstance(plan, NcclPlan) and plan.launch.known_site is not None:
-        n_nics = plan.launch.known_site.n_nics
-    evidence = evidence_of(bad, n_nics, good if logs[1] else None)
+    evidence = evidence_of(bad, _due(plan, bad), good if logs[1] else None)
     causes = explain_rows(plan, slow, healthy, predicted=predicted, numbers=numbers, evidence=evidence)
     if not causes:
         return None
     n_sizes = len({row.size for row in slow}) + len(numbers[0])
     return Diagnosis(causes, tuple(told(causes, n_sizes=n_sizes, has_reference=bool(healthy or numbers[1]))))
+
+
+def _due(plan: Plan, facts: LogFacts) -> Due:
+    """Return what the lines of a log should say, where the model knows the machines."""
+    if not isinstance(plan, NcclPlan) or plan.launch.known_site is None:
+        return Due()
+    try:
+        return due_of(ground_of(plan.launch, plan.schedule.n_ranks), facts)
+    except InputError:  # NCCL finds no channel there
+        return Due()
 
 
 def _check_hosts(plan: Plan, path: str, facts: LogFacts) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.diagnosis.causes.all_faults import FaultTimes, fault_times
+from commsim.diagnosis.causes.beforehand import shares_beforehand
 from commsim.diagnosis.causes.ground import Ground
-from commsim.diagnosis.causes.labels import CAUSES, HEALTHY, HEALTHY_ALONE, HEALTHY_BESIDE_REFERENCE
 from commsim.diagnosis.causes.likelihood import disturbances, log_likelihood
 from commsim.diagnosis.causes.rows import Rows
 from commsim.nccl.error_model import ErrorModel
@@ -61,6 +61,7 @@ def rank_causes(
     error: ErrorModel,
     more: NDArray[np.float64] | None = None,
     evidence: Mapping[str, float] | None = None,
+    every: Sequence[FaultTimes] = (),
 ) -> list[RankedCause]:
     """Rank the causes of the slow rows.
 
@@ -76,6 +77,8 @@ def rank_causes(
         Time of the whole prediction over that of the closed form, of each row. Default: 1.
     evidence : mapping of str to float, optional
         How many times as likely what else is known makes a cause, by label.
+    every : sequence of FaultTimes
+        What :func:`predict_faults` gives at the sizes of the rows, each once and in order. Default: it is asked here.
 
     Raises
     ------
@@ -83,10 +86,11 @@ def rank_causes(
         If the closed form has no time of the ground.
     """
     sizes, where = np.unique(rows.sizes, return_inverse=True)
-    closed = ground.times(sizes.tolist())
+    every = every or predict_faults(ground, sizes.tolist())
+    closed = every[0].times
     whole = closed[where] * (1.0 if more is None else more)
-    every = [FaultTimes(None, closed), *fault_times(ground, sizes.tolist(), closed)]
-    effects = [np.where(rows.slow, np.log(one.times / closed)[where], 0.0) for one in every]
+    every = [one for one in every if one.healthy is None or rows.has_reference]
+    effects = [_effect(one, closed, rows, where) for one in every]
     logs = {one.label: 0.0 for one in every}
     best: dict[str, tuple[float, int]] = {}
     for run in rows.runs():
@@ -95,23 +99,49 @@ def rank_causes(
         for label in logs:
             own = [i for i, one in enumerate(every) if one.label == label]
             terms = [values[i] + np.log(every[i].weight) for i in own]
-            logs[label] += float(np.logaddexp.reduce(terms)) - np.log(max(1.0, sum(every[i].weight for i in own)))
+            logs[label] += float(np.logaddexp.reduce(terms)) - np.log(sum(every[i].weight for i in own))
             best[label] = max(best.get(label, (-np.inf, 0)), (max(terms), own[int(np.argmax(terms))]))
-    probable = _probabilities(logs, rows, evidence or {})
+    probable = _probabilities(logs, ground, rows, evidence or {})
     return [
         _ranked(every[best[label][1]], whole * np.exp(effects[best[label][1]]), rows, whole, probable[label])
         for label in sorted(probable, key=lambda name: -probable[name])
     ]
 
 
-def _probabilities(logs: Mapping[str, float], rows: Rows, evidence: Mapping[str, float]) -> dict[str, float]:
+def predict_faults(ground: Ground, sizes: Sequence[float]) -> list[FaultTimes]:
+    """Return the times without a fault, and those with each that the ground may have.
+
+    Parameters
+    ----------
+    ground : Ground
+        Ground without a fault.
+    sizes : sequence of float, bytes
+        Sizes.
+
+    Raises
+    ------
+    InputError
+        If the closed form has no time of the ground.
+    """
+    closed = ground.times(sizes)
+    return [FaultTimes(None, closed), *fault_times(ground, sizes, closed)]
+
+
+def _effect(one: FaultTimes, closed: NDArray[np.float64], rows: Rows, where: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the logarithm of what a fault does to each row."""
+    healthy = closed if one.healthy is None else one.healthy
+    found: NDArray[np.float64] = np.log(np.where(rows.slow, one.times[where], healthy[where]) / closed[where])
+    return found
+
+
+def _probabilities(
+    logs: Mapping[str, float], ground: Ground, rows: Rows, evidence: Mapping[str, float]
+) -> dict[str, float]:
     """Return how likely each label is, with its likelihood beforehand and what else is known."""
-    healthy = HEALTHY_BESIDE_REFERENCE if rows.shares_sizes else HEALTHY_ALONE
-    total = sum(CAUSES[label].prior for label in logs)
-    found = {}
-    for label, value in logs.items():
-        prior = healthy if label == HEALTHY else (1 - healthy) * CAUSES[label].prior / total
-        found[label] = value + float(np.log(prior * evidence.get(label, 1.0)))
+    before = shares_beforehand(ground, logs, has_reference=rows.shares_sizes)
+    found = {
+        label: value + float(np.log(before[label] * evidence.get(label, 1.0))) for label, value in logs.items()
+    }  # fmt: skip
     every = float(np.logaddexp.reduce([*found.values()]))
     return {label: float(np.exp(value - every)) for label, value in found.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -16,8 +17,6 @@ OVERSUBSCRIBED, COLLISIONS, LEAST = (2, 3, 4, 8), (4 / 3, 1.5), 0.15
 CONGESTED = (0.75, 0.55, 0.4, 0.25)
 # Further spread of a row in a congested fabric, which others use by turns.
 UNSTEADY = 0.3
-# Weight of a slow host where there is no other.
-ALONE = 0.05
 # Time of a call that a slow host takes more, s, and parts of the rate that it moves.
 LATE, SLOW_PARTS = (30e-6, 100e-6, 300e-6, 1e-3), (0.75, 0.5, 0.25)
 
@@ -72,17 +71,14 @@ def crossed_rails(ground: Ground) -> Iterator[Fault]:
 
 
 def slow_host(ground: Ground) -> Iterator[Fault]:
-    """Yield grounds with one host that comes late to each call, and moves less; of one machine it is itself that."""
-    several = ground.has_several
-    weight = 1.0 if several else ALONE
+    """Yield grounds with one host that comes late to each call, or moves less; of one machine it is itself that."""
     for late in LATE:
         text = f"one host comes {late * 1e6:.0f} us late to each call"
-        later = dataclasses.replace(ground, delay=late)
-        yield Fault("straggler_host", text, later, weight, ROUNDABOUT)
-    for part in SLOW_PARTS:
-        changed = ground.with_cost(rates_times(part, inside=not several))
-        text = f"one host moves {part:.0%} of its rate, and comes late"
-        yield Fault("straggler_host", text, dataclasses.replace(changed, delay=LATE[0]), weight, ROUNDABOUT)
+        yield Fault("straggler_host", text, dataclasses.replace(ground, delay=late), 1.0, ROUNDABOUT)
+    for part, late in itertools.product(SLOW_PARTS, (0.0, LATE[0])):
+        slow = ground.with_cost(rates_times(part, inside=not ground.has_several))
+        text = f"one host moves {part:.0%} of its rate{', and comes late' if late else ''}"
+        yield Fault("straggler_host", text, dataclasses.replace(slow, delay=late), 0.5, ROUNDABOUT)
 
 
 def rates_times(factor: float, *, inside: bool = False) -> Callable[[Site], Site]:

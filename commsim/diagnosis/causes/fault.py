@@ -33,6 +33,8 @@ class Fault:
     other_way : bool
         Whether calls go by another transport, algorithm or protocol, so that the model's errors on the healthy machines
         say little of those on these.
+    reference : Ground or None
+        Ground of the healthy table, where that was changed and the slow one was left as it is; None: no change.
     """
 
     label: str
@@ -42,3 +44,4 @@ class Fault:
     doubt: float = COUNTED
     noise: float = 0.0
     other_way: bool = False
+    reference: Ground | None = None

@@ -5,7 +5,8 @@ NCCL has a section on, and releases, which threads of NVIDIA/nccl name again and
 what needs parts or a fabric that few clusters have; usual is all else.
 
 They were set by hand with 25 public cases in sight (``numa_or_affinity`` and ``version_regression`` are common by those
-threads), so that what is reached on these cases is optimistic.
+threads), so that what is reached on these cases is optimistic. What is known of the machines moves them
+(:mod:`commsim.diagnosis.causes.beforehand`).
 
 References
 ----------
@@ -59,6 +60,6 @@ CAUSES: Mapping[str, Cause] = {
     "straggler_host": Cause(USUAL, "the same run on other pairs of hosts; clocks and ECC of the GPUs"),
     "too_few_channels_or_qps": Cause(USUAL, "NCCL_DEBUG=INFO: coll channels; NCCL_MAX_NCHANNELS; QPs a connection"),
     "version_regression": Cause(COMMON, "the same run with another release of NCCL, all else left"),
-    "virtualisation_or_topology_file_missing": Cause(USUAL, "NCCL_TOPO_FILE; NCCL_TOPO_DUMP_FILE beside bare metal"),
+    "virtualisation_or_topology_file_missing": Cause(RARE, "NCCL_TOPO_FILE; NCCL_TOPO_DUMP_FILE beside bare metal"),
     HEALTHY: Cause(0.0, "expected rate: commsim expect"),
 }  # fmt: skip

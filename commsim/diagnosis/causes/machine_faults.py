@@ -124,17 +124,15 @@ def across_sockets(ground: Ground) -> Iterator[Fault]:
     if not ground.has_several or _copies(ground):
         return
     text, label = "GPUs use NICs of another socket or NUMA node", "numa_or_affinity"
-    # Which NIC a single GPU is given is chance; those of a whole machine are as its maker laid them out.
-    weight = 1.0 if ground.n_ranks == len(nics_of_machines(ground)) else 0.1
     for staged in _through_the_host(ground, STAGED):
         far = dataclasses.replace(staged, options=dataclasses.replace(staged.options, path_inter="SYS"))
-        yield Fault(label, text, far, weight, ROUNDABOUT)
+        yield Fault(label, text, far, 1.0, ROUNDABOUT)
     if between := _between_sockets(ground.network):
         capped = ground.with_facts(gpudirect="no").with_cost(_nics_at_most(ground, STAGED[1]))
-        yield Fault(label, text, capped.with_cost(_all_nics_at_most(between)), weight, ROUNDABOUT)
+        yield Fault(label, text, capped.with_cost(_all_nics_at_most(between)), 1.0, ROUNDABOUT)
     peers = ground.with_cost(_nics_at_most(ground, PEERS_ACROSS[0]))
     peers = dataclasses.replace(peers, plugin=(("ll_efficiency", PEERS_ACROSS[1]),))
-    yield Fault(label, f"{text}, with GPUDirect across them", peers, weight, ROUNDABOUT)
+    yield Fault(label, f"{text}, with GPUDirect across them", peers, 1.0, ROUNDABOUT)
 
 
 def _between_sockets(network: Network) -> float:

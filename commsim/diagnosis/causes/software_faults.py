@@ -16,7 +16,7 @@ from commsim.nccl.choice import cells
 from commsim.nccl.model_versions import MODELS
 from commsim.nccl.prediction import FIRST_RELEASE
 
-CHANNELS = (1, 2, 4, 8)
+CHANNELS, MORE_CHANNELS = (1, 2, 4, 8), (16, 24, 32)
 # Rates of one port that is not of the fabric, bytes/s: 1, 10, 25 and 100 Gb/s.
 OTHER_PORTS = (0.125e9, 1.25e9, 3.125e9, 12.5e9)
 # Parts of 42 Gb/s that a core moves over TCP with what the system offloads (Cai et al., SIGCOMM 2021, section 3.1: from
@@ -43,6 +43,23 @@ def forced_choices(ground: Ground) -> Iterator[Fault]:
         yield Fault(label, text, dataclasses.replace(ground, protocol=protocol), other_way=True)
 
 
+def better_choices(ground: Ground) -> Iterator[Fault]:
+    """Yield what a healthy table was forced to that is faster than NCCL's own choice: an algorithm, more channels."""
+    if ground.operation not in ALLOWED or ground.algorithm or ground.protocol:
+        return
+    table = [cell for cell in cells(ground.site().setting, ground.operation) if cell.bandwidth]
+    label = "wrong_algorithm_or_protocol_forced"
+    for algorithm in dict.fromkeys(cell.algorithm for cell in table):
+        forced = dataclasses.replace(ground, algorithm=algorithm)
+        yield Fault(label, f"{algorithm} is faster than what NCCL chooses", ground, other_way=True, reference=forced)
+    usual = ground.site().max_channels
+    for n in MORE_CHANNELS:
+        if n > usual:
+            more = dataclasses.replace(ground, options=dataclasses.replace(ground.options, min_ctas=n))
+            text = f"{usual} channels, {n} are faster"
+            yield Fault("too_few_channels_or_qps", text, ground, reference=more)
+
+
 def fewer_channels(ground: Ground) -> Iterator[Fault]:
     """Yield grounds with a bound on the channels of a call."""
     usual = ground.site().max_channels
@@ -62,7 +79,8 @@ def sockets(ground: Ground) -> Iterator[Fault]:
     for part, ll in itertools.product(COPIES, LL_OF_SOCKETS):
         tcp = dataclasses.replace(ground.with_facts(net="sockets"), plugin=(("copy", part), ("ll_efficiency", ll)))
         yield Fault(label, text, tcp, 1.0, ROUNDABOUT, other_way=True)
-    yield Fault(label, text, ground.with_facts(net="ena"), 1.0, ROUNDABOUT, other_way=True)
+    if net == "efa":
+        yield Fault(label, text, ground.with_facts(net="ena"), 4.0, ROUNDABOUT, other_way=True)
 
 
 def other_ports(ground: Ground) -> Iterator[Fault]:

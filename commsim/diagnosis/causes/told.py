@@ -8,8 +8,9 @@ from typing import Any
 from commsim.diagnosis.causes.explain import RankedCause
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY
 
-# Times as likely as the next from which a cause is told from it; and what is able to give a number.
-TOLD_FROM, ABLE = 1.5, 0.02
+# Times as likely as the next from which a cause is told from it (less is "not worth more than a bare mention": Kass and
+# Raftery, Bayes factors, JASA 90, 1995, section 3.2); and what is able to give a number.
+TOLD_FROM, ABLE = 3.0, 0.02
 NEXT = 2
 MEASURE_NEXT = "measure next: -b 1K -e 8G -f 2 on the same ranks, and on two hosts only; NCCL_DEBUG=INFO"
 

@@ -1,11 +1,13 @@
 """A fault that is injected into the model is found again from its noisy times; healthy ones are called healthy."""
 
+import dataclasses
 import functools
 
 import numpy as np
 import pytest
 
 from commsim.diagnosis.causes.all_faults import fault_times
+from commsim.diagnosis.causes.beforehand import weight_on
 from commsim.diagnosis.causes.explain import rank_causes
 from commsim.diagnosis.causes.ground import ground_of
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY
@@ -17,6 +19,10 @@ from commsim.prediction.build import plan_collective
 from commsim.prediction.read import scenario_of
 
 H100, NODE, ALPS = "hgx-h100@star:machines=2", "hgx-h100", "alps@star:machines=2"
+UPLINKS = "oversubscribed_or_hash_collisions"
+PARTS = "nvlink=721GB/s,pcie=48GB/s,gpu=blackwell,cpu=arm,nic=400Gbps,net=infiniband"
+NO_NVLS = f"nvswitch_host:n_gpus=4,n_nics=4,{PARTS}@star:machines=3"
+ALONE = f"nvswitch_host:n_gpus=1,n_nics=1,n_pcie_switches=1,n_cpus=1,{PARTS}@star:machines=2"
 SIZES = [2.0**k for k in range(12, 34)]
 NOISE = 0.07
 
@@ -51,6 +57,10 @@ def ranked(topology, times, healthy=None, evidence=None):
     rows = Rows(np.array(sizes), np.array(both), slow, np.zeros(len(slow), bool))
     order = np.argsort(rows.sizes, kind="stable")
     return rank_causes(ground_on(topology), rows.at(order), errors_of_plan(plan_on(topology)), evidence=evidence)
+
+
+def rows_of(sizes, times, n_ranks):
+    return [Measurement("all_reduce", size, time, n_ranks) for size, time in zip(sizes, times, strict=True)]
 
 
 def first_of(label, topology, start=""):
@@ -101,9 +111,27 @@ def test_what_else_is_known_decides_between_causes_that_the_times_leave_alike():
 
 
 def test_every_fault_has_a_label_of_the_list_and_makes_calls_slower():
-    whole = ground_on(H100).times(SIZES)
     assert {one.label for one in faults_on(H100)} <= CAUSES.keys()
-    assert all(np.log(one.times / whole).mean() > 0 for one in faults_on(H100))
+    whole = ground_on(H100).times(SIZES)
+    healthy = [whole if one.healthy is None else one.healthy for one in faults_on(H100)]
+    assert all(np.log(one.times / good).mean() > 0 for one, good in zip(faults_on(H100), healthy, strict=True))
+
+
+def test_a_healthy_log_that_was_forced_to_a_faster_algorithm_shows_that_the_choice_is_wrong():
+    sizes, ground = SIZES[-6:], ground_on(NO_NVLS)
+    tables = ground.times(sizes), dataclasses.replace(ground, algorithm="tree").times(sizes)
+    chosen, forced = (rows_of(sizes, noisy(times, seed, 0.02), 12) for seed, times in enumerate(tables))
+    found = explain_rows(plan_on(NO_NVLS), chosen, forced)[0]
+    assert (found.label, found.text) == ("wrong_algorithm_or_protocol_forced", "tree is faster than what NCCL chooses")
+    alone = explain_rows(plan_on(NO_NVLS), chosen)
+    assert not any("faster than what NCCL chooses" in one.text for one in alone)
+
+
+def test_machines_move_what_is_likely_beforehand():
+    whole, alone, card = (ground_on(name) for name in (H100, ALONE, "rtx-pro-6000"))
+    assert weight_on(alone, "numa_or_affinity") > weight_on(whole, "numa_or_affinity")
+    assert weight_on(card, "pcie_p2p_or_acs") > weight_on(whole, "pcie_p2p_or_acs")
+    assert weight_on(ground_on("hgx-h100@star:machines=4"), UPLINKS) > weight_on(whole, UPLINKS)
 
 
 def test_one_number_lists_what_is_able_to_give_it():
