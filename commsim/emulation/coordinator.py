@@ -96,11 +96,8 @@ class Coordinator:
         """Let a rank wait; return whether what it waits for is there already, so that it need not."""
         clock = self.clocks[rank]
         clock.waits, clock.every, clock.polls = operations, every, polls
-        if (
-            clock.satisfied
-            and all(op.end is None or op.end <= clock.now for op in operations)
-            and (every or clock.now <= self.now)
-        ):
+        is_there = clock.satisfied and (every or clock.now <= self.now)
+        if is_there and all(op.end is None or op.end <= clock.now for op in operations):
             self._free(rank)
             return True
         if clock.now > self.now:
@@ -143,22 +140,26 @@ class Coordinator:
             self._take(self.now)
             while self._ahead and self._ahead[0][0] <= self.now:
                 self._touched.add(heapq.heappop(self._ahead)[1])
-            freed = [rank for rank in sorted(self._touched) if self._may_go_on(self.clocks[rank])]
-            self._touched.clear()
-            if freed:
-                for rank in freed:
-                    self._free(rank)
-                return [(rank, True) for rank in freed]
-            asked = [rank for rank in sorted(self._polling) if self._hears_no(self.clocks[rank])]
-            if asked:
-                for rank in asked:
-                    clock = self.clocks[rank]
-                    clock.pass_until(self.now)
-                    clock.waits = None
-                    clock.idle_polls += 1
-                self._polling.difference_update(asked)
-                return [(rank, False) for rank in asked]
+            if self._touched:
+                freed = [(rank, True) for rank in sorted(self._touched) if self._may_go_on(self.clocks[rank])]
+                self._touched.clear()
+                if freed:
+                    for rank, _ in freed:
+                        self._free(rank)
+                    return freed
+            if self._polling and (asked := self._told_no()):
+                return asked
             self.now = self._next_moment()
+
+    def _told_no(self) -> list[tuple[int, bool]]:
+        """Let those go on that only ask, and hear that what they ask for is not there."""
+        asked = [rank for rank in sorted(self._polling) if self._hears_no(self.clocks[rank])]
+        for clock in (self.clocks[rank] for rank in asked):
+            clock.pass_until(self.now)
+            clock.waits = None
+            clock.idle_polls += 1
+        self._polling.difference_update(asked)
+        return [(rank, False) for rank in asked]
 
     def _may_go_on(self, clock: RankClock) -> bool:
         return clock.waits is not None and clock.now <= self.now and clock.satisfied
@@ -177,9 +178,7 @@ class Coordinator:
         clock.waits = None
 
     def _next_moment(self) -> Ticks:
-        ahead = [self._ahead[0][0]] if self._ahead else []
-        if self._pending:
-            ahead.append(self._pending[0][0])
+        ahead = [queue[0][0] for queue in (self._ahead, self._pending) if queue]
         end = self.traffic.next_end()
         if end is not None:
             ahead.append(end)
@@ -190,26 +189,29 @@ class Coordinator:
     def _take(self, until: Ticks) -> None:
         """Let all happen that does until a moment: first what ends, then what begins, ordered by rank."""
         while True:
-            for at, what, which in self.traffic.take_ended(until):
-                if isinstance(what, Flowing):
-                    self._left(self._of_flowing[what], which, at)
-                elif which:
-                    self._arrived(self._of_message.pop(what), at)
+            end = self.traffic.next_end()
+            if ends := end is not None and end <= until:
+                self._take_ended(until)
+            if self._pending and self._pending[0][0] <= until:
+                at, _, _, operation = heapq.heappop(self._pending)
+                if type(operation.call) is Send:
+                    self._send(operation, at)
+                elif type(operation.call) is Receive:
+                    self._mail.receive(operation, at)
                 else:
-                    self._complete(self._of_message[what].send, at)
-            if not self._pending or self._pending[0][0] > until:
-                end = self.traffic.next_end()
-                if end is None or end > until:
-                    return
-                continue
-            at, _, _, operation = heapq.heappop(self._pending)
-            call = operation.call
-            if isinstance(call, Collective):
-                self._meet(operation, at)
-            elif isinstance(call, Send):
-                self._send(operation, at)
+                    self._meet(operation, at)
+            elif not ends:
+                return
+
+    def _take_ended(self, until: Ticks) -> None:
+        """Let all end that does until a moment."""
+        for at, what, which in self.traffic.take_ended(until):
+            if isinstance(what, Flowing):
+                self._left(self._of_flowing[what], which, at)
+            elif which:
+                self._arrived(self._of_message.pop(what), at)
             else:
-                self._mail.receive(operation, at)
+                self._complete(self._of_message[what].send, at)
 
     def _meet(self, operation: PendingCall, at: Ticks) -> None:
         """Let a rank enter a collective."""
@@ -338,12 +340,11 @@ class Coordinator:
         self._complete(receive, at)
 
     def _complete(self, operation: PendingCall, at: Ticks, spec: str = "") -> None:
-        operation.end = max(operation.start, at)
+        operation.end = at if at > operation.start else operation.start
         self._touched.add(operation.rank)
         if (following := self._order.after(operation)) is not None:
             heapq.heappush(self._pending, (at, following.rank, following.number, following))
-        deliver = getattr(operation.call, "deliver", None)
-        if deliver is not None:
-            deliver(operation.result)
+        if type(operation.call) is not Send and operation.call.deliver is not None:
+            operation.call.deliver(operation.result)
         if self.finished is not None:
             self.finished(operation, spec)

@@ -99,12 +99,13 @@ class Ledger:
 
     def add(self, operation: PendingCall, algorithm: str) -> None:
         """Add a call that is complete, with the collective that it ran; counts of unequal blocks are not kept."""
-        algorithm = algorithm.partition(":counts=")[0].partition(",counts=")[0]
+        if algorithm:
+            algorithm = algorithm.partition(":counts=")[0].partition(",counts=")[0]
         call = operation.call
-        if isinstance(call, Collective):
-            name, n_ranks, n_bytes = call.operation, len(call.members), call.n_bytes
-        elif isinstance(call, Send):
+        if type(call) is Send:
             name, n_ranks, n_bytes = "send", 2, call.n_bytes
+        elif isinstance(call, Collective):
+            name, n_ranks, n_bytes = call.operation, len(call.members), call.n_bytes
         else:
             assert isinstance(call, Receive)
             if call.keep:

@@ -135,7 +135,7 @@ class EmulatedTraffic:
 
     def next_end(self) -> Ticks | None:
         """When something ends next if nothing else begins; None where nothing will."""
-        events = self._listed()
+        events = self._events if self._events is not None else self._listed()
         return events[-1][0] if events else None
 
     def take_ended(self, until: Ticks) -> list[tuple[Ticks, Flowing | PendingMessage, int]]:

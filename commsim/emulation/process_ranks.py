@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
@@ -17,7 +18,7 @@ from commsim.core.files.opening import check_regular
 
 from .coordinator import Coordinator
 from .failures import ProgramError, interrupted
-from .rank import FACTOR, NUMBER, SIZE, SOCKET
+from .rank import EAGER, FACTOR, NUMBER, SIZE, SOCKET, FramedLink
 from .rank_calls import PendingCall
 
 # How often processes are looked at that have not connected, s; and what they have to end by themselves.
@@ -42,7 +43,9 @@ class ProcessRanks:
         self.n_ranks = len(coordinator.clocks)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: dict[int, Connection[Any, Any]] = {}
+        self._links: dict[int, FramedLink] = {}
         self._operations: list[dict[int, PendingCall]] = [{} for _ in range(self.n_ranks)]
+        self._said: list[deque[tuple[Any, ...]]] = [deque() for _ in range(self.n_ranks)]  # and not yet done
 
     def run(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         """Run a command once for each rank, until all have ended.
@@ -74,7 +77,8 @@ class ProcessRanks:
                 while len(self._connections) < self.n_ranks:
                     with contextlib.suppress(TimeoutError):
                         connection = listener.accept()
-                        self._connections[connection.recv()] = connection
+                        number = connection.recv()
+                        self._connections[number], self._links[number] = connection, FramedLink(connection)
                     for number, process in enumerate(self._processes):
                         if number not in self._connections and process.poll() is not None:
                             raise ProgramError(_died(number, process.returncode, "before it asked for anything"))
@@ -90,7 +94,7 @@ class ProcessRanks:
     ) -> subprocess.Popen[bytes]:
         own = {
             NUMBER: str(number), SIZE: str(self.n_ranks), SOCKET: address,
-            FACTOR: "" if self.factor is None else repr(self.factor),
+            FACTOR: "" if self.factor is None else repr(self.factor), EAGER: repr(self.coordinator.eager),
             "RANK": str(number), "WORLD_SIZE": str(self.n_ranks),
         }  # fmt: skip
         try:
@@ -106,8 +110,11 @@ class ProcessRanks:
         by_connection = {connection: number for number, connection in self._connections.items()}
         while open_ones:
             if running:
-                ready = wait([self._connections[number] for number in running])
-                for number in sorted(by_connection[connection] for connection in ready):  # type: ignore[index]
+                ready = list(running)
+                if len(running) > 1:
+                    came = wait([self._connections[number] for number in running])
+                    ready = sorted(by_connection[connection] for connection in came)  # type: ignore[index]
+                for number in ready:
                     goes_on, has_ended = self._take(number)
                     if not goes_on:
                         running.discard(number)
@@ -120,8 +127,11 @@ class ProcessRanks:
                     self._require_no_exit()
                     raise
                 for number, answer in freed:
-                    self._answer(number, answer)
-                    running.add(number)
+                    goes_on, has_ended = self._go_on(number, answer)
+                    if goes_on:
+                        running.add(number)
+                    if has_ended:
+                        open_ones.discard(number)
 
     def _require_no_exit(self) -> None:
         """Raise if a rank that has ended did so with an exit code."""
@@ -132,39 +142,59 @@ class ProcessRanks:
     def _take(self, number: int) -> tuple[bool, bool]:
         """Take what a rank says; return whether it runs on, and whether it has ended."""
         try:
-            message = self._connections[number].recv()
+            self._said[number].extend(self._links[number].receive())
         except (EOFError, ConnectionResetError):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._processes[number].wait(GRACE_S)
             raise ProgramError(_died(number, self._processes[number].poll(), "while others wait for it")) from None
-        operations = self._operations[number]
-        for what, *values in message:
-            if what == "compute":
-                self.coordinator.compute(number, values[0])
-            elif what == "sleep":
-                self.coordinator.sleep(number, values[0])
-            elif what == "step":
-                self.coordinator.end_step(number)
-            elif what == "post":
-                operation = self.coordinator.post(number, values[0])
+        return self._do(number)
+
+    def _go_on(self, number: int, answer: bool) -> tuple[bool, bool]:
+        """Let a rank go on that has waited: its program, or what it has said for when this wait is over."""
+        if self._said[number]:
+            return self._do(number)
+        self._answer(number, answer)
+        return True, False
+
+    def _do(self, number: int) -> tuple[bool, bool]:
+        """Do what a rank has said, until it has to wait; return as :meth:`_take`."""
+        said, operations, coordinator = self._said[number], self._operations[number], self.coordinator
+        while said:
+            order = said.popleft()
+            what = order[0]
+            if what == "post":
+                operation = coordinator.post(number, order[1])
                 operations[operation.number] = operation
-            elif what == "cancel":
-                self.coordinator.cancel(operations[values[0]])
+            elif what == "pass":
+                if not coordinator.wait(number, [operations[k] for k in order[1] if k in operations]):
+                    return False, False
             elif what == "wait":
-                asked, every, polls = values
-                waits = [operations[k] for k in asked if k in operations]
-                known = len(waits) < len(asked)  # complete, and said so
-                if known and not every:
-                    waits = []
-                if self.coordinator.wait(number, waits, every=every, polls=polls):
-                    self._answer(number, True)
-                    return True, False
+                return self._wait(number, *order[1:]), False
+            elif what == "compute":
+                coordinator.compute(number, order[1])
+            elif what == "sleep":
+                coordinator.sleep(number, order[1])
+            elif what == "step":
+                coordinator.end_step(number)
+            elif what == "cancel":
+                coordinator.cancel(operations[order[1]])
             elif what == "fail":
-                raise ProgramError(f"rank {number}: {values[0]}")
+                raise ProgramError(f"rank {number}: {order[1]}")
             else:
-                self.coordinator.end(number)
+                coordinator.end(number)
                 return False, True
         return False, False
+
+    def _wait(self, number: int, asked: Sequence[int], every: bool, polls: bool) -> bool:
+        """Let a rank wait; return whether it need not, and has its answer."""
+        operations = self._operations[number]
+        waits = [operations[k] for k in asked if k in operations]
+        if len(waits) < len(asked) and not every:  # one is complete, and the rank knows
+            waits = []
+        if not self.coordinator.wait(number, waits, every=every, polls=polls):
+            return False
+        self._answer(number, True)
+        return True
 
     def _answer(self, number: int, answer: bool) -> None:
         operations = self._operations[number]
@@ -173,7 +203,7 @@ class ProcessRanks:
             del operations[operation.number]
         answers = [(op.number, op.end, op.result, op.source, op.cancelled) for op in complete]
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has died, and is heard of next
-            self._connections[number].send((self.coordinator.clocks[number].now, answer, answers))
+            self._links[number].send((self.coordinator.clocks[number].now, answer, answers))
 
     def _end_all(self) -> None:
         """End all processes with what they started, and wait until they are gone."""

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import threading
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import Client
+from multiprocessing.connection import Client, Connection
 from typing import Any, Protocol
 
 from .clock import Ticks, seconds_of, ticks_of
-from .rank_calls import Call, PendingCall
+from .rank_calls import Call, PendingCall, Send
 
-SOCKET, NUMBER, SIZE, FACTOR = (
-    f"COMMSIM_EMULATE_{name}" for name in ("SOCKET", "RANK", "RANKS", "MEASURED")
+SOCKET, NUMBER, SIZE, FACTOR, EAGER = (
+    f"COMMSIM_EMULATE_{name}" for name in ("SOCKET", "RANK", "RANKS", "MEASURED", "EAGER")
 )  # environment of a rank's process
-__all__ = ["FACTOR", "NUMBER", "SIZE", "SOCKET", "ProcessRank", "Rank", "rank_of_process"]
+# Bytes of the length before a value; bytes that are asked for first, and at most.
+LENGTH, FIRST, MOST = 8, 1 << 16, 1 << 20
+# Sends that are not yet waited for, though the program goes on: at most so many.
+MAX_PASSED = 64
+__all__ = ["EAGER", "FACTOR", "NUMBER", "SIZE", "SOCKET", "FramedLink", "ProcessRank", "Rank", "rank_of_process"]
 
 
 class Rank(Protocol):
@@ -59,10 +64,62 @@ class Rank(Protocol):
         """Take back a receive that has no message yet."""
 
 
+class FramedLink:
+    """One end of a connection on which the two ends speak in turn, so that never more than one value is under way.
+
+    Parameters
+    ----------
+    connection : Connection
+        The socket, which stays open as long as this.
+    """
+
+    def __init__(self, connection: Connection[Any, Any]) -> None:
+        self.connection, self._file = connection, connection.fileno()
+
+    def send(self, value: Any) -> None:
+        """Send a value.
+
+        Raises
+        ------
+        ConnectionError
+            If the other end is gone.
+        """
+        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        rest = len(data).to_bytes(LENGTH, "little") + data
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+
+    def receive(self) -> Any:
+        """Return the next value.
+
+        Raises
+        ------
+        EOFError
+            If the other end is gone.
+        """
+        data = os.read(self._file, FIRST)
+        end = LENGTH + int.from_bytes(data[:LENGTH], "little")
+        if len(data) == end:
+            return pickle.loads(data[LENGTH:])
+        came = bytearray(data)
+        while data and (len(came) < LENGTH or len(came) < end):
+            data = os.read(self._file, min(max(FIRST, end - len(came)), MOST))
+            came += data
+            end = LENGTH + int.from_bytes(came[:LENGTH], "little")
+        if not data:
+            raise EOFError
+        return pickle.loads(memoryview(came)[LENGTH:])
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.connection.close()
+
+
 class ProcessRank:
     """The rank of this process, which asks the coordinator over a socket; methods as in :class:`Rank`.
 
-    What it posts is kept until it waits, so that there is one exchange for each wait.
+    What it posts is kept until it waits, so that there is one exchange for each wait. A send that does not wait for its
+    receive brings nothing but the time: the program goes on, and the coordinator waits at this place of what it said.
 
     Parameters
     ----------
@@ -72,22 +129,28 @@ class ProcessRank:
         World rank and world size.
     factor : float, optional
         What processor time is multiplied by; None where computing takes no time.
+    eager : float, bytes
+        Largest message that is sent before its receive is there.
     """
 
-    def __init__(self, address: str, number: int, n_ranks: int, factor: float | None) -> None:
+    def __init__(self, address: str, number: int, n_ranks: int, factor: float | None, eager: float = 0.0) -> None:
         self.number, self.n_ranks = number, n_ranks
         self.cache: dict[Any, Any] = {}
-        self._factor, self._cpu = factor, time.process_time()
+        self._factor, self._cpu, self._eager = factor, time.process_time(), eager
         self._thread = threading.get_ident()
         self._now: Ticks = 0
         self._n_calls = 0
         self._open: dict[int, PendingCall] = {}
         self._kept: list[tuple[Any, ...]] = []
-        self._connection = Client(address, family="AF_UNIX")
-        self._connection.send(number)
+        self._n_passed = 0  # sends that the program takes for complete, and whose ends are not known
+        connection = Client(address, family="AF_UNIX")
+        connection.send(number)
+        self._link = FramedLink(connection)
 
     def now(self) -> float:
         """Return the virtual time of the rank, s."""
+        if self._n_passed and threading.get_ident() == self._thread:
+            self._ask((), True, False)
         self._count()
         return seconds_of(self._now)
 
@@ -130,7 +193,16 @@ class ProcessRank:
 
     def wait(self, operations: Sequence[PendingCall], *, every: bool = True) -> None:
         """Wait until all, or with ``every=False`` one, of some operations are complete."""
+        if every and self._n_passed < MAX_PASSED and all(map(self._ends_alone, operations)):
+            self._count()
+            self._n_passed += 1
+            self._kept.append(("pass", [op.number for op in operations]))
+            return
         self._ask(operations, every, False)
+
+    def _ends_alone(self, operation: PendingCall) -> bool:
+        call = operation.call
+        return type(call) is Send and call.n_bytes <= self._eager and not call.synchronous
 
     def test(self, operations: Sequence[PendingCall], *, every: bool = True) -> bool:
         """Whether all, or one, of some operations are complete now; asked again in vain, when something has ended."""
@@ -144,23 +216,23 @@ class ProcessRank:
     def end(self) -> None:
         """Say that the program has ended."""
         self._count()
-        self._connection.send([*self._kept, ("end",)])
-        self._connection.close()
+        self._link.send([*self._kept, ("end",)])
+        self._link.close()
 
     def fail(self, text: str) -> None:
         """Say that the program raised."""
         with contextlib.suppress(ConnectionError):  # the same
-            self._connection.send([*self._kept, ("fail", text)])
-        self._connection.close()
+            self._link.send([*self._kept, ("fail", text)])
+        self._link.close()
 
     def _ask(self, operations: Sequence[PendingCall], every: bool, polls: bool) -> bool:
         self._count()
         try:
-            self._connection.send([*self._kept, ("wait", [op.number for op in operations], every, polls)])
-            self._now, answer, complete = self._connection.recv()
+            self._link.send([*self._kept, ("wait", [op.number for op in operations], every, polls)])
+            self._now, answer, complete = self._link.receive()
         except (EOFError, ConnectionError):  # the emulation has ended, and says why
             os._exit(1)
-        self._kept = []
+        self._kept, self._n_passed = [], 0
         for number, end, result, source, cancelled in complete:
             operation = self._open.pop(number)
             operation.end, operation.result, operation.source = end, result, source
@@ -184,5 +256,6 @@ def rank_of_process() -> ProcessRank:
     """Return the rank that the environment names, connected."""
     factor = os.environ.get(FACTOR)
     return ProcessRank(
-        os.environ[SOCKET], int(os.environ[NUMBER]), int(os.environ[SIZE]), None if not factor else float(factor)
-    )
+        os.environ[SOCKET], int(os.environ[NUMBER]), int(os.environ[SIZE]), None if not factor else float(factor),
+        float(os.environ[EAGER]),
+    )  # fmt: skip

@@ -50,9 +50,13 @@ class RankClock:
     @property
     def satisfied(self) -> bool:
         """Whether what it waits for is there."""
-        waits = self.waits or ()
-        ready = (operation.end is not None for operation in waits)
-        return all(ready) if self.every or not waits else any(ready)
+        waits, every = self.waits, self.every
+        if not waits:
+            return True
+        for operation in waits:
+            if (operation.end is not None) != every:
+                return not every
+        return every
 
     def end_step(self) -> None:
         """Keep the time at the end of a step."""
@@ -67,10 +71,13 @@ class RankClock:
 
     def leave(self) -> None:
         """Wait until what it waits for has ended, and count that for what ends the wait."""
-        ended = [(operation.end, k) for k, operation in enumerate(self.waits or ()) if operation.end is not None]
-        if not ended or self.waits is None:
+        if not self.waits:
             return
-        end, k = max(ended) if self.every else min(ended)
-        waited, entry = self.pass_until(end), self.waits[k].entry
-        if entry is not None:
-            entry.exposed += waited
+        last = self.waits[0]
+        if len(self.waits) > 1:
+            ended = [(operation.end, k) for k, operation in enumerate(self.waits) if operation.end is not None]
+            last = self.waits[(max(ended) if self.every else min(ended))[1]] if ended else last
+        if last.end is not None and last.end > self.now:
+            waited = self.pass_until(last.end)
+            if last.entry is not None:
+                last.entry.exposed += waited

@@ -15,7 +15,7 @@ from commsim.emulation.rank_calls import ANY, Collective, PendingCall, Receive, 
 from commsim.emulation.settings import SETTINGS
 
 from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, MPIError
-from .datatypes import memory_of
+from .datatypes import memory_of, plain_bytes
 from .requests import Prequest, Request, Status
 
 _HERE = str(Path(__file__).parent)
@@ -72,9 +72,10 @@ class MessageCalls:
         return operation
 
     def _world(self, rank: int, what: str) -> int:
-        if not 0 <= rank < len(self.members):
-            raise MPIError(6, f"{what} must be a rank 0..{len(self.members) - 1}, got {rank}")
-        return self.members[rank]
+        members = self.members
+        if not 0 <= rank < len(members):
+            raise MPIError(6, f"{what} must be a rank 0..{len(members) - 1}, got {rank}")
+        return members[rank]
 
     def _send(
         self, to: int, tag: int, data: Any, n_bytes: int, *, waits: bool = False, kind: str = ""
@@ -99,18 +100,25 @@ class MessageCalls:
         status.n_bytes = int(sent.n_bytes)
 
     def _begin_send(self, spec: Any, to: int, tag: int, waits: bool = False) -> Request:
-        memory = memory_of(spec)
-        data = memory.whole.tobytes() if SETTINGS.moves_data else None
-        return Request(self._send(to, tag, data, memory.n_bytes, waits=waits))
+        plain = plain_bytes(spec)
+        memory = memory_of(spec).whole if plain is None else plain
+        data = memory.tobytes() if SETTINGS.moves_data else None
+        return Request(self._send(to, tag, data, memory.nbytes, waits=waits))
 
     def _begin_receive(self, spec: Any, source: int, tag: int) -> Request:
-        memory = memory_of(spec)
+        plain = plain_bytes(spec)
+        memory = None if plain is not None and not plain.readonly else memory_of(spec)
+        room = memory.n_bytes if memory is not None else plain.nbytes if plain is not None else 0
 
         def finish(operation: PendingCall, status: Status) -> None:
             self._filled(operation, status)
-            if status.n_bytes > memory.n_bytes:
-                raise MPIError(14, f"message truncated: {status.n_bytes} bytes for a buffer of {memory.n_bytes}")
-            memory.put(0, operation.result.data)
+            if status.n_bytes > room:
+                raise MPIError(14, f"message truncated: {status.n_bytes} bytes for a buffer of {room}")
+            data = operation.result.data
+            if memory is not None:
+                memory.put(0, data)
+            elif plain is not None and data is not None:
+                plain[: len(data)] = data
 
         return self._received(self._receive(source, tag), finish)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .constants import IN_PLACE, MPIError
 
-__all__ = ["DATATYPES", "CallBuffer", "Datatype", "memory_of"]
+__all__ = ["DATATYPES", "CallBuffer", "Datatype", "memory_of", "plain_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,28 @@ class CallBuffer:
         if not block.flags.writeable:
             raise MPIError(15, "the buffer of a receive is read-only")
         block[: len(arrived)] = arrived
+
+
+def plain_bytes(spec: Any) -> memoryview | None:
+    """Return the bytes of a message's memory, not copied, for the commonest calls; None: :func:`memory_of` reads it.
+
+    Parameters
+    ----------
+    spec : object
+        A buffer, or ``[buffer, count, datatype]``.
+    """
+    count = None
+    if type(spec) is list or type(spec) is tuple:
+        if len(spec) != 3 or type(spec[1]) is not int or type(spec[2]) is not Datatype:
+            return None
+        spec, count = spec[0], spec[1] * spec[2].dtype.itemsize
+    try:
+        view = memoryview(spec).cast("B")
+    except (TypeError, ValueError):
+        return None
+    if count is None:
+        return view
+    return view[:count] if 0 <= count <= view.nbytes else None
 
 
 def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: bool = False) -> CallBuffer:
