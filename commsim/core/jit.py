@@ -2,7 +2,8 @@
 
 Numba itself is imported when the first kernel is to be compiled. Loading it costs half a second and compiling some ten
 seconds, so that a kernel that touches a few thousand numbers is done sooner as plain Python: that is what
-:func:`expected_work` allows.
+:func:`expected_work` allows. Of a kernel that was never compiled on this machine more is interpreted, so that the first
+commands after installation do not wait for the compiler.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 
 # Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
+# The same for kernels that were never compiled here: some seconds, a fifth of what compiling an engine takes.
+MAX_NEW = 3_000_000
 
 F = TypeVar("F", bound=Callable[..., Any])
-_interpreting: ContextVar[bool] = ContextVar("interpreting", default=False)
+# Which kernels are interpreted: none, those never compiled here, all.
+NONE, NEW, ALL = range(3)
+_interpreting: ContextVar[int] = ContextVar("interpreting", default=NONE)
 
 
 class Kernel:
@@ -40,7 +45,7 @@ class Kernel:
         Options of the compiler.
     """
 
-    steps_left = MAX_INTERPRETED
+    steps_left, new_left = MAX_INTERPRETED, MAX_NEW
     # What :func:`call_at` calls in plain Python; no global, whose value would be part of what kernels are kept under.
     functions: ClassVar[dict[int, Callable[[Any], None]]] = {}
 
@@ -51,7 +56,18 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         """Run it, as plain Python within little work."""
-        return self.py_func(*args) if _interpreting.get() else self.compiled(*args)
+        which = _interpreting.get()
+        if which == ALL:
+            return self.py_func(*args)
+        return self._interpreted(*args) if which == NEW and self.is_new else self.compiled(*args)
+
+    def _interpreted(self, *args: Any) -> Any:
+        """Run a new kernel as plain Python, with all kernels within it."""
+        token = _interpreting.set(ALL)
+        try:
+            return self.py_func(*args)
+        finally:
+            _interpreting.reset(token)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what copies, documentation and Numba ask for
@@ -60,6 +76,13 @@ class Kernel:
 
     def __reduce__(self) -> str:
         return self.py_func.__qualname__
+
+    @functools.cached_property
+    def is_new(self) -> bool:
+        """Whether it is on no disk, and the first commands after installation are not over."""
+        from commsim.core.compiling.first_commands import is_new
+
+        return "compiled" not in self.__dict__ and is_new(self.py_func)
 
     @functools.cached_property
     def compiled(self) -> Any:
@@ -119,33 +142,46 @@ def _ignore_overflow() -> None:
 
 
 @contextlib.contextmanager
-def expected_work(steps: float) -> Iterator[None]:
+def expected_work(steps: float, *, first: bool = False) -> Iterator[None]:
     """Declare how much the kernels called within have to do, so that little of it need not wait for the compiler.
 
     They are interpreted as long as this process has compiled nothing and has interpreted little: results are the same
-    to the last bit.
+    to the last bit. Kernels that were never compiled here are interpreted for longer.
 
     Parameters
     ----------
     steps : float
         How often all innermost loops together are gone through, or more.
+    first : bool
+        Whether only kernels that were never compiled here may be interpreted.
     """
     import numpy as np
 
-    little = steps <= Kernel.steps_left
-    if little:
+    which = _interpreting.get() if first else NONE
+    if which == ALL:
+        pass
+    elif steps <= Kernel.steps_left and not first:
+        which = ALL
         Kernel.steps_left -= int(steps)
-    token = _interpreting.set(little)
+    elif steps <= Kernel.new_left:
+        which = NEW
+        Kernel.new_left -= int(steps)
+    token = _interpreting.set(which)
     try:
-        with np.errstate(all="ignore") if little else contextlib.nullcontext():  # compiled code does not warn
+        with np.errstate(all="ignore") if which else contextlib.nullcontext():  # compiled code does not warn
             yield
     finally:
         _interpreting.reset(token)
 
 
+def interprets_new() -> bool:
+    """Whether what is called now may be interpreted."""
+    return _interpreting.get() != NONE
+
+
 def compile_all() -> None:
     """Interpret nothing in this process from now on: for processes that run many small cases, or measure."""
-    Kernel.steps_left = 0
+    Kernel.steps_left = Kernel.new_left = 0
 
 
 def _is_disabled() -> bool:

@@ -7,11 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from commsim.core.jit import expected_work
 from commsim.core.result import Trace
 from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan
 from .message_costs import measured_costs
+
+# Steps of the kernel for each transfer and each that waits for it, or more.
+STEPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,9 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike, *, in_packet
 
     from .predecessors_kernel import last_predecessors
 
-    before, by_completion = last_predecessors(*plan.successors, plan.queue, plan.connection_of, trace.sent, trace.done)
+    args = *plan.successors, plan.queue, plan.connection_of, trace.sent, trace.done
+    with expected_work(STEPS * (len(trace.done) + len(args[1])), first=True):
+        before, by_completion = last_predecessors(*args)
     path = [int(trace.done.argmax())]
     complete = [True]
     while before[path[-1]] >= 0:

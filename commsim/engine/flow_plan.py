@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.data_order.dependencies import Dependencies
 from commsim.core.errors import InputError
+from commsim.core.jit import expected_work
 from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
 from commsim.core.placement import joined
@@ -26,6 +27,8 @@ from .message_costs import cases_of, readers_of
 Table = NDArray[Any]
 # Transfers whose tables take tens of megabytes.
 MANY = 1 << 18
+# Steps of the kernels for each transfer and each that it waits for, or more.
+STEPS = 20
 JobTables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
 ]
@@ -173,10 +176,12 @@ def plan_flows(
             seen.append(OwnCosts(job, n_connections[j], nodes[mine], weight[mine], where))
         tables = with_own_costs(network, seen, tables, connection)
     flow, flow_link, capacity = tables
-    successors, op = successor_rows(first, pred, kind != WRITE_AFTER_READ), np.concatenate(ops)
-    cases = np.empty(0, np.uint8)
-    if network.curves is not None:
-        cases = cases_of(connection_of, ends, op, successors, readers_of(first, pred, kind == READ_AFTER_WRITE))
+    op, cases = np.concatenate(ops), np.empty(0, np.uint8)
+    with expected_work(STEPS * (len(pred) + len(op)), first=True):
+        successors = successor_rows(first, pred, kind != WRITE_AFTER_READ)
+        queue = counting_order(connection_of, len(ends))
+        if network.curves is not None:
+            cases = cases_of(connection_of, ends, op, successors, readers_of(first, pred, kind == READ_AFTER_WRITE))
     return FlowPlan(
         network,
         tuple(jobs),
@@ -188,7 +193,7 @@ def plan_flows(
         flow,
         flow_link,
         share_table(capacity, np.bincount(flow_link.resource, minlength=len(capacity))),
-        counting_order(connection_of, len(ends)),
+        queue,
         successors,
         routes,
         tuple(slice(o, o + len(of)) for o, of in zip(n_transfers, of_jobs, strict=True)),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import PhysicsError
+from commsim.core.jit import expected_work
 from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan
@@ -14,6 +15,8 @@ from .message_costs import MessageCosts
 from .results import SLACK, check_links
 
 Times = NDArray[np.float64]
+# Steps of the kernel for each transfer and each that waits for it, or more.
+STEPS = 20
 
 
 def check_physics(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None = None) -> None:
@@ -81,7 +84,8 @@ def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
     from .predecessors_kernel import find_too_early
 
     of_transfers = times.start, times.sent, times.done
-    before, after, waits = find_too_early(of_transfers, plan.successors, plan.queue, plan.connection_of, slack)
+    with expected_work(STEPS * (len(times.start) + len(plan.successors[1])), first=True):
+        before, after, waits = find_too_early(of_transfers, plan.successors, plan.queue, plan.connection_of, slack)
     if waits:
         raise PhysicsError(f"transfer {after} started before transfer {before}, which it waits for, ended")
     if before >= 0:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.jit import expected_work
 from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
 from commsim.core.result import Result
@@ -31,6 +32,7 @@ from commsim.packets.link_samples import LinkWatch
 from commsim.packets.links.fabric import Fabric
 from commsim.packets.links.flapping import Flapping
 from commsim.packets.packet_run import NO_WORKERS, Stop, run_fabric
+from commsim.packets.packet_work import steps_of
 from commsim.packets.tables import build
 from commsim.packets.transports.spraying import Spraying, in_packets, over_path
 from commsim.routing.flaps import Flaps
@@ -217,7 +219,8 @@ def run_beside(
         stops.append(Look(watch, network.n_links, laid.ways))
     starts = np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)])
     sums = ValuePasses(tables.jobs, jobs, tensors, how.seed) if jobs and values else None
-    tables, cpu = run_fabric(laid, tables, stops, starts, None if sums is None else sums.take)
+    with expected_work(steps_of(plan, sizes, jobs, how), first=True):
+        tables, cpu = run_fabric(laid, tables, stops, starts, None if sums is None else sums.take)
     if watch is not None and np.isfinite(watch.next):
         stops[-1].make(tables.fabric)
     times = times_of(tables.fabric, keep=not many)

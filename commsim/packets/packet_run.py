@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, PhysicsError
-from commsim.core.jit import compile_all
+from commsim.core.jit import compile_all, interprets_new
 from commsim.core.network import Network
 from commsim.packets import run_state as rows_of
 from commsim.packets.aggregated.traffic_state import AggregationState
@@ -79,7 +79,8 @@ def run_fabric(
     PhysicsError
         If nothing can happen any more for another reason. This is a bug in commsim.
     """
-    compile_all()
+    if not interprets_new():
+        compile_all()
     fabric, jobs = tables
     state = fabric.state
     unfinished, state["n_unfinished"] = int(state["n_unfinished"]), 0

@@ -24,6 +24,8 @@ from commsim.packets.transports.spraying import Spraying, over_path
 PER_HOP = 1e-7
 # The same for packets of messages and their answers: 1.1 to 1.6 were measured.
 PER_ANSWERED_HOP = 1.5e-7
+# Steps of the kernels for a packet on a link, or more.
+STEPS = 100
 # Credit takes as many packets as data and their answers: 15 in place of 8 on each link were measured.
 CREDIT = 2.0
 # Flows whose state fills the processor's cache: a hop then takes twice as long (4,096 flows 1.5 times, 16,384 2.1).
@@ -183,12 +185,35 @@ def expect_packets(plan: FlowPlan, sizes: ArrayLike, how: Spraying | None) -> No
     InputError
         If the run would take too long.
     """
-    how = how or over_path()
-    packets = np.ceil(payload(plan, sizes) / how.payload)
-    n_links = np.diff(plan.routes.first)
-    hops = 2 * float((packets * n_links[plan.connection_of]).sum())  # with their answers
-    if how.settled[0].kind == RCCC:
-        hops *= CREDIT
+    hops, n_links = answered_hops(plan, sizes, how), np.diff(plan.routes.first)
     missed = 1.0 + min(1.0, np.count_nonzero(n_links) / CACHED_FLOWS)
     what = f"simulating {_rounded(hops)} packets, counted on each link"
     expect(hops * missed * PER_ANSWERED_HOP, what, "a smaller size, or engine flow")
+
+
+def answered_hops(plan: FlowPlan, sizes: ArrayLike, how: Spraying | None) -> float:
+    """Return how many packets of messages there are, and of their answers, counted on each link.
+
+    Parameters
+    ----------
+    plan, sizes, how
+        Same as in :func:`expect_packets`.
+    """
+    how = how or over_path()
+    packets = np.ceil(payload(plan, sizes) / how.payload)
+    hops = 2 * float((packets * np.diff(plan.routes.first)[plan.connection_of]).sum())
+    return hops * CREDIT if how.settled[0].kind == RCCC else hops
+
+
+def steps_of(plan: FlowPlan | None, sizes: ArrayLike, jobs: Sequence[AggregationJob], how: Spraying) -> float:
+    """Return the steps of the kernels of a run of messages beside jobs that switches aggregate.
+
+    Parameters
+    ----------
+    plan, sizes, how
+        Same as in :func:`expect_packets`; no plan for no messages.
+    jobs : sequence of AggregationJob
+        Jobs.
+    """
+    messages = answered_hops(plan, sizes, how) if plan is not None else 0.0
+    return STEPS * (messages + sum(packet_hops(job) for job in jobs))

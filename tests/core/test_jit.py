@@ -1,4 +1,5 @@
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import numpy as np
 import pytest
 
 from commsim.core import jit
+from commsim.core.compiling import first_commands
+from commsim.core.compiling.kernel_cache import KernelCache
 from commsim.core.jit import Kernel, compile_all, expected_work, kernel, njit_norefcount
 
 
@@ -57,6 +60,103 @@ def test_work_that_counts_for_much_inside_of_little_is_compiled(steps):
             interpreted(1)
         interpreted(2)
     assert calls == [-1, 2]
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Kernel, "steps_left", 0)
+    monkeypatch.setattr(Kernel, "new_left", 100)
+    for looked_up in (first_commands._known, first_commands._counted):
+        looked_up.cache_clear()
+    yield tmp_path
+    for looked_up in (first_commands._known, first_commands._counted):
+        looked_up.cache_clear()
+
+
+def new_kernel(calls):
+    made = Kernel(lambda a: calls.append(a), {})
+    made.__dict__["compiled"] = lambda a: calls.append(-a)
+    made.py_func.__qualname__ = "made"
+    return made
+
+
+def test_more_is_interpreted_of_a_kernel_that_was_never_compiled_here(empty, monkeypatch):
+    monkeypatch.setattr(Kernel, "is_new", True)
+    calls = []
+    made = new_kernel(calls)
+    with expected_work(60):
+        made(1)
+    with expected_work(60):  # together more than there is left
+        made(2)
+    with expected_work(40, first=True):
+        made(3)
+    made(4)
+    assert calls == [1, -2, 3, -4]
+    assert Kernel.new_left == 0
+
+
+def test_a_kernel_whose_machine_code_is_kept_is_not_new(empty):
+    assert Kernel(reciprocal.py_func, {}).is_new
+    assert (empty / first_commands.COUNT).read_bytes() == b"."
+    first_commands._known.cache_clear()
+    (empty / f"{KernelCache(reciprocal.py_func, {}).name}{'0' * 40}.nbc").touch()
+    assert not Kernel(reciprocal.py_func, {}).is_new
+
+
+def test_only_the_first_commands_interpret_more(empty):
+    for _ in range(first_commands.MOST):
+        first_commands._counted.cache_clear()
+        assert Kernel(reciprocal.py_func, {}).is_new
+    first_commands._counted.cache_clear()
+    assert not Kernel(reciprocal.py_func, {}).is_new
+    assert len((empty / first_commands.COUNT).read_bytes()) == first_commands.MOST
+
+
+def test_what_a_new_kernel_calls_is_interpreted_with_it(empty, monkeypatch):
+    monkeypatch.setattr(Kernel, "is_new", property(lambda self: self.py_func.__name__ == "outer"))
+    calls = []
+    within = new_kernel(calls)
+
+    def outer(a):
+        within(a)
+
+    with expected_work(1, first=True):
+        Kernel(outer, {})(1)
+        within(2)
+    assert calls == [1, -2]
+
+
+def test_what_may_wait_for_the_compiler_says_nothing_within_little_work(steps):
+    calls = []
+    made = new_kernel(calls)
+    with expected_work(1), expected_work(1e9, first=True):
+        made(1)
+    assert calls == [1]
+
+
+FIRST = """
+import sys
+from commsim.cli import main
+for line in sys.argv[1:]:
+    main(line.split())
+print("numba" in sys.modules)
+"""
+LINES = [
+    "switch simulate --workers 4 --size 16KiB --json -",
+    "run ring_all_reduce --topology star:n_hosts=4 --engine packet -b 16K -e 16K --json -",
+    "advise --topology star:n_hosts=4 --size 1MiB --json -",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_first_commands_on_an_empty_cache_do_not_wait_for_the_compiler(line, tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    out = subprocess.run(
+        [sys.executable, "-c", FIRST, line], capture_output=True, text=True, check=True, env=environment
+    )
+    assert out.stdout.splitlines()[-1] == "False"
+    assert "compiling" not in out.stderr
 
 
 def test_what_runs_many_cases_compiles_all(steps):

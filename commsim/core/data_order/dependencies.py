@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, ScheduleError
+from commsim.core.jit import expected_work
 from commsim.core.schedule import Schedule, Transfers
 
 # Where n ranks send to all what came from all, there are n^3: 1,024 ranks would need 20 GB for them.
@@ -20,6 +21,8 @@ CELLS = np.dtype([("read", np.int32), ("read_end", np.int32), ("write", np.int32
 MAX_TRANSFERS, MAX_HOPS = 2**21, 2**16
 # Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting.
 MAX_TOUCHES = 1024
+# Steps of the kernels for each transfer, or more.
+STEPS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     transfers = _read_only(transfers)
     cells = np.empty(len(transfers), CELLS)
     n_cells = cut_cells(schedule, transfers, cells)
-    first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MAX_DEPENDENCIES)
+    with expected_work(STEPS * len(transfers), first=True):
+        first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MAX_DEPENDENCIES)
     if len(pred) > MAX_DEPENDENCIES:
         raise InputError(
             f"{schedule.name}: its {len(transfers)} transfers wait for each other in more than {MAX_DEPENDENCIES} "
@@ -69,8 +73,9 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
             "and not only by reducing"
         )
     if any(block.n_fences for block in schedule.blocks):
-        fence_first, fence_pred = find_fences(transfers, schedule.n_participants)
-        return Dependencies(*merge_rows((first, pred, kind), fence_first, fence_pred, FENCE))
+        with expected_work(STEPS * len(transfers), first=True):
+            fence_first, fence_pred = find_fences(transfers, schedule.n_participants)
+            return Dependencies(*merge_rows((first, pred, kind), fence_first, fence_pred, FENCE))
     return Dependencies(first, pred, kind)
 
 
