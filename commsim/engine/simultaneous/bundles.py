@@ -8,6 +8,7 @@ first link, its head, and a bundle. Where hashes choose, every flow is a bundle.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from commsim.routing.routing import Routes, find_routes
 
 BY_DESTINATION = ("dmodk", "shortest", "spray")
 MAX_KEYS = 2**26
+# Flows whose routes are found at once where each has its own.
+AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +33,7 @@ class Bundles:
     capacity : float64[n_links], bytes/s
         Capacity of the network's links, or of bundles of links that are sprayed over.
     first, link, share
-        Routes of the bundles, as in :class:`commsim.routing.routing.Routes`.
+        Routes of the bundles, as in :class:`commsim.routing.routing.Routes`; one share where all are 1.
     bundle, head : int32[n_flows]
         Bundle of each flow, and the link before it, or -1.
     latency : float64[n_flows], s
@@ -50,7 +53,7 @@ class Bundles:
 
     def ports(self) -> NDArray[np.int32] | None:
         """First link of each flow; None if some flow leaves over several."""
-        if (self.share[self.first[:-1]] < 1).any():
+        if len(self.share) > 1 and (self.share[self.first[:-1]] < 1).any():
             return None
         return np.where(self.head >= 0, self.head, self.link[self.first[:-1]][self.bundle]).astype(np.int32)
 
@@ -89,9 +92,19 @@ class Bundles:
         weights = np.broadcast_to(n_bytes, len(self.bundle)) if len(n_bytes) > 1 else None  # counting is faster
         of_bundle = np.bincount(self.bundle, weights=weights, minlength=len(self.first) - 1)
         per_link = np.bincount(self.head + 1, weights=weights, minlength=n + 1)[1:].astype(np.float64)
-        per_link += np.bincount(self.link, weights=np.repeat(of_bundle, np.diff(self.first)) * self.share, minlength=n)
+        per_link += self._carried(of_bundle, n)
         per_link *= n_bytes[0] if weights is None and len(n_bytes) else 1.0
         return per_link if self.merged is None else self.merged.share_out(per_link)
+
+    def _carried(self, of_bundle: NDArray[Any], n_links: int) -> NDArray[np.float64]:
+        """Sum what each link carries of the bundles, some at a time: all of it takes several times what is kept."""
+        carried = np.zeros(n_links)
+        for low in range(0, len(of_bundle), AT_ONCE):
+            first = self.first[low : low + AT_ONCE + 1]
+            links = slice(first[0], first[-1])
+            weights = np.repeat(of_bundle[low : low + AT_ONCE], np.diff(first))
+            np.add.at(carried, self.link[links], weights * self.share[links if len(self.share) > 1 else ...])
+        return carried
 
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Links of each flow, in rows: ``link[first[f]:first[f + 1]]``."""
@@ -108,9 +121,9 @@ class Bundles:
 
 def bundle_flows(
     network: Network,
-    src: NDArray[np.int64],
-    dst: NDArray[np.int64],
-    channel: NDArray[np.int64],
+    src: NDArray[np.int32],
+    dst: NDArray[np.int32],
+    channel: NDArray[np.int32],
     *,
     routing: str | None = None,
     seed: int = 0,
@@ -132,19 +145,40 @@ def bundle_flows(
     routing = routing or network.routing
     if routing == "spray":
         merged = merge_switches(network)
-        bundles = _by_destination(
-            merged.network, merged.node[src].astype(np.int64), merged.node[dst].astype(np.int64), routing, merged
-        )
+        bundles = _by_destination(merged.network, merged.node[src], merged.node[dst], routing, merged)
         if (bundles.share == 1).all():  # else sprayed bundles are no single path, and links are not used alike
             return bundles
     if routing in BY_DESTINATION:
         return _by_destination(network, src, dst, routing, None)
-    routes = find_routes(network, src, dst, channel, routing=routing, seed=seed)
+    routes = _found_in_parts(network, src, dst, channel, routing, seed)
     return _bundles(network, routes, np.arange(len(src), dtype=np.int32), np.full(len(src), -1, np.int32))
 
 
+def _found_in_parts(
+    network: Network,
+    src: NDArray[np.int32],
+    dst: NDArray[np.int32],
+    channel: NDArray[np.int32],
+    routing: str,
+    seed: int,
+) -> Routes:
+    """Find the routes of flows, some at a time: what a search takes for each is several times what is kept."""
+    parts = [
+        find_routes(network, *(ends[low : low + AT_ONCE] for ends in (src, dst, channel)), routing=routing, seed=seed)
+        for low in range(0, max(len(src), 1), AT_ONCE)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    single = all((part.share == 1).all() for part in parts)
+    first = np.zeros(len(src) + 1, np.int64)
+    np.cumsum(np.concatenate([np.diff(part.first) for part in parts]), out=first[1:])
+    link, latency = (np.concatenate([getattr(part, name) for part in parts]) for name in ("link", "latency"))
+    share = np.broadcast_to(1.0, len(link)) if single else np.concatenate([part.share for part in parts])
+    return Routes(first, link, share, latency)
+
+
 def _by_destination(
-    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], routing: str, merged: MergedSwitches | None
+    network: Network, src: NDArray[np.int32], dst: NDArray[np.int32], routing: str, merged: MergedSwitches | None
 ) -> Bundles:
     """Find one path for the hosts of each switch to each destination, and take the first link from it."""
     nodes = np.arange(network.n_nodes)
@@ -153,7 +187,7 @@ def _by_destination(
     stands_in = nodes.copy()
     others = np.flatnonzero(twin != nodes)
     stands_in[twin[others[::-1]]] = others[::-1]
-    origin = np.where(twin[src] == dst, stands_in[dst], twin[src])
+    origin: NDArray[np.int64] = np.where(twin[src] == dst, stands_in[dst], twin[src])
     key, number = _numbered(origin * network.n_nodes + dst, network.n_nodes**2)
     routes = find_routes(network, key // network.n_nodes, key % network.n_nodes, 0, routing=routing)
     is_headed = out_link[key // network.n_nodes] >= 0
@@ -203,9 +237,10 @@ def _bundles(
     head: NDArray[np.int32],
     merged: MergedSwitches | None = None,
 ) -> Bundles:
-    latency = routes.latency[bundle]
     headed = head >= 0
+    apart = len(routes.latency) == len(bundle) and not headed.any() and bool((bundle[1:] > bundle[:-1]).all())
+    latency = routes.latency if apart else routes.latency[bundle]
     if headed.any():
         latency[headed] += network.latency[head[headed]]
-    share = np.ascontiguousarray(routes.share)  # kernels take no other
+    share = np.ones(1) if (routes.share == 1).all() else np.ascontiguousarray(routes.share)  # kernels take no other
     return Bundles(network.bandwidth, routes.first, routes.link, share, bundle, head, latency, merged)

@@ -35,7 +35,7 @@ class BundleState(NamedTuple):
 
     first: Offsets  # [n_bundles + 1], rows of
     link: Numbers  # [m], links of each bundle,
-    share: Floats  # [m], and their shares
+    share: Floats  # [m], and their shares; [1] where all are the same
     bundle: Numbers  # [n_flows]
     head: Numbers  # [n_flows], or -1
     member_first: Offsets  # [n_bundles + 1], rows of
@@ -80,8 +80,8 @@ def fair_rates_of_flows(
     ----------
     capacity : float64[n_links], bytes/s
         Capacity of each link.
-    routes : (int64[n_bundles + 1], int32[m], float64[m])
-        Links of each bundle, and their shares.
+    routes : (int64[n_bundles + 1], int32[m], float64[m] or float64[1])
+        Links of each bundle, and their shares, or that of all.
     bundle, head : int32[n_flows]
         Bundle of each flow, and the link that it takes before, or -1. No link is both a head and in a bundle.
     cap : float, bytes/s
@@ -110,7 +110,7 @@ def fair_rates_of_flows(
         for k in range(flow_link_first[q], flow_link_first[q + 1]):
             b = owner[flow_link[k]]
             of_link[q]["n_unfrozen"] += n_left[b]
-            of_link[q]["demand"] += n_left[b] * share[flow_link[k]]
+            of_link[q]["demand"] += n_left[b] * share[min(flow_link[k], share.shape[0] - 1)]
     t = BundleState(first, link, share, bundle, head, member_first, member, fair_rate, n_left, of_link)
 
     full_at, place, heap = np.empty(n_links), np.full(n_links, -1, np.int32), np.empty(n_links, np.int32)
@@ -165,7 +165,8 @@ def freeze_bundle(t: BundleState, b: int, fair_rate: float) -> None:
             if t.head[f] >= 0:
                 _take(t, t.head[f], 1, fair_rate, 1.0)
     for k in range(t.first[b], t.first[b + 1]):
-        _take(t, t.link[k], n, fair_rate * t.share[k], t.share[k])
+        share = t.share[min(k, t.share.shape[0] - 1)]
+        _take(t, t.link[k], n, fair_rate * share, share)
 
 
 @njit_norefcount
@@ -178,4 +179,5 @@ def freeze_flow(t: BundleState, f: int, fair_rate: float) -> None:
     b = t.bundle[f]
     t.n_left[b] -= 1
     for k in range(t.first[b], t.first[b + 1]):
-        _take(t, t.link[k], 1, fair_rate * t.share[k], t.share[k])
+        share = t.share[min(k, t.share.shape[0] - 1)]
+        _take(t, t.link[k], 1, fair_rate * share, share)

@@ -153,9 +153,9 @@ class BegunTogether:
         Chunks of each row's messages.
     crosses : int32[n_flows]
         Transfers that use links, by source, so that those which share a link are near to each other.
-    nodes : (int64[n_flows], int64[n_flows])
+    nodes : (int32[n_flows], int32[n_flows])
         Sources and destinations of these in the network.
-    channel : int64[n_flows]
+    channel : int32[n_flows]
         Channel of each of these.
     """
 
@@ -164,8 +164,8 @@ class BegunTogether:
     row: NDArray[np.int32]
     count: NDArray[np.int64]
     crosses: NDArray[np.int32]
-    nodes: tuple[NDArray[np.int64], NDArray[np.int64]]
-    channel: NDArray[np.int64]
+    nodes: tuple[NDArray[np.int32], NDArray[np.int32]]
+    channel: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,19 +258,21 @@ def begin_together(network: Network, job: FlowJob) -> BegunTogether | None:
 
     src, dst, row = found
     body = np.concatenate([block.body for block in schedule.blocks])
-    channel = body["channel"].astype(np.int64)[row]
-    nodes = job.placement.nodes.astype(np.int64)
+    channel = body["channel"].astype(np.int32)
+    channel = channel[row] if (channel != channel[0]).any() else np.broadcast_to(channel[0], len(row))
+    nodes = job.placement.nodes.astype(np.int32)
     where = nodes[src], nodes[dst]
     reduces = (body["op"] == REDUCE).any() and (network.gamma[nodes] > 0).any()
     if reduces or (network.recv_overhead[nodes] > 0).any() or shares_a_connection(schedule, src, dst, channel):
         return None
     crosses = np.flatnonzero(where[0] != where[1]).astype(np.int32)
-    crosses = np.take(crosses, counting_order(where[0][crosses].astype(np.int32), network.n_nodes))
+    crosses = np.take(crosses, counting_order(where[0][crosses], network.n_nodes))
     apart = where[0][crosses], where[1][crosses]
-    return BegunTogether(src, dst, row, body["count"].astype(np.int64), crosses, apart, channel[crosses])
+    channel = channel[crosses] if channel.strides[0] else channel[: len(crosses)]
+    return BegunTogether(src, dst, row, body["count"].astype(np.int64), crosses, apart, channel)
 
 
-def _overhead(network: Network, src: NDArray[np.int64], bundles: Bundles) -> float | None:
+def _overhead(network: Network, src: NDArray[np.int32], bundles: Bundles) -> float | None:
     """Time after which all overheads are spent, if all ports and engines are done together.
 
     Messages that begin together at one port share it equally, so all n of them have spent theirs after n times o; and
@@ -323,13 +325,16 @@ def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], 
 
 
 def shares_a_connection(
-    schedule: Schedule, src: NDArray[np.int32], dst: NDArray[np.int32], channel: NDArray[np.int64]
+    schedule: Schedule, src: NDArray[np.int32], dst: NDArray[np.int32], channel: NDArray[np.int32]
 ) -> bool:
     """Whether two transfers have source, destination and channel in common: then one follows the other."""
     n, n_channels = schedule.n_participants, int(channel.max()) + 1
     if len(src) > n * n * n_channels:
         return True
-    connection = (src.astype(np.int64) * n + dst) * n_channels + channel
+    connection = src.astype(np.int64)
+    for size, part in ((n, dst), (n_channels, channel)):
+        connection *= size
+        connection += part
     if n * n * n_channels > 8 * MAX_ADDRESSES:
         return len(np.unique(connection)) < len(connection)
     seen = np.zeros(n * n * n_channels, np.bool_)

@@ -18,6 +18,7 @@ from commsim.core.schedule import OUTPUT, Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
+from commsim.engine.simultaneous import bundles
 from commsim.engine.simultaneous.rates_kernel import fair_rates_of_flows
 from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 from topologies.fat_tree import fat_tree
@@ -147,3 +148,18 @@ def test_the_connection_order_of_a_later_hop_that_reads_what_an_earlier_one_read
     p.copy(0, src=0, dst=1)
     p.copy(0, src=0, dst=2)
     assert agree(star(3), FlowJob(p.build(), Placement([0, 1, 2])), "ecmp")
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "spray"])
+def test_what_is_found_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch, routing: str) -> None:
+    network = fat_tree(4)
+    job = FlowJob(COLLECTIVES["direct_all_to_all"].build(13), place(network, 13, "random", seed=3))
+    found = []
+    for at_once in (2**20, 7):
+        monkeypatch.setattr(bundles, "AT_ONCE", at_once)
+        plan = plan_simultaneous(network, job, routing=routing, seed=5)
+        assert plan is not None
+        result = simulate_simultaneous(plan, SIZE, trace=True)
+        assert result is not None
+        found.append((result.time, result.link_bytes.tolist(), result.trace.done.tolist()))  # type: ignore[union-attr]
+    assert found[0] == found[1]
