@@ -61,18 +61,22 @@ class Calibration:
     memory : float, bytes
         Largest memory of a rank in what will be predicted; see :func:`commsim.real.steps.usual_steps`.
 
+    fastest : bool
+        Whether each step is described by its fastest time, what it takes while nothing else runs on the cores, and not
+        by its median.
+
     Raises
     ------
     BackendError
         If there is only one rank, which has no peer.
     """
 
-    def __init__(self, transport: RankTransport, memory: float = math.inf) -> None:
+    def __init__(self, transport: RankTransport, memory: float = math.inf, *, fastest: bool = False) -> None:
         if transport.size < 2:
             raise BackendError(
                 "calibration sends messages, so it needs at least 2 ranks: start it with mpirun -n 2 ..."
             )
-        self.transport = transport
+        self.transport, self._fastest = transport, fastest
         self._steps = usual_steps(memory)
         self._passes: list[dict[TimedStep, list[float]]] = []
         self.busy: list[float] = []
@@ -85,7 +89,7 @@ class Calibration:
         for again in range(SHORT_TIMES):
             for step in self._steps:
                 if again == 0 or step.is_short:
-                    times.setdefault(step, []).append(time_step(self.transport, step))
+                    times.setdefault(step, []).append(time_step(self.transport, step, fastest=self._fastest))
                     n_timed += 1
                     done(n_timed / of)
         self._passes.append(times)
@@ -141,7 +145,13 @@ class Calibration:
             after_pass()
 
     def network(self) -> Network:
-        """Describe the machine by what was timed in the quiet passes; marked where most were not."""
+        """Describe the machine by what was timed in the quiet passes; marked where most were not.
+
+        By fastest times all passes count.
+        """
+        if self._fastest:
+            pooled = _pooled(self._passes)
+            return self._described({step: of_step.min(keepdims=True) for step, of_step in pooled.items()}, "")
         times = _pooled([self._passes[i] for i in quiet_ones(self.busy)])
         spread = float(np.median([np.subtract(*np.percentile(t, (90, 10))) / np.median(t) for t in times.values()]))
         enough = 2 * sum(share <= QUIET for share in self.busy) >= len(self.busy)
@@ -151,7 +161,10 @@ class Calibration:
         fall, sizes = steepest_fall({step: float(np.median(of_step)) for step, of_step in times.items()})
         if fall > FALL:
             marks.append(f"messages of {sizes[0]} bytes took {fall:.3g} times as long as those of {sizes[1]}")
-        curves = Curves(tuple(_curves_of(times)), machine_name(self.transport), "; ".join(marks))
+        return self._described(times, "; ".join(marks))
+
+    def _described(self, times: dict[TimedStep, Floats], marks: str) -> Network:
+        curves = Curves(tuple(_curves_of(times)), machine_name(self.transport), marks)
         return as_network(curves, self.transport.size, f"{self.transport.size} ranks of {self.transport.name}")
 
 

@@ -45,7 +45,9 @@ def calibrated(
 ) -> Calibration:
     rng, shares = np.random.default_rng(5), iter(range(1000))
     monkeypatch.setattr(
-        calibration, "time_step", lambda _, step: dict(slow).get(step, 1.0) * formula(step) * rng.lognormal(0, noise)
+        calibration,
+        "time_step",
+        lambda _, step, **__: dict(slow).get(step, 1.0) * formula(step) * rng.lognormal(0, noise),
     )
 
     class Meter:
@@ -60,6 +62,25 @@ def calibrated(
     found = Calibration(transport, memory)
     found.run(passes)
     return found
+
+
+def test_fastest_times_describe_the_machine_that_nothing_disturbs(monkeypatch) -> None:
+    """Two passes of three are three times as slow, and none is quiet."""
+    slow = iter(range(10**6))
+
+    def disturbed(_, step, **__):
+        return formula(step) * (1.0 if next(slow) % 3 == 0 else 3.0)
+
+    def time_of(**options) -> float:
+        calibrated(monkeypatch)  # sets the meter
+        monkeypatch.setattr(calibration, "time_step", disturbed)
+        found = Calibration(ThreadTransport(World(2), 0), 2.0**21, **options)
+        found.run(6)
+        return float(found.network().curves.times("copy", True, False, 0.0, np.array([2.0**20]))[0][0])
+
+    wanted = FACTOR["copy", True] * message(2.0**20)
+    assert time_of(fastest=True) == pytest.approx(wanted, rel=1e-6)
+    assert time_of() > 1.5 * wanted
 
 
 def test_the_curves_of_a_machine_that_is_a_formula_are_the_formula(monkeypatch) -> None:

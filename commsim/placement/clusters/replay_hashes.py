@@ -19,7 +19,7 @@ from .trace_job import TraceJob
 
 # Jobs up to which the usual number of hashes is drawn, and up to which a few are: a replay of more takes long, and its
 # mean is over so many placements that one hash decides little.
-SHORT, LONG = 100, 2000
+SHORT, LONG = 50, 2000
 __all__ = ["replay_over_hashes"]
 
 
@@ -33,7 +33,7 @@ def replay_over_hashes(
     machines, jobs, policy, seed, how
         Same as in :func:`.simulate.simulate_cluster`.
     hashes : int, optional
-        Number of hashes. Default: 8, 3 above 100 jobs and 1 above 2,000; 1 where the network hashes nothing. Two where
+        Number of hashes. Default: 8, 3 above 50 jobs and 1 above 2,000; 1 where the network hashes nothing. Two where
         no job's completion time differs between these.
 
     Returns
