@@ -35,7 +35,7 @@ class Remark:
     Parameters
     ----------
     code : str
-        What it is about, for programs: words joined by hyphens, such as ``ranks-packed``. Its meaning does not change.
+        What it is about, for programs: words joined by hyphens, such as ``pxn-off``. Its meaning does not change.
     text : str
         One sentence of at most ``MAX_TEXT`` characters. One with longer names is cut between words, and is whole in
         `details`.

@@ -14,7 +14,6 @@ from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.plans.draws import over_hashes
-from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.result_remarks import of_detection
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.work_plan import OPTIONS, Outcome, WorkPlan
@@ -160,7 +159,6 @@ def solve(
     remarks = [
         *(_of_faults(scenario, named, found, {title: whole}) if has_faults else ()),
         *plan.remarks(results, has_framing=scenario.wish.framing is not None),
-        *of_packed_ranks(scenario, named, found),
         *(() if scenario.wish.model.flaps is None else of_detection(scenario.wish.model.flaps, plan.network, results)),
     ]
     details = outcomes[-1].details if outcomes else None

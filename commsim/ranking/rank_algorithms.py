@@ -18,7 +18,6 @@ from commsim.core.value import Shown
 from commsim.prediction.build import SYNTHESIZED, plan_collective
 from commsim.prediction.collective_names import require_operation, spelled_out
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.plans.fabric_remarks import of_packed_ranks
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import Solution, plan_of_whole, solve, without_effect
@@ -177,8 +176,7 @@ def rank(
     asked = {spec: scenario.with_collective(spec) for spec in plans if scenario.failed}
     missed = of_unused_faults(scenario, plans, of_plans, {spec: plan_of_whole(one) for spec, one in asked.items()})
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
-    packed = of_packed_ranks(scenario, plans, of_plans)
-    remarks = (*sentences(ranking), *missed, *packed, *own, *notes, *priced_apart(plans, sizes[0]))
+    remarks = (*sentences(ranking), *missed, *own, *notes, *priced_apart(plans, sizes[0]))
     return dataclasses.replace(ranking, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
 
 

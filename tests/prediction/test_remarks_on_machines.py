@@ -1,12 +1,9 @@
-"""An oversubscribed fabric, machines with several workers, and what the public tables do not cover are said."""
+"""Machines with several workers, and what the public tables do not cover, are said."""
 
-import pytest
 from remark_codes import codes
 
 import commsim as cs
 
-LEAVES = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4"
-HALF = f"{LEAVES},oversubscription=2"
 MACHINES = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2"
 
 
@@ -16,27 +13,6 @@ def remarks(collective, network, **given):
 
 def said(collective, network, **given):
     return codes(remarks(collective, network, **given))
-
-
-def test_packed_ranks_on_an_oversubscribed_fabric_are_said_to_be():
-    """2:1 seemed to cost nothing: nearly all messages of a ring stay in a rack."""
-    assert "ranks-packed" in said("ring_all_reduce", HALF)
-    assert "ranks-packed" in codes(cs.rank("all_reduce", HALF, ["1MiB"], algorithms=["ring_all_reduce"]).remarks)
-
-
-@pytest.mark.parametrize(
-    ("collective", "network", "given"),
-    [
-        ("ring_all_reduce", HALF, {"placement": "spread"}),
-        ("ring_all_reduce", HALF, {"placement": "packed"}),  # asked for
-        ("ring_all_reduce", HALF, {"engine": "closed-form"}),
-        ("ring_all_reduce", LEAVES, {}),
-        ("direct_all_to_all", HALF, {}),
-        ("switchml", HALF, {}),
-    ],
-)
-def test_nothing_is_said_where_the_order_of_ranks_was_chosen_or_changes_little(collective, network, given):
-    assert "ranks-packed" not in said(collective, network, **given)
 
 
 def test_clusters_that_public_tables_miss_are_named_beside_the_interval():
