@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.opening import path_of
@@ -15,6 +15,7 @@ from commsim.pages.repeated_runs import repeated_all, with_runs
 from commsim.pages.rows.study_files import read_study
 from commsim.pages.study import study_of_rows
 from commsim.prediction.checks import checked, checked_all, text
+from commsim.prediction.options import CostOptions, check_names, takes
 from commsim.prediction.python_values import (
     NetworkLike,
     PlacementLike,
@@ -119,6 +120,7 @@ def cheapest_topologies(
     return rank_topologies(str(path_of(sweep, "sweep")), where, jobs=jobs, code=code)
 
 
+@takes(CostOptions)
 def compare_with(
     measured: str | PathLike[str],
     network: NetworkLike | None = None,
@@ -132,12 +134,9 @@ def compare_with(
     engine: str = "",
     seed: int | None = None,
     hashes: int | None = None,
-    overhead: float | str | None = None,
-    recv_overhead: float | str | None = None,
-    reduce_rate: float | str | None = None,
-    software: str | None = None,
     in_place: bool = False,
     line_rate: float | str | None = None,
+    **options: Unpack[CostOptions],
 ) -> Comparison:
     """Predict what was measured, and set both side by side.
 
@@ -155,12 +154,14 @@ def compare_with(
         Operation of the measurements, where the file has several or does not say.
     n_ranks : int, optional
         Number of ranks, where the file does not say it.
-    placement, routing, engine, seed, hashes, overhead, recv_overhead, reduce_rate, software
+    placement, routing, engine, seed, hashes
         Same as in :func:`scenario_of`.
     in_place : bool
         Whether the times in place are compared. Default: those out of place.
     line_rate : float, bytes/s, or str, optional
         Rate of a rank's link, to explain a busbw above it. Default: that of the network's busiest link.
+    **options
+        Keywords of :class:`commsim.prediction.options.CostOptions`.
 
     Raises
     ------
@@ -170,9 +171,9 @@ def compare_with(
     asked: dict[str, Any] = {
         "operation": operation, "n_ranks": n_ranks, "in_place": in_place, "line_rate": line_rate,
     }  # fmt: skip
-    options: dict[str, Any] = {
-        "placement": placement, "routing": routing, "engine": engine, "seed": seed, "hashes": hashes,
-        "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
+    check_names(options, CostOptions)
+    prediction: dict[str, Any] = {
+        "placement": placement, "routing": routing, "engine": engine, "seed": seed, "hashes": hashes, **options,
     }  # fmt: skip
     measured = str(path_of(measured, "measured"))
     path = fspath(collective) if isinstance(collective, PathLike) else collective
@@ -180,12 +181,12 @@ def compare_with(
     if (network is None) == (predicted is None):
         raise InputError("compare_with takes a network or a file of predictions: give one of the two")
     if network is None:
-        for name in (name for name, value in options.items() if value):
+        for name in (name for name, value in prediction.items() if value):
             raise InputError(f"{name} goes with a network, not with a file of predictions")
         return compare_files(str(path_of(predicted, "predicted")), measured, spec, **asked)
     where = network_of(network)
-    options["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
-    return compare(measured, where, spec, **asked, **options)
+    prediction["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
+    return compare(measured, where, spec, **asked, **prediction)
 
 
 def write_report(

@@ -17,16 +17,20 @@ if TYPE_CHECKING:
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])
+# Options that set what messages cost, and what text says of each: flags, checks and axes of sweeps are made of these.
+COSTS: Mapping[str, str] = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth", "software": "text"}
 _ENTRIES = re.compile(r"Parameters\n *-{4,}\n(.*?)\s*\Z", re.DOTALL)
 __all__ = [
+    "COSTS",
+    "CostOptions",
     "NetworkOptions",
     "PlacedOptions",
     "Quantity",
     "RankedOptions",
     "ScenarioOptions",
     "WorkOptions",
+    "check_names",
     "takes",
-    "unknown_option",
 ]
 
 
@@ -37,8 +41,27 @@ class NotGiven:
         return "..."
 
 
-class NetworkOptions(TypedDict, total=False):
-    """Faults and costs of messages, as the flags of ``commsim run``.
+class CostOptions(TypedDict, total=False):
+    """Costs of messages, as the flags of ``commsim run``.
+
+    Parameters
+    ----------
+    overhead, recv_overhead : float, s, or str
+        Time per message at the sender and at the receiver. Default: the network's own, else 1 us to send.
+    reduce_rate : float, bytes/s, or str
+        Rate at which a rank reduces. Default: the network's own.
+    software : str
+        Preset of measured rates and costs, of :mod:`commsim.prediction.software`.
+    """
+
+    overhead: Quantity
+    recv_overhead: Quantity
+    reduce_rate: Quantity
+    software: str | None
+
+
+class NetworkOptions(CostOptions, total=False):
+    """Faults of the network, as the flags of ``commsim run``.
 
     Parameters
     ----------
@@ -48,12 +71,6 @@ class NetworkOptions(TypedDict, total=False):
         Cables that go down during the run, such as ``["link:leaf0:spine0@1ms+1ms"]``.
     detection, rto : float, s, or str
         Time until switches route around a cable that is down, and until senders repeat what it lost.
-    overhead, recv_overhead : float, s, or str
-        Time per message at the sender and at the receiver. Default: the network's own, else 1 us to send.
-    reduce_rate : float, bytes/s, or str
-        Rate at which a rank reduces. Default: the network's own.
-    software : str
-        Preset of measured rates and costs, of :mod:`commsim.prediction.software`.
     """
 
     fail: Sequence[str]
@@ -61,10 +78,6 @@ class NetworkOptions(TypedDict, total=False):
     flap: Sequence[str]
     detection: Quantity
     rto: Quantity
-    overhead: Quantity
-    recv_overhead: Quantity
-    reduce_rate: Quantity
-    software: str | None
 
 
 class PlacedOptions(NetworkOptions, total=False):
@@ -177,18 +190,32 @@ class ScenarioOptions(RankedOptions, WorkOptions, total=False):
 
 # Each with those that it extends, for what a function shows.
 _PARTS: Mapping[type, tuple[type, ...]] = {
-    NetworkOptions: (NetworkOptions,),
-    RankedOptions: (NetworkOptions, PlacedOptions, RankedOptions),
-    ScenarioOptions: (NetworkOptions, PlacedOptions, RankedOptions, WorkOptions, ScenarioOptions),
+    CostOptions: (CostOptions,),
+    RankedOptions: (CostOptions, NetworkOptions, PlacedOptions, RankedOptions),
+    ScenarioOptions: (CostOptions, NetworkOptions, PlacedOptions, RankedOptions, WorkOptions, ScenarioOptions),
 }
 
 
-def unknown_option(name: str, options: type) -> TypeError:
-    """Return the error for a keyword that is no option: it says what the keyword may have been meant for."""
+def check_names(given: Mapping[str, object], options: type) -> None:
+    """Refuse a keyword that is no option.
+
+    Parameters
+    ----------
+    given : mapping of str to value
+        Keywords by name.
+    options : type
+        Typed dictionary of those that are known, from this module.
+
+    Raises
+    ------
+    TypeError
+        It says what the keyword may have been meant for.
+    """
     known = sorted(options.__annotations__)
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return TypeError(f"no option is called {name!r}; {hint}known: {', '.join(known)}")
+    for name in sorted(given.keys() - known):
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise TypeError(f"no option is called {name!r}; {hint}known: {', '.join(known)}")
 
 
 def takes(options: type) -> Callable[[Function], Function]:

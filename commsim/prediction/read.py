@@ -17,15 +17,13 @@ from commsim.extensions import house
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
-from commsim.prediction.options import Quantity, ScenarioOptions, WorkOptions, takes, unknown_option
+from commsim.prediction.options import COSTS, Quantity, ScenarioOptions, WorkOptions, check_names, takes
 from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
 from commsim.prediction.python_values import network_of as loaded
 from commsim.prediction.scenario import AUTO, Scenario, Wish, engine_of
 from commsim.prediction.work_plan import Work
 from commsim.routing.routing import is_hashed
 
-# Options that set what messages cost.
-COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 # Overhead of a message where neither the network nor the user says what one costs, in s: LogP's o of a library on RDMA
 # NICs. Measured: Netgauge with MVAPICH over InfiniBand (Tukey, Argonne) found 0.98 us to send 1 byte and 1.25 us to
 # send 1 KiB, and 1.1 to 1.3 us to receive (tests/ng-mpi-tukey.dat of codes-org/codes, columns o_s and o_r). Presets of
@@ -180,8 +178,7 @@ def scenario_of(
     >>> [round(r.time * 1e6, 2) for r in cs.solve(asked, ["1MiB", "2MiB"]).results]
     [137.83, 263.66]
     """
-    if unknown := options.keys() - ScenarioOptions.__annotations__.keys():
-        raise unknown_option(min(unknown), ScenarioOptions)
+    check_names(options, ScenarioOptions)
     options = cast(ScenarioOptions, checked_all(options))
     seed, operation, work = options.get("seed"), options.get("operation"), _work_of(options)
     fail, scale, routing = options.get("fail", ()), options.get("scale", ()), options.get("routing")

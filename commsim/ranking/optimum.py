@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 from commsim.api import scenario_of
 from commsim.prediction.checks import checked, checked_all
-from commsim.prediction.options import RankedOptions, takes, unknown_option
+from commsim.prediction.options import CostOptions, RankedOptions, check_names, takes
 from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
 from commsim.prediction.read import changed_network as with_options
 from commsim.ranking.rank_algorithms import Ranking
@@ -67,8 +67,7 @@ def rank(
     >>> [found[0][0] for found in ranking.by_size.values()]
     ['binomial_broadcast', 'chain_broadcast']
     """
-    if unknown := options.keys() - RankedOptions.__annotations__.keys():
-        raise unknown_option(min(unknown), RankedOptions)
+    check_names(options, RankedOptions)
     operation = checked("operation", operation)
     asked = scenario_of("", network, operation=operation, **options)
     return rank_scenario(
@@ -117,6 +116,7 @@ def lower_bound(
     return bound_of(scenario, operation, root=root, anywhere=anywhere)
 
 
+@takes(CostOptions)
 def over_bound(
     operation: str,
     network: NetworkLike,
@@ -128,12 +128,9 @@ def over_bound(
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
     engine: str = "flow",
-    overhead: float | str | None = None,
-    recv_overhead: float | str | None = None,
-    reduce_rate: float | str | None = None,
-    software: str | None = None,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
+    **options: Unpack[CostOptions],
 ) -> OverBound:
     """Predict the algorithms of an operation, and compare their times with the lower bound, as ``commsim bound`` does.
 
@@ -141,12 +138,14 @@ def over_bound(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network, n_ranks, placement, seed, fail, scale, engine, overhead, recv_overhead, reduce_rate, software
+    network, n_ranks, placement, seed, fail, scale, engine
         Same as in :func:`scenario_of`.
     sizes : float or str, or a sequence of them
         Sizes, bytes or text such as ``64MiB``.
     algorithms, named
         Same as in :func:`commsim.rank`.
+    **options
+        Keywords of :class:`commsim.prediction.options.CostOptions`.
 
     Examples
     --------
@@ -157,19 +156,18 @@ def over_bound(
     [1.0]
     """
     operation, where = checked("operation", operation), network_of(network)
-    costs: dict[str, Any] = {
-        "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
-    }  # fmt: skip
+    check_names(options, CostOptions)
     scenario = scenario_of(
-        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, engine=engine, **costs
+        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, engine=engine, **options
     )
-    whole = with_options(where, **costs)[0] if fail or scale else None
+    whole = with_options(where, **options)[0] if fail or scale else None
     return bounded(
         scenario, operation, [int(size) for size in sizes_of(sizes)], whole=whole,
         **checked_all({"algorithms": algorithms, "named": named}),
     )  # fmt: skip
 
 
+@takes(CostOptions)
 def synthesize(
     operation: str,
     network: NetworkLike,
@@ -180,15 +178,12 @@ def synthesize(
     seed: int | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
-    overhead: float | str | None = None,
-    recv_overhead: float | str | None = None,
-    reduce_rate: float | str | None = None,
-    software: str | None = None,
     root: int = 0,
     time_limit: float | str | None = None,
     max_messages: int = MAX_MESSAGES,
     textbook: bool = True,
     running: str | None = None,
+    **options: Unpack[CostOptions],
 ) -> Synthesis:
     """Make the fastest schedules for an operation on a network, with a proven lower bound.
 
@@ -196,7 +191,7 @@ def synthesize(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network, n_ranks, placement, seed, fail, scale, overhead, recv_overhead, reduce_rate, software
+    network, n_ranks, placement, seed, fail, scale
         Same as in :func:`scenario_of`.
     sizes : float or str, or a sequence of them
         Sizes, bytes or text such as ``64MiB``.
@@ -210,6 +205,8 @@ def synthesize(
         Whether registered collectives are tried too.
     running : str, optional
         Schedule that runs without the faults. Default: the fastest registered collective.
+    **options
+        Keywords of :class:`commsim.prediction.options.CostOptions`.
 
     Examples
     --------
@@ -220,15 +217,13 @@ def synthesize(
     """
     operation, where = checked("operation", operation), network_of(network)
     root, max_messages = checked("root", root), checked("max_messages", max_messages)
-    costs: dict[str, Any] = {
-        "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
-    }  # fmt: skip
+    check_names(options, CostOptions)
     scenario = scenario_of(
-        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, **costs
+        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, **options
     )  # fmt: skip
     limit = None if time_limit is None else seconds_of(time_limit, "time_limit")
     return synthesize_for(
         scenario, operation, [int(size) for size in sizes_of(sizes)],
-        whole=with_options(where, **costs)[0] if fail or scale else None, running=running, root=root,
+        whole=with_options(where, **options)[0] if fail or scale else None, running=running, root=root,
         time_limit=limit, max_messages=max_messages, textbook=textbook,
     )  # fmt: skip

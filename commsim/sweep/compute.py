@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
+from commsim.prediction.options import COSTS
 
 from .emulated_program import FLAGS, check_program, program_row
 from .emulated_program import KINDS as PROGRAM_KINDS
@@ -41,7 +42,7 @@ KINDS = {
 _ONLY_PROFILE = ("ranks", "grow", "kernels")
 _ONLY_TRACE = ("policy", "batch_time", "compression", "add_rate", "value_bytes", "straggler", "jitter", "iterations")
 _ONLY_PROGRAM = tuple(FLAGS)
-_ENGINE = ("engine.name", "engine.overhead", "engine.recv_overhead", "engine.reduce_rate")
+_ENGINE = ("engine.name", *(f"engine.{cost}" for cost in COSTS))
 
 
 def check_workload(parameters: Mapping[str, Any]) -> None:

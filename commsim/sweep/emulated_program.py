@@ -13,9 +13,10 @@ from commsim.core.errors import InputError
 from commsim.core.files.own_files import allowed_command, only_code, words_of
 from commsim.core.files.whole_files import read_tree
 from commsim.core.spec import OwnFile
+from commsim.prediction.options import COSTS
 
 from .quantities import write_value
-from .specs import COSTS, faults_of, network_spec
+from .specs import faults_of, network_spec
 
 # Parameters of a program, as the flags of ``commsim emulate``, and the kind of each.
 FLAGS = {"library": "text", "compute": "text", "eager": "size", "leave": "text", "data": "text", "ranks_as": "text"}

@@ -10,12 +10,12 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.packets.packet_options import ALL
+from commsim.prediction.options import COSTS
 
 from .axis import Axis
 from .config import SweepCase, SweepConfig
 from .quantities import write_value
 
-COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth", "software": "text"}
 WIRE = {"payload": "size", "header": "size"}
 PLAIN = {"name": "text", "method": "text", "start_jitter": "time", "iterations": "whole",
          "hashes": "whole", "tolerance": "number"}  # fmt: skip

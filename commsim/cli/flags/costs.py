@@ -11,8 +11,6 @@ from commsim.core.units import parse_nccl_size, parse_nccl_sizes
 from . import Flags, flag
 
 TOPOLOGY = "NAME:key=value,...|FILE"
-# Flags of :class:`CostFlags`, by the names that :func:`commsim.prediction.read.network_of` gives them.
-COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 
 
 class Placing(Flags):

@@ -15,6 +15,7 @@ from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import Remark
 from commsim.extensions import house
+from commsim.prediction.options import COSTS
 from commsim.report.table_of_run import DATATYPES
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ Read = TypeVar("Read", bound=Flags)
 AUTO = "auto"
 COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
 # Flags that have the name of what they give to a scenario, and those whose name differs.
-SAME = ("placement", "routing", "seed", "hashes", "fail", "scale", "overhead", "recv_overhead", "reduce_rate",
-        "software", "start_jitter", "engine", "payload", "header")  # fmt: skip
+SAME = ("placement", "routing", "seed", "hashes", "fail", "scale", *COSTS, "start_jitter", "engine", "payload",
+        "header")  # fmt: skip
 OTHER = {"ranks": "n_ranks", "iters": "iterations"}
 OF_RUN = ("flap", "detection", "rto", "compressor", "operation", "work")
 

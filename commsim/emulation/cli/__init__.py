@@ -14,6 +14,7 @@ from commsim.core.limits import EXPECTED
 from commsim.core.network import ROUTINGS
 from commsim.core.units import format_size, format_time, parse_size
 from commsim.pages.cli.report import write_report
+from commsim.prediction.options import COSTS
 from commsim.report.answer import Answer, Facts, Part, Table, comments, remarks
 from commsim.report.render import show_step
 
@@ -32,7 +33,7 @@ EXAMPLES = {
 
 COLUMNS = ["operation", "site", "algorithm", "ranks", "size", "calls", "time(us)", "exposed(us)"]
 # Flags that have the name of what they give.
-OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software")
+OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", *COSTS)
 SAME = (*OF_NETWORK, "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as", "clock")
 
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import COSTS, TOPOLOGY, CostFlags, Placing, Sizes
+from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.limits import check_room_for_libraries
 from commsim.core.operations import OPERATIONS, no_bytes, operation
 from commsim.core.remark import SIZE_UNUSED, Remark
+from commsim.prediction.options import COSTS
 from commsim.ranking.tables_of_questions import RANKS, table_of_ratios
 from commsim.report.answer import Answer, Part, remarks
 

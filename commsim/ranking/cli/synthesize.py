@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Verb, WithJson, flag, switched
-from commsim.cli.flags.costs import COSTS, TOPOLOGY, CostFlags, Placing, Sizes
+from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED, check_room_for_libraries
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, microseconds, parse_time
+from commsim.prediction.options import COSTS
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 from commsim.report.render import show_step
 

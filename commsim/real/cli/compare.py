@@ -11,6 +11,7 @@ from commsim.cli.run.config import Prediction
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
+from commsim.prediction.options import COSTS
 from commsim.report.answer import Answer, Lines, Part, comments
 from commsim.report.terminal import progress
 
@@ -29,7 +30,7 @@ EXAMPLES = {
 }
 
 # Flags of a prediction; a file of predictions has its own.
-OF_PREDICTION = ("placement", "routing", "engine", "hashes", "overhead", "recv_overhead", "reduce_rate", "software")
+OF_PREDICTION = ("placement", "routing", "engine", "hashes", *COSTS)
 
 
 class CompareConfig(Prediction, WithJson):

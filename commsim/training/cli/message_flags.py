@@ -11,6 +11,7 @@ from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
+from commsim.prediction.options import COSTS
 from commsim.prediction.python_values import framing_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from commsim.training.task_graph import Task
 
 # Flags of what only a network has.
-ON_NETWORK = ("software", "fail", "scale", "recv_overhead", "reduce_rate", "hashes")
+ON_NETWORK = (*(cost for cost in COSTS if cost != "overhead"), "fail", "scale", "hashes")
 
 
 class Communication(Hashes, Faults, WithJson):
