@@ -14,8 +14,8 @@ from commsim.pages.page.write import check_page, write_page
 from commsim.pages.repeated_runs import repeated_all, with_runs
 from commsim.pages.rows.study_files import read_study
 from commsim.pages.study import study_of_rows
-from commsim.prediction.checks import checked, checked_all, text
-from commsim.prediction.options import CostOptions, check_names, takes
+from commsim.prediction.checks import check_names, checked, checked_all, text
+from commsim.prediction.options import CostOptions, takes
 from commsim.prediction.python_values import (
     NetworkLike,
     PlacementLike,

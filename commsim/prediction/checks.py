@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import numbers
 import operator
 import reprlib
@@ -15,7 +16,18 @@ from commsim.core.errors import InputError
 from commsim.core.units import share
 from commsim.extensions import house
 
-__all__ = ["CHECKS", "Check", "checked", "checked_all", "fraction", "numbers_of", "quantity", "text", "whole_number"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "check_names",
+    "checked",
+    "checked_all",
+    "fraction",
+    "numbers_of",
+    "quantity",
+    "text",
+    "whole_number",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +250,25 @@ def checked_all(options: Mapping[str, Any]) -> dict[str, Any]:
         Same as :func:`checked`.
     """
     return {name: checked(name, value) for name, value in options.items() if value is not None}
+
+
+def check_names(given: Mapping[str, object], options: type) -> None:
+    """Refuse a keyword that is no option.
+
+    Parameters
+    ----------
+    given : mapping of str to value
+        Keywords by name.
+    options : type
+        Typed dictionary of those that are known, from this module.
+
+    Raises
+    ------
+    TypeError
+        It says what the keyword may have been meant for.
+    """
+    known = sorted(options.__annotations__)
+    for name in sorted(given.keys() - known):
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise TypeError(f"no option is called {name!r}; {hint}known: {', '.join(known)}")

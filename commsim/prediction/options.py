@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,6 @@ __all__ = [
     "RankedOptions",
     "ScenarioOptions",
     "WorkOptions",
-    "check_names",
     "takes",
 ]
 
@@ -194,28 +192,6 @@ _PARTS: Mapping[type, tuple[type, ...]] = {
     RankedOptions: (CostOptions, NetworkOptions, PlacedOptions, RankedOptions),
     ScenarioOptions: (CostOptions, NetworkOptions, PlacedOptions, RankedOptions, WorkOptions, ScenarioOptions),
 }
-
-
-def check_names(given: Mapping[str, object], options: type) -> None:
-    """Refuse a keyword that is no option.
-
-    Parameters
-    ----------
-    given : mapping of str to value
-        Keywords by name.
-    options : type
-        Typed dictionary of those that are known, from this module.
-
-    Raises
-    ------
-    TypeError
-        It says what the keyword may have been meant for.
-    """
-    known = sorted(options.__annotations__)
-    for name in sorted(given.keys() - known):
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise TypeError(f"no option is called {name!r}; {hint}known: {', '.join(known)}")
 
 
 def takes(options: type) -> Callable[[Function], Function]:

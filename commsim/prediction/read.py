@@ -15,9 +15,9 @@ from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.extensions import house
 from commsim.prediction.build import CollectiveWork
-from commsim.prediction.checks import checked_all
+from commsim.prediction.checks import check_names, checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
-from commsim.prediction.options import COSTS, Quantity, ScenarioOptions, WorkOptions, check_names, takes
+from commsim.prediction.options import COSTS, Quantity, ScenarioOptions, WorkOptions, takes
 from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
 from commsim.prediction.python_values import network_of as loaded
 from commsim.prediction.scenario import AUTO, Scenario, Wish, engine_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from commsim.api import scenario_of
-from commsim.prediction.checks import checked, checked_all
-from commsim.prediction.options import CostOptions, RankedOptions, check_names, takes
+from commsim.prediction.checks import check_names, checked, checked_all
+from commsim.prediction.options import CostOptions, RankedOptions, takes
 from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
 from commsim.prediction.read import changed_network as with_options
 from commsim.ranking.rank_algorithms import Ranking
