@@ -1,20 +1,27 @@
 """The core with some extensions hidden: all its modules are imported, its verbs and its function answer.
 
-``PYTHONPATH=tests/without:. COMMSIM_HIDE=commsim.nccl,collectives.nccl python tests/without/core_alone.py nccl``
+``python tests/without/core_alone.py FOLDER`` imports the core with all hidden, and checks it so. Then it goes on in a
+process for each extension, which hides only this one; what each prints is in ``FOLDER/NAME``, ``all`` among them.
 """
 
 import contextlib
 import importlib
 import io
+import os
 import pkgutil
 import sys
+import traceback
+from pathlib import Path
+
+import sitecustomize  # beside this file
+from hidden_extensions import modules as modules_of
 
 from commsim.cli import main
-from commsim.extensions import house
+from commsim.extensions import EXTENSIONS, house
 
 PACKAGES = (
-    "commsim.core", "commsim.routing", "commsim.engine", "commsim.prediction", "commsim.report", "commsim.cli",
-    "topologies", "collectives",
+    "commsim.core", "commsim.routing", "commsim.engine", "commsim.prediction", "commsim.report", "topologies",
+    "collectives", "commsim.cli",
 )  # fmt: skip
 STAR = "star:n_hosts=4,bandwidth=100Gbps"
 # A verb that each extension brings alone, if it does.
@@ -24,8 +31,8 @@ VERBS = {
 }  # fmt: skip
 
 
-def modules():
-    for package in PACKAGES:
+def modules(packages=PACKAGES):
+    for package in packages:
         yield package
         found = importlib.import_module(package)
         yield from (module.name for module in pkgutil.walk_packages(found.__path__, f"{package}."))
@@ -63,5 +70,24 @@ def check(names):
     assert cs.predict("ring_all_reduce", STAR, "1MiB").time > 0
 
 
+def in_a_process(folder, name, hidden):
+    """Check in a process of its own, which has what was imported so far."""
+    if (child := os.fork()) == 0:
+        with (folder / name).open("w") as out, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            try:
+                sitecustomize.HIDDEN = tuple(f"{module}." for module in modules_of(hidden))
+                check(hidden)
+            except BaseException:
+                traceback.print_exc()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 if __name__ == "__main__":
-    check(sys.argv[1:])
+    for module in modules(PACKAGES[:-1]):  # of the last, the flags of `run` ask the extensions at once
+        importlib.import_module(module)
+    assert house.cache_info().currsize == 0
+    importlib.import_module("scipy.sparse")  # what a verb of the core loads in each
+    in_a_process(Path(sys.argv[1]), "all", EXTENSIONS)
+    for one in EXTENSIONS:
+        in_a_process(Path(sys.argv[1]), one, [one])
