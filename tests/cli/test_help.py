@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from help_examples import ROOT, in_shell, verbs
+from help_examples import OF_A_SHELL, ROOT, in_process, in_shell, verbs
 
 from commsim.cli import parser_of
 from commsim.cli.parsing.aliases import HIDDEN, RENAMED, in_new_words
@@ -31,11 +31,14 @@ def inner(verb):
 def run_examples(verb, folder):
     (folder / "examples").symlink_to(ROOT / "examples")
     for line in examples_of(f"commsim {verb}".strip()):
-        in_shell(line, folder)
+        is_one_command = line.startswith("commsim ") and not OF_A_SHELL.search(line)
+        (in_process if is_one_command and verb not in OF_PROCESSES else in_shell)(line, folder)
 
 
 # Examples that one process can run are all run by `test_warmup.py`; those of workload load PyTorch again and again.
 LONG = ("workload",)
+# Verbs that start processes or threads, or that change the state of their own process.
+OF_PROCESSES = ("emulate", "sweep", "place", "doctor")
 
 
 @pytest.mark.sample(3)

@@ -1,7 +1,10 @@
 """The examples that help prints, as tests run them: in a shell, or as words of commands."""
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +18,8 @@ from commsim.cli.verbs import listed_verbs
 ROOT = Path(commsim.__file__).parent.parent
 # Examples that compile all kernels, measure for a minute, or make namespaces as root.
 LONG = ("warmup", "calibrate", "validate", "testbed")
+# What a shell does more than to split a line into words.
+OF_A_SHELL = re.compile(r"[;&|<>$`*?(){}\n]")
 
 
 def in_shell(line, folder, **more):
@@ -26,6 +31,20 @@ def in_shell(line, folder, **more):
     assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert "Traceback" not in done.stderr, f"{line}\n{done.stderr}"
     return done.stderr
+
+
+def in_process(line, folder):
+    """Run a line that needs no shell in this process, whose kernels are loaded; return what it printed in the end."""
+    from commsim.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(shlex.split(line)[1:])
+        except SystemExit as stop:
+            code = stop.code or 0
+    assert code == 0, f"{line}\n{err.getvalue()}"
+    return err.getvalue()
 
 
 def _on_a_free_port(line):

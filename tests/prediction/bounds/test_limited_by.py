@@ -59,6 +59,6 @@ def test_it_is_said_once_by_size_and_stands_in_the_rows_of_all_doors(tmp_path, c
     limits = [limit_of(solution.plan, result) for result in solution.results]
     assert told_limits(limits, [1.0]).startswith("limited by: the NICs (")
     assert np.isclose(limits[0].busy, rows[-1]["limit_busy"])
-    assert main(["bound", "--operation", "all_reduce", "--algorithm", "ring_all_reduce", "--topology", LEAF,
+    assert main(["bound", "--operation", "all_reduce", "--algorithm", "ring_all_reduce", "--topology", "star:n_hosts=4",
                  "--size", "64M", "-J", str(out)]) == 0  # fmt: skip
     assert json.loads(out.read_text())["results"][0]["limited_by"] == "the NICs"
