@@ -39,7 +39,7 @@ run: setup
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 test: DRAWN := and not deep
 test test-all: setup
-	$(MAKE) -j2 lint docs
+	$(MAKE) -j2 lint docs COMMSIM_SITE_PICTURES=empty
 	$(BIN)/python -m pytest -m '$(strip not mpi $(DRAWN))' -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m '$(strip mpi $(DRAWN))'
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m '$(strip nojit $(DRAWN))' -n 2 --dist loadfile

@@ -44,7 +44,10 @@ napoleon_use_param = False
 python_use_unqualified_type_names = True
 
 reference_pages.write(HERE)
-gallery.write_apart(HERE / reference_pages.GENERATED)
+if os.environ.get("COMMSIM_SITE_PICTURES") == "empty":
+    gallery.write(HERE / reference_pages.GENERATED, are_drawn=False)
+else:
+    gallery.write_apart(HERE / reference_pages.GENERATED)
 
 
 def setup(app: Any) -> None:

@@ -97,7 +97,16 @@ TRUE = dict(zip(gallery.NAMES, (
 @pytest.mark.slow
 @pytest.mark.parametrize("name", gallery.NAMES)
 def test_a_figure_shows_what_is_true(name):
-    TRUE[name](gallery.executed(name)["figure"])
+    figure = gallery.executed(name)["figure"]
+    TRUE[name](figure)
+    assert "<path" in figure.svg()
+
+
+def test_a_site_that_is_only_checked_has_its_pages_and_empty_pictures(tmp_path):
+    gallery.write(tmp_path, are_drawn=False)
+    drawn = {path.name for path in tmp_path.glob("*.svg")}
+    assert drawn == {f"{name}.svg" for name in gallery.NAMES}
+    assert all(f"({name})" in (tmp_path / "gallery.md").read_text() for name in drawn)
 
 
 def test_the_gallery_has_all_notebooks_of_its_folder():
