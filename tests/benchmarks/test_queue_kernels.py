@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.scale import queue_kernels
@@ -17,7 +17,6 @@ QUEUES = {
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), n_things=st.integers(2, 30))
 def test_the_first_is_always_one_with_the_smallest_key(queue: str, seed: int, n_things: int) -> None:
     random, fix, now, n = np.random.default_rng(seed), QUEUES[queue], 0.0, 0

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.validation.rate_allocation import (
@@ -49,7 +49,6 @@ def test_the_first_switch_adds_all_it_can_and_its_workers_share_what_is_left_of_
         assert rest == pytest.approx(3 / 16)
 
 
-@settings(max_examples=40)
 @given(n=st.integers(1, 12), capacity=st.floats(0.5, 20), uplink=st.floats(0.5, 20))
 def test_on_one_switch_the_rate_is_what_the_formula_says(n: int, capacity: float, uplink: float) -> None:
     """One stream of at most C/n, then the rest of the link among n; or, of a slow link, all of it for the stream."""
@@ -75,7 +74,6 @@ def test_two_servers_share_what_a_switch_can_add() -> None:
     assert exact(two_servers(3.0, switch=9.0)) == 3
 
 
-@settings(max_examples=30)
 @given(between=st.floats(0.1, 10), switch=st.floats(0.1, 30), server=st.floats(0.1, 10))
 def test_two_servers_get_what_the_inequalities_leave(between: float, switch: float, server: float) -> None:
     """With b, v, C of racks, servers and switches, a share is min(b, (b + 2 C / 3) / 3, v / 2, (v + 2 C / 3) / 6)."""

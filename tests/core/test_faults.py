@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError, RoutingError
@@ -39,7 +39,6 @@ def named_links(network):
     return {network.link_name(i): row for i, row in enumerate(columns)}
 
 
-@settings(max_examples=40)
 @given(data=st.data())
 def test_a_cable_fails_in_both_directions_and_nothing_else_changes(data):
     network = data.draw(st.sampled_from(NETWORKS))
@@ -99,7 +98,6 @@ def test_a_failed_leaf_cuts_off_its_hosts_and_routing_names_a_pair():
     assert measure(left).no_path is not None
 
 
-@settings(max_examples=40)
 @given(network=st.sampled_from(NETWORKS), part=st.floats(0, 1), seed=st.integers(0, 2**40))
 def test_a_part_of_the_links_between_forwarding_nodes_fails(network, part, seed):
     cables = fabric_cables(network)
@@ -112,7 +110,6 @@ def test_a_part_of_the_links_between_forwarding_nodes_fails(network, part, seed)
         assert np.count_nonzero(still) == np.count_nonzero(at_host)
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 2**40), few=st.integers(0, 16), more=st.integers(0, 16))
 def test_more_failures_include_fewer_ones_of_the_same_seed(seed, few, more):
     network = fat_tree(4)
@@ -213,7 +210,6 @@ def test_links_of_a_pattern_are_scaled_in_both_directions():
     assert scaled.name == f"{network.name} with 2 cables at 0.5 of their rate, both ways"
 
 
-@settings(max_examples=30)
 @given(part=st.floats(0, 1), seed=st.integers(0, 2**40), factor=st.floats(1e-3, 1e3))
 def test_a_part_of_the_cables_is_drawn(part, seed, factor):
     network = leaf_spine(4, 4, 2)

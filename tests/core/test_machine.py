@@ -106,7 +106,7 @@ def test_every_cpu_is_joined_to_every_other_one():
 SMALL = nvswitch_host(n_gpus=2, n_nics=2, n_pcie_switches=2, n_cpus=1)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(n_leaves=st.integers(1, 3), per_leaf=st.integers(1, 3), n_gpus=st.sampled_from([1, 2, 4]))
 def test_there_is_one_machine_for_every_few_ports(n_leaves, per_leaf, n_gpus):
     machine = pcie_host(n_gpus=n_gpus, n_nics=1, n_pcie_switches=1, n_cpus=1)

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -174,7 +174,6 @@ def test_what_is_no_place_for_every_node_is_refused(coordinates, message):
         three(coordinates)
 
 
-@settings(max_examples=60)
 @given(
     at=st.integers(0, 3).flatmap(
         lambda d: st.lists(st.lists(st.integers(-1, 2**31 - 1), min_size=d, max_size=d), min_size=3, max_size=3)

@@ -106,7 +106,7 @@ def names_and_counts(network):
     return [(level.name, int(level.group.max()) + 1) for level in locality_levels(network)]
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(half=st.integers(1, 4))
 def test_a_fat_tree_has_racks_and_pods(half):
     network = fat_tree(2 * half)

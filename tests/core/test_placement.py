@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from racks_of import racks
 
@@ -14,7 +14,6 @@ from topologies.ring import ring
 from topologies.star import star
 
 
-@settings(max_examples=50)
 @given(n_leaves=st.integers(1, 5), per_leaf=st.integers(1, 5), seed=st.integers(0, 9), data=st.data())
 def test_every_strategy_puts_every_rank_on_a_host_of_its_own(n_leaves, per_leaf, seed, data):
     network = leaf_spine(n_leaves, 2, per_leaf)

@@ -31,7 +31,6 @@ def planned(schedule, link, **star_options):
     return plan_flows(network, [FlowJob(schedule, place(network, schedule.n_ranks))])
 
 
-@settings(max_examples=30)
 @given(
     name=st.sampled_from(SERIAL),
     n_ranks=st.integers(1, 12),
@@ -48,7 +47,7 @@ def test_the_critical_path_on_a_star_is_the_closed_form(name, n_ranks, size, L, 
     np.testing.assert_allclose(got, flow_link.metadata["cost"](n_ranks, size, link), rtol=1e-9)
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(
     name=st.sampled_from(MEETING_NOBODY), n_ranks=st.integers(2, 12), size=st.floats(1, 1e9), late=st.floats(0, 1e-3)
 )

@@ -56,7 +56,7 @@ def test_a_transfer_needs_only_its_own_two_ends_to_have_started() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(n_ranks=st.integers(2, 6), seed=st.integers(0, 999))
 def test_a_ring_with_jitter_is_what_the_oracle_says(n_ranks: int, seed: int) -> None:
     network = star_of(n_ranks, LINK)
@@ -245,7 +245,6 @@ def test_what_slow_flows_leave_over_does_not_depend_on_their_order() -> None:
     assert len(seen) == 1
 
 
-@settings(max_examples=50)
 @given(case=cases())
 def test_the_same_inputs_give_the_same_bits_twice(case: Case) -> None:
     assert all((a == b).all() for a, b in zip(times_of_jobs(case), times_of_jobs(case), strict=True))

@@ -133,7 +133,6 @@ def test_an_unequal_all_to_all_stays_inside_its_bounds_and_an_equal_one_meets_th
     assert equal == pytest.approx(same, rel=1e-9, abs=0)
 
 
-@settings(max_examples=60)
 @given(n_ranks=st.integers(1, 17), n_chunks=st.integers(1, 12), size=sizes, link=links)
 def test_the_double_tree_stays_inside_its_bounds(n_ranks: int, n_chunks: int, size: float, link: LogGP) -> None:
     entry = COLLECTIVES["double_tree_all_reduce"]

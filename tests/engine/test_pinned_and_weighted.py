@@ -33,7 +33,7 @@ def over(spines):
     )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(counts=st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_messages_whose_weights_are_their_sizes_end_together(counts):
     result = prepare(side_by_side(counts, counts), star(2), placement=Placement([0, 1])).predict(1e9, trace=True)

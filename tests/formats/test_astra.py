@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.checking.check import check
@@ -45,7 +45,6 @@ def test_a_gb_is_2_to_the_30_bytes_and_latency_is_in_ns(tmp_path: Path) -> None:
     assert (len(network.hosts), network.n_nodes, network.n_links) == (128, 128 + 16 + 8, 4 * 128)
 
 
-@settings(max_examples=60)
 @given(st.lists(dimension, min_size=1, max_size=3).map(tuple))
 def test_every_product_is_recognised_and_survives_a_round_trip_exactly(
     tmp_path_factory: pytest.TempPathFactory, dimensions: tuple[Dimension, ...]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawn_inputs import schedules
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -71,7 +71,6 @@ def programs(draw: st.DrawFn) -> Programs:
     return Programs(tuple(ranks))
 
 
-@settings(max_examples=60)
 @given(programs())
 def test_text_and_binary_give_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, given_: Programs) -> None:
     path = tmp_path_factory.mktemp("goal") / "x"

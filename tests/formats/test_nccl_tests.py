@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -181,7 +181,6 @@ class _Network:
         return f"h{link}->switch0"
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(["ring_all_reduce", "ring_all_gather", "ring_reduce_scatter", "pairwise_all_to_all"]),
     st.integers(2, 4096),

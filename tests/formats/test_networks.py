@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -112,7 +112,6 @@ def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, name: 
         assert times[1:] == pytest.approx([times[0]] * len(ways), rel=1e-12)
 
 
-@settings(max_examples=40)
 @given(st.floats(1, 1e15), st.floats(1e-12, 1.0), st.integers(2, 9))
 def test_cables_keep_their_numbers_exactly(
     tmp_path_factory: pytest.TempPathFactory, bandwidth: float, latency: float, n: int

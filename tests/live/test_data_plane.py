@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_pool import Pool
 
@@ -43,7 +43,6 @@ def plane() -> DataPlane:
     return plane
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=120), st.integers(0, 2**32))
 def test_it_answers_as_the_slow_pool_does(order: list[tuple[int, bool]], seed: int) -> None:
     """Workers send their next packet, or their last one again; a worker moves on when it has had the result."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lossy_link import LossyLink
 from quantized import dequantize, quantize
@@ -77,7 +77,6 @@ def test_floats_take_one_window_more_than_integers() -> None:
     assert packets[np.float32] == packets_needed(n, 64, slots, floats=True)
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 40), st.booleans(), st.integers(0, 2**32))
 def test_where_nothing_is_lost_no_packet_is_sent_twice(slots: int, blocks: int, as_floats: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from conserved import listed
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_path import Dcqcn, Dctcp, Window, play
 
@@ -57,7 +57,6 @@ def test_a_link_is_shared_by_the_weights(ends, weights, transport):
     assert found == pytest.approx(when_shared(sizes, weights) * WIRE / RATE, rel=0.02)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     weights=st.lists(st.floats(0.1, 10), min_size=3, max_size=3),
     sizes=st.lists(st.integers(1, 200_000), min_size=3, max_size=3),

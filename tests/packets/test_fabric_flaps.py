@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives.dense.ring import ring_all_reduce
@@ -29,7 +29,6 @@ def run(flap="link:leaf0:spine0@20us+40us", detection=10e-6, transport="nscc", b
     return run_messages(NETWORK, sent, Spraying(transport, balancing, 16, seed=seed), flaps)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     flaps=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 60), st.integers(1, 40)),
                    min_size=1, max_size=3, unique_by=lambda f: f[:2]),

@@ -45,7 +45,6 @@ def chain(speeds: list[float], latency: float) -> Network:
 
 
 @pytest.mark.nojit
-@settings(max_examples=40)
 @given(
     speeds=st.lists(st.sampled_from([1e9, 2.5e9, 5e9, 12.5e9]), min_size=1, max_size=5),
     n_bytes=st.integers(0, 40_000),
@@ -83,7 +82,6 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
         assert at == round(overhead * 1e12) + hops * (first + 10**6) + wait
 
 
-@settings(max_examples=40)
 @given(
     transport=st.sampled_from([Dctcp(), Dcqcn(), Dctcp(window=40960.0), Dcqcn(ack_every=4)]),
     loss=st.sampled_from([0.0, 1e-3, 0.03, 0.2]),
@@ -162,7 +160,7 @@ def test_the_same_inputs_give_the_same_bits(transport: OnePath) -> None:
     assert runs[0].results == runs[1].results
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(order=st.permutations(range(6)), transport=st.sampled_from(TRANSPORTS))
 def test_flows_that_start_together_do_not_depend_on_the_order_in_which_they_were_written(
     order: list[int], transport: OnePath

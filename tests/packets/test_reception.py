@@ -73,7 +73,7 @@ def test_a_collective_costs_as_much_more_as_in_the_flow_engine(collective, costs
     assert runs[0] - runs[1] == pytest.approx(in_flows, rel=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(
     transport=st.sampled_from([Dctcp(), Dcqcn()]),
     loss=st.sampled_from([0.0, 0.03]),

@@ -3,7 +3,7 @@
 import heapq
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.packets import packet_state as s
@@ -26,7 +26,6 @@ def delay(random: Random, shift: int) -> int:
 
 
 # Numbers come from one seed: to draw each of the hundreds by itself took a hundred times as long as the wheel.
-@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), shift=st.integers(0, 14))
 def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(seed: int, shift: int) -> None:
     random = Random(seed)
@@ -51,7 +50,6 @@ def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(see
     assert next_event(queue) == -1
 
 
-@settings(max_examples=50)
 @given(order=st.permutations(range(N_EVENTS)), early=st.integers(0, 2))
 def test_equal_times_come_by_number_whatever_the_order_they_came_in(order: list[int], early: int) -> None:
     queue = wheel(8)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -155,7 +155,6 @@ def exhaustive(weights, n_levels):
 
 
 @given(graph=graphs, n_levels=st.integers(1, 4), seed=st.integers(0, 9))
-@settings(max_examples=60)
 def test_dynamic_programming_over_all_orders_is_exhaustive_search(graph, n_levels, seed):
     intensity, use, rank = graph
     weights = contention(intensity, rank, np.array(use, float))

@@ -59,7 +59,6 @@ def delivered(jobs: list[PeriodicJob]) -> list[PeriodicJob]:
     return [achieved(job, 1 / LINK) for job in jobs]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     jobs=st.lists(small_jobs(), min_size=2, max_size=4),
     starts=st.lists(st.none() | st.integers(0, 3), min_size=4, max_size=4),
@@ -121,7 +120,6 @@ def test_jobs_may_pass_more_often_than_once() -> None:
 
 
 @given(st.lists(small_jobs(), min_size=2, max_size=3))
-@settings(max_examples=40)
 def test_the_search_finds_what_brute_force_finds(jobs: list[PeriodicJob]) -> None:
     found = score_link(jobs, LINK, step=1e-3)
     assert found.is_exhaustive
@@ -138,7 +136,6 @@ def test_an_integer_program_finds_the_same(jobs: list[PeriodicJob]) -> None:
 
 
 @given(st.lists(small_jobs(), min_size=2, max_size=3))
-@settings(max_examples=30)
 def test_turns_that_make_no_difference_in_the_long_run_need_not_be_tried(jobs: list[PeriodicJob]) -> None:
     circle, part = unify(jobs, step=1e-3), np.full(len(jobs), 1 / LINK)
     fewer = circle.distinct_positions(order=True)
@@ -150,7 +147,6 @@ def test_turns_that_make_no_difference_in_the_long_run_need_not_be_tried(jobs: l
 
 
 @given(st.lists(small_jobs(), min_size=2, max_size=4))
-@settings(max_examples=40)
 def test_one_job_after_the_other_is_never_better_and_never_worse_than_no_shift(jobs: list[PeriodicJob]) -> None:
     circle, part = unify(jobs, step=1e-3), np.full((1, len(jobs)), 1 / LINK)
     rotations = search_together(circle, part, np.ones(1, np.int64), different_rotations(circle.n_positions))

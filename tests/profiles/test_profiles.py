@@ -6,7 +6,7 @@ import pickle
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -23,7 +23,6 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(plain, st.sampled_from([2, 3, 4, 5]))
 def test_plain_values_come_out_of_a_pickle_as_they_went_in(value, protocol):
     assert load_plain_pickle(pickle.dumps(value, protocol), "x") == value

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -34,7 +34,6 @@ def check(network: Network, workers: list[int], tree: AggregationTree) -> None:
 
 
 @pytest.mark.parametrize("where", NETWORKS[:3])
-@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 8), turn=st.integers(0, 5))
 def test_any_workers_get_a_tree_without_shared_links(where: str, seed: int, n: int, turn: int) -> None:
     network = load_network(where)

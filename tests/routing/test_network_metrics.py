@@ -26,7 +26,7 @@ def test_counts_rates_and_degrees_of_a_leaf_spine():
     assert metrics.no_path is None
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(half=st.integers(1, 4))
 def test_a_fat_tree_is_not_oversubscribed_at_any_tier(half):
     metrics = measure(fat_tree(2 * half))
@@ -101,7 +101,7 @@ pytest.importorskip("scipy")
 B = 12.5e9
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(n_hosts=st.integers(2, 60), bandwidth=st.floats(1.0, 1e12))
 def test_half_of_the_hosts_of_a_star_send_at_full_rate(n_hosts, bandwidth):
     assert bisection_bandwidth(star(n_hosts, bandwidth)) == pytest.approx(n_hosts // 2 * bandwidth, rel=1e-12)
@@ -148,7 +148,6 @@ def test_the_same_seed_gives_the_same_number():
     assert bisection_bandwidth(network, 3) == bisection_bandwidth(network, 3)
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 6))
 def test_it_is_never_below_the_smallest_of_all_balanced_cuts(seed, n):
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flow_cases import random_network
 from flow_networks import cabled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_routing import distance
 
@@ -42,7 +42,6 @@ def route(routes: Routes, r: int) -> list[tuple[int, float]]:
 
 
 @pytest.mark.parametrize("routing", ["ecmp", "shortest"])
-@settings(max_examples=60)
 @given(network=networks(), seed=st.integers(-5, 2**70))
 def test_a_single_path_is_joined_shortest_and_passes_forwarding_nodes_only(
     routing: str, network: Network, seed: int
@@ -60,7 +59,6 @@ def test_a_single_path_is_joined_shortest_and_passes_forwarding_nodes_only(
         assert routes.latency[r] == pytest.approx(network.latency[links].sum())
 
 
-@settings(max_examples=60)
 @given(network=networks())
 def test_shortest_takes_the_lowest_link_at_every_node(network: Network) -> None:
     pairs = all_pairs(network)
@@ -78,7 +76,6 @@ def test_shortest_takes_the_lowest_link_at_every_node(network: Network) -> None:
             assert link == min(nearer)
 
 
-@settings(max_examples=60)
 @given(network=networks())
 def test_spraying_conserves_bytes_at_every_node_and_cut_and_splits_equally(network: Network) -> None:
     pairs = all_pairs(network)

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import RoutingError
@@ -98,7 +98,6 @@ def test_paths_in_dimension_order_finish_each_dimension_before_the_next(network)
     check_routes(network, "dimension_order", lambda source, target: in_dimension_order(network, source, target))
 
 
-@settings(max_examples=80)
 @given(network=networks())
 def test_many_pairs_at_once_get_the_paths_that_they_get_alone(network):
     best = distances(network)
@@ -109,7 +108,6 @@ def test_many_pairs_at_once_get_the_paths_that_they_get_alone(network):
         assert together.link[together.first[r] : together.first[r + 1]].tolist() == alone.link.tolist()
 
 
-@settings(max_examples=80)
 @given(network=networks())
 def test_spraying_loses_no_byte_where_metrics_differ(network):
     best = distances(network)

@@ -40,7 +40,7 @@ def local_global_local(network, a, b):
     return min(int(network.src[c] != a) + 1 + int(network.dst[c] != b) for c in cables)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(network=dragonflies, data=st.data())
 def test_minimal_is_one_cable_in_each_group_and_one_between_them(network, data):
     src, dst = all_pairs(network)
@@ -60,7 +60,7 @@ def test_ecmp_may_pass_other_groups_where_that_is_no_longer():
     assert counts["minimal"] == 2 < counts["ecmp"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(network=dragonflies.filter(lambda n: n.coordinates[:, 0].max() >= 2), seed=st.integers(0, 9))
 def test_valiant_passes_one_third_group_and_is_minimal_before_and_after(network, seed):
     group = network.coordinates[:, 0]

@@ -13,7 +13,6 @@ from topologies.star import star
 sizes = st.tuples(st.integers(1, 6), st.integers(0, 3)).filter(lambda nk: nk[0] ** (nk[1] + 1) <= 260)
 
 
-@settings(max_examples=40)
 @given(size=sizes)
 def test_counts_and_degrees_are_those_of_the_paper(size):
     n, k = size
@@ -26,7 +25,6 @@ def test_counts_and_degrees_are_those_of_the_paper(size):
     assert network.forwards.all()
 
 
-@settings(max_examples=40)
 @given(size=sizes)
 def test_a_switch_of_level_l_joins_the_hosts_whose_addresses_differ_in_digit_l_alone(size):
     n, k = size
@@ -41,14 +39,13 @@ def test_a_switch_of_level_l_joins_the_hosts_whose_addresses_differ_in_digit_l_a
         assert (np.delete(network.coordinates[hosts], level, axis=1) == np.delete(at, level)).all()
 
 
-@settings(max_examples=30)
 @given(size=sizes)
 def test_the_diameter_is_one_switch_per_digit(size):
     n, k = size
     assert measure(bcube(n, k)).diameter == (2 * (k + 1) if n > 1 else 0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(half=st.integers(1, 3), k=st.integers(0, 2))
 def test_with_an_even_number_of_ports_half_of_the_hosts_send_one_link_each_across(half, k):
     # The highest digit splits the hosts: each switch of the highest level has n/2 links to either half.

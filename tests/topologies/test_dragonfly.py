@@ -20,7 +20,6 @@ def between_groups(network):
     return Counter((a, b) for a, b in pairs if a != b)
 
 
-@settings(max_examples=40)
 @given(p=few, a=few, h=few)
 def test_counts_and_degrees_are_those_of_the_paper(p, a, h):
     network = dragonfly(p, a, h)
@@ -32,7 +31,6 @@ def test_counts_and_degrees_are_those_of_the_paper(p, a, h):
     assert (degree[network.kind == SWITCH] == p + a - 1 + h).all()
 
 
-@settings(max_examples=40)
 @given(p=few, a=few, h=few)
 def test_at_full_size_every_two_groups_share_one_cable(p, a, h):
     groups = a * h + 1
@@ -54,7 +52,6 @@ def test_with_fewer_groups_cables_are_shared_out_evenly(p, a, h, data):
     assert set(ports.sum(axis=1)) == {a * h - (a * h * groups % 2)}
 
 
-@settings(max_examples=40)
 @given(p=few, a=few, h=few)
 def test_routers_of_a_group_are_cabled_in_pairs_and_hosts_to_their_own(p, a, h):
     network = dragonfly(p, a, h)
@@ -69,7 +66,7 @@ def test_routers_of_a_group_are_cabled_in_pairs_and_hosts_to_their_own(p, a, h):
     assert (network.dst[up] - len(network.hosts) == network.src[up] // p).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(p=few, a=st.integers(1, 4), h=st.integers(1, 4))
 def test_three_links_between_routers_are_enough(p, a, h):
     assert measure(dragonfly(p, a, h)).diameter == (3 if a == 1 else 5)

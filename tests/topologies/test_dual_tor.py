@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -12,7 +12,6 @@ from topologies.dual_tor import dual_tor
 few = st.integers(1, 5)
 
 
-@settings(max_examples=40)
 @given(n_racks=few, n_spines=few, hosts=few)
 def test_every_host_is_on_both_switches_of_its_rack_and_these_on_every_spine(n_racks, n_spines, hosts):
     network = dual_tor(n_racks, n_spines, hosts)

@@ -8,7 +8,6 @@ from commsim.routing.network_metrics import measure
 from topologies.fully_connected import fully_connected
 
 
-@settings(max_examples=30)
 @given(n_hosts=st.integers(2, 40))
 def test_every_pair_shares_one_cable(n_hosts):
     network = fully_connected(n_hosts)
@@ -17,7 +16,7 @@ def test_every_pair_shares_one_cable(n_hosts):
     assert measure(network).diameter == 1
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(n_hosts=st.integers(2, 30))
 def test_every_host_of_one_half_is_cabled_to_all_of_the_other(n_hosts):
     pytest.importorskip("scipy")

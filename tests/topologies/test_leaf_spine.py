@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from racks_of import racks
 
@@ -11,7 +11,6 @@ from topologies.leaf_spine import leaf_spine
 few = st.integers(1, 6)
 
 
-@settings(max_examples=60)
 @given(n_leaves=few, n_spines=few, hosts_per_leaf=few, uplinks=st.integers(1, 3))
 def test_every_leaf_is_cabled_to_its_hosts_and_to_every_spine(n_leaves, n_spines, hosts_per_leaf, uplinks):
     network = leaf_spine(n_leaves, n_spines, hosts_per_leaf, uplinks_per_spine=uplinks)
@@ -28,7 +27,6 @@ def test_every_leaf_is_cabled_to_its_hosts_and_to_every_spine(n_leaves, n_spines
     assert racks(network).tolist() == [h // hosts_per_leaf for h in range(n_hosts)]
 
 
-@settings(max_examples=40)
 @given(n_spines=few, hosts_per_leaf=st.integers(1, 12), cables=st.integers(1, 12))
 def test_oversubscription_takes_cables_away_and_leaves_their_rate(n_spines, hosts_per_leaf, cables):
     ratio = hosts_per_leaf / cables

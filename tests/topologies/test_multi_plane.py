@@ -14,7 +14,6 @@ from topologies.multi_plane import multi_plane
 few = st.integers(1, 5)
 
 
-@settings(max_examples=40)
 @given(planes=few, n_leaves=few, n_spines=few, hosts=few)
 def test_each_plane_is_a_leaf_spine_of_its_own(planes, n_leaves, n_spines, hosts):
     network, one = (
@@ -37,7 +36,7 @@ def test_each_plane_is_a_leaf_spine_of_its_own(planes, n_leaves, n_spines, hosts
     assert (np.bincount(network.src)[:n_hosts] == planes).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(planes=st.integers(1, 4), n_leaves=st.integers(2, 4))
 def test_planes_add_up_to_their_bisection_bandwidth(planes, n_leaves):
     pytest.importorskip("scipy")

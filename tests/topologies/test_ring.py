@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -8,7 +8,6 @@ from commsim.routing.network_metrics import measure
 from topologies.ring import ring
 
 
-@settings(max_examples=30)
 @given(n_hosts=st.integers(3, 60))
 def test_every_host_is_cabled_to_its_two_neighbours_and_forwards(n_hosts):
     network = ring(n_hosts)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -12,7 +12,6 @@ from topologies.three_tier import three_tier
 small = st.integers(1, 3)
 
 
-@settings(max_examples=40)
 @given(pods=small, racks=small, hosts=small, switches=small, cores=small)
 def test_counts_of_three_tiers(pods, racks, hosts, switches, cores):
     network = three_tier(pods, racks, hosts, switches, cores)

@@ -29,7 +29,6 @@ def neighbours(dims, at, wrap):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @given(dims=shapes, wrap=st.booleans())
 def test_every_host_has_one_cable_to_each_neighbour_in_the_grid(dims, wrap):
     network = torus(dims, wrap)
@@ -40,13 +39,12 @@ def test_every_host_has_one_cable_to_each_neighbour_in_the_grid(dims, wrap):
     assert cables == sorted({(at, there) for at in places for there in neighbours(dims, at, wrap)})
 
 
-@settings(max_examples=60)
 @given(dims=shapes, wrap=st.booleans())
 def test_the_diameter_is_that_of_the_textbook(dims, wrap):
     assert measure(torus(dims, wrap)).diameter == sum(size // 2 if wrap else size - 1 for size in dims)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(half=st.integers(1, 3), others=st.lists(st.integers(1, 4), max_size=2), wrap=st.booleans())
 def test_an_even_longest_dimension_is_cut_across_for_the_bisection(half, others, wrap):
     pytest.importorskip("scipy")

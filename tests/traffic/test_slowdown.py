@@ -46,7 +46,7 @@ def test_a_message_of_one_packet_is_stored_and_forwarded_at_each_link(to):
     assert run.received[0] == pytest.approx(expected)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(size=st.integers(1, 300_000), transport=st.sampled_from(["nscc", "rccc", "ndp", "dctcp", "window"]))
 def test_a_message_by_itself_is_hardly_slowed_down_and_never_faster_than_alone(size, transport):
     network, spraying = leaf_spine(2, 4, 2, RATE, latency=1e-6), Spraying(transport, "oblivious", 16)

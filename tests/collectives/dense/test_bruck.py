@@ -8,7 +8,6 @@ from collectives.dense.bruck import blocks_of_round, bruck_all_gather, bruck_all
 
 
 @given(n_ranks=st.integers(1, 200))
-@settings(max_examples=30)
 def test_a_gather_takes_the_logarithm_of_rounds_and_the_least_volume(n_ranks):
     sent, received, messages = volumes(bruck_all_gather(n_ranks))
     np.testing.assert_allclose(sent, (n_ranks - 1) / n_ranks)
@@ -17,7 +16,7 @@ def test_a_gather_takes_the_logarithm_of_rounds_and_the_least_volume(n_ranks):
 
 
 @given(n_ranks=st.integers(1, 40))
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 def test_an_exchange_takes_the_logarithm_of_rounds_for_more_volume(n_ranks):
     sent, received, messages = volumes(bruck_all_to_all(n_ranks))
     # a block for the rank d further on travels once for every bit of d

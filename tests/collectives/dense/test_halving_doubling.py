@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -160,7 +160,6 @@ def test_memory_is_ranks_times_rounds(build):
 
 
 @given(n_ranks=st.integers(1, 200))
-@settings(max_examples=40)
 def test_whole_vectors_are_exchanged_in_the_logarithm_of_rounds(n_ranks):
     k, r = non_power_of_two(n_ranks)
     schedule = recursive_doubling_all_reduce(n_ranks)

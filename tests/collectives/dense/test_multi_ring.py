@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -10,7 +10,6 @@ from commsim.core.errors import InputError
 
 
 @given(machines=st.lists(st.integers(1, 5), min_size=1, max_size=5), n_channels=st.integers(1, 6), order=st.randoms())
-@settings(max_examples=60)
 def test_rings_over_machines_of_any_sizes_are_an_all_reduce_of_the_least_volume(machines, n_channels, order):
     n_ranks = sum(machines)
     ranks = list(range(n_ranks))

@@ -3,7 +3,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numeric_run import run_reference
 from volumes import volumes
@@ -30,7 +30,6 @@ def test_sending_the_other_way_round_is_found():
 
 
 @given(sides)
-@settings(max_examples=60)
 def test_what_goes_up_comes_from_below_along_every_dimension(dims):
     n_ranks, n = math.prod(dims), 2 * len(dims)
     schedule = grid_neighbour_exchange(n_ranks, tuple(dims))

@@ -19,7 +19,6 @@ sides = st.lists(st.integers(1, 4), min_size=1, max_size=4).filter(lambda dims: 
 
 
 @given(sides)
-@settings(max_examples=60)
 def test_a_grid_of_any_number_of_dimensions_is_an_all_reduce_of_the_least_volume(dims):
     n_ranks = math.prod(dims)
     schedule = torus_all_reduce(n_ranks, tuple(dims))
@@ -37,7 +36,6 @@ def test_no_order_of_arrival_changes_the_sums(dims):
 
 
 @given(sides)
-@settings(max_examples=40)
 def test_every_message_goes_to_the_next_rank_along_one_dimension(dims):
     for t in torus_all_reduce(math.prod(dims), tuple(dims)).expand():
         a, b = (np.array(np.unravel_index(t[end], dims)) for end in ("src", "dst"))

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numeric_run import run_reference
 
@@ -14,7 +14,6 @@ some = st.integers(0, 4)
 
 
 @given(counts=st.lists(some, min_size=1, max_size=12).filter(any))
-@settings(max_examples=60)
 def test_blocks_of_any_sizes_are_gathered(counts):
     n_ranks = len(counts)
     schedule = ring_all_gather_v(n_ranks, tuple(counts))
@@ -28,7 +27,6 @@ def test_blocks_of_any_sizes_are_gathered(counts):
 
 
 @given(n_ranks=st.integers(1, 7), data=st.data())
-@settings(max_examples=60)
 def test_blocks_of_any_sizes_are_exchanged(n_ranks, data):
     counts = tuple(data.draw(st.lists(some, min_size=n_ranks**2, max_size=n_ranks**2).filter(any)))
     schedule = direct_all_to_all_v(n_ranks, counts)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from drawn_inputs import links
 from flow_networks import star_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -33,7 +33,6 @@ def machines(draw):
 
 @pytest.mark.nojit
 @given(counts)
-@settings(max_examples=60)
 def test_every_split_is_an_all_reduce_that_sends_exactly_what_theorem_1_says(n_and_k):
     n, k = n_and_k
     schedule = byteps(n, k, n_partitions=2)
@@ -46,7 +45,6 @@ def test_every_split_is_an_all_reduce_that_sends_exactly_what_theorem_1_says(n_a
 
 @pytest.mark.nojit
 @given(machines(), st.data())
-@settings(max_examples=60)
 def test_machines_of_any_sizes_make_an_all_reduce(partition, data):
     n_ranks, groups = partition
     least = min(map(len, groups))
@@ -58,7 +56,6 @@ def test_machines_of_any_sizes_make_an_all_reduce(partition, data):
     assert schedule.n_helpers == k + (len(groups) if n_switches else 0)
 
 
-@settings(max_examples=60)
 @given(n_and_k=counts, n_partitions=st.integers(1, 5), size=st.floats(1.0, 1e12), link=links)
 def test_the_flow_engine_stays_inside_the_bounds(n_and_k, n_partitions, size, link):
     n, k = n_and_k

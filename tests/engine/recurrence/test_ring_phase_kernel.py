@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -28,7 +28,6 @@ def slow(state: tuple[Ticks, Ticks], costs: tuple[Ticks, Ticks, Ticks], n_cycles
     return [np.array(a) for a in (start, sent, done)]
 
 
-@settings(max_examples=40)
 @given(length=st.integers(1, 6), n_cycles=st.integers(1, 4), n_rounds=st.integers(1, 7), seed=st.integers(0, 999))
 def test_rounds_with_reduction_are_what_a_loop_says(length: int, n_cycles: int, n_rounds: int, seed: int) -> None:
     start, done, *costs = draw(seed, length * n_cycles)
@@ -39,7 +38,6 @@ def test_rounds_with_reduction_are_what_a_loop_says(length: int, n_cycles: int, 
         np.testing.assert_array_equal(ours, theirs)
 
 
-@settings(max_examples=40)
 @given(length=st.integers(1, 6), n_cycles=st.integers(1, 4), n_rounds=st.integers(1, 7), seed=st.integers(0, 999))
 def test_rounds_without_reduction_are_the_same(length: int, n_cycles: int, n_rounds: int, seed: int) -> None:
     start, _, send, latency, _ = draw(seed, length * n_cycles)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
@@ -44,7 +44,6 @@ def unrolled(phases: tuple[RingPhase, ...]) -> list[list[Message]]:
     return hops
 
 
-@settings(max_examples=60)
 @given(name=st.sampled_from(RINGS), n_ranks=st.integers(2, 24))
 def test_phases_send_what_the_schedule_sends(name: str, n_ranks: int) -> None:
     schedule = COLLECTIVES[name].build(n_ranks)

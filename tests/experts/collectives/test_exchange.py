@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from under_mpiexec import under_mpiexec
 
@@ -50,7 +50,6 @@ def sets_of(n_ranks, machines, asked):
     return ranks.reshape(n_ranks, asked["tokens"], asked["top_k"]).tolist()
 
 
-@settings(max_examples=60)
 @given(exchanges(), st.booleans())
 def test_every_token_gets_to_its_experts_and_every_sum_comes_back(exchange, in_order):
     n_ranks, machines, asked = exchange
@@ -58,7 +57,6 @@ def test_every_token_gets_to_its_experts_and_every_sum_comes_back(exchange, in_o
         check(COLLECTIVES[name].build(n_ranks, machines=machines, in_order=in_order, pieces=3, **asked))
 
 
-@settings(max_examples=60)
 @given(exchanges())
 def test_ranks_send_and_receive_what_a_loop_over_tokens_counts(exchange):
     n_ranks, machines, asked = exchange

@@ -71,7 +71,6 @@ def test_the_flow_engine_meets_the_closed_form_on_a_tree_of_two_levels(
     assert ready.predict(size).time == pytest.approx(expected, rel=1e-9, abs=0)
 
 
-@settings(max_examples=30)
 @given(first=st.integers(2, 4), others=st.lists(st.integers(1, 4), min_size=1, max_size=3), pool=st.integers(1, 6))
 def test_racks_may_be_unequal_where_adding_takes_no_time(first: int, others: list[int], pool: int) -> None:
     network = load_network("leaf_spine:n_leaves=4,n_spines=1,hosts_per_leaf=4,bandwidth=10Gbps,latency=1us")

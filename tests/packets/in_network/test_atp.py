@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -11,7 +11,6 @@ from commsim.core.errors import InputError
 
 
 @given(n_ranks=st.integers(1, 8), n_chunks=st.integers(1, 12), pool=st.integers(1, 12), collision=st.floats(0, 1))
-@settings(max_examples=60)
 def test_any_share_of_collisions_is_an_all_reduce(n_ranks, n_chunks, pool, collision):
     check(atp(n_ranks, n_chunks, pool, collision))
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numeric_run import run_reference
 
@@ -36,7 +36,6 @@ def test_any_tree_and_any_window_is_an_all_reduce(drawn, n_chunks, window):
 
 
 @given(drawn=trees(), window=st.one_of(st.none(), st.integers(1, 3)))
-@settings(max_examples=30)
 def test_the_sums_are_right_on_numbers_too(drawn, window):
     n_ranks, tree = drawn
     inputs = np.random.default_rng(n_ranks).integers(-100, 100, (n_ranks, 12)).astype(float)
@@ -46,7 +45,6 @@ def test_the_sums_are_right_on_numbers_too(drawn, window):
 
 
 @given(drawn=trees())
-@settings(max_examples=50)
 def test_each_participant_sends_one_stream_up_and_one_to_each_child_down(drawn):
     n_ranks, tree = drawn
     transfers = built(n_ranks, tree, 3, None).expand()

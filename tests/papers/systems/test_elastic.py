@@ -3,7 +3,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -36,7 +36,6 @@ def test_the_estimate_is_what_playing_the_pipeline_gives(depth, width):
 
 
 @given(n_gpus=st.integers(4, 60), slow=st.integers(0, 3))
-@settings(max_examples=60)
 def test_the_shape_is_the_fastest_that_the_gpus_allow_and_more_gpus_are_never_slower(n_gpus, slow):
     shape = morph(JOB, [1.0] * n_gpus + [0.5] * slow)
     every = [shape_time(JOB, p, d) for p in range(4, 25) for d in range(1, n_gpus // p + 1)]
@@ -84,7 +83,6 @@ def held(pipelines):
 
 
 @given(failed=st.sets(st.sampled_from("abcdefgh"), min_size=1, max_size=2))
-@settings(max_examples=60)
 def test_recovery_moves_exactly_the_layers_that_nodes_need_and_do_not_hold(failed):
     """Three pipelines outlive two failures; those that are left form two."""
     before = held(["abc", "def", "gh"])

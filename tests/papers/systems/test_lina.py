@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -8,7 +8,6 @@ from commsim.papers.systems.lina import lina, plan
 
 
 @given(weights=st.lists(st.floats(0.01, 10.0), min_size=2, max_size=12))
-@settings(max_examples=50)
 def test_every_token_has_a_gpu_and_the_busiest_is_no_busier(weights):
     popularity = np.array(weights) / sum(weights)
     shares = plan(popularity)

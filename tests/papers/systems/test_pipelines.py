@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -39,7 +39,6 @@ def every_plan(profile, n_machines, bandwidth):
 
 
 @given(profile=profiles, n_machines=st.integers(1, 5), bandwidth=st.sampled_from([0.5, 3.0, 50.0]))
-@settings(max_examples=60)
 def test_dynamic_programming_finds_what_trying_everything_finds(profile, n_machines, bandwidth):
     stages = partition(profile, n_machines, bandwidth)
     found = bottleneck(profile, stages, bandwidth)

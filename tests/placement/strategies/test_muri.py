@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -52,7 +52,6 @@ def test_groups_grow_to_as_many_jobs_as_there_are_resources() -> None:
 
 
 @given(st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 5)), st.integers(1, 50), max_size=12))
-@settings(max_examples=40)
 def test_the_matching_is_the_best_of_all(drawn: dict[tuple[int, int], int]) -> None:
     worth = {edge: float(w) for edge, w in drawn.items() if edge[0] < edge[1]}
     chosen = match(6, worth)

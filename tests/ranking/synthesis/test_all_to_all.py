@@ -31,7 +31,7 @@ def test_best_rates_of_known_networks(name, algbw):
     assert exchange.per_unit == pytest.approx(float(exchange.bound_per_unit), rel=0.003)
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(networks(max_ranks=5, max_switches=2))
 def test_random_exchanges_are_proved_and_bounded_as_the_other_program_says(network):
     whole = whole_of(network)

@@ -17,7 +17,6 @@ from commsim.ranking.synthesis.greedy_kernel import send_rarest
 from commsim.ranking.synthesis.trees.forest import DIRECTIONS
 
 
-@settings(max_examples=30)
 @given(networks(max_ranks=5, max_switches=3), st.integers(1, 3), st.sampled_from([1.001, 1.5, 1e9]))
 def test_messages_keep_the_rules(network, per_rank, patience):
     graph = usable(network, network.endpoints.astype(np.int32), anywhere=False)

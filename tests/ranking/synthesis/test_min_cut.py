@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.network import HOST, SWITCH, Network, both_ways
@@ -49,7 +49,6 @@ def every_cut(graph, demand):
     return worst
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), operation=st.sampled_from(EXACT), anywhere=st.booleans())
 def test_newton_s_method_finds_the_worst_of_all_cuts(seed, operation, anywhere):
     network = small_network(seed)
@@ -59,7 +58,6 @@ def test_newton_s_method_finds_the_worst_of_all_cuts(seed, operation, anywhere):
     assert found == pytest.approx(every_cut(graph, demand), rel=1e-5)
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), operation=st.sampled_from((*EXACT, "all_reduce", "all_to_all", "scatter")))
 def test_a_program_knows_at_least_what_every_cut_knows(seed, operation):
     network = small_network(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -38,7 +38,6 @@ def test_where_links_are_alike_it_is_the_program_s(network):
     assert largest(network) == pytest.approx(program(network), rel=1e-5)
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), operation=st.sampled_from(("all_to_all", "scatter", "gather", "send_recv")))
 def test_it_is_never_above_the_program(seed, operation):
     rng = np.random.default_rng(seed)

@@ -44,7 +44,7 @@ def first_burst(n_blocks, n_threads, slots, n_aggregators, fusion):
 
 @pytest.mark.parametrize("colocated", [False, True])
 @given(n_ranks=st.integers(1, 17), data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 def test_it_is_an_all_reduce_with_any_aggregators_and_pool(colocated, n_ranks, data):
     schedule = omnireduce(
         n_ranks,
@@ -58,7 +58,6 @@ def test_it_is_an_all_reduce_with_any_aggregators_and_pool(colocated, n_ranks, d
 
 
 @given(data=st.data(), n_ranks=st.integers(2, 9), n_aggregators=st.integers(1, 8))
-@settings(max_examples=40)
 def test_up_go_a_ranks_own_blocks_and_down_the_union_with_offsets_and_the_first_burst(data, n_ranks, n_aggregators):
     n_blocks, block = data.draw(st.integers(1, 400)), data.draw(st.sampled_from([1, 8, 256]))
     n_elements = n_blocks * block - data.draw(st.integers(0, block - 1))
@@ -91,7 +90,6 @@ def test_the_first_burst_is_shared_evenly_by_the_aggregators():
 
 
 @given(n_blocks=st.integers(1, 300), n_aggregators=st.integers(1, 9), data=st.data())
-@settings(max_examples=30)
 def test_the_stream_is_another_order_of_the_same_blocks_with_the_short_one_last(n_blocks, n_aggregators, data):
     bitmap = data.draw(st.lists(st.booleans(), min_size=n_blocks, max_size=n_blocks))
     occupancy = Occupancy.from_bitmap([bitmap, bitmap], n_blocks * 3 - 1, 3)
@@ -117,7 +115,6 @@ def sorted_stream(n_blocks, n_threads, slots, a, k, fusion):
     n_blocks=st.integers(1, 700), a=st.integers(1, 5), k=st.integers(1, 9), n_threads=st.integers(1, 5),
     fusion=st.integers(1, 4), piece=st.sampled_from([64, 192, 2**20]),
 )  # fmt: skip
-@settings(max_examples=40)
 def test_a_stream_that_is_written_in_pieces_is_the_sorted_one(n_blocks, a, k, n_threads, fusion, piece):
     occupancy = drawn_occupancy(3, 4 * n_blocks - 1, density=0.3, block=4)
     parameters = {"n_aggregators": a, "n_partitions": k, "n_threads": n_threads, "fusion": fusion, "slots": 2}

@@ -2,7 +2,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
@@ -23,7 +23,6 @@ shares = st.sampled_from([0.0, 1 / 32, 0.1, 0.25, 0.5, 2 / 3, 31 / 32, 1.0])
 
 
 @given(n_ranks=st.integers(1, 17), n_servers=st.integers(1, 5), share=shares, n_partitions=st.integers(1, 4))
-@settings(max_examples=30)
 def test_it_is_an_all_reduce_for_any_share(n_ranks, n_servers, share, n_partitions):
     schedule = parallax(n_ranks, n_servers, share, n_partitions)
     check(schedule)
@@ -31,7 +30,6 @@ def test_it_is_an_all_reduce_for_any_share(n_ranks, n_servers, share, n_partitio
 
 
 @given(n_ranks=st.integers(1, 12), n_servers=st.integers(1, 5), share=shares, size=st.floats(1e3, 1e9), data=st.data())
-@settings(max_examples=40)
 def test_time_lies_between_the_bounds(n_ranks, n_servers, share, size, data):
     some = st.one_of(st.just(0.0), st.floats(1e-9, 1e-4))
     network = with_costs(
@@ -54,7 +52,6 @@ def test_where_all_is_dense_or_all_is_sparse_the_bounds_meet(share):
 
 
 @given(n_ranks=st.integers(2, 9), n_servers=st.integers(1, 4), share=shares, density=st.floats(0.01, 1))
-@settings(max_examples=30)
 def test_the_ring_carries_every_value_and_servers_get_lists(n_ranks, n_servers, share, density):
     parameters = {"n_servers": n_servers, "dense_share": share}
     schedule = parallax(n_ranks, **parameters)

@@ -21,7 +21,7 @@ def sent(name, schedule, occupancy):
 
 
 @given(k=st.integers(1, 4), seed=st.integers(0, 9), density=st.floats(0.001, 0.05))
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples * 2 // 3)
 def test_doubling_sends_in_round_i_the_union_of_two_to_the_i_ranks(k, seed, density):
     occupancy = drawn_occupancy(2**k, N, density=density, seed=seed)
     schedule = sparcml_ssar(2**k)
@@ -58,7 +58,7 @@ def test_messages_become_dense_at_half_of_all_elements():
 
 
 @given(n_ranks=st.integers(2, 17), density=st.floats(0.001, 0.02), seed=st.integers(0, 9))
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 def test_split_sends_every_element_to_its_owner_once_and_gathers_the_union(n_ranks, density, seed):
     occupancy = drawn_occupancy(n_ranks, N, density=density, seed=seed)
     schedule = sparcml_split(n_ranks)
@@ -112,7 +112,7 @@ def test_as_lists_it_takes_the_bytes_of_the_published_formula(pattern):
 
 
 @given(n_ranks=st.integers(2, 9), k=st.integers(1, 400), seed=st.integers(0, 5))
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 def test_elements_go_to_the_rank_of_their_hash_and_come_back_behind_a_bitmap(n_ranks, k, seed):
     n_elements = 1000
     occupancy = drawn_occupancy(n_ranks, n_elements, density=k / n_elements, seed=seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_compressors import slow_power_sgd
 
@@ -17,7 +17,6 @@ from commsim.sparse.compressors.power_sgd import power_sgd
     columns=st.integers(8, 20),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=40)
 def test_it_is_its_algorithm_with_a_warm_start_and_loses_nothing(n_ranks, n_steps, rank, n, columns, seed):
     steps = np.random.default_rng(seed).standard_normal((n_steps, n_ranks, n))
     compressor = power_sgd(rank, columns, seed)

@@ -9,7 +9,7 @@ from commsim.routing.routing import find_routes
 from topologies.hosts.nvswitch_host import nvswitch_host
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(n_cpus=st.integers(1, 2), switches=st.integers(1, 2), nics=st.integers(0, 2), gpus=st.integers(1, 3))
 def test_counts_are_as_asked(n_cpus, switches, nics, gpus):
     n_switches = n_cpus * switches

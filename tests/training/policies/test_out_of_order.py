@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from drawn_traces import some, traces
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -30,7 +30,6 @@ def test_one_tensor_reversed_is_the_order_as_it_was():
 
 
 @given(trace=traces, overhead=some, share=st.sampled_from([0.0, 0.5, 1.0]))
-@settings(max_examples=30)
 def test_the_chosen_number_is_never_slower_than_the_usual_order_and_computes_as_long(trace, overhead, share):
     setting = TrainingSetting(trace, 2, closed_form_costs(overhead / 2, 1.0))
     usual, chosen = (train(f"out_of_order:{more}share={share}", setting) for more in ("first=0,", ""))

@@ -177,7 +177,6 @@ def test_all_that_happens_is_what_the_slow_version_says(data, drawn):
 
 
 @given(seed=st.integers(0, 99), jitter=st.sampled_from([0.0, 0.1]), sharing=st.sampled_from(["fair", "mltcp"]))
-@settings(max_examples=40)
 def test_no_link_carries_more_than_it_can_and_computing_takes_as_long_as_ever(seed, jitter, sharing):
     random = np.random.default_rng(seed)
     network = line(*random.uniform(1, 5, 6))
@@ -234,7 +233,7 @@ def test_with_mltcp_jobs_slide_apart_by_themselves():
 
 
 @given(ahead=st.floats(0.05, 0.9), slope=st.floats(0.5, 8.0), intercept=st.floats(0.1, 1.0))
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 def test_the_steps_of_mltcp_tend_to_the_exact_solution(ahead, slope, intercept):
     # a has sent the part `ahead` when b begins; from then on their rates are as w(ahead) : w(0), until a has finished
     a, b = job("a", 4.0, (0.0, 1.0, 8.0)), job("b", 4.0, (0.0, 1.0, 8.0))

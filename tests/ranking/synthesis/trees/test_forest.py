@@ -91,7 +91,7 @@ def test_the_optimum_is_the_worst_of_all_cuts(network):
             assert Fraction(inside, leaves) == best.per_unit
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(networks(max_ranks=4, max_switches=0))
 def test_no_packing_of_trees_is_larger(network):
     whole = whole_of(network)

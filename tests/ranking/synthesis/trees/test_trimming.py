@@ -17,7 +17,7 @@ def whole_of(network):
     return whole_network(network, network.endpoints.astype(np.int32))
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(networks(max_ranks=4, max_switches=3), st.booleans())
 def test_a_balanced_network_keeps_its_optimum(network, up):
     whole = whole_of(network)
@@ -27,7 +27,7 @@ def test_a_balanced_network_keeps_its_optimum(network, up):
     assert after.per_unit * FINE == before.per_unit or abs(float(after.per_unit * FINE / before.per_unit) - 1) < 1e-3
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(networks(max_ranks=4, max_switches=3), st.data())
 def test_what_is_left_is_balanced_and_no_more_than_there_was(network, data):
     faster = data.draw(st.lists(st.integers(0, network.n_links - 1), min_size=1, max_size=3))
