@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commsim.diagnosis.causes.all_faults import FaultTimes
+from commsim.diagnosis.causes.all_faults import FaultTimes, predict_faults
 from commsim.diagnosis.causes.beforehand import weight_on
-from commsim.diagnosis.causes.explain import predict_faults, rank_causes
+from commsim.diagnosis.causes.explain import rank_causes
 from commsim.diagnosis.causes.ground import Ground, ground_of
 from commsim.diagnosis.causes.rows import Rows
 from commsim.diagnosis.causes.told import TOLD_FROM

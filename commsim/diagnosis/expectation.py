@@ -156,6 +156,9 @@ def expect(
     collective: str | None = None,
     placement: PlacementLike | None = None,
     hashes: int | None = None,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    seed: int = 0,
     false_alarms: float = FALSE_ALARMS,
 ) -> Expectation:
     """Say what machines should reach, and which bus bandwidth is too low.
@@ -174,8 +177,8 @@ def expect(
         Number of ranks. Default: all GPUs.
     collective : str, optional
         Library with its release, such as ``nccl:version=2.27``, or one algorithm. Default: what runs on the machines.
-    placement, hashes
-        Same as in :func:`scenario_of`.
+    placement, hashes, fail, scale, seed
+        Same as in :func:`scenario_of`; with faults, what is left should reach this.
     false_alarms : float
         Share of healthy machines that are below the floor of a size.
 
@@ -204,7 +207,8 @@ def expect(
         known = operation(name)
         spec = spelled_out(collective, name) if collective else usual_collective(where, name)[0]
         scenario = scenario_of(
-            spec, where, operation=name, n_ranks=n_ranks, placement=placement, hashes=hashes
+            spec, where, operation=name, n_ranks=n_ranks, placement=placement, hashes=hashes, fail=fail, scale=scale,
+            seed=seed or None,
         )  # fmt: skip
         plan = plan_of(scenario)
         assert isinstance(plan, Plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,13 +76,13 @@ class FaultTimes:
         return "healthy: the expectation was too high" if self.fault is None else self.fault.text
 
 
-def fault_times(ground: Ground, sizes: Sequence[float], whole: NDArray[np.float64]) -> list[FaultTimes]:
-    """Predict all faults that the ground may have.
+def fault_times(faults: Iterable[Fault], sizes: Sequence[float], whole: NDArray[np.float64]) -> list[FaultTimes]:
+    """Predict faults.
 
     Parameters
     ----------
-    ground : Ground
-        Ground without a fault.
+    faults : iterable of Fault
+        Faults.
     sizes : sequence of float, bytes
         Sizes.
     whole : float64[n], s
@@ -94,14 +94,32 @@ def fault_times(ground: Ground, sizes: Sequence[float], whole: NDArray[np.float6
         Those that make calls slower.
     """
     found = []
-    for kind in KINDS:
-        for fault in kind(ground):
-            try:
-                healthy = None if fault.reference is None else fault.reference.times(sizes)
-                times = fault.ground.times(sizes) if healthy is None else whole
-            except InputError:  # what NCCL cannot run on is no cause of a slow run
-                continue
-            effect = np.log(times / (whole if healthy is None else healthy))
-            if effect.max() > LEAST_SOMEWHERE and effect.mean() > LEAST_ON_AVERAGE:
-                found.append(FaultTimes(fault, times, healthy))
+    for fault in faults:
+        try:
+            healthy = None if fault.reference is None else fault.reference.times(sizes)
+            times = fault.ground.times(sizes) if healthy is None else whole
+        except InputError:  # what nothing can run on is no cause of a slow run
+            continue
+        effect = np.log(times / (whole if healthy is None else healthy))
+        if effect.max() > LEAST_SOMEWHERE and effect.mean() > LEAST_ON_AVERAGE:
+            found.append(FaultTimes(fault, times, healthy))
     return found
+
+
+def predict_faults(ground: Ground, sizes: Sequence[float]) -> list[FaultTimes]:
+    """Return the times without a fault, and those with each that the ground may have.
+
+    Parameters
+    ----------
+    ground : Ground
+        Ground without a fault.
+    sizes : sequence of float, bytes
+        Sizes.
+
+    Raises
+    ------
+    InputError
+        If the closed form has no time of the ground.
+    """
+    closed, faults = ground.times(sizes), (fault for kind in KINDS for fault in kind(ground))
+    return [FaultTimes(None, closed), *fault_times(faults, sizes, closed)]

@@ -12,7 +12,7 @@ are given without a look at their NUMA nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.diagnosis.causes.ground import Ground, nics_of_machines
@@ -36,9 +36,21 @@ def shares_beforehand(ground: Ground, labels: Iterable[str], *, has_reference: b
     has_reference : bool
         Whether a better table of the same sizes is beside it.
     """
-    healthy = HEALTHY_BESIDE_REFERENCE if has_reference else HEALTHY_ALONE
-    weights = {label: weight_on(ground, label) for label in labels if label != HEALTHY}
-    total = sum(weights.values())
+    known = {label: weight_on(ground, label) for label in labels if label != HEALTHY}
+    return shares_of(known, has_reference=has_reference)
+
+
+def shares_of(weights: Mapping[str, float], *, has_reference: bool) -> dict[str, float]:
+    """Return the share of each cause, and of healthy tables, from how likely the causes are relative to each other.
+
+    Parameters
+    ----------
+    weights : mapping of str to float
+        Weight of each cause.
+    has_reference : bool
+        Whether a better table of the same sizes is beside it.
+    """
+    healthy, total = HEALTHY_BESIDE_REFERENCE if has_reference else HEALTHY_ALONE, sum(weights.values())
     return {HEALTHY: healthy, **{label: (1 - healthy) * weight / total for label, weight in weights.items()}}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.diagnosis.causes.all_faults import FaultTimes, fault_times
+from commsim.diagnosis.causes.all_faults import FaultTimes, predict_faults
 from commsim.diagnosis.causes.beforehand import shares_beforehand
 from commsim.diagnosis.causes.ground import Ground
 from commsim.diagnosis.causes.likelihood import disturbances, log_likelihood
@@ -30,14 +30,15 @@ class RankedCause:
         Its most likely form, in words.
     far : float
         Largest relative difference of a measured time from the one with it, of rows that nothing disturbed.
-    times : float64[n], s
-        Times with it, of the slow rows.
+    sizes, times : float64[n], bytes and s
+        Sizes of the slow rows, and times with it.
     """
 
     label: str
     likelihood: float
     text: str
     far: float
+    sizes: NDArray[np.float64]
     times: NDArray[np.float64]
 
 
@@ -78,15 +79,39 @@ def rank_causes(
     evidence : mapping of str to float, optional
         How many times as likely what else is known makes a cause, by label.
     every : sequence of FaultTimes
-        What :func:`predict_faults` gives at the sizes of the rows, each once and in order. Default: it is asked here.
+        What :func:`~commsim.diagnosis.causes.all_faults.predict_faults` gives at the sizes of the rows, each once and
+        in order. Default: it is asked here.
 
     Raises
     ------
     InputError
         If the closed form has no time of the ground.
     """
-    sizes, where = np.unique(rows.sizes, return_inverse=True)
-    every = every or predict_faults(ground, sizes.tolist())
+    every = every or predict_faults(ground, np.unique(rows.sizes).tolist())
+    before = shares_beforehand(ground, (one.label for one in every), has_reference=rows.shares_sizes)
+    return rank_faults(every, before, rows, error, more, evidence)
+
+
+def rank_faults(
+    every: Sequence[FaultTimes],
+    before: Mapping[str, float],
+    rows: Rows,
+    error: ErrorModel,
+    more: NDArray[np.float64] | None = None,
+    evidence: Mapping[str, float] | None = None,
+) -> list[RankedCause]:
+    """Rank the causes of the slow rows, of faults whose times are known.
+
+    Parameters
+    ----------
+    every : sequence of FaultTimes
+        Times without a fault first, at the sizes of the rows, each once and in order.
+    before : mapping of str to float
+        How likely each label is beforehand.
+    rows, error, more, evidence
+        Same as in :func:`rank_causes`.
+    """
+    _, where = np.unique(rows.sizes, return_inverse=True)
     closed = every[0].times
     whole = closed[where] * (1.0 if more is None else more)
     every = [one for one in every if one.healthy is None or rows.has_reference]
@@ -101,30 +126,11 @@ def rank_causes(
             terms = [values[i] + np.log(every[i].weight) for i in own]
             logs[label] += float(np.logaddexp.reduce(terms)) - np.log(sum(every[i].weight for i in own))
             best[label] = max(best.get(label, (-np.inf, 0)), (max(terms), own[int(np.argmax(terms))]))
-    probable = _probabilities(logs, ground, rows, evidence or {})
+    probable = _probabilities(logs, before, evidence or {})
     return [
         _ranked(every[best[label][1]], whole * np.exp(effects[best[label][1]]), rows, whole, probable[label])
         for label in sorted(probable, key=lambda name: -probable[name])
     ]
-
-
-def predict_faults(ground: Ground, sizes: Sequence[float]) -> list[FaultTimes]:
-    """Return the times without a fault, and those with each that the ground may have.
-
-    Parameters
-    ----------
-    ground : Ground
-        Ground without a fault.
-    sizes : sequence of float, bytes
-        Sizes.
-
-    Raises
-    ------
-    InputError
-        If the closed form has no time of the ground.
-    """
-    closed = ground.times(sizes)
-    return [FaultTimes(None, closed), *fault_times(ground, sizes, closed)]
 
 
 def _effect(one: FaultTimes, closed: NDArray[np.float64], rows: Rows, where: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -135,10 +141,9 @@ def _effect(one: FaultTimes, closed: NDArray[np.float64], rows: Rows, where: NDA
 
 
 def _probabilities(
-    logs: Mapping[str, float], ground: Ground, rows: Rows, evidence: Mapping[str, float]
+    logs: Mapping[str, float], before: Mapping[str, float], evidence: Mapping[str, float]
 ) -> dict[str, float]:
     """Return how likely each label is, with its likelihood beforehand and what else is known."""
-    before = shares_beforehand(ground, logs, has_reference=rows.shares_sizes)
     found = {
         label: value + float(np.log(before[label] * evidence.get(label, 1.0))) for label, value in logs.items()
     }  # fmt: skip
@@ -151,4 +156,4 @@ def _ranked(
 ) -> RankedCause:  # fmt: skip
     usual = rows.slow & (disturbances(rows, whole) == 0)
     far = np.abs(rows.times / times - 1)[usual if usual.any() else rows.slow]
-    return RankedCause(one.label, likelihood, one.text, float(far.max()), times[rows.slow])
+    return RankedCause(one.label, likelihood, one.text, float(far.max()), rows.sizes[rows.slow], times[rows.slow])

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from commsim.diagnosis.causes.ground import Ground
+import numpy as np
+from numpy.typing import NDArray
 
 # How far the logarithm of a fault's effect may be off, as a part of it: what is counted (NICs, algorithms, rates of
 # ports), what goes another way through a machine, and what is any factor at all.
 COUNTED, ROUNDABOUT = 0.08, 0.25
-__all__ = ["COUNTED", "ROUNDABOUT", "Fault"]
+__all__ = ["COUNTED", "ROUNDABOUT", "Fault", "Timed"]
+
+
+class Timed(Protocol):
+    """What gives times by size: a ground of the closed form, or a scenario that is simulated."""
+
+    def times(self, sizes: Sequence[float]) -> NDArray[np.float64]:
+        """Return the time of a call of each size in bytes, s."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +33,7 @@ class Fault:
         Cause that it stands for, one of :data:`commsim.diagnosis.causes.labels.CAUSES`.
     text : str
         What is so, in the field's words.
-    ground : Ground
+    ground : Timed
         Ground with it.
     weight : float
         Likelihood beforehand among the faults of its cause, relative to the others.
@@ -33,15 +44,15 @@ class Fault:
     other_way : bool
         Whether calls go by another transport, algorithm or protocol, so that the model's errors on the healthy machines
         say little of those on these.
-    reference : Ground or None
+    reference : Timed or None
         Ground of the healthy table, where that was changed and the slow one was left as it is; None: no change.
     """
 
     label: str
     text: str
-    ground: Ground
+    ground: Timed
     weight: float = 1.0
     doubt: float = COUNTED
     noise: float = 0.0
     other_way: bool = False
-    reference: Ground | None = None
+    reference: Timed | None = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, Placing, Sizes
+from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import count_text, format_size, microseconds
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "expect": """
         commsim expect dgx-h100 --operation all_reduce
-        commsim expect dgx-h100 --machines 2
+        commsim expect dgx-h100 --machines 2,4
+        commsim expect dgx-h100 --machines 2 --operation all_reduce --fail link:m0.nic0:switch0
         commsim expect dgx-h100 --operation all_reduce -b 1G -e 16G --for nccl-tests
         commsim expect dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=4,uplinks_per_spine=4 --size 1G --csv a.csv
         commsim run nccl --topology hgx-h100@star:machines=2 -b 1M -e 1G -f 4 > all_reduce.log
@@ -31,12 +33,12 @@ FORM_NAMES = ("nccl-tests", "azure-nhc")
 ONE_PERCENT = "1%"
 
 
-class ExpectConfig(Sizes, Placing, WithJson):
+class ExpectConfig(Sizes, Placing, Faults, WithJson):
     """All flags of ``commsim expect``."""
 
     DEFAULTS: ClassVar[dict[str, Any]] = {"minbytes": "1M", "maxbytes": "16G", "stepfactor": "4"}
     topology: str = flag("topology", metavar=TOPOLOGY, help="machines on a fabric, or one machine such as dgx-h100")
-    machines: int | None = flag(metavar="N", help="number of machines, where one machine is named (default: 1)")
+    machines: str | None = flag(metavar="N[,N]", help="numbers of machines, where one machine is named (default: 1)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME",
         help="operation; repeatable (default: all_reduce, all_gather, reduce_scatter and all_to_all)",
@@ -64,15 +66,22 @@ def run(config: ExpectConfig) -> Answer:
     from commsim.diagnosis.expectation import expect
     from commsim.diagnosis.floor_forms import FORMS
 
+    machines = read_machines(config.machines)
     options: dict[str, Any] = {
-        "machines": config.machines, "n_ranks": config.ranks, "collective": config.collective,
+        "machines": machines[0], "n_ranks": config.ranks, "collective": config.collective,
         "placement": config.placement, "hashes": config.hashes, "false_alarms": read_rate(config.false_alarms),
     }  # fmt: skip
+    for name in config.given("log", "form", "report") if len(machines) > 1 else ():
+        raise InputError(f"{name.replace('form', 'for').replace('log', 'from')} takes one number of --machines")
     if config.log is not None:
         return _checked(config, options)
     if config.in_place:
         raise InputError("--in-place goes with --from FILE")
-    found = expect(config.topology, config.operation, config.sizes(), **options)
+    options |= {"fail": config.fail, "scale": config.scale, "seed": config.seed or 0}
+    every = [expect(config.topology, config.operation, config.sizes(), **options | {"machines": n}) for n in machines]
+    if len(machines) > 1:
+        return _of_several(every)
+    (found,) = every
     if config.form is not None:
         if config.report is not None:
             raise InputError("--report does not go with --for, which prints lines for another program")
@@ -83,10 +92,36 @@ def run(config: ExpectConfig) -> Answer:
     return Answer(parts, [one.row() for one in found.sizes], more=more)
 
 
+def _of_several(every: list[Expectation]) -> Answer:
+    """Return the answer about several numbers of machines: a table of each."""
+    parts: list[Part] = [table_of_expectation(found) for found in every]
+    parts += remarks(tuple(dict.fromkeys(remark for found in every for remark in found.remarks)))
+    rows = [
+        {"n_machines": found.n_machines, "n_ranks": found.n_ranks} | one.row() for found in every for one in found.sizes
+    ]
+    return Answer(parts, rows)
+
+
+def read_machines(text: str | None) -> tuple[int | None, ...]:
+    """Read ``2,4``; without it the topology says the number.
+
+    Raises
+    ------
+    InputError
+        If a part is no whole number of at least 1, or comes twice.
+    """
+    parts = [] if text is None else text.split(",")
+    if any(not part.strip().isdecimal() for part in parts) or len({*parts}) < len(parts):
+        raise InputError(f"--machines must be whole numbers such as 2 or 2,4, each once, got {text!r}")
+    return tuple(int(part) for part in parts) or (None,)
+
+
 def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
     """Hold a log against what its machines should reach."""
     from commsim.diagnosis.check_log import check_log
 
+    for name in config.given("fail", "scale"):
+        raise InputError(f"{name} does not go with --from: what faults leave is asked without a log")
     for name in config.given("minbytes", "maxbytes", "stepfactor", "stepbytes", "size", "form"):
         raise InputError(f"{name.replace('form', 'for')} does not go with --from, whose sizes are those of the log")
     if len(config.operation) > 1:

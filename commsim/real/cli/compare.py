@@ -54,6 +54,9 @@ class CompareConfig(Prediction, WithJson):
         metavar="RATE", help="rate of a rank's link, to explain a busbw above it (default: the network's)"
     )
     plot: str | None = flag(metavar="FILE", help="draw both times and the errors: .svg or .png")
+    report: str | None = flag(
+        metavar="FILE.html", help="write a page: measured against expected with its band, and what each cause predicts"
+    )
 
 
 def run(config: CompareConfig) -> Answer:
@@ -65,6 +68,8 @@ def run(config: CompareConfig) -> Answer:
     if not config.files and not config.busbw:
         raise InputError("give a file of measurements, or --busbw")
     if config.topology is None:
+        for name in config.given("report"):
+            raise InputError(f"{name} goes with --topology, whose machines have causes")
         return _of_files(config)
     healthy = config.files[0] if len(config.files) + bool(config.busbw) > 1 else None
     path = None if config.busbw else config.files[-1]
@@ -133,7 +138,7 @@ def _of_numbers(config: CompareConfig, path: str | None, healthy: str | None) ->
     """Find the causes of bus bandwidths without a size."""
     from commsim.real.comparison.numbers import compare_numbers
 
-    for name in config.given("plot", "in_place", "line_rate"):
+    for name in config.given("plot", "report", "in_place", "line_rate"):
         raise InputError(f"{name} has no effect on a bus bandwidth without a size")
     assert config.topology is not None
     rates = [parse_bandwidth(text, "--busbw") for text in (config.busbw or "").split(",") if text]
@@ -155,6 +160,11 @@ def _answer(config: CompareConfig, comparison: Comparison, parts: list[Part]) ->
     if config.plot:
         _draw_comparison(comparison.pairs, config.plot)
         parts.append(Lines([f"{config.plot}: written"]))
+    if config.report:
+        if diagnosis is None:
+            raise InputError(f"{config.report}: not written, no size is slow and no causes were asked for")
+        diagnosis.write(_pairs_of(comparison), comparison.predictor, config.report)
+        parts.append(Lines([f"{config.report}: written"]))
     more: dict[str, Any] = {
         "summary": {name: getattr(comparison.summary, name) for name in comparison.summary.__slots__},
         "explanations": [str(reason) for reason in comparison.reasons],
@@ -162,6 +172,12 @@ def _answer(config: CompareConfig, comparison: Comparison, parts: list[Part]) ->
     }
     chosen = {"collective": comparison.collective or config.collective}
     return Answer(parts, [pair.row() for pair in comparison.pairs], config.flags() | chosen, more)
+
+
+def _pairs_of(comparison: Comparison) -> list[Pair]:
+    """Return the pairs of the operation that causes are of."""
+    operation = comparison.pairs[0].measured.operation
+    return [pair for pair in comparison.pairs if pair.measured.operation == operation]
 
 
 def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:

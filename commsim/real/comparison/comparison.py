@@ -21,7 +21,6 @@ from commsim.prediction.collective_names import spelled_out, usual_collective
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
 from commsim.real.comparison.above_line_rate import LineRate, explain_above, line_of_prediction
-from commsim.real.comparison.causes import explain_cause
 from commsim.real.comparison.healthy_rows import diagnosed, healthy_rows, require_all_machines
 from commsim.real.comparison.pairs import (
     Pair,
@@ -63,7 +62,8 @@ class Comparison(Shown):
     healthy : tuple of Measurement
         Rows of healthy machines, where they were given.
     diagnosis : Diagnosis or None
-        Causes of what was measured, the most likely first, where the model has a closed form of the collective.
+        Causes of what was measured, the most likely first; None where nothing is slow, and the model has no closed form
+        of the collective: faults are then not simulated.
     """
 
     pairs: tuple[Pair, ...]
@@ -100,7 +100,7 @@ def compare(
     in_place: bool = False,
     line_rate: float | str | None = None,
     healthy: str | None = None,
-    over: Callable[[Sequence[float]], Iterable[float]] = iter,
+    over: Callable[[Sequence[Any]], Iterable[Any]] = iter,
     **options: Any,
 ) -> Comparison:
     """Predict what was measured, and set both side by side.
@@ -122,7 +122,7 @@ def compare(
     healthy : str, optional
         File of measurements of healthy machines of the same kind. Default: rows that a CSV calls ``reference``.
     over : callable
-        Wrapper of the sizes that shows progress.
+        Wrapper of the sizes, and of the faults that are simulated, which shows progress.
     **options
         Further parameters of :func:`commsim.prediction.read.scenario_of`.
 
@@ -173,9 +173,10 @@ def compare(
     reasons = [*([Remark("library-choice", chosen)] if chosen else ()), *comparison.reasons]
     slow = [pair.measured for pair in pairs if pair.measured.operation == predicted]
     times = {size: result.time for (_, size), result in results.items()}
-    diagnosis = diagnosed(plan, slow, reference, predicted=times, logs=(path, healthy))
-    if diagnosis is None and explain_slow(pairs):
-        reasons.append(Remark("cause", explain_cause(solution, pairs, over), needed=True))
+    diagnosis = diagnosed(
+        plan, slow, reference, predicted=times, logs=(path, healthy), over=over,
+        scenario=scenario if reference or explain_slow(pairs) else None,
+    )  # fmt: skip
     return dataclasses.replace(
         comparison, collective=scenario.name, reasons=tuple(reasons), healthy=tuple(reference), diagnosis=diagnosis
     )

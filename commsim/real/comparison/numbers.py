@@ -91,10 +91,10 @@ def compare_numbers(
         good += [rate for some in numbers_of(csv_rows(healthy)) for rate in some]
     if not slow:
         raise InputError(f"{path}: has no bus bandwidth of the machines that are asked about")
-    found = diagnosed(plan, [], reference, numbers=(slow, good))
+    found = diagnosed(plan, [], reference, numbers=(slow, good), scenario=scenario)
     if found is None:
         where = f"{scenario.name} on {scenario.network.name}"
-        raise InputError(f"no causes are known of {where}: its calls have no closed form")
+        raise InputError(f"no causes are known of {where}: nothing can be injected there")
     (result,) = solve(scenario, [EXPECTED_AT], plan=plan).results
     shown = ", ".join(f"{rate / 1e9:.4g}" for rate in slow)
     beside = f", of healthy machines {', '.join(f'{rate / 1e9:.4g}' for rate in good)}" if good else ""

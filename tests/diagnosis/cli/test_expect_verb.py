@@ -39,6 +39,22 @@ def test_a_page_has_a_figure_for_each_operation(commsim, tmp_path):
     assert all(f"Bus bandwidth of {name}" in text for name in ("all-reduce", "all-gather"))
 
 
+def test_several_numbers_of_machines_are_a_table_each(commsim):
+    words = ("--operation", "all_reduce", "--size", "1G")
+    rows = commsim.results("expect", "dgx-h100", "--machines", "2,4", *words)["results"]
+    assert [(row["n_machines"], row["n_ranks"]) for row in rows] == [(2, 16), (4, 32)]
+    alone = commsim.results("expect", "dgx-h100", "--machines", "4", *words)["results"]
+    assert rows[1]["floor_busbw_Bps"] == alone[0]["floor_busbw_Bps"]
+
+
+def test_what_faults_leave_is_expected_to_reach_less(commsim):
+    words = ("expect", "dgx-h100", "--machines", "2", "--operation", "all_reduce", "--size", "1G")
+    slow = ("--scale", "link:m1.nic*:switch0=0.25")
+    whole, less = (commsim.results(*words, *fault)["results"][0] for fault in ((), slow))
+    assert less["busbw_Bps"] < 0.95 * whole["busbw_Bps"]
+    assert less["floor_busbw_Bps"] < whole["floor_busbw_Bps"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -46,6 +62,11 @@ def test_a_page_has_a_figure_for_each_operation(commsim, tmp_path):
         (("dgx-h100", "--false-alarms", "x"), "--false-alarms must be a share such as 1% or 0.01, got 'x'"),
         (("dgx-h100", "--false-alarms", "0"), "must be 0.01% to 50%, got 0%"),
         (("dgx-h100", "--machines", "0"), "at least 1 machine, got 0"),
+        (("dgx-h100", "--machines", "2,2"), "--machines must be whole numbers such as 2 or 2,4, each once, got '2,2'"),
+        (("dgx-h100", "--machines", "2,x"), "--machines must be whole numbers"),
+        (("dgx-h100", "--machines", "2,4", "--for", "nccl-tests"), "--for takes one number of --machines"),
+        (("dgx-h100", "--machines", "2", "--fail", "link:nope:a", "--size", "1M"), "nope"),
+        (("dgx-h100", "--from", "a.log", "--fail", "links:1"), "--fail does not go with --from"),
         (("dgx-h100", "--from", "gone.log"), "gone.log"),
         (("dgx-h100", "--from", "a.log", "-b", "2M"), "--minbytes does not go with --from"),
         (("dgx-h100", "--in-place"), "--in-place goes with --from"),

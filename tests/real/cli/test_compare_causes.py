@@ -54,6 +54,18 @@ def test_a_csv_may_hold_numbers_without_a_size_and_those_of_healthy_machines(com
     assert "busbw 370 GB/s, of healthy machines 480" in commsim.out
 
 
+def test_a_page_shows_measured_against_expected_and_what_causes_predict(commsim, tmp_path, predicted):
+    pytest.importorskip("vl_convert")
+    log = table(tmp_path / "log.txt", {size: time + 300 for size, time in predicted.items()}, ranks=16)
+    page = tmp_path / "page.html"
+    tree = commsim.results("compare", log, "--topology", DGX, "--report", page)
+    text = page.read_text()
+    assert "Measured against expected" in text
+    assert "What each cause predicts" in text
+    assert tree["causes"][0]["text"] in text
+    assert "--report goes with --topology" in commsim.refuses("compare", log, log, "--report", page)
+
+
 def test_one_number_lists_what_gives_it_and_what_to_measure_next(commsim):
     where = ("--operation", "all_reduce", "--topology", DGX)
     assert commsim("compare", "--busbw", "200GB/s", *where).code == 0
