@@ -36,6 +36,7 @@ PLURALS = ("hosts", "switches", "GPUs", "CPUs", "NICs", "memories")
 
 
 ROUTINGS = ("ecmp", "shortest", "spray", "ecmp_polarised", "dmodk", "dimension_order", "minimal", "valiant")
+_checked: list[tuple[str, ...]] = [()]  # names of the network that was made last: most are made of another one
 MAX_METRIC = 2**20  # so that no sum along a path exceeds 31 bits
 
 
@@ -210,11 +211,13 @@ class Network(Value):
         n = len(self.nodes)
         if not self.name.isprintable():
             raise InputError(f"the name of a network is printable text, got {self.name!r}")
-        if not _all_are_names(self.nodes):
-            name = next(name for name in self.nodes if not _all_are_names((name,)))
-            raise InputError(f"{self.name}: a node name is printable text, got {name!r}")
-        if len(set(self.nodes)) != n:
-            raise InputError(f"{self.name}: node name {_first_repeated(self.nodes)!r} is used twice")
+        if self.nodes is not _checked[0]:
+            if not _all_are_names(self.nodes):
+                name = next(name for name in self.nodes if not _all_are_names((name,)))
+                raise InputError(f"{self.name}: a node name is printable text, got {name!r}")
+            if len(set(self.nodes)) != n:
+                raise InputError(f"{self.name}: node name {_first_repeated(self.nodes)!r} is used twice")
+            _checked[0] = self.nodes
         if (self.kind >= len(KINDS)).any():
             raise InputError(f"{self.name}: node kinds are {', '.join(KINDS)}")
         if not np.isin(self.kind, SEATS).any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,9 @@ from commsim.core.network import Network
 from commsim.core.network_queries import tiers
 
 from .merge_switches import fabric_nodes, switch_classes
+
+# Ports of machines that are compared with those of the same machines at once.
+AT_ONCE = 2**18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,17 +36,18 @@ class FabricForest:
     up: NDArray[np.int64]
     down: NDArray[np.int64]
 
-    def distance(self, a: int, b: int) -> float:
-        """Sum of metrics on the path between switches of two classes; infinite where none leads through the fabric."""
-        total = 0
-        while a != b:
-            if self.depth[a] >= self.depth[b]:
-                total, a = total + int(self.up[a]), int(self.parent[a])
-            else:
-                total, b = total + int(self.down[b]), int(self.parent[b])
-            if min(a, b) < 0:
-                return float("inf")
-        return float(total)
+    def distances(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Sum of metrics on the path from each class of `a` to that of `b`; infinite where none is in the fabric."""
+        total, a, b = np.zeros(len(a)), a.copy(), b.copy()
+        left = np.flatnonzero(a != b)
+        while len(left):
+            rises = self.depth[a[left]] >= self.depth[b[left]]
+            for end, cost, which in ((a, self.up, left[rises]), (b, self.down, left[~rises])):
+                total[which] += cost[end[which]]
+                end[which] = self.parent[end[which]]
+            total[left[(a[left] < 0) | (b[left] < 0)]] = np.inf
+            left = left[(a[left] != b[left]) & (total[left] < np.inf)]
+        return total
 
 
 def fabric_forest(network: Network) -> FabricForest | None:
@@ -105,27 +108,32 @@ def _machines_are_no_short_cuts(network: Network, forest: FabricForest, fabric: 
     """
     out = np.flatnonzero((network.machine[network.src] >= 0) & fabric[network.dst])
     back = np.flatnonzero((network.machine[network.dst] >= 0) & fabric[network.src])
-    exits = _ports(forest, network.src[out], network.dst[out], network.metric[out], network.machine)
-    into = _ports(forest, network.dst[back], network.src[back], network.metric[back], network.machine)
+    leave = _ports(forest, network.src[out], network.dst[out], network.metric[out], network.machine)
+    enter = _ports(forest, network.dst[back], network.src[back], network.metric[back], network.machine)
     hung = np.unique(network.src[out].astype(np.int64) * network.n_nodes + network.dst[out]) // network.n_nodes
     inside = 0 if len(np.unique(hung)) < len(hung) else 1
-    alike = {(into.get(m, ()), ports) for m, ports in exits.items()}
-    return all(
-        forest.distance(a, b) < enter + inside + leave
-        for ins, outs in alike for a, enter in ins for b, leave in outs if a != b
-    )  # fmt: skip
+    first, end = (np.searchsorted(enter[0], leave[0], side) for side in ("left", "right"))
+    for low in range(0, len(first), AT_ONCE):
+        n = (end - first)[low : low + AT_ONCE]
+        to = np.repeat(np.arange(low, low + len(n)), n)
+        of = np.repeat(first[low : low + AT_ONCE] - np.cumsum(n) + n, n) + np.arange(n.sum())
+        pair = enter[1][of] * len(forest.parent) + leave[1][to]
+        order = np.argsort(pair)
+        starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
+        a, b = np.divmod(pair[order[starts]], len(forest.parent))
+        through = np.minimum.reduceat((enter[2][of] + leave[2][to])[order], starts) + inside if len(starts) else 0
+        if ((a != b) & (forest.distances(a, b) >= through)).any():
+            return False
+    return True
 
 
 def _ports(
     forest: FabricForest, of: NDArray[np.int32], leaf: NDArray[np.int32], cost: NDArray[np.int32],
     machine: NDArray[np.int32],
-) -> dict[int, tuple[tuple[int, int], ...]]:  # fmt: skip
-    """Classes of switches that each machine hangs on, and the cheapest port at each."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
+    """Machines in rising order, once for each class of switches they hang on; that class; its cheapest port."""
     n_classes = len(forest.parent)
     port = machine[of].astype(np.int64) * n_classes + forest.node[leaf]
     order = np.lexsort((cost, port))
     cheapest = order[np.diff(port[order], prepend=-1) > 0]
-    whose, at = np.divmod(port[cheapest], n_classes)
-    bounds = [*np.flatnonzero(np.diff(whose, prepend=-1)).tolist(), len(whose)]
-    pairs = list(zip(at.tolist(), cost[cheapest].tolist(), strict=True))
-    return {int(whose[low]): tuple(pairs[low:high]) for low, high in itertools.pairwise(bounds)}
+    return (*np.divmod(port[cheapest], n_classes), cost[cheapest].astype(np.int64))

@@ -160,10 +160,8 @@ def _to_fabric(
     others = np.flatnonzero(best[owner] != np.arange(len(link)))
     ends = forest.node[switch[np.stack((best[owner[others]], others), axis=1)]].astype(np.int64)
     joins, which = np.unique(ends[:, ::-1] if back else ends, axis=0, return_inverse=True)
-    apart = [forest.distance(a, b) for a, b in joins.tolist()]
-    if (cost[best[owner[others]]] + np.array(apart, np.float64)[which.ravel()] >= cost[others]).any() or not single[
-        best
-    ].all():
+    apart = forest.distances(*joins.T)
+    if (cost[best[owner[others]]] + apart[which.ravel()] >= cost[others]).any() or not single[best].all():
         return None
     rows = [np.append(path[begin[port] : begin[port + 1]], link[port]) for port in best.tolist()]
     rows = [row[::-1] for row in rows] if back else rows

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.prediction.inputs import load_network
+from commsim.routing import fabric_forest as forests
 from commsim.routing import walk
 from commsim.routing.fabric_forest import fabric_forest
 from commsim.routing.routing import find_routes
@@ -90,4 +91,33 @@ def test_links_of_other_metrics_between_two_classes_are_no_forest():
     network = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2")
     metric = network.metric.copy()
     metric[network.dst == network.nodes.index("spine1")] = 2
+    assert fabric_forest(dataclasses.replace(network, metric=metric)) is None
+
+
+def climbed(forest, a, b):
+    """Sum the metrics from one class to another, one step at a time."""
+    total = 0
+    while a != b and min(a, b) >= 0:
+        if forest.depth[a] >= forest.depth[b]:
+            total, a = total + forest.up[a], forest.parent[a]
+        else:
+            total, b = total + forest.down[b], forest.parent[b]
+    return float(total) if a == b else np.inf
+
+
+@pytest.mark.parametrize("spec", FORESTS)
+def test_distances_are_those_of_a_climb(spec):
+    forest = fabric_forest(load_network(spec))
+    a, b = np.random.default_rng(2).integers(0, len(forest.parent), (2, 400))
+    assert forest.distances(a, b).tolist() == [climbed(forest, *ends) for ends in zip(a, b, strict=True)]
+
+
+@pytest.mark.parametrize("at_once", [1, 2**18])
+def test_a_machine_that_is_a_short_cut_is_no_forest(monkeypatch, at_once):
+    monkeypatch.setattr(forests, "AT_ONCE", at_once)
+    network = load_network("pcie_host:n_gpus=4,n_nics=4@fat_tree:k=4")
+    assert fabric_forest(network) is not None
+    inside = (network.machine[network.src] >= 0) & (network.machine[network.dst] >= 0)
+    ports = (network.machine[network.src] >= 0) ^ (network.machine[network.dst] >= 0)
+    metric = np.where(inside | ports, network.metric, 9999)  # the fabric is slow, and every machine's ports are near
     assert fabric_forest(dataclasses.replace(network, metric=metric)) is None
