@@ -43,6 +43,10 @@ ns-3 and ns.py simulate packets and are compared with our packet engine, on at m
 and with a window that never limits it, ns.py no acknowledgements, and ours RoCE packets of 4,096 bytes, each of them
 acknowledged. This explains the differences of a few percent.
 
+Not compared: SimGrid 4.1, which the package index has as source only (370 files of C++); Debian has the release above.
+ASTRA-sim 3 is in neither index: `astra-sim-sdk` is a client of a service, without the simulator. Its published formula
+for rings stands beside measured tables in [nccl_accuracy.md](nccl_accuracy.md).
+
 The workloads:
 
 {works}

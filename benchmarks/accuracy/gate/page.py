@@ -49,7 +49,7 @@ BEGINS, ENDS = "<!-- accuracy: python -m benchmarks.accuracy -->", "<!-- end of 
 
 def page(classes: Mapping[str, Errors]) -> str:
     """Return the page."""
-    lines = [HEAD, *_world(classes), *_self(classes)]
+    lines = [HEAD, *_world(classes), *_nearer(classes), *_self(classes)]
     for source in SOURCES:
         some = {
             name: errors for name, errors in classes.items()
@@ -79,6 +79,23 @@ def _world(classes: Mapping[str, Errors]) -> list[str]:
         return []
     about = "NCCL's lines are of operators that none of the constants was fitted on: what a new cluster can expect."
     return ["## Code agrees with the world", "", about, "", *HEADER, *rows, ""]
+
+
+def _nearer(classes: Mapping[str, Errors]) -> list[str]:
+    """Return the table of where another estimate is nearer, and of how often that was looked for."""
+    told = [(name, peer, theirs, ours) for name, errors in classes.items()
+            for peer, (theirs, ours) in errors.peers.items()]  # fmt: skip
+    if not told:
+        return []
+    rows = [f"| {name} | {peer} | {_percent(theirs)} | {_percent(ours)} |"
+            for name, peer, theirs, ours in told if theirs < ours]  # fmt: skip
+    head = [
+        "## Where a naive rule or another estimate is nearer", "",
+        f"{len(rows)} of {len(told)} comparisons of medians on the same rows. The naive rule, bytes that cross a"
+        " machine's NICs over their rate,",
+        "is compared [table by table](data/tables.md#where-the-naive-rule-is-nearer).", "",
+    ]  # fmt: skip
+    return [*head, *(["| class | nearer | its median | ours |", "|---|---|---|---|", *rows, ""] if rows else [])]
 
 
 def _self(classes: Mapping[str, Errors]) -> list[str]:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from benchmarks.accuracy.gate.errors import Errors, sum_up
 
@@ -17,6 +18,8 @@ Found = Iterator[tuple[str, Errors]]
 # Of the matrix: what a measurement may be above without an error.
 NO_PREDICTION = ("bound",)
 MATRIX_KINDS = ("closed_form", "engines", "published")
+# The rule that a reader would use without a tool: bytes that cross a machine's NICs over their rate.
+NAIVE = "NICs times rate"
 # Rows of the sprayed fabrics that take seconds; the others take up to minutes each (`benchmarks.accuracy.fabrics all`).
 FABRIC_HOSTS, FABRIC_SIZE, FABRIC_PATHS = 8192, 1_000_000, "128"
 
@@ -110,8 +113,11 @@ def _questions(folder: Path) -> Found:
 
     tables = [*read_asked(folder), *read_peaks(folder)]
     for name, rows in classes(predicted_rows(tables)[0], tables):
-        if rows:
-            yield name, sum_up(map(error_of, rows))
+        if not rows:
+            continue
+        both = [row for row in rows if row["nics"]]
+        naive, ours = ([abs(error_of(row, of)) for row in both] for of in ("nics", "predicted"))
+        yield name, sum_up(map(error_of, rows), peers={NAIVE: (median(naive), median(ours))} if both else None)
 
 
 def _rccl(folder: Path) -> Found:
