@@ -80,13 +80,20 @@ def multi_ring_all_reduce(n_ranks: int, n_channels: int | None = None, groups: G
 
 
 def ring_order(groups: Groups, channel: int, n_rails: int = 0) -> NDArray[np.int64]:
-    """Ranks in the order of one ring: up to one member of even machines, down from it in odd ones; see `leaving`."""
+    """Ranks in the order of one ring: up to one member of even machines, down from it in odd ones; see `leaving`.
+
+    Odd machines are left by the member behind it. Behind the last rail that is the first one again: members that no
+    rail has a share of are passed, and leave nothing.
+    """
     order: list[int] = []
     for machine, group in enumerate(groups):
         if not group:
             continue
         behind = leaving(len(group), channel, n_rails) + 1
+        rails = min(n_rails or len(group), len(group))
         forwards = group[behind:] + group[:behind]
+        if behind == len(group) // rails * rails:
+            forwards = group[: behind - 1] + group[behind:] + group[behind - 1 : behind]
         order += reversed(forwards) if machine % 2 else forwards
     return np.array(order)
 

@@ -100,6 +100,33 @@ def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple
     return min(rate, own), int(nics.sum()), near, own < rate
 
 
+def gpus_outside(network: Network, unit: NDArray[np.int64], node: int) -> float:
+    """Rate of the GPUs' own links to the NICs of their machine, for each NIC: what no faster NIC can raise.
+
+    A NIC whose PCIe switch has GPUs is fed by these; others by all GPUs of the machine. Infinite where GPUs have ports.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the machine.
+    unit : int64[n_nodes]
+        Machine of each node.
+    node : int
+        A GPU.
+    """
+    in_unit, kind = unit == unit[node], network.kind
+    nics = np.flatnonzero(in_unit & (kind == NIC))
+    own = (kind[network.src] == GPU) & in_unit[network.src] & in_unit[network.dst] & (network.metric != NVLINK_METRIC)
+    if not nics.size or not own.any():
+        return float("inf")
+    at_hub = np.bincount(network.dst[own], network.bandwidth[own], minlength=network.n_nodes)
+    plugs = np.isin(network.src, nics) & in_unit[network.dst] & (kind[network.dst] == SWITCH)
+    hubs = network.dst[plugs]
+    beside = at_hub[hubs] / np.maximum(np.bincount(hubs, minlength=network.n_nodes)[hubs], 1)
+    every = float(network.bandwidth[own].sum()) / nics.size
+    return min(every, float(beside[beside > 0].min(initial=every)))
+
+
 def gpus_beside_a_nic(network: Network, unit: NDArray[np.int64], node: int) -> int:
     """Return the number of GPUs on the PCIe switches that join a GPU to a NIC; 0 where none does."""
     in_unit, kind = unit == unit[node], network.kind

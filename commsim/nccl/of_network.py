@@ -15,6 +15,7 @@ from commsim.core.placement import Placement
 from commsim.nccl.machine_links import (
     adding_switches,
     gpus_beside_a_nic,
+    gpus_outside,
     islands_inside,
     links_inside,
     links_outside,
@@ -132,6 +133,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
     if setting.nic is not None:
         outside = setting.nic
     elif len(machines) > 1:
+        by_gpus = gpus_outside(network, unit, node)
+        outside, is_own = min(outside, by_gpus), is_own or by_gpus < outside
         whose = "machine's NIC and PCIe links; a higher bandwidth changes nothing" if is_own else "network"
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))
     many, net = len(machines) > 1, hardware.get("net", "")

@@ -59,6 +59,8 @@ class Site:
         NICs of a machine.
     one_way : bool
         Whether only one of two ranks sends, and a send-receive is timed there.
+    host : float, bytes/s
+        Bandwidth of the links by which a machine's GPUs reach its NICs.
     """
 
     setting: NcclSetting
@@ -71,6 +73,7 @@ class Site:
     p2p: bool = True
     n_nics: int = 1
     one_way: bool = False
+    host: float = float("inf")
 
     @property
     def max_channels(self) -> int:
@@ -270,7 +273,7 @@ def ways_of(site: Site, known: GpuCosts) -> CallLinks:
         plugin = replace(plugin, copy=plugin.copy * site.setting.socket_threads / plugin.threads)
     return CallLinks(
         link, primitives, plugin, site.nics, ll_share, max(1, site.n_nics), per_node,
-        LL_HOP_OF_SEVERAL.get(gpu, 1.0), among,
+        LL_HOP_OF_SEVERAL.get(gpu, 1.0), among, site.host,
     )  # fmt: skip
 
 
@@ -283,7 +286,8 @@ def on_rails(site: Site, ways: CallLinks, algorithm: str) -> CallLinks:
     rails = site.setting.channels["ring"].n
     if ways.plugin is None or algorithm not in ("ring", "tree", "collnet_chain") or rails >= ways.n_nics:
         return ways
-    return replace(ways, nics=ways.nics * rails / ways.n_nics, n_nics=rails)
+    part = rails / ways.n_nics
+    return replace(ways, nics=ways.nics * part, n_nics=rails, host=ways.host * part)
 
 
 def cell_seconds(
@@ -338,7 +342,8 @@ def exchange_at(site: Site, ways: CallLinks, operation: str, size: int) -> Excha
     n = site.setting.n_ranks
     bare = ways.link * ways.exchange if site.pcie else site.link
     if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
-        alone = replace(ways, nics=ways.nics / min(ways.n_nics, ways.per_node), n_nics=1)
+        sending = min(ways.n_nics, ways.per_node)
+        alone = replace(ways, nics=ways.nics / sending, n_nics=1, host=ways.host / sending)
         if site.one_way and ways.plugin is None:
             return send_of(alone, size, bare)
         return exchange_of(alone, size, 2, 1, site.max_channels, bare, buffer=site.setting.buffer, works=1)

@@ -7,7 +7,7 @@ from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
-from commsim.nccl.machine_links import links_inside, links_outside
+from commsim.nccl.machine_links import gpus_outside, links_inside, links_outside
 
 from .prediction import Site
 from .search import SINCE_HOPPER, NcclSetting
@@ -42,8 +42,9 @@ def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Sit
         )
     if name == "efa":
         name = efa_of(setting.gpu, facts.get("gpudirect") != "no")
+    host = gpus_outside(network, unit, int(nodes[0])) * max(n_nics, 1)
     return Site(
-        setting, link, path != "NVL", rate * max(n_nics, 1), name, setting.version, n_nics=max(n_nics, 1)
+        setting, link, path != "NVL", rate * max(n_nics, 1), name, setting.version, n_nics=max(n_nics, 1), host=host
     )  # fmt: skip
 
 

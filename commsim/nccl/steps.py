@@ -74,6 +74,8 @@ class CallLinks:
         Times that a hop inside a machine takes longer with LL than in a call on one machine.
     exchange : float
         Part of `link` that messages of an all-to-all reach over PCIe.
+    host : float, bytes/s
+        Bandwidth of the links by which a machine's GPUs reach the NICs that are used.
     """
 
     link: float
@@ -85,6 +87,7 @@ class CallLinks:
     per_node: int = 1
     ll_hop: float = 1.0
     exchange: float = 1.0
+    host: float = float("inf")
 
     def hop(self, protocol: str, algorithm: str = "ring") -> float:
         """Return the latency of a hop inside a machine: of a tree, or of a ring."""
@@ -97,12 +100,12 @@ class CallLinks:
         return self.link * p.payload / p.wire * (self.ll_link if protocol == "ll" else 1.0)
 
     def outside(self, protocol: str) -> float:
-        """Return the data rate of a machine's NICs."""
+        """Return the data rate of a machine's NICs, and of the way to them."""
         if self.plugin is None:
             return float("inf")
         p = PROTOCOLS[protocol]
         flags = self.plugin.ll_efficiency if protocol == "ll" else 1.0
-        rate = min(self.nics * self.plugin.efficiency, self.plugin.copy * self.per_node)
+        rate = min(self.nics * self.plugin.efficiency, self.host, self.plugin.copy * self.per_node)
         return rate * flags * p.payload / p.wire
 
     def sharing(self, n_channels: int) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from collectives.dense.multi_ring import leaving
 from commsim.core.errors import InputError
 from commsim.core.network import NIC, Network
-from commsim.prediction.good_parameters import nearest_rails
+from commsim.prediction.good_parameters import in_rails, nearest_rails
 from commsim.routing.routing import find_routes
 from commsim.training.sharing.periodic import PeriodicJob
 
@@ -62,10 +62,11 @@ def job_edges(network: Network, placements: Sequence[Sequence[str]]) -> list[lis
     found = []
     for placement, ring in zip(placements, edges, strict=True):
         members: dict[int, list[int]] = {}
-        for at in sorted({node[name] for name in placement}, key=lambda at: (rail[at], at)):
+        for at in sorted({node[name] for name in placement}):
             members.setdefault(machine[at], []).append(at)
         n_rings = min((min(len(of), nics[at]) if 0 <= at < len(nics) else 0 for at, of in members.items()), default=0)
-        ends = {at: [of[leaving(len(of), c, n_rings)] for c in range(n_rings)] for at, of in members.items()}
+        rows = {at: in_rails(of, rail, n_rings) if n_rings else of for at, of in members.items()}
+        ends = {at: [of[leaving(len(of), c, n_rings)] for c in range(n_rings)] for at, of in rows.items()}
         pairs: list[tuple[int, int]] = []
         for a, b in ring:
             crosses = n_rings and machine[a] != machine[b]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from collectives import NEEDS
 from commsim.core.locality import Groups
+from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import NIC, Network
 from commsim.core.network_queries import levels_from
 from commsim.core.placement import Placement, count_places, is_strategy, place
@@ -45,14 +47,40 @@ def by_rails(network: Network, placement: Placement, groups: Groups) -> Groups:
 
     Ranks that are not in machines with NICs stay as they are; parameters as in :func:`count_rails`.
     """
-    if count_rails(network, placement, groups) is None:
+    n_rails = count_rails(network, placement, groups)
+    if n_rails is None:
         return groups
     key = nearest_rails(network, placement.nodes)
-    return tuple(tuple(sorted(group, key=key.__getitem__)) for group in groups)
+    return tuple(in_rails(group, key, n_rails) for group in groups)
+
+
+def in_rails(
+    members: Sequence[int], key: Mapping[int, tuple[int, int]] | Sequence[tuple[int, int]], n_rails: int
+) -> tuple[int, ...]:
+    """Order the members of a machine so that each rail has a run of as many, with its nearest in front.
+
+    Parameters
+    ----------
+    members : sequence of int
+        Members.
+    key : mapping or sequence of (int, int)
+        NIC that is nearest to each member, and the links between them.
+    n_rails : int
+        Rails of the machine, at most as many as members. Where a NIC has more members near it than others, those that
+        are left over come last: channels leave by the first of each run.
+    """
+    order = sorted(members, key=key.__getitem__)
+    share, rails = len(order) // n_rails, sorted({key[one][0] for one in order})
+    runs = [[one for one in order if key[one][0] == rail] for rail in rails]
+    if len(runs) != n_rails or any(len(run) < share for run in runs):
+        return tuple(order)
+    return tuple(itertools.chain(*(run[:share] for run in runs), *(run[share:] for run in runs)))
 
 
 def nearest_rails(network: Network, nodes: NDArray[np.integer[Any]]) -> list[tuple[int, int]]:
     """Return which NIC of its machine is nearest to each node, and how many links lie between them.
+
+    Only where there is no other way are NVLinks among them: what comes in by a NIC does not go through another GPU.
 
     Parameters
     ----------
@@ -68,9 +96,26 @@ def nearest_rails(network: Network, nodes: NDArray[np.integer[Any]]) -> list[tup
     for r in range(len(links)):
         start = np.zeros(network.n_nodes, np.bool_)
         start[nics[rail == r]] = True
-        found = levels_from(start, network.src[inside], network.dst[inside])[nodes]
-        links[r] = np.where(found < 0, network.n_nodes, found)
-    return list(zip(links.argmin(axis=0).tolist(), links.min(axis=0).tolist(), strict=True))
+        for n, some in enumerate((inside & (network.metric != NVLINK_METRIC), inside)):
+            found = levels_from(start, network.src[some], network.dst[some])[nodes]
+            found = np.where(found < 0, network.n_nodes, found)
+            links[r] = np.where(links[r] < network.n_nodes, links[r], network.n_nodes + found) if n else found
+    return list(zip(_evenly_nearest(links, machine[nodes]), links.min(axis=0).tolist(), strict=True))
+
+
+def _evenly_nearest(links: NDArray[np.int64], machine: NDArray[np.integer[Any]]) -> list[int]:
+    """Return the nearest NIC of each node; of equally near ones, that of the fewest nodes of its machine so far.
+
+    Nodes that have only one nearest NIC take theirs first.
+    """
+    near = links == links.min(axis=0)
+    taken: dict[int, NDArray[np.int64]] = {}
+    found = links.argmin(axis=0)
+    for node in np.argsort(near.sum(axis=0), kind="stable").tolist():
+        used = taken.setdefault(int(machine[node]), np.zeros(len(links), np.int64))
+        found[node] = min(np.flatnonzero(near[:, node]).tolist(), key=lambda rail: used[rail])
+        used[found[node]] += 1
+    return found.tolist()
 
 
 def servers_that_fit(

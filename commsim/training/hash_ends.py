@@ -13,7 +13,7 @@ import numpy as np
 
 from commsim.core.network import Network
 from commsim.core.result import OverHashes, Result
-from commsim.prediction.plans.draws import DIFFERS, HASHES, alike, draws_of, hash_seeds, middle
+from commsim.prediction.plans.draws import DIFFERS, HASHES, alike, draws_of, hash_seeds, middle, more_seeds
 from commsim.prediction.work_plan import Outcome
 from commsim.routing.routing import is_hashed
 
@@ -21,6 +21,8 @@ from .task_graph import Task
 
 # Times of an exchange over hashes of routes: the median, and the ends.
 MEDIAN, FASTEST, SLOWEST = range(3)
+# Networks whose draws are few messages, which may be alike by chance.
+FEW_LINKS = 200
 Times: TypeAlias = tuple[float, float, float]
 
 
@@ -45,7 +47,8 @@ def times_over_hashes(
         matter.
     """
     seeds = hash_seeds(seed, (n or HASHES) if is_hashed(network.routing) else 1)
-    draws = draws_of(network, Outcome(play(seed)), seeds, lambda one: Outcome(play(one)))
+    more = more_seeds(seed, HASHES, is_told=n is not None, is_small=network.n_links <= FEW_LINKS) if seeds else ()
+    draws = draws_of(network, Outcome(play(seed)), seeds, lambda one: Outcome(play(one)), more)
     times = np.array([[result.time for result in draw.results] for draw in draws])
     if alike(times):
         return [times[0].tolist()] * 3, 1

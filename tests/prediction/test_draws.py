@@ -174,3 +174,20 @@ def test_a_table_has_the_spread_where_it_matters_and_says_so_once(capsys):
     assert shown.count("median of 8 hashes of ECMP") == 1
     assert main(["run", HALVING, "--topology", SPINES, "--size", "1M", "--routing", "dmodk"]) == 0
     assert "fastest" not in capsys.readouterr().out
+
+
+TWO_BY_TWO = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_draws_that_are_alike_by_chance_do_not_hide_that_a_slow_cable_costs_only_some_of_them(seed):
+    """Two messages cross; where both first draws, or the first eight, took the slow cable, one number was shown."""
+    found = cs.predict("ring_all_reduce", TWO_BY_TWO, "1GB", scale=["link:leaf1:spine0=0.25"], seed=seed)
+    assert found.hashes.fastest == pytest.approx(0.140, rel=0.01)
+    assert found.hashes.slowest == pytest.approx(0.560, rel=0.01)
+
+
+def test_a_cable_so_slow_that_it_matters_is_seen_where_messages_fill_a_small_part_of_the_others():
+    network = f"{TWO_BY_TWO},uplink_bandwidth=800Gbps"
+    found = cs.predict("ring_all_reduce", network, "1GB", scale=["link:leaf1:spine0=0.03"], seed=0)
+    assert found.hashes.slowest > 2 * found.hashes.fastest

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.result import OverHashes, Result
 from commsim.prediction.scenario import Wish
 from commsim.prediction.work_plan import Outcome, WorkPlan
 
 # Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
 HASHES, FEW, MANY = 8, 3, 200_000
+# Draws at most while all are alike though the hash may matter, and up to how many messages: of two messages that cross,
+# one in four draws may be the only other one.
+MOST_ALIKE, FEW_MESSAGES = 64, 2_000
 # Relative difference of times from which on the hash matters.
 DIFFERS = 0.01
 # Part of the busiest link's time: where the hash moves messages that take as long, two that meet may be the busiest.
@@ -48,18 +51,54 @@ def hash_seeds(seed: int, n: int) -> list[int]:
 
 def usual_hashes(plan: WorkPlan, size: float, engine: str) -> int:
     """Return the number of draws where none is asked for: fewer where one of them takes seconds."""
-    n_messages = sum(schedule.n_transfers for schedule in plan.at(size).schedules)
-    return FEW if engine == "packet" or n_messages > MANY else HASHES
+    return FEW if engine == "packet" or _messages(plan, size) > MANY else HASHES
 
 
-def draws_of(network: Network, first: Outcome, seeds: Iterable[int], play: Callable[[int], Outcome]) -> list[Outcome]:
-    """Return the first draw and those of other seeds; two where the hash cannot matter."""
+def _messages(plan: WorkPlan, size: float) -> int:
+    return sum(schedule.n_transfers for schedule in plan.at(size).schedules)
+
+
+def draws_of(
+    network: Network,
+    first: Outcome,
+    seeds: Iterable[int],
+    play: Callable[[int], Outcome],
+    more: Iterable[int] = (),
+) -> list[Outcome]:
+    """Return the first draw and those of other seeds; two where the hash cannot matter.
+
+    Parameters
+    ----------
+    network : Network
+        Network whose routes are hashed.
+    first : Outcome
+        First draw.
+    seeds : iterable of int
+        Seeds of the others.
+    play : callable
+        Function from a seed to a draw.
+    more : iterable of int
+        Seeds that are tried while all draws are alike though the hash may matter.
+    """
     draws = [first]
     for seed in seeds:
         draws.append(play(seed))
         if len(draws) == 2 and not may_matter(network, first.results, draws[1].results):
+            return draws
+    for seed in more if len(draws) > 1 and alike(_times(draws)) else ():
+        draws.append(play(seed))
+        if not alike(_times(draws)):
             break
     return draws
+
+
+def more_seeds(seed: int, n: int, *, is_told: bool, is_small: bool) -> list[int]:
+    """Return the seeds behind the usual draws, for as long as all are alike; none where their number was asked for."""
+    return [] if is_told or not is_small else hash_seeds(seed, MOST_ALIKE)[max(0, n - 1) :]
+
+
+def _times(draws: Sequence[Outcome]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    return np.array([[result.time for result in draw.results] for draw in draws])
 
 
 def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
@@ -96,10 +135,13 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     n = (wish.hashes or usual_hashes(plan, size, engine)) if engine in SHARING else 1
     others = hash_seeds(wish.seed, n)
     seeds: list[int | None] = [wish.hash_seed, *others]
+    few = engine in SHARING and _messages(plan, size) <= FEW_MESSAGES
+    more = more_seeds(wish.seed, n, is_told=bool(wish.hashes), is_small=few)
     draws = draws_of(
-        plan.network, first, others, lambda seed: plan.outcome(size, dataclasses.replace(one, hash_seed=seed))
+        plan.network, first, others, lambda seed: plan.outcome(size, dataclasses.replace(one, hash_seed=seed)), more
     )
-    times = np.array([[result.time for result in draw.results] for draw in draws])
+    seeds += more
+    times = _times(draws)
     k = 0 if alike(times) else middle(times)
     found = draws[k]
     if observed:
@@ -127,12 +169,31 @@ def middle(times: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> int:
 
 
 def may_matter(network: Network, a: Sequence[Result], b: Sequence[Result]) -> bool:
-    """Whether two draws differ, or move messages that would be the busiest link's where two of them meet."""
+    """Whether two draws differ, or another may: where messages that meet, or a slower cable, could be the busiest link.
+
+    Two draws that are alike by chance say nothing: what cables carry in them is held against the slowest cable.
+    """
     times = np.array([[result.time for result in draw] for draw in (a, b)])
-    return not alike(times) or _moves(network, a, b)
+    return not alike(times) or _may_be_busiest(network, a, b)
 
 
-def _moves(network: Network, a: Sequence[Result], b: Sequence[Result]) -> bool:
-    busy = [np.sum([result.link_bytes for result in one], axis=0) / network.bandwidth for one in (a, b)]
-    differs = np.abs(busy[0] - busy[1]) > DIFFERS * np.maximum(*busy)
-    return bool((np.where(differs, np.maximum(*busy), 0.0)).max(initial=0.0) >= MOVED * busy[0].max(initial=0.0) > 0)
+def _may_be_busiest(network: Network, a: Sequence[Result], b: Sequence[Result]) -> bool:
+    load = [np.sum([result.link_bytes for result in one], axis=0) for one in (a, b)]
+    most = np.maximum(*load)
+    moved = np.abs(load[0] - load[1]) > DIFFERS * most
+    cables = moved | _between_ends_with_a_choice(network)
+    if not cables.any():
+        return False
+    rate = np.where(moved, network.bandwidth, np.inf)
+    slowest = min(float(rate.min()), float(network.bandwidth[cables].min()))
+    busiest = float((load[0] / network.bandwidth).max(initial=0.0))
+    return bool(most[cables].max() / slowest >= MOVED * busiest > 0)
+
+
+def _between_ends_with_a_choice(network: Network) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Links outside of machines between nodes that have several, one of them a switch: what a hash may choose among."""
+    machine, src, dst = network.machine, network.src, network.dst
+    switched = (network.kind[src] == SWITCH) | (network.kind[dst] == SWITCH)
+    outside = (machine[src] < 0) | (machine[src] != machine[dst])
+    degree = np.bincount(src[outside], minlength=network.n_nodes)
+    return outside & switched & (degree[src] > 1) & (degree[dst] > 1)
