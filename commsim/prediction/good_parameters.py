@@ -115,7 +115,7 @@ def _evenly_nearest(links: NDArray[np.int64], machine: NDArray[np.integer[Any]])
         used = taken.setdefault(int(machine[node]), np.zeros(len(links), np.int64))
         found[node] = min(np.flatnonzero(near[:, node]).tolist(), key=lambda rail: used[rail])
         used[found[node]] += 1
-    return found.tolist()
+    return [int(rail) for rail in found]
 
 
 def servers_that_fit(

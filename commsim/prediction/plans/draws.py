@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import OverHashes, Result
@@ -190,10 +191,11 @@ def _may_be_busiest(network: Network, a: Sequence[Result], b: Sequence[Result]) 
     return bool(most[cables].max() / slowest >= MOVED * busiest > 0)
 
 
-def _between_ends_with_a_choice(network: Network) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _between_ends_with_a_choice(network: Network) -> NDArray[np.bool_]:
     """Links outside of machines between nodes that have several, one of them a switch: what a hash may choose among."""
     machine, src, dst = network.machine, network.src, network.dst
     switched = (network.kind[src] == SWITCH) | (network.kind[dst] == SWITCH)
     outside = (machine[src] < 0) | (machine[src] != machine[dst])
     degree = np.bincount(src[outside], minlength=network.n_nodes)
-    return outside & switched & (degree[src] > 1) & (degree[dst] > 1)
+    found: NDArray[np.bool_] = outside & switched & (degree[src] > 1) & (degree[dst] > 1)
+    return found
