@@ -119,7 +119,8 @@ def parse_ratio(text: str, name: str = "ratio") -> float:
     Raises
     ------
     InputError
-        If it is neither, or one of the numbers is not positive.
+        If it is neither, one of the numbers is not positive, or the first of two is the smaller one: ratios have the
+        larger one first.
     """
     match = _RATIO.fullmatch(text) if isinstance(text, str) else None
     if match is None:
@@ -127,6 +128,8 @@ def parse_ratio(text: str, name: str = "ratio") -> float:
     first, other = float(match[1]), float(match[2] or 1)
     if not (other > 0 and 0 < first / other < math.inf):
         raise InputError(f"{name} must be a ratio of positive numbers such as 2:1, got {text!r}")
+    if match[2] and first < other:
+        raise InputError(f"{name} has the capacity below first, got {text!r}; did you mean {match[2]}:{match[1]}?")
     return first / other
 
 

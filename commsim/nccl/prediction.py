@@ -60,7 +60,7 @@ class Site:
     one_way : bool
         Whether only one of two ranks sends, and a send-receive is timed there.
     host : float, bytes/s
-        Bandwidth of the links by which a machine's GPUs reach its NICs.
+        Bandwidth of the links from a machine's GPUs to its NICs.
     """
 
     setting: NcclSetting
@@ -286,8 +286,7 @@ def on_rails(site: Site, ways: CallLinks, algorithm: str) -> CallLinks:
     rails = site.setting.channels["ring"].n
     if ways.plugin is None or algorithm not in ("ring", "tree", "collnet_chain") or rails >= ways.n_nics:
         return ways
-    part = rails / ways.n_nics
-    return replace(ways, nics=ways.nics * part, n_nics=rails, host=ways.host * part)
+    return replace(ways, nics=ways.nics * rails / ways.n_nics, n_nics=rails, host=ways.host * rails / ways.n_nics)
 
 
 def cell_seconds(
@@ -313,8 +312,7 @@ def switch_rate(site: Site) -> float:
 
 def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int = 0) -> NcclCall:
     """Return the call that NCCL's rules cut, with the channels of the place unless a number is given."""
-    where = site.setting
-    heads, usual = 0, site.max_channels
+    where, heads, usual = site.setting, 0, site.max_channels
     if cell.algorithm.startswith("nvls"):
         heads = min(MAX_HEADS, where.n_ranks // where.n_nodes)
         usual = where.limited(nvls_channels(where.gpu, where.n_nodes))
@@ -342,11 +340,11 @@ def exchange_at(site: Site, ways: CallLinks, operation: str, size: int) -> Excha
     n = site.setting.n_ranks
     bare = ways.link * ways.exchange if site.pcie else site.link
     if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
-        sending = min(ways.n_nics, ways.per_node)
-        alone = replace(ways, nics=ways.nics / sending, n_nics=1, host=ways.host / sending)
+        k = min(ways.n_nics, ways.per_node)  # NICs in use
+        alone = replace(ways, nics=ways.nics / k, n_nics=1, host=ways.host / k)
         if site.one_way and ways.plugin is None:
             return send_of(alone, size, bare)
         return exchange_of(alone, size, 2, 1, site.max_channels, bare, buffer=site.setting.buffer, works=1)
-    per_node = n // site.setting.n_nodes if site.p2p else 1
     together = n // site.setting.n_nodes
+    per_node = together if site.p2p else 1
     return exchange_of(ways, -(-size // n), n, per_node, site.max_channels, bare, together, buffer=site.setting.buffer)

@@ -231,7 +231,7 @@ def test_a_plural_that_is_not_named_ends_in_s():
 
 
 @pytest.mark.parametrize(
-    ("text", "ratio"), [("2:1", 2.0), ("2", 2.0), ("4:3", 4 / 3), (" 1.5 : 3 ", 0.5), ("1e1", 10.0)]
+    ("text", "ratio"), [("2:1", 2.0), ("2", 2.0), ("4:3", 4 / 3), (" 3 : 1.5 ", 2.0), ("1:1", 1.0), ("0.5", 0.5), ("1e1", 10.0)]
 )
 def test_a_ratio_is_read_with_or_without_what_it_is_over(text, ratio):
     assert parse_ratio(text) == ratio
@@ -241,6 +241,11 @@ def test_a_ratio_is_read_with_or_without_what_it_is_over(text, ratio):
 def test_what_is_no_ratio_of_positive_numbers_is_refused(text):
     with pytest.raises(InputError, match="oversubscription must be a ratio"):
         parse_ratio(text, "oversubscription")
+
+
+def test_a_ratio_with_the_smaller_number_first_is_refused_with_what_is_meant():
+    with pytest.raises(InputError, match=r"did you mean 4:1\?"):
+        parse_ratio("1:4", "oversubscription")
 
 
 @given(st.floats(1e-300, 1e300))

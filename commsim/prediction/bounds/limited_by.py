@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
-from commsim.core.network import CPU, MEMORY, SWITCH, Network
+from commsim.core.network import CPU, MEMORY, NIC, SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.core.result import Result
 from commsim.core.units import format_size
@@ -66,6 +66,8 @@ def kind_of_link(network: Network, link: int) -> str:
             return HOST_MEMORY
         if (kinds == CPU).all():
             return SOCKETS
+        if (kinds == NIC).any():  # its plug has the NIC's rate
+            return NICS
         return NVLINK if network.metric[link] == NVLINK_METRIC else PCIE
     if (kinds == SWITCH).all():
         tier = tiers(network)[ends]
