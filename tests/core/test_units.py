@@ -231,7 +231,8 @@ def test_a_plural_that_is_not_named_ends_in_s():
 
 
 @pytest.mark.parametrize(
-    ("text", "ratio"), [("2:1", 2.0), ("2", 2.0), ("4:3", 4 / 3), (" 3 : 1.5 ", 2.0), ("1:1", 1.0), ("0.5", 0.5), ("1e1", 10.0)]
+    ("text", "ratio"),
+    [("2:1", 2.0), ("2", 2.0), ("4:3", 4 / 3), (" 3 : 1.5 ", 2.0), ("0.5", 0.5), ("1e1", 10.0)],
 )
 def test_a_ratio_is_read_with_or_without_what_it_is_over(text, ratio):
     assert parse_ratio(text) == ratio
