@@ -44,9 +44,6 @@ NOJIT_FILES = {
     "sparse/collectives": "hitopk_comm ok_topk topk_a",
     "sweep": "drive plan table",
     "switches": "arithmetic pool quantize slot_kernel",
-    "topologies": "bcube dragonfly dual_tor fat_tree fully_connected hypercube jellyfish leaf_spine multi_plane "
-    "rail_optimized ring star three_tier torus",
-    "topologies/hosts": "host_types mesh_host nvswitch_host pcie_host",
 }
 NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}
 

@@ -32,8 +32,8 @@ def paths(network, src, dst, **options):
 FULL_TREES = [
     fat_tree(2),
     fat_tree(4),
-    fat_tree(6),
-    fat_tree(8),
+    pytest.param(fat_tree(6), marks=pytest.mark.jit),
+    pytest.param(fat_tree(8), marks=pytest.mark.jit),
     leaf_spine(5, 4, 4),
     leaf_spine(3, 2, 6, uplinks_per_spine=3),
 ]

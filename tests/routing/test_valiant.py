@@ -62,6 +62,7 @@ def test_ecmp_may_pass_other_groups_where_that_is_no_longer():
 
 @settings(max_examples=settings().max_examples * 2 // 3)
 @given(network=dragonflies.filter(lambda n: n.coordinates[:, 0].max() >= 2), seed=st.integers(0, 9))
+@pytest.mark.jit
 def test_valiant_passes_one_third_group_and_is_minimal_before_and_after(network, seed):
     group = network.coordinates[:, 0]
     for nodes in walked(network, *all_pairs(network), routing="valiant", seed=seed):

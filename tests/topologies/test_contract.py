@@ -70,7 +70,6 @@ def test_every_parameter_is_annotated_and_a_quantity_says_which(name):
             assert quantity in repr(hints[parameter])
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_the_name_records_the_arguments_so_that_it_builds_the_same_network(text):
     network = build(text)
@@ -78,7 +77,6 @@ def test_the_name_records_the_arguments_so_that_it_builds_the_same_network(text)
     assert network.name.startswith(text.split(":")[0] + ":")
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_places_for_ranks_come_first_and_each_link_has_its_reverse(text):
     network = build(text)
@@ -89,7 +87,6 @@ def test_places_for_ranks_come_first_and_each_link_has_its_reverse(text):
     assert there == back
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_every_host_reaches_every_host(text):
     assert measure(build(text)).no_path is None
