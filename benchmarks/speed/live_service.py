@@ -217,7 +217,7 @@ def parallel(n: int = 200) -> dict[str, Any]:
 
 def kills(n: int, seed: int = 0) -> dict[str, Any]:
     """Kill the service while jobs are posted, and compare what it knows after each restart."""
-    from commsim.placement.service.ranking_beside import warm_up_ranking
+    from commsim.placement.service.beside.ranking_beside import warm_up_ranking
 
     warm_up_ranking()  # before the forks, which then have it
     rng, wrong, answered, under_way = np.random.default_rng(seed), 0, 0, 0
@@ -272,12 +272,12 @@ def week(jobs_of_week: int = 2000, seed: int = 3) -> dict[str, Any]:
                     raise SystemExit(f"{status}: {answer}")
                 version = answer["version"]
                 ends.remove((end, gone))
-            one = profile(model, job.name, job.gpus, -(-job.gpus // GPUS), PORT_BYTES_PER_S)
+            one = profile(model, job.name, job.n_gpus, -(-job.n_gpus // GPUS), PORT_BYTES_PER_S)
             phases = [
                 {"offset_ms": p.offset * 1e3, "dur_ms": p.duration * 1e3, "rate_Gbps": p.rate * 8e-9}
                 for p in one.phases
             ]
-            row = {"job": job.name, "gpus": job.gpus, "iter_time_ms": one.period * 1e3, "phases": phases}
+            row = {"job": job.name, "gpus": job.n_gpus, "iter_time_ms": one.period * 1e3, "phases": phases}
             start = time.perf_counter()
             asked = {"jobs": [row], "candidates": 4, "reserve": True}
             status, answer = client.ask("POST", "/place", asked, {"If-Match": f'"{version}"'})

@@ -19,8 +19,9 @@ from commsim.training.sharing.periodic import PeriodicJob
 from .candidate import PlacementCandidate, counted_names
 from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
+from .job_uses import job_uses, own_paths
 from .link_classes import Scores, ScoreSettings, link_classes
-from .link_use import job_uses, link_uses
+from .link_use import link_uses
 from .node_names import on_nodes
 
 _MAX_NAMED = 4  # hosts that are cut off
@@ -157,7 +158,8 @@ def _evaluated(
     cluster: Cluster, jobs: Sequence[PeriodicJob], use: NDArray[np.float64], settings: ScoreSettings
 ) -> PlacementCandidate:
     scores = Scores(jobs, settings)
-    classes = link_classes(cluster.network, np.where(scores.peak[:, None] > 0, use, 0.0))
+    own = own_paths(cluster, jobs, settings.seed)
+    classes = link_classes(cluster.network, np.where(scores.peak[:, None] > 0, use, 0.0), own)
     return evaluate_placed(cluster, "given", jobs, classes, scores, "merged")
 
 

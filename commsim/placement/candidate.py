@@ -18,7 +18,7 @@ from commsim.training.sharing.periodic import PeriodicJob
 from commsim.training.sharing.shared_run import MEASURED
 
 from .cluster import Cluster
-from .link_use import job_uses
+from .job_uses import job_uses
 
 # Nodes of a job that are shown.
 MAX_SHOWN = 6
@@ -235,7 +235,7 @@ def simulated(
     placed = [dataclasses.replace(job, placement=candidate.placement[job.name], placed=()) for job in jobs]
     use = job_uses(cluster, placed, seed)
     shifts = [candidate.shifts[job.name] for job in jobs]
-    sent = delivered(jobs, use, cluster.network)
+    sent = delivered(cluster, placed, use, seed)
     run = simulate_jobs(cluster.network, sent, list(use), shifts=shifts, iterations=iterations)
     times = {job.name: float(mean) for job, mean in zip(jobs, run.settled.mean(axis=1), strict=True)}
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")

@@ -20,7 +20,7 @@ from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.core.value import Value, freeze
-from commsim.prediction.network_tables import MAX_GPUS, read_gpus, read_inside, read_topology
+from commsim.prediction.network_tables import MAX_GPUS, read_hosts, read_topology
 
 _MAX_NAMES = 8
 
@@ -102,15 +102,11 @@ def read_cluster(path: ClusterLike) -> Cluster:
     top = TableFields(tree, path)
     top.only("topology", "hosts")
     network = read_topology(top, Path(path))
-    hosts = top.table("hosts")
-    if "nics" in list(hosts):
-        hosts.fail("nics", 'is of the topology: [topology] spec = "pcie_host:n_gpus=4,n_nics=2@TOPOLOGY:machines=16"')
-    gpus, busy = read_gpus(hosts, network)
-    read_inside(hosts)  # of runs: no phase of a job is on links inside of a host
-    sizes = hosts.wholes("block_sizes") if "block_sizes" in hosts else ()
-    hosts.finish()
+    told = read_hosts(
+        top.table("hosts"), network
+    )  # `inside` is of runs: no phase of a job is on links inside of a host
     with located(path):
-        return Cluster(network, gpus, busy, tuple(sizes))
+        return Cluster(network, told.gpus, told.busy, told.block_sizes)
 
 
 def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -> tuple[Cluster, list[Remark]]:

@@ -26,7 +26,8 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .crux import compress, contention, crux_job, priorities
-from .link_use import job_edges, job_uses
+from .job_uses import job_uses
+from .link_use import job_edges
 from .starts.demand import delivered
 
 
@@ -158,7 +159,7 @@ def plan_crux(
     placements = [job.placement or () for job in jobs]
     network = cluster.network
     usual = job_uses(cluster, jobs, seed)
-    jobs = delivered(jobs, usual, network)
+    jobs = delivered(cluster, jobs, usual, seed)
     first = [crux_job(job, network.bandwidth, row).intensity for job, row in zip(jobs, usual, strict=True)]
     rings = job_edges(network, placements)
     rates = [job.n_bytes / job.period for job in jobs]

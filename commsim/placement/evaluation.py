@@ -14,8 +14,8 @@ from .affinity import LinkDemands, components, inconsistency, traverse
 from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .iteration_times import estimate, mean_ratio, met
-from .link_classes import LinkClass, Scores, ScoreSettings, link_classes
-from .link_use import job_uses
+from .job_uses import job_uses, own_paths
+from .link_classes import LinkClass, PlacedLinks, Scores, ScoreSettings, link_classes
 from .node_names import on_nodes
 from .starts.joint_shifts import joint_shifts
 
@@ -72,8 +72,8 @@ def evaluate_all(
 
 def evaluated(
     cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], loops: str, scores: Scores
-) -> tuple[list[PlacementCandidate], NDArray[np.float64]]:
-    """Return the candidates, and how many times its rate each of their jobs sends over each link.
+) -> tuple[list[PlacementCandidate], NDArray[np.float64], list[PlacedLinks]]:
+    """Return the candidates, how many times its rate each of their jobs sends over each link, and the links' classes.
 
     Parameters
     ----------
@@ -83,12 +83,11 @@ def evaluated(
     if loops not in LOOPS:
         raise InputError(f"unknown rule for loops {loops!r}; known: {', '.join(LOOPS)}")
     if not placed:
-        return [], np.zeros((0, 0, cluster.network.n_links))
+        return [], np.zeros((0, 0, cluster.network.n_links)), []
     unplaced_jobs = [job.name for _, jobs in placed for job in jobs if job.placement is None]
     if unplaced_jobs:
         raise InputError(f"job {unplaced_jobs[0]} has no placement to evaluate")
-    use = use_of(cluster, placed, scores.settings.seed, scores)
-    classes = [link_classes(cluster.network, rows) for rows in use]
+    use, classes = links_of_jobs(cluster, placed, scores.settings.seed, scores)
     for rows in classes:  # a step that a circle cannot have is refused before the first search
         view = scores.on(rows)
         for links in rows:
@@ -98,17 +97,23 @@ def evaluated(
         evaluate_placed(cluster, name, jobs, rows, scores, loops)
         for (name, jobs), rows in zip(placed, classes, strict=True)
     ]
-    return found, use
+    return found, use, classes
 
 
-def use_of(
+def links_of_jobs(
     cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], seed: int, scores: Scores
-) -> NDArray[np.float64]:
-    """How many times its rate each job sends over each link, float64[n_placements, n_jobs, n_links]."""
+) -> tuple[NDArray[np.float64], list[PlacedLinks]]:
+    """Return how many times its rate each job sends over each link, and the classes of links of each placement.
+
+    Returns
+    -------
+    float64[n_placements, n_jobs, n_links], list of PlacedLinks
+    """
     use = job_uses(cluster, [job for _, jobs in placed for job in jobs], seed)
     use = use.reshape(len(placed), -1, cluster.network.n_links)
     use[:, scores.peak <= 0] = 0.0
-    return use
+    own = (own_paths(cluster, jobs, seed) for _, jobs in placed)
+    return use, [link_classes(cluster.network, rows, paths) for rows, paths in zip(use, own, strict=True)]
 
 
 def evaluate_placed(

@@ -35,6 +35,9 @@ LONGEST = 1.0
 _SEARCHED = 3
 _SLOWER = 1e-4
 
+# Strategy than whose first placement none that comes first is worse.
+PACKED = "packed"
+
 Order = Callable[[ScoredPlacement], tuple[float, ...]]
 
 
@@ -55,10 +58,12 @@ def simulated_first(
     n_left = int(LONGEST / each) if each else len(kept)
     best = kept[0].candidate.stretch if kept else 1.0
     likely = [one for one in kept if one.candidate.stretch <= best * (1 + ERROR)]
-    for one in likely[:n_left]:
+    packed = [one for one in kept if one.candidate.generator == PACKED][:1]
+    for one in likely[: max(n_left - len(packed), 1)] + packed if n_left > 0 else ():
         n_left -= _simulate(cluster, jobs, one, seed)
     kept.sort(key=order)
-    for one in kept[:_SEARCHED] if n_left > 0 else ():
+    searched_for = kept[:_SEARCHED] + [one for one in packed if not any(one is other for other in kept[:_SEARCHED])]
+    for one in searched_for if n_left > 0 else ():
         if one.candidate.prediction == "simulation" and one.candidate.slowdown > 1 + _SLOWER:
             _search(cluster, one, scores)
             _simulate(cluster, jobs, one, seed)
@@ -66,6 +71,16 @@ def simulated_first(
     while n_left > 0 and (missing := kept[:1]) and _simulate(cluster, jobs, missing[0], seed):
         n_left -= 1
         kept.sort(key=order)
+    return _not_worse(kept, packed)
+
+
+def _not_worse(kept: list[ScoredPlacement], packed: Sequence[ScoredPlacement]) -> list[ScoredPlacement]:
+    """Put the packed placement first where the first one is worse by less than is printed."""
+    for one in packed:
+        both = (one.candidate, kept[0].candidate)
+        is_known = all(c.prediction == "simulation" or not c.n_contended for c in both)
+        if is_known and one.candidate.stretch < kept[0].candidate.stretch:
+            return [one, *(other for other in kept if other is not one)]
     return kept
 
 

@@ -91,7 +91,8 @@ def _simulated(
         parts = np.zeros((len(own), len(tight)))
         for k, links in enumerate(tight):
             parts[[place[job] for job in links.jobs], k] = links.part
-        scores.simulated[key] = fair_times([scores.jobs[j] for j in own], parts, shifts[own], MEASURED)
+        starts = shifts[own] + scores.start[own]  # a job with a start begins its first iteration then, and not before
+        scores.simulated[key] = fair_times([scores.started[j] for j in own], parts, starts, MEASURED)
     return scores.simulated[key]
 
 

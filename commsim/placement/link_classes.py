@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ from commsim.prediction.plans.draws import HASHES, hash_seeds
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
 from .circles import Circle, unify
+from .job_uses import OwnPath
 from .phase_edges import DemandPieces, anywhere, cut_circle
 from .score import ROUNDING, best_shifts
 from .starts.achieved_phases import achieved
@@ -90,20 +91,37 @@ class Met:
     times: tuple[float, ...]
 
 
-def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
+class PlacedLinks(list[LinkClass]):
+    """Classes of the links of one placement.
+
+    Parameters
+    ----------
+    classes : sequence of LinkClass
+    own : mapping of int to OwnPath
+        What the phases of jobs need on their own paths, of jobs whose phases have different groups.
+    """
+
+    def __init__(self, classes: Sequence[LinkClass], own: Mapping[int, OwnPath]) -> None:
+        super().__init__(classes)
+        self.own = own
+
+
+def link_classes(network: Network, use: NDArray[np.float64], own: Mapping[int, OwnPath] | None = None) -> PlacedLinks:
     """Group the links that carry anything.
 
     Parameters
     ----------
     use : float64[n_jobs, n_links]
         How many times its rate each job sends over each link.
+    own : mapping of int to OwnPath, optional
+        As :func:`.own_paths` finds it.
     """
     job, link = np.nonzero(use)
     times = np.round(use[job, link], 9)
     order = np.argsort(link, kind="stable")
     order = order[times[order] > 0]
     if not order.size:
-        return []
+        return PlacedLinks([], own or {})
     job, link = job[order], link[order]
     part = times[order] / network.bandwidth[link]
     used, first = np.unique(link, return_index=True)
@@ -112,16 +130,17 @@ def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
     for number, begin, end in zip(used.tolist(), first.tolist(), ends, strict=True):
         of_link = slice(begin, end)
         classes.setdefault((job[of_link].tobytes(), part[of_link].tobytes()), (of_link, []))[1].append(number)
-    return [
+    found = [
         LinkClass(tuple(job[of_link].tolist()), part[of_link], np.array(links)) for of_link, links in classes.values()
     ]
+    return PlacedLinks(found, own or {})
 
 
 @dataclass(slots=True)
 class _Found:
     """Circles and scores that were found, by the phases of the jobs (:attr:`Scores.ids`)."""
 
-    ids: dict[tuple[int, float], int] = field(default_factory=dict)
+    ids: dict[tuple[int, float | OwnPath], int] = field(default_factory=dict)
     views: dict[tuple[int, ...], Scores] = field(default_factory=dict)
     circles: dict[tuple[int, ...], tuple[Circle, list[PeriodicJob]]] = field(default_factory=dict)
     shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = field(default_factory=dict)
@@ -131,13 +150,16 @@ class _Found:
     simulated: dict[tuple[object, ...], NDArray[np.float64]] = field(default_factory=dict)
 
 
-def _worst_parts(n_jobs: int, classes: Sequence[LinkClass]) -> NDArray[np.float64]:
-    """Return the factor that turns a rate of each job into a share of its fullest link, float64[n_jobs], s/byte."""
+def _worst_parts(n_jobs: int, classes: Sequence[LinkClass]) -> list[float | OwnPath]:
+    """Return the factor that turns a rate of each job into a share of its fullest link, s/byte, or its own path."""
     part = np.zeros(n_jobs)
     for links in classes:
         own = list(links.jobs)
         part[own] = np.maximum(part[own], links.part)
-    return part
+    found: list[float | OwnPath] = [*part.tolist()]
+    for job, path in classes.own.items() if isinstance(classes, PlacedLinks) else ():
+        found[job] = path
+    return found
 
 
 class Scores:
@@ -153,15 +175,17 @@ class Scores:
 
     def __init__(self, jobs: Sequence[PeriodicJob], settings: ScoreSettings) -> None:
         self.is_held = np.array([job.start is not None for job in jobs], np.bool_)
+        self.start = np.array([job.start or 0.0 for job in jobs])
         self.settings, self._given, self._found = settings, tuple(jobs), _Found()
         self._set([0.0] * len(jobs))
 
-    def _set(self, parts: Sequence[float]) -> None:
+    def _set(self, parts: Sequence[float | OwnPath]) -> None:
         """Take the phases that jobs achieve where their rates are these parts of their fullest links."""
         pairs = [(job, achieved(job, part)) for job, part in zip(self._given, parts, strict=True)]
         keys = [(j, 0.0 if job is now else part) for (j, (job, now)), part in zip(enumerate(pairs), parts, strict=True)]
         self.ids = tuple(self._found.ids.setdefault(key, len(self._found.ids)) for key in keys)
-        self.jobs = with_starts([now for _, now in pairs])
+        self.started = tuple(now for _, now in pairs)
+        self.jobs = with_starts(self.started)
         self.period = np.array([job.period for job in self.jobs])
         self.peak = np.array([job.peak_rate for job in self.jobs])
         self.mean = np.array([job.n_bytes / job.period for job in self.jobs])
@@ -169,7 +193,7 @@ class Scores:
     def on(self, classes: Sequence[LinkClass]) -> Scores:
         """Return the scores of the same jobs with the phases that they achieve on these links, each alone."""
         view = copy.copy(self)
-        view._set(_worst_parts(len(self._given), classes).tolist())
+        view._set(_worst_parts(len(self._given), classes))
         return self._found.views.setdefault(view.ids, view)
 
     def _ids(self, jobs: tuple[int, ...]) -> tuple[int, ...]:

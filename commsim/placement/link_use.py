@@ -17,7 +17,6 @@ from commsim.core.errors import InputError
 from commsim.core.network import NIC, Network
 from commsim.prediction.good_parameters import in_rails, nearest_rails
 from commsim.routing.routing import find_routes
-from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 
@@ -51,7 +50,7 @@ def job_edges(network: Network, placements: Sequence[Sequence[str]]) -> list[lis
     InputError
         If the network has no such node.
     """
-    node = _indices(network, placements)
+    node = node_numbers(network, placements)
     edges = [[(node[a], node[b]) for a, b in ring_edges(placement)] for placement in placements]
     nics = nics_of(network)
     if not nics.any():
@@ -109,48 +108,7 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     return use
 
 
-def job_uses(cluster: Cluster, jobs: Sequence[PeriodicJob], seed: int = 0) -> NDArray[np.float64]:
-    """How many times its rate each placed job puts on each link, float64[n_jobs, n_links].
-
-    Phases of demand have the bytes of one ring, which the rings of a job share among them (one for each NIC that it
-    uses), in each of their groups. A job whose phases have different groups puts on each link the mean of these,
-    weighted by bytes.
-    """
-    use = link_uses(cluster, [job.placement or () for job in jobs], seed)
-    for row, job in zip(use, jobs, strict=True):
-        if job.is_demand:
-            row[:] = _demand_use(cluster, job, seed)
-    return use
-
-
-def _demand_use(cluster: Cluster, job: PeriodicJob, seed: int) -> NDArray[np.float64]:
-    placement = job.placement or ()
-    everyone = (tuple(range(len(placement))),)
-    n_bytes: dict[tuple[tuple[int, ...], ...], float] = {}
-    for phase in job.phases:
-        groups = phase.groups or everyone
-        n_bytes[groups] = n_bytes.get(groups, 0.0) + phase.n_bytes
-    use = np.zeros(cluster.network.n_links)
-    for groups, amount in n_bytes.items():
-        places = [[placement[rank] for rank in group] for group in groups]
-        rings = np.array([_n_rings(cluster.network, one) for one in places])
-        use += amount / job.n_bytes * (link_uses(cluster, places, seed) / rings[:, None]).sum(axis=0)
-    return use
-
-
-def _n_rings(network: Network, placement: Sequence[str]) -> int:
-    """Return the number of rings of a job: as many as it has NICs to leave each of its machines by."""
-    nics, index = nics_of(network), _indices(network, [placement])
-    if not nics.any():
-        return 1
-    gpus: dict[int, int] = {}
-    for name in set(placement):
-        machine = int(network.machine[index[name]])
-        gpus[machine] = gpus.get(machine, 0) + 1
-    return max(1, min(min(n, int(nics[at])) if 0 <= at < len(nics) else 0 for at, n in gpus.items()))
-
-
-def _indices(network: Network, placements: Sequence[Sequence[str]]) -> dict[str, int]:
+def node_numbers(network: Network, placements: Sequence[Sequence[str]]) -> dict[str, int]:
     """Return the numbers of the nodes that jobs are on."""
     index = {name: i for i, name in enumerate(network.nodes)}
     names = {name for placement in placements for name in placement}

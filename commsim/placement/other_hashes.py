@@ -15,16 +15,16 @@ from commsim.training.sharing.periodic import PeriodicJob
 from .affinity import components
 from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
-from .evaluation import contended, evaluate_placed, use_of
+from .evaluation import contended, evaluate_placed, links_of_jobs
 from .iteration_times import estimate, mean_ratio
-from .link_classes import LinkClass, Scores, link_classes
+from .link_classes import LinkClass, PlacedLinks, Scores
 from .ranking_remarks import contention
 from .starts.joint_shifts import joint_shifts
 
 _DIGITS = 4  # of slow-downs that differ
 
 
-Way: TypeAlias = tuple[int, tuple[object, ...], list[LinkClass]]
+Way: TypeAlias = tuple[int, tuple[object, ...], PlacedLinks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class OfHashes:
     ----------
     candidate : PlacementCandidate
         Candidate as scored with the seed of the median stretch, at start times that hold for all.
-    seeds : tuple of (int, tuple, list of LinkClass)
+    seeds : tuple of (int, tuple, PlacedLinks)
         Each seed with what decides the scores (:func:`commsim.placement.ranking_remarks.contention`), and the links.
     median : int
         Position of the candidate's own.
@@ -57,7 +57,7 @@ class OfHashes:
 def with_other_seeds(
     cluster: Cluster,
     placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
-    use: NDArray[np.float64],
+    first: Sequence[PlacedLinks],
     scored: Sequence[PlacementCandidate],
     scores: Scores,
     loops: str,
@@ -66,8 +66,8 @@ def with_other_seeds(
 
     Parameters
     ----------
-    use : float64[n_placements, n_jobs, n_links]
-        How many times its rate each job sends over each link, with the first seed.
+    first : sequence of PlacedLinks
+        Links of each placement with the first seed.
     loops : {"merged", "literal"}
         With ``literal`` start times stay those of the paper, which knows one path.
 
@@ -79,10 +79,8 @@ def with_other_seeds(
     """
     seeds: list[list[Way]] = [[] for _ in placed]
     for number, seed in enumerate(scores.settings.hash_seeds):
-        if number:
-            use = use_of(cluster, placed, seed, scores)
-        for of, rows in zip(seeds, use, strict=True):
-            classes = link_classes(cluster.network, rows)
+        ways = links_of_jobs(cluster, placed, seed, scores)[1] if number else first
+        for of, classes in zip(seeds, ways, strict=True):
             of.append((seed, contention(classes, scores.on(classes)), classes))
     found = [OfHashes(candidate, tuple(of)) for candidate, of in zip(scored, seeds, strict=True)]
     return [_with_worst(cluster, *candidate, scores, loops) for candidate in zip(found, placed, strict=True)]

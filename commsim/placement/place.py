@@ -12,7 +12,7 @@ from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
 from .cluster import Cluster, ClusterLike, read_cluster
-from .finalists import ERROR, Order, centre, simulate_all, simulated_first
+from .finalists import ERROR, PACKED, Order, centre, simulate_all, simulated_first
 from .link_classes import Scores, ScoreSettings
 from .nic_counts import few_nics
 from .node_names import on_nodes
@@ -233,7 +233,11 @@ def _ranked(
         tried += tried_of(cluster, more, loops, scores)
         n_tried = len(tried)
         if more:
-            best = {id(candidate) for candidate in sorted(tried, key=order)[:n_wanted]}
+            packed = [candidate for candidate in tried if candidate.candidate.generator == PACKED][:1]
+            best = {id(candidate) for candidate in packed}
+            for candidate in sorted(tried, key=order):
+                if len(best) < n_wanted:
+                    best.add(id(candidate))
             tried = [candidate for candidate in tried if id(candidate) in best]
     kept = [candidate for candidate in tried if not (loops == "literal" and candidate.candidate.has_loop)]
     discarded = tuple(candidate.candidate for candidate in tried if loops == "literal" and candidate.candidate.has_loop)

@@ -15,8 +15,8 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import PlacementCandidate
 from .cluster import Cluster
-from .evaluation import contended, evaluated, use_of
-from .link_classes import LinkClass, Scores, link_classes
+from .evaluation import contended, evaluated, links_of_jobs
+from .link_classes import LinkClass, Scores
 from .nic_counts import machines_of, nic_counts
 from .other_hashes import OfHashes, use_in, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
@@ -115,11 +115,9 @@ def without_hopeless(cluster: Cluster, placed: Sequence[Placed], scores: Scores)
     """
     if len(scores.jobs) ** 2 * len(placed) <= MOST_SEARCHED:  # few meet: routes are not walked for them
         return list(placed), 0
-    uses = use_of(cluster, placed, scores.settings.seed, scores)
     works, bounds = [], []
     period = np.array([job.period for job in scores.jobs])
-    for rows in uses:
-        classes = link_classes(cluster.network, rows)
+    for classes in links_of_jobs(cluster, placed, scores.settings.seed, scores)[1]:
         view = scores.on(classes)
         works.append(sum(len(links.jobs) for links in contended(classes, view)))
         bounds.append(round(float(np.mean(view.period / period)), PRINTED) if len(period) else 1.0)
@@ -133,20 +131,18 @@ def without_hopeless(cluster: Cluster, placed: Sequence[Placed], scores: Scores)
 
 def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[ScoredPlacement]:
     """Score placements with the median hash of paths, and with start times that hold for all."""
-    found, use = evaluated(cluster, placed, loops, scores)
+    found, use, first = evaluated(cluster, placed, loops, scores)
     net = cluster.network
     is_inside = (net.machine[net.src] >= 0) & (net.machine[net.src] == net.machine[net.dst])  # of one machine
     inner = net.forwards[net.src] & net.forwards[net.dst] & ~is_inside
     hashes: Sequence[OfHashes | None] = [None] * len(found)
     if found and is_hashed(net.routing) and scores.settings.hashes > 1:
-        drawn = with_other_seeds(cluster, placed, use, found, scores, loops)
+        drawn = with_other_seeds(cluster, placed, first, found, scores, loops)
         use = np.stack([use_in(net, of.seeds[of.median][2], use.shape[1]) for of in drawn])
         hashes = drawn
     n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
     machines = machines_of(cluster, [jobs for _, jobs in placed])
-    own = [
-        link_classes(net, rows) if of is None else of.seeds[of.median][2] for rows, of in zip(use, hashes, strict=True)
-    ]
+    own = [classes if of is None else of.seeds[of.median][2] for classes, of in zip(first, hashes, strict=True)]
     return [
         ScoredPlacement(
             jobs,

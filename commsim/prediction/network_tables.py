@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,22 +86,50 @@ def network_of_table(tree: Any, path: Path) -> Network:
     hosts = top.table("hosts")
     if "hosts" not in top or network.seat_kind != HOST:
         return network
-    gpus, busy = read_gpus(hosts, network)
-    inside = read_inside(hosts)
-    hosts.raw("block_sizes")  # of Slurm's export
-    hosts.finish()
+    told = read_hosts(hosts, network)
     with located(path):
-        n = int(gpus.sum() - busy.sum())
+        n = int(told.gpus.sum() - told.busy.sum())
         require_buildable(f"{network.name} with GPUs", network.n_nodes + n, network.n_links + 2 * n)
-        return with_gpus(network, np.maximum(gpus - busy, 0), inside)
+        return with_gpus(network, np.maximum(told.gpus - told.busy, 0), told.inside)
 
 
-def read_inside(hosts: TableFields) -> float | None:
-    """Read the rate between a GPU and its host from the table ``[hosts]``, bytes/s; None where it has none."""
-    return None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
+class HostTables(NamedTuple):
+    """What ``[hosts]`` says.
+
+    Parameters
+    ----------
+    gpus, busy : int64[n_nodes]
+        GPUs of each node, and how many of these are taken.
+    inside : float, bytes/s, optional
+        Rate between a GPU and its host.
+    block_sizes : tuple of int
+        Nodes that Slurm's topology/block gives a job in one piece.
+    """
+
+    gpus: NDArray[np.int64]
+    busy: NDArray[np.int64]
+    inside: float | None
+    block_sizes: tuple[int, ...]
 
 
-def read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def read_hosts(hosts: TableFields, network: Network) -> HostTables:
+    """Read the table ``[hosts]`` of a network's or a cluster's file.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong.
+    """
+    if "nics" in list(hosts):
+        hosts.fail("nics", 'is of the topology: [topology] spec = "pcie_host:n_gpus=4,n_nics=2@TOPOLOGY:machines=16"')
+    gpus, busy = _read_gpus(hosts, network)
+    inside = None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
+    sizes = hosts.wholes("block_sizes") if "block_sizes" in hosts else ()
+    hosts.finish()
+    return HostTables(gpus, busy, inside, tuple(sizes))
+
+
+def _read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Read the GPUs of each node of a network from the table ``[hosts]``, and how many are taken, int64[n_nodes].
 
     ``gpus`` is how many every host has, ``per_host`` a table of those that have another number, and ``busy`` a table of

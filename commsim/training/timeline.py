@@ -14,7 +14,7 @@ from commsim.core.files.trace_events import process_name, thread_name
 from commsim.core.operations import operation
 from commsim.core.value import Value, freeze
 
-from .sharing.periodic import GBPS, JobPhase
+from .sharing.periodic import GBPS, RING, JobPhase
 
 if TYPE_CHECKING:
     from .task_graph import Task, TaskGraph
@@ -58,7 +58,9 @@ class TaskTimeline(Value):
         """
         computing, sending = self._by_worker(communicates=False), self._by_worker(communicates=True)
         workers = [worker for worker in sending if worker in computing] or list(sending)
-        alone = (_length(sending[w] + computing.get(w, [])) - _length(computing.get(w, [])) for w in workers)
+        alone = (
+            length_of_spans(sending[w] + computing.get(w, [])) - length_of_spans(computing.get(w, [])) for w in workers
+        )
         return max(alone, default=0.0)
 
     def busy(self, resource: str) -> float:
@@ -100,7 +102,7 @@ class TaskTimeline(Value):
         return spans
 
 
-def _length(spans: list[tuple[float, float]]) -> float:
+def length_of_spans(spans: Sequence[tuple[float, float]]) -> float:
     """Seconds that the spans cover together."""
     covered, until = 0.0, -np.inf
     for start, end in sorted(spans):
@@ -199,13 +201,18 @@ def link_phases(
         raise InputError("a communication takes no time, so that its rate has no bound; give a finite bandwidth")
     if not spans:
         return ()
-    computing = _beside(timeline, rank) if beside is None else beside
+    computing = computing_of(timeline, rank) if beside is None else beside
     following = [*(start for start, _, _ in spans[1:]), timeline.iteration_time]
     phases = []
     for (start, end, n_bytes), then in zip(spans, following, strict=True):
-        last = max((b for a, b in computing if a < end and b > start), default=start)
-        phases.append(JobPhase(start, end - start, n_bytes / (end - start), min(last, then) - start))
+        hidden = hidden_beside(computing, start, end)
+        phases.append(JobPhase(start, end - start, n_bytes / (end - start), min(start + hidden, then) - start))
     return tuple(phases)
+
+
+def hidden_beside(computing: Sequence[tuple[float, float]], start: float, end: float) -> float:
+    """Seconds from the start of a communication to the end of what is computed beside it, of spans of computation."""
+    return max((b for a, b in computing if a < end and b > start), default=start) - start
 
 
 def busiest_rank(timeline: TaskTimeline, n_ranks: int) -> int:
@@ -219,7 +226,7 @@ def busiest_rank(timeline: TaskTimeline, n_ranks: int) -> int:
     return int(sent.argmax())
 
 
-def _beside(timeline: TaskTimeline, rank: int) -> list[tuple[float, float]]:
+def computing_of(timeline: TaskTimeline, rank: int) -> list[tuple[float, float]]:
     """Spans of the computations of the worker that takes part in all communications of a rank, if there is one."""
     tasks = [task for task in timeline.graph.tasks if rank in task.group]
     workers = set.intersection(*({_worker(name) for name in task.resources} for task in tasks))
@@ -244,10 +251,11 @@ def job_row(name: str, n_gpus: int, period: float, phases: Sequence[JobPhase]) -
 
 
 def _traffic(phase: JobPhase) -> dict[str, Any]:
-    """Return the bytes of a phase of demand, and its groups unless all ranks are one; else its time and rate."""
+    """Return the bytes of a phase of demand, with groups unless all ranks are one ring; else its time and rate."""
     if not phase.is_demand:
         return {"dur_ms": _ms(phase.duration) or phase.duration * 1e3, "rate_Gbps": phase.rate / GBPS}
-    return {"bytes": phase.n_bytes} | ({"groups": [list(one) for one in phase.groups]} if phase.groups else {})
+    groups = {"groups": [list(one) for one in phase.groups]} if phase.groups else {}
+    return {"bytes": phase.n_bytes} | groups | ({} if phase.pattern == RING else {"pattern": phase.pattern})
 
 
 def _ms(seconds: float) -> float:

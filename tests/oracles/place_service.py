@@ -6,12 +6,21 @@ import json
 import socket
 import threading
 
+import jsonschema
+
 from commsim.placement.cluster import Cluster
+from commsim.placement.service.answers import schemas
 from commsim.placement.service.guard import Limits
 from commsim.placement.service.http_server import Listening, bound, server_of
 from commsim.placement.service.placement_service import PlacementService, Preferences
 from topologies.leaf_spine import leaf_spine
 
+# Schema of each address's answers.
+ANSWERS = {
+    "/filter": "FilterResult", "/bind": "BindingResult", "/place": "Candidates", "/moves": "JobMoves",
+    "/jobs": "KnownJobs", "/cluster": "KnownCluster", "/healthz": "Health",
+}  # fmt: skip
+SCHEMAS = schemas()
 LIMIT_S = 60  # of what takes milliseconds on a machine that is not busy
 
 
@@ -34,6 +43,18 @@ def pod(job=None, gpus=1, labels=None):
     }
 
 
+def check_answer(path, status, answer):
+    """Hold an answer against its own schema: each that a test gets."""
+    address = "/" + path.partition("?")[0].split("/")[1]
+    if status >= 400:
+        jsonschema.validate(answer, SCHEMAS["Problem"])
+    elif address in ANSWERS:
+        jsonschema.validate(answer, SCHEMAS[ANSWERS[address]])
+    elif address == "/prioritize":
+        for one in answer:
+            jsonschema.validate(one, SCHEMAS["HostPriority"])
+
+
 class Service:
     """What a test needs of a running one."""
 
@@ -53,7 +74,9 @@ class Service:
             connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
             answer = connection.getresponse()
             got = {name.lower(): value for name, value in answer.getheaders()}
-            return answer.status, got, json.loads(answer.read())
+            tree = json.loads(answer.read())
+            check_answer(path, answer.status, tree)
+            return answer.status, got, tree
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S)

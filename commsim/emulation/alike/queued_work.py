@@ -42,19 +42,25 @@ class Moment:
 class QueuedCollective:
     """A collective: what it costs alone, the part that is left, and where the program called it.
 
-    It runs when it is the first work on the streams of all `n_gpus` that take part.
+    It runs when it is the first work on the streams of all `n_gpus` that take part. `groups` has the ranks of all
+    groups that do the same at that time; of a message, the pairs.
     """
 
     costs: ExchangeCosts
     operation: str
     size: float
-    n_ranks: int
+    groups: tuple[tuple[int, ...], ...]
     site: str
     left: float = 1.0
     start: float | None = None
     end: float | None = None
     exposed: float = 0.0
     n_gpus: int = 1
+
+    @property
+    def n_ranks(self) -> int:
+        """Ranks of a group."""
+        return len(self.groups[0])
 
     @property
     def delay(self) -> float:

@@ -205,7 +205,7 @@ class StageRuns:
         known = self._meetings.get((groups, number))
         if known is None:
             costs = self._network.of(operation, size, groups)
-            known = QueuedCollective(costs, operation, size, len(groups[0]), site, n_gpus=n_gpus)
+            known = QueuedCollective(costs, operation, size, groups, site, n_gpus=n_gpus)
             self.timeline.exchanges.append(known)
             if n_gpus > 1:
                 self._meetings[groups, number] = known
@@ -233,7 +233,7 @@ class StageRuns:
         else:
             pairs = tuple((ends[0] * self._of.size + k, ends[1] * self._of.size + k) for k in range(self._of.size))
             costs = self._network.message(size, pairs)
-            message = QueuedMessage(costs, "send", size, 2, site, n_gpus=2, ends=ends, is_eager=size <= self._eager)
+            message = QueuedMessage(costs, "send", size, pairs, site, n_gpus=2, ends=ends, is_eager=size <= self._eager)
             waiting.append((what, message))
             self.timeline.exchanges.append(message)
         if what == "send":

@@ -66,7 +66,7 @@ class VirtualGpu:
     def collective(self, on: WorkQueue, operation: str, size: float, groups: tuple[Group, ...], site: str) -> Moment:
         """Put a collective of groups that are alike on the stream of the caller's; return its end."""
         costs = self.network.of(operation, size, groups)
-        return self.exchange(on, QueuedCollective(costs, operation, size, len(groups[0]), site))
+        return self.exchange(on, QueuedCollective(costs, operation, size, groups, site))
 
     def exchange(self, on: WorkQueue, exchange: QueuedCollective) -> Moment:
         """Put an exchange on the stream of its group, after what the current stream has now; return its end."""

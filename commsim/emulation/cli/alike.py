@@ -10,10 +10,14 @@ from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 from commsim.report.hash_columns import with_ends
 
 if TYPE_CHECKING:
+    from commsim.emulation.alike.queued_work import QueuedCollective
     from commsim.emulation.alike.run_alike import AlikeRun
+    from commsim.placement.starts.demand import RecordedExchange
 
 COLUMNS = ["operation", "site", "collective", "size", "calls", "alone(us)", "exposed(us)"]
 MOST_OPERATORS = 8
+# Name of the spans in which a GPU computes.
+COMPUTATION = "computation"
 
 
 def answer_of(alike_run: AlikeRun, flags: dict[str, Any], timeline: str | None, phases: str | None) -> Answer:
@@ -113,27 +117,47 @@ def _share_text(time: float, of: float) -> str:
 
 
 def write_phases(alike_run: AlikeRun, path: str) -> None:
-    """Write the last step as a job for ``commsim place``: when its ranks send how many bytes."""
+    """Write the last step as a job for ``commsim place``: when its ranks send how many bytes, in which groups."""
     from commsim.core.files.whole_files import write_json
-    from commsim.placement.starts.demand import as_demand
-    from commsim.profiles.calls import RecordedCall
-    from commsim.profiles.one_iteration import RankIteration, periodic_job
-    from commsim.training.sharing.periodic import parse_jobs
+    from commsim.placement.starts.demand import demand_of
     from commsim.training.timeline import job_row
 
+    phases, period = demand_of(alike_run.cables, alike_run.nodes, _recorded(alike_run), alike_run.step_time)
+    write_json(path, [job_row(alike_run.name, len(alike_run.nodes), period, phases)])
+
+
+def _recorded(alike_run: AlikeRun) -> list[RecordedExchange]:
+    """Return the exchanges of the last step of the stage that sends most, from the start of the step."""
+    from commsim.core.operations import operation
+    from commsim.placement.starts.demand import RecordedExchange, pattern_of
+    from commsim.training.timeline import hidden_beside
+
     begin, _ = alike_run.window
-    calls = tuple(
-        RecordedCall(
-            exchange.operation,
-            exchange.size,
-            exchange.n_ranks,
-            max(exchange.start or 0.0, begin),
-            (exchange.end or 0.0) - max(exchange.start or 0.0, begin),
-        )
-        for exchange in alike_run.exchanges
-        if exchange.n_ranks > 1 and exchange.size
-    )
-    iteration = RankIteration(calls, begin, alike_run.step_time, len(alike_run.steps))
-    (job,) = parse_jobs([periodic_job(iteration, alike_run.name)])
-    phases, period = as_demand(alike_run.cables, alike_run.nodes, job.phases, job.period)
-    write_json(path, [job_row(job.name, job.n_gpus, period, phases)])
+    size = len(alike_run.nodes) // len(alike_run.reports)
+    of_stage: dict[int, list[QueuedCollective]] = {}
+    for exchange in alike_run.exchanges:
+        if exchange.n_ranks > 1 and exchange.size:
+            senders = exchange.groups[0][:1] if exchange.operation == "send" else exchange.groups[0]
+            for stage in {rank // size for rank in senders}:
+                of_stage.setdefault(stage, []).append(exchange)
+    if not of_stage:
+        return []
+    stage = max(of_stage, key=lambda one: sum(exchange.costs.link_bytes.sum() for exchange in of_stage[one]))
+    computing = [
+        (span.start - begin, span.end - begin)
+        for span in alike_run.spans
+        if span.gpu == stage and span.name == COMPUTATION and span.end > begin
+    ]
+    found = []
+    for exchange in of_stage[stage]:
+        start, end = max(exchange.start or 0.0, begin) - begin, (exchange.end or 0.0) - begin
+        factor = 1.0 if exchange.operation == "send" else operation(exchange.operation).busbw_factor(exchange.n_ranks)
+        links = exchange.costs.link_bytes.nonzero()[0]
+        found.append(
+            RecordedExchange(
+                start, end, (pattern_of(exchange.operation), exchange.groups), factor * exchange.size,
+                hidden_beside(computing, start, end),
+                dict(zip(links.tolist(), exchange.costs.link_bytes[links].tolist(), strict=True)),
+            )
+        )  # fmt: skip
+    return found

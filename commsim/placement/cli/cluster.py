@@ -146,7 +146,7 @@ def _gains(outcomes: list[ClusterReplay]) -> Iterator[Remark]:
 
 
 def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[TraceJob, ...]:
-    small = tuple(job for job in jobs if largest is None or job.gpus <= largest)
+    small = tuple(job for job in jobs if largest is None or job.n_gpus <= largest)
     if not small:
         raise InputError(f"--largest {largest} leaves no job of {len(jobs)}")
     return small
@@ -169,7 +169,7 @@ def _about(
     if len(small) < len(jobs):
         n, most = count_text(len(jobs) - len(small), "job"), count_text(config.largest or 0, "GPU")
         yield Remark("jobs-left-out", f"left out: {n} of more than {most}", needed=True)
-    if n_whole := sum(job.gpus >= machines.n_gpus for job in small):
+    if n_whole := sum(job.n_gpus >= machines.n_gpus for job in small):
         text = f"{count_text(n_whole, 'job')} with all GPUs of the cluster: each waits until no other one runs"
         yield Remark("jobs-of-all", text, n_whole / len(small), details="--largest leaves out jobs")
     if machines.inference.any():
@@ -277,7 +277,7 @@ def trace(config: ClusterTraceConfig) -> Answer:
             raise InputError(f"a synthetic trace needs --gpus N, of the cluster to load, got {config.gpus}")
         jobs = load_trace(config.source, config.gpus, MODELS, config.seed)
     write_trace(config.output, jobs)
-    mean = sum(job.gpus for job in jobs) / len(jobs)
+    mean = sum(job.n_gpus for job in jobs) / len(jobs)
     days = jobs[-1].submit / 86400
     lines.append(f"{count_text(len(jobs), 'job')} in {days:.2f} days, {mean:.2f} GPUs on average: {config.output}")
     return Answer(comments(lines))

@@ -122,7 +122,7 @@ def _time(text: str, name: str) -> float:
 def service_schemas() -> dict[str, Any]:
     """Return the schemas of the service's requests and answers by name, with ``jobs.json``, the file of jobs."""
     require_extra()
-    from commsim.placement.service.models import schemas
+    from commsim.placement.service.answers import schemas
 
     return schemas()
 

@@ -39,6 +39,9 @@ class Allocation:
         self.traffic = ClusterTraffic(machines.cluster, seeds[1], assumed.contended)
         self.running: list[JobState] = []
         self.sharers: dict[int, Sharer] = {}
+        self._of_sharer: dict[int, JobState] = {}
+        # Jobs that started, stopped, or go at another speed, since they were last asked for.
+        self.changed: dict[int, JobState] = {}
         # Of running jobs that CASSINI moved in time: how often, and the seconds for which they waited.
         self.n_shifts, self.shift_delay = 0, 0.0
         self._placing = placing
@@ -50,7 +53,7 @@ class Allocation:
         granted = {id(grant.state): grant for grant in grants}
         for state in tuple(self.running):
             grant = granted.get(id(state))
-            if grant is None or not _holds(state, grant):
+            if grant is None or (grant is not state.kept and not _holds(state, grant)):
                 self.stop(state)
         for grant in grants:
             if not grant.state.running:
@@ -65,15 +68,16 @@ class Allocation:
         sharer = self.sharers.pop(state.index, None)
         if sharer is not None:
             self.traffic.remove(sharer)
+            del self._of_sharer[id(sharer)]
         state.stretch = state.slowdown = 1.0
+        self.changed[state.index] = state
 
     def settle(self) -> None:
         """Bring the slowdowns of all running jobs up to date."""
-        self.traffic.settle()
-        for state in self.running:
-            sharer = self.sharers.get(state.index)
-            state.stretch = sharer.stretch if sharer is not None else 1.0
-            state.slowdown = sharer.slowdown if sharer is not None else 1.0
+        for sharer in self.traffic.settle():
+            state = self._of_sharer[id(sharer)]
+            state.stretch, state.slowdown = sharer.stretch, sharer.slowdown
+            self.changed[state.index] = state
 
     def _solve_shifts(self, ranking: CassiniRanking, now: float) -> None:
         """Solve the shifts anew of jobs on links whose jobs have changed; a job that moves waits once.
@@ -114,10 +118,10 @@ class Allocation:
             claimed = room(self.machines, self.work, self.running) if grant.order == "demand" else np.ones(free.size)
             ways = self._ways(state, free, grant, claimed)
         else:
-            ways = [other.spread] if other.running and other.beside is None and len(other.gpus) == grant.gpus else []
+            ways = [other.spread] if other.running and other.beside is None and len(other.gpus) == grant.n_gpus else []
         if not ways:
             return
-        spread = self._choose(state, grant.gpus, ways)
+        spread = self._choose(state, grant.n_gpus, ways)
         if other is None:
             self.pool.take(state, spread)
         else:
@@ -130,15 +134,15 @@ class Allocation:
         """Candidates for a job's GPUs; one is left where none is ranked."""
         draw = np.random.default_rng([self._seed, state.index, state.starts, 1])
         if self._placing in ("random", "shuffled"):
-            if int(free.sum()) < grant.gpus:
+            if int(free.sum()) < grant.n_gpus:
                 return []
-            seats = draw.choice(np.repeat(np.arange(free.size), free), grant.gpus, replace=False)
+            seats = draw.choice(np.repeat(np.arange(free.size), free), grant.n_gpus, replace=False)
             hosts = list(dict.fromkeys(seats.tolist()))  # ranks in the order in which GPUs were drawn
             if self._placing == "random":
                 hosts.sort(key=lambda host: (self.machines.rack[host], host))
             return [tuple((host, int((seats == host).sum())) for host in hosts)]
         limit = CANDIDATES if self._placing in ("cassini", "drawn") else 1
-        ways = spreads(self.machines, free, grant.gpus, grant.order, claimed, limit)
+        ways = spreads(self.machines, free, grant.n_gpus, grant.order, claimed, limit)
         return [ways[draw.integers(len(ways))]] if ways and self._placing == "drawn" else ways
 
     def _choose(self, state: JobState, gpus: int, ways: Sequence[Spread]) -> Spread:
@@ -158,11 +162,13 @@ class Allocation:
         state.first_start = now if state.first_start is None else state.first_start
         state.starts += 1
         self.running.append(state)
+        self.changed[state.index] = state
         profile = self.work.profile(state.index, len(state.gpus), len(spread), state.gpu_type)
         state.period = profile.period
         state.alone_rate = self.work.rate(state.index, len(state.gpus), len(spread), state.gpu_type)
         if profile.phases and self._placing != "ideal":
-            self.sharers[state.index] = self.traffic.add(profile, self._route(spread), state.shift)
+            sharer = self.sharers[state.index] = self.traffic.add(profile, self._route(spread), state.shift)
+            self._of_sharer[id(sharer)] = state
 
     def _route(self, spread: Spread) -> tuple[str, ...]:
         return tuple(self.machines.names[host] for host, _ in spread)
@@ -175,4 +181,4 @@ class Allocation:
 def _holds(state: JobState, grant: Grant) -> bool:
     """Whether a running job has what it is granted."""
     right = grant.gpu_type is None or grant.gpu_type == state.gpu_type
-    return right and len(state.gpus) == grant.gpus and (grant.beside is None or grant.beside is state.beside)
+    return right and len(state.gpus) == grant.n_gpus and (grant.beside is None or grant.beside is state.beside)

@@ -204,7 +204,7 @@ def job_rows(outcomes: Sequence[ClusterReplay]) -> list[dict[str, Any]]:
 
 def job_outcomes(states: Sequence[JobState], n_gpus: int) -> tuple[JobOutcome, ...]:
     """Sum the jobs up once all have finished, in a cluster of so many GPUs."""
-    events = [(s.job.submit, s.job.gpus) for s in states] + [(s.finish or 0.0, -s.job.gpus) for s in states]
+    events = [(s.job.submit, s.job.n_gpus) for s in states] + [(s.finish or 0.0, -s.job.n_gpus) for s in states]
     at, change = np.array(sorted(events)).T
     # GPU seconds that jobs have asked for until each event, those asked for and not finished in between.
     asked = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(at))))
@@ -221,7 +221,7 @@ def _job(state: JobState, rho: float) -> JobOutcome:
     finish, start, job = state.finish or 0.0, state.first_start or 0.0, state.job
     return JobOutcome(
         job.name,
-        job.gpus,
+        job.n_gpus,
         job.submit,
         start,
         finish,

@@ -6,6 +6,7 @@ its test.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -35,7 +36,7 @@ class Grant:
     ----------
     state : JobState
         The job.
-    gpus : int
+    n_gpus : int
         How many.
     gpu_type : str, optional
         Only of this type.
@@ -46,10 +47,16 @@ class Grant:
     """
 
     state: JobState
-    gpus: int
+    n_gpus: int
     gpu_type: str | None = None
     beside: JobState | None = None
     order: Order = "packed"
+
+    @property
+    def gpus(self) -> int:
+        """Old name of `n_gpus`, until the next version."""
+        warnings.warn("the number of GPUs of a grant is grant.n_gpus", DeprecationWarning, stacklevel=2)
+        return self.n_gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +164,31 @@ def fill(
     free : int
         GPUs that are left.
     """
-    grants = [Grant(state, len(state.gpus), beside=state.beside, order=order) for state in view.running]
-    free = view.n_gpus - len({gpu for state in view.running for gpu in state.gpus})
+    grants = [_kept(state, order) for state in view.running]
+    if any(state.beside is not None for state in view.running):
+        free = view.n_gpus - len({gpu for state in view.running for gpu in state.gpus})
+    else:
+        free = view.n_gpus - sum([len(state.gpus) for state in view.running])
     unchanged = set(map(id, view.running))
     for state in ordered:
         if id(state) in unchanged:
             continue
-        if state.job.gpus <= free:
-            grants.append(Grant(state, state.job.gpus, order=order))
-            free -= state.job.gpus
+        if state.job.n_gpus <= free:
+            grants.append(Grant(state, state.job.n_gpus, order=order))
+            free -= state.job.n_gpus
         elif strict:
             break
     return grants, free
+
+
+def _kept(state: JobState, order: Order) -> Grant:
+    """Return the grant of what a running job has: that of the last time, where it has the same."""
+    kept = state.kept
+    if (
+        not isinstance(kept, Grant)
+        or kept.n_gpus != len(state.gpus)
+        or kept.beside is not state.beside
+        or kept.order != order
+    ):
+        state.kept = kept = Grant(state, len(state.gpus), beside=state.beside, order=order)
+    return kept

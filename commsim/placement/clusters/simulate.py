@@ -131,7 +131,7 @@ class _Replay:
         self._decide(then == a_round)
         if self._active and not self._allocation.running and self._next == len(self.states):
             waiting = self._active[0].job
-            raise InputError(f"{waiting.name} cannot get the {waiting.gpus} GPUs that it wants from {self.name}")
+            raise InputError(f"{waiting.name} cannot get the {waiting.n_gpus} GPUs that it wants from {self.name}")
         return True
 
     def _round(self) -> float:
@@ -179,7 +179,7 @@ class _Replay:
         usable = np.where(self._usable, self._machines.gpus, 0)
         view = View(self._now, tuple(self._active), unchanged, usable, self._work, self._machines)
         grants = self._policy(view)
-        if not isinstance(grants, list) or not all(isinstance(grant, Grant) and grant.gpus >= 1 for grant in grants):
+        if not isinstance(grants, list) or not all(isinstance(grant, Grant) and grant.n_gpus >= 1 for grant in grants):
             raise InputError(
                 f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
             )
@@ -194,12 +194,15 @@ class _Replay:
 
     def _record(self) -> None:
         """Record starts and ends, the use of GPUs, and the demand on links."""
-        holding = {state.index: state.gpus for state in self._allocation.running}
-        for index, (since, gpus) in tuple(self._began.items()):
-            if holding.get(index) != gpus:
+        changed = self._allocation.changed
+        for index in [index for index in self._began if index in changed] if changed else ():
+            since, gpus = self._began[index]
+            if changed[index].gpus != gpus:
                 self.stays.append(Stay(index, since, self._now, gpus))
                 del self._began[index]
-        for index, gpus in holding.items():
-            self._began.setdefault(index, (self._now, gpus))
+        for state in self._allocation.running if changed else ():
+            if state.index in changed:
+                self._began.setdefault(state.index, (self._now, state.gpus))
+        changed.clear()
         self.use.append((self._now, self._allocation.pool.used))
         self._flow = self._allocation.traffic.excess()

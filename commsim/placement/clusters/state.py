@@ -55,6 +55,8 @@ class JobState:
         Iteration time with contention as it is counted, and the period and stretch that it is of.
     shift : float, s
         Time shift of its iterations.
+    kept : Grant, optional
+        Last grant of what it has, while it has that.
     """
 
     index: int
@@ -82,6 +84,7 @@ class JobState:
     starts: int = 0
     iterating: float = field(default=0.0)
     stretched: float = field(default=0.0)
+    kept: object = None
 
     @property
     def running(self) -> bool:
@@ -107,21 +110,20 @@ class GpuPool:
         self._free = [list(range(first[h + 1] - 1, first[h] - 1, -1)) for h in range(len(machines.gpus))]
         self._host = np.repeat(np.arange(len(machines.gpus)), machines.gpus)
         self.users: list[list[JobState]] = [[] for _ in range(int(first[-1]))]
-        self.size = machines.gpus
+        self.size, self._n_free = machines.gpus, machines.gpus.copy()
+        self.used = 0  #: GPUs that have a job
 
     @property
     def free(self) -> NDArray[np.int64]:
         """Free GPUs of each host."""
-        return np.array([len(gpus) for gpus in self._free], np.int64)
-
-    @property
-    def used(self) -> int:
-        """GPUs that have a job."""
-        return int(self.size.sum() - self.free.sum())
+        return self._n_free.copy()
 
     def take(self, state: JobState, spread: Spread) -> None:
         """Give free GPUs to a job."""
         gpus = [self._free[host].pop() for host, n in spread for _ in range(n)]
+        for host, n in spread:
+            self._n_free[host] -= n
+        self.used += len(gpus)
         self._enter(state, spread, tuple(gpus))
 
     def share(self, state: JobState, other: JobState) -> None:
@@ -131,14 +133,20 @@ class GpuPool:
 
     def release(self, state: JobState) -> None:
         """Take a job off its GPUs; one beside it keeps them."""
+        hosts = set()
         for gpu in state.gpus:
             self.users[gpu].remove(state)
             if not self.users[gpu]:
-                self._free[self._host[gpu]].append(gpu)
-                self._free[self._host[gpu]].sort(reverse=True)
+                host = int(self._host[gpu])
+                self._free[host].append(gpu)
+                self._n_free[host] += 1
+                self.used -= 1
+                hosts.add(host)
+        for host in hosts:
+            self._free[host].sort(reverse=True)
         if state.beside is not None:
             state.beside.beside = None
-        state.gpus, state.spread, state.beside = (), (), None
+        state.gpus, state.spread, state.beside, state.kept = (), (), None, None
 
     def _enter(self, state: JobState, spread: Spread, gpus: tuple[int, ...]) -> None:
         for gpu in gpus:
@@ -168,8 +176,8 @@ class ClusterJobs:
         self._known: dict[tuple[object, ...], PeriodicJob] = {}
         self.models: list[TrainedModel] = []
         for job in jobs:
-            if job.gpus > machines.n_gpus:
-                raise InputError(f"{job.name} wants {job.gpus} GPUs, but the cluster has {machines.n_gpus}")
+            if job.n_gpus > machines.n_gpus:
+                raise InputError(f"{job.name} wants {job.n_gpus} GPUs, but the cluster has {machines.n_gpus}")
             if job.model and job.model not in models:
                 raise InputError(f"{job.name} trains {job.model!r}, which is no model; known: {', '.join(models)}")
             self.models.append(models[job.model] if job.model else UNKNOWN)
@@ -194,17 +202,17 @@ class ClusterJobs:
     def rate(self, i: int, gpus: int, n_hosts: int = 0, gpu_type: str = "") -> float:
         """Progress of job `i` per second without contention; on packed hosts unless their number is given."""
         job, noise = self.jobs[i], self.models[i].noise
-        worth = gpus / job.gpus * (noise + job.gpus) / (noise + gpus)
+        worth = gpus / job.n_gpus * (noise + job.n_gpus) / (noise + gpus)
         return worth / self.profile(i, gpus, n_hosts or self.packed_hosts(gpus), gpu_type).period
 
     def total(self, i: int) -> float:
         """Count the iterations that job `i` has to do."""
         job = self.jobs[i]
-        return job.iterations if job.iterations is not None else (job.duration or 0.0) * self.rate(i, job.gpus)
+        return job.iterations if job.iterations is not None else (job.duration or 0.0) * self.rate(i, job.n_gpus)
 
     def ideal(self, i: int) -> float:
         """Seconds that job `i` takes without other jobs on the GPUs that it asks for."""
-        return self.total(i) / self.rate(i, self.jobs[i].gpus)
+        return self.total(i) / self.rate(i, self.jobs[i].n_gpus)
 
 
 # Of one host: a job, its share of the GPUs, the CPUs and the memory that its workers there need.
@@ -213,8 +221,8 @@ Claims = list[tuple[JobState, float, float, float]]
 
 def needs(work: ClusterJobs, state: JobState, gpus: int) -> tuple[float, float]:
     """CPUs and bytes of memory that `gpus` workers of a job need to run at full speed."""
-    cpu = state.job.cpu / state.job.gpus or work.models[state.index].cpu
-    return cpu * gpus, state.job.memory / state.job.gpus * gpus
+    cpu = state.job.cpu / state.job.n_gpus or work.models[state.index].cpu
+    return cpu * gpus, state.job.memory / state.job.n_gpus * gpus
 
 
 def room(machines: Machines, work: ClusterJobs, states: Iterable[JobState]) -> NDArray[np.float64]:
@@ -244,7 +252,7 @@ def side_by_side(work: ClusterJobs, a: JobState, b: JobState, n_hosts: int = 0) 
         part = 1 / max(1.0, first.busy + second.busy)
         return part, part
     together = group_time([first.stages, second.stages])
-    gpus = a.job.gpus
+    gpus = a.job.n_gpus
     alone = (work.profile(job.index, gpus, n_hosts or work.packed_hosts(gpus)).period for job in (a, b))
     part_of_a, part_of_b = (min(1.0, period / together) for period in alone)
     return part_of_a, part_of_b

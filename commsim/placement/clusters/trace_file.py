@@ -70,7 +70,7 @@ def _cells(job: TraceJob) -> list[object]:
     optional = [None if v is None else repr(v) for v in (job.duration, job.iterations)]
     rest = (job.model, repr(job.period * 1e3) if job.period else None, phases, job.cpu or None)
     last = (job.memory / GIB or None, job.deadline, job.min_gpus, job.max_gpus)
-    return [job.name, repr(job.submit), job.gpus, *optional, *rest, *last]
+    return [job.name, repr(job.submit), job.n_gpus, *optional, *rest, *last]
 
 
 def build_job(row: CsvRow, build: Callable[[CsvRow], TraceJob]) -> TraceJob:

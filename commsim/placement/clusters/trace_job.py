@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
@@ -23,8 +24,8 @@ class TraceJob:
         Printable.
     submit : float, s
         Time from the start of the trace.
-    gpus : int
-        What it asks for.
+    n_gpus : int
+        Number of GPUs that it asks for: `gpus` of the file.
     duration : float, s, optional
         Run time without other jobs on as many reference GPUs, packed; instead of `iterations`.
     iterations : float, optional
@@ -42,7 +43,7 @@ class TraceJob:
     deadline : float, s, optional
         Deadline, from the start of the trace.
     min_gpus, max_gpus : int
-        Smallest and largest number of GPUs for policies that scale jobs; by default `gpus`.
+        Smallest and largest number of GPUs for policies that scale jobs; by default `n_gpus`.
 
     Raises
     ------
@@ -52,7 +53,7 @@ class TraceJob:
 
     name: str
     submit: float
-    gpus: int
+    n_gpus: int
     duration: float | None = None
     iterations: float | None = None
     model: str = ""
@@ -66,13 +67,13 @@ class TraceJob:
 
     def __post_init__(self) -> None:
         for field in ("min_gpus", "max_gpus"):
-            object.__setattr__(self, field, getattr(self, field) or self.gpus)
+            object.__setattr__(self, field, getattr(self, field) or self.n_gpus)
         if not (self.name and self.name.isprintable()):
             raise InputError(f"job must be printable text, got {self.name!r}")
         self._require("submit_s", 0 <= self.submit <= MAX_SECONDS, f"0..{MAX_SECONDS:g}", self.submit)
-        self._require("gpus", 1 <= self.gpus <= MAX_GPUS, f"1..{MAX_GPUS}", self.gpus)
-        self._require("min_gpus", 1 <= self.min_gpus <= self.gpus, f"1..{self.gpus}", self.min_gpus)
-        self._require("max_gpus", self.gpus <= self.max_gpus <= MAX_GPUS, f"{self.gpus}..{MAX_GPUS}", self.max_gpus)
+        self._require("gpus", 1 <= self.n_gpus <= MAX_GPUS, f"1..{MAX_GPUS}", self.n_gpus)
+        self._require("min_gpus", 1 <= self.min_gpus <= self.n_gpus, f"1..{self.n_gpus}", self.min_gpus)
+        self._require("max_gpus", self.n_gpus <= self.max_gpus <= MAX_GPUS, f"{self.n_gpus}..{MAX_GPUS}", self.max_gpus)
         for field in ("cpu", "memory"):
             value = getattr(self, field)
             self._require(field, 0 <= value < math.inf, "0 or more", value)
@@ -82,9 +83,10 @@ class TraceJob:
         self._check_work()
 
     @property
-    def n_gpus(self) -> int:
-        """Number of GPUs that it asks for: ``gpus`` of the file."""
-        return self.gpus
+    def gpus(self) -> int:
+        """Old name of `n_gpus`, until the next version."""
+        warnings.warn("the number of GPUs of a job is job.n_gpus", DeprecationWarning, stacklevel=2)
+        return self.n_gpus
 
     def _check_work(self) -> None:
         if (self.duration is None) == (self.iterations is None):

@@ -17,26 +17,21 @@ from commsim.core.files.fields import TableFields
 from commsim.placement.evaluation import LOOPS
 from commsim.placement.place import RANKINGS
 
-from .guard import FAULT, Limits, Refusal
-from .limits import MAX_CANDIDATES, MAX_SEED
-from .models import (
-    BindingArgs,
+from .answers import (
     BindingResult,
     Candidates,
-    ClusterTables,
-    ExtenderArgs,
     FilterResult,
     Health,
     HostPriority,
     JobMoves,
-    Jobs,
     KnownCluster,
     KnownJobs,
-    MoveSearch,
     Problem,
-    Search,
     schemas,
-)
+)  # fmt: skip
+from .guard import FAULT, Limits, Refusal
+from .limits import MAX_CANDIDATES, MAX_SEED
+from .models import BindingArgs, ClusterTables, ExtenderArgs, Jobs, MoveSearch, Search
 from .posted_cluster import SOURCE as CLUSTER
 from .state import JobRecord, read_known_jobs
 from .versions import tag_of

@@ -1,10 +1,10 @@
-"""Requests and answers of the service: FastAPI reads and checks them by these classes, and describes them at /docs."""
+"""Requests of the service: FastAPI reads and checks them by these classes, and describes them at /docs."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .limits import (
     MAX_CANDIDATES,
@@ -33,13 +33,28 @@ class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Phase(_Request):
-    """A time in which a job sends."""
+class _AtOffset(_Request):
+    """A part of an iteration."""
 
     offset_ms: float = Field(ge=0, description="less than iter_time_ms")
+    overlap_ms: float | None = Field(None, ge=0, description="computation beside the phase from its start")
+
+
+class Phase(_AtOffset):
+    """A time in which a job sends."""
+
     dur_ms: float = Field(gt=0, description="at most iter_time_ms")
     rate_Gbps: float = Field(gt=0)  # noqa: N815 - as in jobs.json
-    overlap_ms: float | None = Field(None, ge=0, description="computation beside the phase from its start")
+
+
+class DemandPhase(_AtOffset):
+    """Bytes that a job sends, which take what its path needs for them; iter_time_ms is without this time."""
+
+    bytes: float = Field(gt=0, description="that each rank of a group sends on")
+    groups: list[Annotated[list[int], Field(max_length=MAX_SEARCHED_GPUS)]] | None = Field(
+        None, max_length=MAX_SEARCHED_GPUS, description="ranks of each group; by default all ranks are one"
+    )
+    pattern: Literal["ring", "send", "all_to_all"] | None = Field(None, description="by default a ring")
 
 
 class Job(_Request):
@@ -48,7 +63,7 @@ class Job(_Request):
     job: str = Field(min_length=1, max_length=MAX_NAME)
     gpus: int = Field(ge=1, le=2**31 - 1)
     iter_time_ms: float = Field(gt=0, le=MAX_PERIOD_MS)
-    phases: list[Phase] = Field(max_length=MAX_PHASES, description="by offset, without overlap")
+    phases: list[Phase] | list[DemandPhase] = Field(max_length=MAX_PHASES, description="by offset, without overlap")
     placement: Names | None = Field(
         None,
         description="node of each GPU of a job that is placed wholly, with counts and ranges such as h0x4 or h0-3x4; a "
@@ -66,7 +81,7 @@ class Job(_Request):
         return self.model_dump(exclude_unset=True)
 
 
-_JobsFile = Annotated[list[Job], Field(min_length=1, max_length=MAX_JOBS)]
+JobsFile = Annotated[list[Job], Field(min_length=1, max_length=MAX_JOBS)]
 
 
 class Jobs(_Request):
@@ -190,156 +205,3 @@ class BindingArgs(_GoArgs):
     PodNamespace: str = Field(min_length=1, max_length=MAX_NAME)
     PodUID: str = Field("", max_length=MAX_NAME)
     Node: str = Field(min_length=1, max_length=MAX_NAME)
-
-
-class BindingResult(BaseModel):
-    """Answer to a binding."""
-
-    Error: str = ""
-
-
-class FilterResult(BaseModel):
-    """Answer to a filter request."""
-
-    Nodes: dict[str, Any] | None
-    NodeNames: list[str] | None
-    FailedNodes: dict[str, str] = {}
-    FailedAndUnresolvableNodes: dict[str, str] = {}
-    Error: str = ""
-
-
-class HostPriority(BaseModel):
-    """Points of one node."""
-
-    Host: str
-    Score: int = Field(ge=0, le=10)
-
-
-class KnownJob(BaseModel):
-    """A job that is known, as POST /jobs takes it."""
-
-    job: str
-    gpus: int
-    iter_time_ms: float
-    phases: list[Phase]
-    placed: list[str] = Field(description="nodes of its first ranks: of all, if it was sent with placement")
-    start_ms: float | None = Field(None, description="when an iteration starts, of a job that is not shifted")
-
-
-class KnownJobs(BaseModel):
-    """The jobs that scores take into account; the version grows with every change."""
-
-    version: int
-    jobs: list[KnownJob]
-
-
-class KnownCluster(BaseModel):
-    """The cluster; the version grows with every change of it and of the jobs."""
-
-    version: int
-    network: str
-    hosts: int
-    gpus: int = Field(description="of all hosts")
-    busy: int = Field(description="those that are taken by something other than the known jobs")
-
-
-class SharedLink(BaseModel):
-    """A link that several jobs use, or that one overloads alone."""
-
-    link: str
-    jobs: list[str]
-    score: float
-
-
-class Cost(BaseModel):
-    """What the jobs of the request cost."""
-
-    total: float = Field(
-        description="own less one of each, and added, together; candidates beside known jobs rank by it"
-    )
-    own: dict[str, float] = Field(description="iteration time of each new job over its iter_time_ms")
-    added: dict[str, float] = Field(
-        description="what each running job loses, as a part of its iter_time_ms; of those that lose anything"
-    )
-    total_best: float | None = Field(None, description="with the best hash of paths")
-    total_worst: float | None = Field(None, description="with the worst")
-
-
-class Candidate(BaseModel):
-    """A placement, with the fields of ``commsim place --json``; beside known jobs only what concerns the new ones."""
-
-    model_config = ConfigDict(extra="allow")
-
-    placement: dict[str, list[str]]
-    cost: Cost
-    score_mean: float
-    score_min: float
-    links: list[SharedLink]
-    shifts_ms: dict[str, float]
-    predicted_iteration_ms: dict[str, float]
-
-
-class Reserved(BaseModel):
-    """That the first candidate was taken."""
-
-    version: int = Field(description="of the jobs, with those of the request")
-    jobs: list[str]
-
-
-class Candidates(BaseModel):
-    """Candidates, best first."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    number: int = Field(alias="schema", description="number of this form, as in commsim place --json")
-    candidates: list[Candidate]
-    discarded: list[Candidate]
-    notes: list[str]
-    rank_correlation: float | None = Field(None, description="of estimated and simulated slowdowns, with check")
-    reserved: Reserved | None = None
-    differing_candidates: list[int] = Field([], description="those with over 1 % between estimate and simulation")
-
-
-class JobMove(BaseModel):
-    """A running job, placed again beside the others; with faults the fields of ``commsim place moves --json``."""
-
-    model_config = ConfigDict(extra="allow")
-
-    job: str
-    gain: float = Field(description="what all jobs lose less, in iterations of each; 0 where it should stay")
-    placement_now: list[str]
-    placement_after: list[str]
-
-
-class JobMoves(BaseModel):
-    """Moves, largest gain first; nothing is changed."""
-
-    moves: list[JobMove]
-    notes: list[str]
-    forced: list[dict[str, Any]] | None = None
-
-
-class Problem(BaseModel):
-    """What is wrong with a request, on one line."""
-
-    error: str
-
-
-class Health(BaseModel):
-    """That the service answers."""
-
-    ok: bool = True
-
-
-def schemas() -> dict[str, Any]:
-    """Return the JSON Schemas of requests and answers by name, and that of a jobs.json; each is complete by itself."""
-    from .posted_cluster import posted_cluster_schema
-
-    named = (
-        Search, Candidates, MoveSearch, JobMoves, Jobs, KnownJobs, KnownCluster, ExtenderArgs, FilterResult,
-        HostPriority, BindingArgs, BindingResult, Problem, Health,
-    )  # fmt: skip
-    return {one.__name__: one.model_json_schema() for one in named} | {
-        "Cluster": posted_cluster_schema(),
-        "jobs.json": TypeAdapter(_JobsFile).json_schema(),
-    }

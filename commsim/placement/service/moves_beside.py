@@ -12,11 +12,11 @@ from commsim.placement.moves import LEAST_GAIN, rank_moves
 from commsim.placement.place import GENERATORS
 from commsim.training.sharing.periodic import PeriodicJob
 
+from .beside.kept_jobs import KeptJobs
+from .beside.ranking_beside import RankingBeside
 from .guard import Refusal
-from .kept_jobs import KeptJobs
 from .limits import require_answer, require_work
 from .models import MoveSearch
-from .ranking_beside import RankingBeside
 from .state import ClusterState
 
 
@@ -67,7 +67,7 @@ def _beside(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], names: Se
 def _move(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], name: str) -> dict[str, Any]:
     job, others = kept.jobs[name].job, kept.changed({}, (name,))
     ranking = RankingBeside(others, seeds, [replace(job, placement=None, start=None)])
-    best = ranking.rank(asked.candidates, asked.generators or GENERATORS, 0)[0]
+    best = ranking.rank(asked.candidates, asked.generators or GENERATORS, 0, simulate=False)[0]
     row, h = ranking.row(best), best.median
     now = kept.of(h)[2].final
     with_it, without = (float((one.of(h)[2].final / one.period).sum()) for one in (kept, others))

@@ -14,6 +14,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
+from .beside.ranking_beside import warm_up_ranking
 from .binder import Binder
 from .extender import failed_result, filter_result, host_priorities, lacking
 from .guard import Refusal
@@ -25,7 +26,6 @@ from .moves_beside import read_moves
 from .placing_search import read_search, reserved_jobs
 from .pod_jobs import gpus_of_pod, job_of_pod
 from .posted_cluster import read_posted_cluster
-from .ranking_beside import warm_up_ranking
 from .rating import Rater, Rating
 from .search_queue import SearchQueue
 from .state import ClusterState, JobRecord, read_known_jobs

@@ -15,10 +15,10 @@ from commsim.placement.node_names import on_nodes
 from commsim.placement.place import GENERATORS, Ranking, place_jobs, rank_placements
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .kept_jobs import KeptJobs, seeds_of, with_links
+from .beside.kept_jobs import KeptJobs, seeds_of, with_links
+from .beside.ranking_beside import RankingBeside, without_kept
 from .limits import require_answer, require_work
 from .models import Search
-from .ranking_beside import RankingBeside, without_kept
 from .state import ClusterState, JobRecord, read_known_jobs
 
 SCHEMA = 1

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.placement.score import score_link
+from commsim.placement.starts.achieved_phases import achieved
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .kept_jobs import KeptJobs, LinksOf, links_of
+from .beside.kept_jobs import KeptJobs, LinksOf, links_of, parts_of
 from .state import ClusterState, JobRecord
 
 # Of a host, in the protocol of Kubernetes.
@@ -55,7 +55,7 @@ class _Others:
 
     kept: KeptJobs
     is_used: NDArray[np.bool_]
-    scores: dict[tuple[int, float], float] = field(default_factory=dict)
+    scores: dict[tuple[int, float, float], float] = field(default_factory=dict)
 
 
 class Rater:
@@ -99,11 +99,15 @@ class Rater:
         for host, kind in kinds.items():
             firsts.setdefault(kind, host)
         placements = [self._completed(job, pod_gpus, host, free) for host in firsts.values()]
-        uses = links_of(state.cluster, placements, state.seeds[0])
-        others = self._others(job)
+        placed = [replace(job.job, n_gpus=len(one), placement=one, placed=()) for one in placements]  # as many as fit
+        uses, others = links_of(state.cluster, placed, state.seeds[0]), self._others(job)
+        parts = parts_of(state.cluster, placed, uses, state.seeds[0])
+        # bytes have no time without a path: a host is as good as the best one if its path is
+        on_path = [achieved(one, part) if one.is_demand else one for one, part in zip(placed, parts, strict=True)]
+        least = min((one.period for one in on_path), default=0.0)
         rated = {
-            kind: self._rating(job, use, placement, others)
-            for kind, placement, use in zip(firsts, placements, uses, strict=True)
+            kind: self._rating(one, use, least if one.is_demand else one.period, others)
+            for kind, one, use in zip(firsts, on_path, uses, strict=True)
         }
         none = Rating(0, 0.0, "", False, 0)
         return {
@@ -142,46 +146,49 @@ class Rater:
         is_used[kept.used] = True
         return _Others(kept, is_used)
 
-    def _rating(self, job: JobRecord, use: LinksOf, placement: Sequence[str], others: _Others) -> Rating:
-        scores = self._link_scores(job, use, others)
-        places = {self._state.place[self._state.host_of[node]] for node in placement}
+    def _rating(self, job: PeriodicJob, use: LinksOf, usual: float, others: _Others) -> Rating:
+        """Rate the place of a job whose iteration takes `usual` seconds where nothing slows it down."""
+        scores = self._link_scores(job, use, usual, others)
+        places = {self._state.place[self._state.host_of[node]] for node in job.placement or ()}
         is_same = [len({at[tier] for at in places}) == 1 for tier in self._tiers]
         is_local = len({at[0] for at in places}) == 1
         worst = min(scores, key=lambda link: scores[link]) if scores else -1
-        least = scores.get(worst, 1.0)
+        least = scores.get(worst, usual / job.period)
         points = round((MAX_POINTS - len(is_same)) * min(max(least, 0.0), 1.0)) + sum(is_same)
         name = self._state.cluster.network.link_name(worst) if scores else ""
         return Rating(0, least, name, is_local, points)
 
-    def _link_scores(self, job: JobRecord, use: LinksOf, others: _Others) -> dict[int, float]:
+    def _link_scores(self, job: PeriodicJob, use: LinksOf, usual: float, others: _Others) -> dict[int, float]:
         """By link that the job would share with others, or overload alone, its score."""
         scores: dict[int, float] = {}
         links, times = use
-        is_full = times * job.job.peak_rate > self._state.cluster.network.bandwidth[links] * (1 + 1e-9)
+        is_full = times * job.peak_rate > self._state.cluster.network.bandwidth[links] * (1 + 1e-9)
         is_met = others.is_used[links] | is_full
-        for at in zip(links[is_met].tolist(), times[is_met].tolist(), strict=True):
-            link = at[0]
+        for link, each in zip(links[is_met].tolist(), times[is_met].tolist(), strict=True):
+            at = link, each, job.period
             if at not in others.scores:
                 sharing = others.kept.sharing(link)
-                jobs = [job.job, *(others.kept.jobs[name].job for name in sharing)]
-                others.scores[at] = self._link_score(
-                    jobs, (at[1], *sharing.values()), float(self._state.cluster.network.bandwidth[link])
-                )
+                beside = (others.kept.jobs[name] for name in sharing)
+                jobs = [job, *(one.on(0) if one.job.is_demand else one.job for one in beside)]
+                capacity = float(self._state.cluster.network.bandwidth[link])
+                others.scores[at] = self._link_score(jobs, (each, *sharing.values()), capacity, usual)
             scores[link] = others.scores[at]
         return scores
 
-    def _link_score(self, jobs: Sequence[PeriodicJob], times: tuple[float, ...], capacity: float) -> float:
+    def _link_score(
+        self, jobs: Sequence[PeriodicJob], times: tuple[float, ...], capacity: float, usual: float
+    ) -> float:
         peak = sum(k * job.peak_rate for job, k in zip(jobs, times, strict=True))
-        if peak <= capacity:
-            return 1.0
-        key = tuple((job.period, job.phases, job.start) for job in jobs), times, capacity
+        if peak <= capacity * (1 + 1e-9):
+            return usual / jobs[0].period
+        key = tuple((job.period, job.phases, job.start) for job in jobs), times, capacity, usual
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             found = score_link(jobs, capacity, use=times)
-            self._known[key] = found.score * jobs[0].period / float(found.alone[0])
+            self._known[key] = found.score * usual / float(found.alone[0])
         return self._known[key]
 
 
 def _with_free(rating: Rating, n_free: int) -> Rating:
-    return dataclasses.replace(rating, n_free=n_free)
+    return replace(rating, n_free=n_free)

@@ -17,8 +17,8 @@ from commsim.placement.node_names import nodes_of
 from commsim.training.sharing.periodic import PeriodicJob, parse_jobs
 from commsim.training.timeline import job_row
 
+from .beside.kept_jobs import KeptJobs, seeds_of, with_links
 from .guard import Refusal
-from .kept_jobs import KeptJobs, seeds_of, with_links
 from .limits import (
     MAX_JOBS,
     MAX_KNOWN_JOBS,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+from commsim.placement.job_uses import OwnPath
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 # Part by which a rate may exceed a link and still count as its capacity.
 _SAME = 1e-9
 
 
-def achieved(job: PeriodicJob, part: float) -> PeriodicJob:
+def achieved(job: PeriodicJob, part: float | OwnPath) -> PeriodicJob:
     """Return a job with the phases that its path delivers when no other job sends.
 
     A phase that asks for d times what the path has takes d times as long at the path's rate. What follows comes later
@@ -19,9 +20,12 @@ def achieved(job: PeriodicJob, part: float) -> PeriodicJob:
 
     Parameters
     ----------
-    part : float, s/byte
-        Factor that turns the job's rate into a share of its fullest link.
+    part : float, s/byte, or OwnPath
+        Factor that turns the job's rate into a share of its fullest link; or what each phase needs, where they have
+        different groups. Phases that stay inside of machines take their time as computation does.
     """
+    if isinstance(part, tuple):
+        return _on_own_path(job, part)
     slower = [rate if (rate := phase.rate * part) > 1 + _SAME else 1.0 for phase in job.phases]
     if all(by == 1.0 for by in slower):
         return job
@@ -32,6 +36,16 @@ def achieved(job: PeriodicJob, part: float) -> PeriodicJob:
         for phase, by, later in zip(job.phases, slower, before, strict=True)
     )
     return replace(job, period=job.period + sum(late), phases=phases)
+
+
+def _on_own_path(job: PeriodicJob, path: OwnPath) -> PeriodicJob:
+    phases, late = [], 0.0
+    for phase, (part, rate) in zip(job.phases, path, strict=True):
+        duration = phase.n_bytes * part
+        if rate:
+            phases.append(replace(phase, offset=phase.offset + late, duration=duration, rate=rate))
+        late += max(duration - phase.overlap, 0.0)
+    return replace(job, period=job.period + late, phases=tuple(phases))
 
 
 def _phase_late(phase: JobPhase, by: float) -> float:

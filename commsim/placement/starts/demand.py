@@ -1,39 +1,95 @@
-"""Demand of a job: from phases that were recorded on one placement to bytes, and to phases on another one."""
+"""Demand of a job: from exchanges that were recorded on one placement to bytes, and to phases on another one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_use import job_uses
-from commsim.training.sharing.periodic import UNBOUNDED, JobPhase, PeriodicJob
+from commsim.placement.job_uses import Exchange, leaves_machine, own_paths, use_of_groups
+from commsim.training.sharing.periodic import ALL_TO_ALL, RING, SEND, UNBOUNDED, JobPhase, PeriodicJob
+from commsim.training.timeline import length_of_spans
 
 from .achieved_phases import achieved
 
+# Seconds of an iteration that has no computation.
+_NO_TIME = 1e-9
+_PATTERNS = {"send": SEND, "send_recv": SEND, "message": SEND, "all_to_all": ALL_TO_ALL}
 
-def delivered(jobs: Sequence[PeriodicJob], use: NDArray[np.float64], network: Network) -> tuple[PeriodicJob, ...]:
-    """Return jobs of demand with the phases that their paths deliver; the others as they are.
+
+def delivered(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], use: NDArray[np.float64], seed: int = 0
+) -> tuple[PeriodicJob, ...]:
+    """Return placed jobs of demand with the phases that their paths deliver; the others as they are.
 
     Parameters
     ----------
     use : float64[n_jobs, n_links]
         How many times its rate each job sends over each link.
+    seed : int
+        Seed of the routes' hash.
     """
-    parts = (use / network.bandwidth).max(axis=1, initial=0.0).tolist()
-    return tuple(achieved(job, part) if job.is_demand else job for job, part in zip(jobs, parts, strict=True))
+    parts = (use / cluster.network.bandwidth).max(axis=1, initial=0.0).tolist()
+    own = own_paths(cluster, jobs, seed)
+    return tuple(
+        achieved(job, own.get(j, part)) if job.is_demand else job
+        for j, (job, part) in enumerate(zip(jobs, parts, strict=True))
+    )
 
 
-def as_demand(
-    network: Network, nodes: Sequence[int], phases: Sequence[JobPhase], period: float, link: int | None = None
+def pattern_of(operation: str) -> str:
+    """Return the pattern of an operation's messages in a phase of demand: that of a ring, unless it says otherwise."""
+    return _PATTERNS.get(operation, RING)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedExchange:
+    """What groups of ranks exchanged at one time.
+
+    Parameters
+    ----------
+    start, end : float, s
+        From the start of the iteration.
+    kind : Exchange
+        Pattern, and the ranks of each group.
+    n_bytes : float
+        What a rank sends on, by the operation's least.
+    hidden : float, s
+        Computation beside it from its start, which it does not hold up.
+    link_bytes : mapping of int to float
+        Bytes of all groups on each link of the network, where these are known: schedules may send more, or less.
+    """
+
+    start: float
+    end: float
+    kind: Exchange
+    n_bytes: float
+    hidden: float = 0.0
+    link_bytes: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Burst:
+    """Exchanges that touch: bytes by kind, and the spans of computation that hides some of their time."""
+
+    start: float
+    end: float
+    n_bytes: dict[Exchange, float]
+    hidden: list[tuple[float, float]]
+
+
+def demand_of(
+    network: Network, nodes: Sequence[int], exchanges: Sequence[RecordedExchange], period: float, gap: float = 0.0
 ) -> tuple[tuple[JobPhase, ...], float]:
-    """Return recorded phases as bytes, and the iteration time without the time that these need on the network.
+    """Return recorded exchanges as phases of bytes, and the iteration time without the time that these need.
 
-    What a phase took beyond its bytes over the fullest link (latencies, overheads) stays in the iteration, so that the
-    job takes on the same placement what was recorded.
+    What an exchange took beyond its bytes over the fullest link (latencies, overheads) stays in the iteration, so that
+    the job takes on the same placement what was recorded. Exchanges that touch are one phase for each kind of group,
+    one after the other. What stays inside of machines is a phase before the next that leaves one.
 
     Parameters
     ----------
@@ -41,28 +97,100 @@ def as_demand(
         With the rates of its cables: what software is slower than these stays in the iteration, too.
     nodes : sequence of int
         Node of each rank.
-    phases : sequence of JobPhase
-        Phases as recorded there.
+    exchanges : sequence of RecordedExchange
+        Those of one rank and its groups.
     period : float, s
         Iteration time there.
-    link : int, optional
-        Link whose bytes the phases have. Default: they have what each rank sends in a ring over all.
+    gap : float, s
+        Exchanges at most this far apart are one phase. What touches always is.
     """
-    if not phases:
-        return (), period
-    names = tuple(network.nodes[node] for node in nodes)
-    probe = PeriodicJob("job", len(names), period, (JobPhase(0.0, 1e-9, UNBOUNDED),), names)
-    use = job_uses(Cluster(network, _seats(network)), [probe])[0]
-    part = float((use / network.bandwidth).max(initial=0.0))
-    times = float(use[link]) if link is not None and use[link] > 0 else 1.0
-    found, earlier = [], 0.0
-    for phase in phases:
-        n_bytes = phase.n_bytes / times
-        if n_bytes * part > phase.duration:
-            n_bytes = phase.duration / part
-        found.append(JobPhase(phase.offset - earlier, n_bytes / UNBOUNDED, UNBOUNDED, phase.overlap))
-        earlier += max(n_bytes * part, phase.overlap) - phase.overlap
-    return tuple(found), period - earlier
+    path = _RecordedPath(network, nodes)
+    exchanges = sorted((one for one in exchanges if one.n_bytes > 0 or one.link_bytes), key=lambda one: one.start)
+    leaving = [one for one in exchanges if path.leaves(one.kind)]
+    bursts = _bursts(leaving, path, gap, period)
+    inside = [one for one in exchanges if not path.leaves(one.kind)]
+    phases, earlier, free = list[JobPhase](), 0.0, 0.0
+
+    def add(kind: Exchange, n_bytes: float, hidden: float, at: float) -> None:
+        nonlocal earlier, free
+        offset, duration = max(free, at - earlier), n_bytes / UNBOUNDED
+        pattern, groups = kind
+        everyone = len(groups) == 1 and groups[0] == tuple(range(len(nodes)))
+        phases.append(JobPhase(offset, duration, UNBOUNDED, hidden, () if everyone else groups, pattern))
+        earlier += max(n_bytes * path.part(kind) - hidden, 0.0)
+        free = offset + max(hidden, duration)
+
+    for i, burst in enumerate([*bursts, _Burst(period, period, {}, [])]):
+        before = [one for one in inside if one.start < burst.start or i == len(bursts)]
+        inside = inside[len(before) :]
+        for kind in dict.fromkeys(one.kind for one in before):
+            own = [one for one in before if one.kind == kind]
+            n_bytes, hidden = sum(path.bytes_of(one) for one in own), sum(one.hidden for one in own)
+            late = max(n_bytes * path.part(kind) - hidden, 0.0)
+            add(kind, n_bytes, hidden, burst.start - late - hidden)
+        times = {kind: n_bytes * path.part(kind) for kind, n_bytes in burst.n_bytes.items()}
+        hidden, all_of, at = length_of_spans(burst.hidden), sum(times.values()), burst.start
+        for kind, n_bytes in burst.n_bytes.items():
+            share = times[kind] / all_of
+            add(kind, n_bytes, hidden * share, at)
+            at += (burst.end - burst.start) * share
+    left = max(period - earlier, free, _NO_TIME)
+    return _before_end(phases, left), left
+
+
+def _before_end(phases: Sequence[JobPhase], period: float) -> tuple[JobPhase, ...]:
+    """Return the phases, those of no time that begin with the end of the iteration just before it."""
+    last = period * (1 - 1e-9)
+    return tuple(
+        phase if phase.offset < period else JobPhase(last, phase.duration, phase.rate, 0.0, phase.groups, phase.pattern)
+        for phase in phases
+    )
+
+
+class _RecordedPath:
+    """Links that kinds of exchanges use where they were recorded."""
+
+    def __init__(self, network: Network, nodes: Sequence[int]) -> None:
+        self._cluster = Cluster(network, _seats(network))
+        self._names = tuple(network.nodes[node] for node in nodes)
+        self._outer = leaves_machine(network)
+        self._uses: dict[Exchange, NDArray[np.float64]] = {}
+
+    def _use(self, kind: Exchange) -> NDArray[np.float64]:
+        if kind not in self._uses:
+            self._uses[kind] = use_of_groups(self._cluster.network, self._names, kind)
+        return self._uses[kind]
+
+    def leaves(self, kind: Exchange) -> bool:
+        """Whether something leaves a machine."""
+        return bool(self._use(kind)[self._outer].any())
+
+    def part(self, kind: Exchange) -> float:
+        """Seconds per byte over the fullest link."""
+        return float((self._use(kind) / self._cluster.network.bandwidth).max(initial=0.0))
+
+    def bytes_of(self, one: RecordedExchange) -> float:
+        """Return the bytes of a phase that puts on the busiest link out of a machine what was recorded there."""
+        use, bandwidth = self._use(one.kind), self._cluster.network.bandwidth
+        links = [k for k in one.link_bytes if self._outer[k] and use[k] > 0]
+        if not links:
+            return one.n_bytes
+        link = max(links, key=lambda k: one.link_bytes[k] / bandwidth[k])
+        return one.link_bytes[link] / float(use[link])
+
+
+def _bursts(exchanges: Sequence[RecordedExchange], path: _RecordedPath, gap: float, period: float) -> list[_Burst]:
+    found: list[_Burst] = []
+    for one in exchanges:
+        if not found or one.start > found[-1].end + gap:
+            found.append(_Burst(one.start, one.end, {}, []))
+        burst = found[-1]
+        burst.end = max(burst.end, one.end)
+        burst.n_bytes[one.kind] = burst.n_bytes.get(one.kind, 0.0) + path.bytes_of(one)
+        burst.hidden.append((one.start, one.start + one.hidden))
+    for burst, then in zip(found, [*(one.start for one in found[1:]), period], strict=False):
+        burst.hidden = [(start, min(end, then)) for start, end in burst.hidden]
+    return found
 
 
 def _seats(network: Network) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ Taken = NDArray[np.int64]
 Plan = dict[int, Taken]
 
 _MAX_NAMED = 4  # jobs that wait
+_MANY = 2**20  # GPUs
 
 
 def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> list[int]:
@@ -29,6 +31,10 @@ def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> li
     if rng is not None:
         return [waiting[k] for k in rng.permutation(len(waiting))]
     return sorted(waiting, key=lambda i: -jobs[i].n_gpus)
+
+
+def _powers() -> Iterator[int]:
+    return (2**k for k in itertools.count())
 
 
 class NoRoomInFabricError(InputError):
@@ -100,12 +106,13 @@ class FreeGpus:
             return self._far(n, rng)
 
     def _far(self, n: int, rng: np.random.Generator | None) -> Taken:
-        nodes, copy = self._all()
+        racks = self.path[:, max(0, self.path.shape[1] - 3)]
+        nodes, copy = self._seats(n, racks)
         if rng is not None:
             mixed = rng.permutation(len(nodes))
             nodes, copy = nodes[mixed], copy[mixed]
-        rack = self.path[nodes, max(0, self.path.shape[1] - 3)]
-        room = np.bincount(rack, minlength=int(rack.max(initial=0)) + 1)
+        rack = racks[nodes]
+        room = np.bincount(racks[self.free > 0], weights=self.free[self.free > 0]).astype(np.int64)
         order = np.lexsort((-self.free[nodes], copy, rack))
         nth = np.empty(len(nodes), np.int64)
         nth[order] = np.arange(len(nodes)) - np.searchsorted(rack[order], rack[order])
@@ -145,9 +152,9 @@ class FreeGpus:
     def take_leftovers(self, n: int, rng: np.random.Generator | None = None) -> Taken:
         """Take `n` from the hosts with the fewest free GPUs, wherever they are."""
         with self._one_fabric(n, rng):
-            nodes, _ = self._all()
+            nodes = np.flatnonzero(self.free > 0)
             tie = nodes if rng is None else rng.permutation(len(self.free))[nodes]
-            return self._take(nodes[np.lexsort((tie, self.free[nodes]))[:n]])
+            return self._take(self._first(nodes[np.lexsort((tie, self.free[nodes]))], n))
 
     def take_beside(self, n: int, nodes: Sequence[str]) -> Taken:
         """Take the `n` that are nearest to one of some nodes, given by name."""
@@ -155,9 +162,9 @@ class FreeGpus:
             return self._beside(n, nodes)
 
     def _beside(self, n: int, nodes: Sequence[str]) -> Taken:
-        each, _ = self._all()
+        each = np.flatnonzero(self.free > 0)
         shared = [self._shared(each, name) for name in dict.fromkeys(nodes)]
-        return self._take(each[np.argsort(-np.max(shared, axis=0), kind="stable")[:n]])
+        return self._take(self._first(each[np.argsort(-np.max(shared, axis=0), kind="stable")], n))
 
     def _shared(self, nodes: Taken, name: str) -> Taken:
         """How many groups of each level nodes share with the one of a name."""
@@ -167,7 +174,8 @@ class FreeGpus:
     def take_any(self, n: int, rng: np.random.Generator) -> Taken:
         """Take `n` at random."""
         with self._one_fabric(n, rng):
-            return self._take(rng.choice(self._all()[0], n, replace=False))
+            drawn = rng.choice(int(self.free.sum()), n, replace=False)
+            return self._take(np.searchsorted(np.cumsum(self.free), drawn, "right"))
 
     @contextlib.contextmanager
     def _only(self, here: NDArray[np.bool_]) -> Iterator[None]:
@@ -216,9 +224,28 @@ class FreeGpus:
             gpus = gpus[np.argsort(-self._shared(gpus, after[-1]), kind="stable")]
         return tuple(self.network.nodes[i] for i in gpus)
 
-    def _all(self) -> tuple[Taken, Taken]:
-        """Return each free GPU's node, and how many of that node come before it."""
-        nodes = np.repeat(np.arange(len(self.free)), self.free)
+    def _first(self, nodes: Taken, n: int) -> Taken:
+        """Return the node of each of the first `n` free GPUs of nodes in some order."""
+        before = np.cumsum(self.free[nodes]) - self.free[nodes]
+        return np.repeat(nodes, np.clip(n - before, 0, self.free[nodes]))
+
+    def _seats(self, n: int, racks: Taken) -> tuple[Taken, Taken]:
+        """Return the node of each free GPU, and how many of that node come before it.
+
+        Of very many GPUs only those that can be among the first `n` that racks and their hosts give in turn.
+        """
+        free = self.free
+        if free.sum() > _MANY:
+            with_room = np.flatnonzero(free > 0)
+            rack = np.unique(racks[with_room], return_inverse=True)[1]
+            room = np.bincount(rack, weights=free[with_room])
+            level = next(k for k in _powers() if np.minimum(room, k).sum() >= n)
+            enough = next(
+                k for k in _powers()
+                if (np.bincount(rack, weights=np.minimum(free[with_room], k)) >= np.minimum(room, level)).all()
+            )  # fmt: skip
+            free = np.minimum(free, enough)
+        nodes = np.repeat(np.arange(len(free)), free)
         return nodes, np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
 
     def _take(self, nodes: Taken) -> Taken:

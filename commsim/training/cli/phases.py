@@ -24,27 +24,28 @@ def phases_of(
 ) -> tuple[tuple[JobPhase, ...], str, float]:
     """Return phases, whose they are, and the iteration time.
 
-    On a network they are demand: bytes that make up those of the busiest link out of a machine, and the iteration time
-    without the time that these need. Without a network they are those of a rank's link, with its rate.
-
-    Jobs share links of the network, and not those inside machines, over which a rank may send many times as much.
+    On a network they are demand: the bytes that groups exchange, of the rank that sends most over the busiest link out
+    of a machine, and the iteration time without the time that these need. Without a network they are those of a rank's
+    link, with its rate.
     """
-    from commsim.placement.starts.demand import as_demand
+    from commsim.placement.starts.demand import demand_of
     from commsim.training.cost_of import NetworkCosts
-    from commsim.training.timeline import link_phases, sent_by_rank
+    from commsim.training.recorded_exchanges import exchanges_of, rank_of_link
+    from commsim.training.timeline import link_phases
 
-    period = timeline.iteration_time
     if not isinstance(time_of, NetworkCosts):
-        return link_phases(timeline, rank, gap), f"the link of rank {rank}" if rank else "a link", period
+        phases = link_phases(timeline, rank, gap)
+        return phases, f"the link of rank {rank}" if rank else "a link", timeline.iteration_time
     link = time_of.busiest_link(timeline.graph.tasks)
     if link is None:
-        phases = link_phases(timeline, rank, gap, sent_by_rank(rank, time_of.sent_by_each))
         whose = f"what rank {rank} sends inside its machine, which nothing leaves"
     else:
-        phases = link_phases(timeline, rank, gap, lambda task: time_of.link_bytes(task).get(link, 0.0))
+        rank = rank_of_link(timeline, time_of, link)
         whose = f"{time_of.network.link_name(link)}, the busiest link out of a machine"
-    demand, period = as_demand(time_of.cables, time_of.nodes, phases, period, link)
-    return demand, whose, period
+    exchanges = exchanges_of(timeline, time_of, rank)
+    nodes = time_of.nodes[: 1 + max(max(task.group, default=0) for task in timeline.graph.tasks)]
+    phases, period = demand_of(time_of.cables, nodes, exchanges, timeline.iteration_time, gap)
+    return phases, whose, period
 
 
 class PhaseFlags(Flags):

@@ -85,7 +85,7 @@ def run(config: WorkloadShareConfig) -> Answer:
         seeds.insert(0, hash_seed)
 
     def play(laid: Laid) -> SharedRun:
-        sent = delivered(jobs, np.asarray(laid.use), cluster.network)
+        sent = delivered(cluster, jobs, np.asarray(laid.use), laid.seed)
         levels = {} if laid.levels is None else {"priorities": laid.levels}
         return simulate_jobs(
             cluster.network, sent, list(laid.use), shifts=shifts, iterations=config.iterations, sharing=config.sharing,
@@ -112,7 +112,7 @@ def _laid_by(
     InputError
         If a way of sharing lacks its numbers, or these are wrong.
     """
-    from commsim.placement.link_use import job_uses
+    from commsim.placement.job_uses import job_uses
     from commsim.training.sharing.over_hashes import Laid
 
     options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}
@@ -125,12 +125,12 @@ def _laid_by(
     if config.priorities != "crux":
         if config.priorities is not None:
             options["priorities"] = _values("--priorities", config.priorities, jobs, 0.0, float)
-        return lambda seed: Laid(job_uses(cluster, jobs, seed)), options
+        return lambda seed: Laid(job_uses(cluster, jobs, seed), seed=seed), options
     from commsim.placement.crux_plan import plan_crux
 
     def lay(seed: int) -> Laid:
         plan = plan_crux(cluster, jobs, seed=seed)
-        return Laid(plan.use, tuple(plan.level))
+        return Laid(plan.use, tuple(plan.level), seed)
 
     return lay, options
 

@@ -100,17 +100,9 @@ def _network_of(config: StepConfig) -> str:
 
 def _write_phases(config: StepConfig, step: Step) -> list[Part]:
     """Write the step as a job of a ``jobs.json``."""
-    from commsim.core.network_queries import find_link
     from commsim.training.steps.step_phases import step_phases
 
-    phases, link = step_phases(step, config.gap)
-    period = step.time
-    if step.costs is not None:
-        from commsim.placement.starts.demand import as_demand
-
-        traffic, n_ranks = step.costs.traffic, step.setting.layout.n_ranks
-        number = None if link is None else find_link(traffic.network, link)
-        phases, period = as_demand(traffic.cables, traffic.nodes[:n_ranks], phases, period, number)
+    phases, period, link = step_phases(step, config.gap)
     whose = "a step of which nothing leaves a machine" if link is None else f"{link}, the busiest link out of a machine"
     parts = config.write_job(step.setting.model.name, step.setting.layout.n_ranks, period, phases, whose)
     few = f"{len(phases)} phases: --phase-gap 1ms, or longer, makes one of those that are closer, for a faster search"

@@ -28,10 +28,13 @@ class Laid:
         How many times its rate each job sends over each link.
     levels : tuple of float, optional
         Priorities that go with these paths.
+    seed : int
+        Seed of the hash.
     """
 
     use: NDArray[np.float64]
     levels: tuple[float, ...] | None = None
+    seed: int = 0
 
     def key(self, network: Network) -> tuple[Any, ...]:
         """Return what decides the times: the demands that meet on some link, whichever link it is."""

@@ -2,8 +2,9 @@
 
 The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
 "placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms`` or ``placed``. A phase of demand has
-``bytes`` in place of duration and rate, and may have ``groups``: what a ring of one NIC carries on each edge. The
-iteration time of such a job is without communication.
+``bytes`` in place of duration and rate, and may have ``groups``: what a ring of one NIC carries on each edge. With a
+``pattern`` of ``send`` each rank of a group but the last sends the bytes to the next one; with ``all_to_all`` each rank
+sends them to all others, in equal parts. The iteration time of such a job is without communication.
 
 References
 ----------
@@ -34,6 +35,8 @@ GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
 # Bytes/s of a phase that is demand: every path has less, so that its bytes take their time there.
 UNBOUNDED = 1e18
+# Patterns of what the ranks of a group exchange in a phase of demand; the bytes are those that a rank sends on.
+RING, SEND, ALL_TO_ALL = PATTERNS = ("ring", "send", "all_to_all")
 MOST_PERIODS = 1000  # before a fixed start; a later one is in another unit
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
 
@@ -56,6 +59,8 @@ class JobPhase:
     groups : tuple of tuple of int
         Ranks of each group that exchanges the bytes in a ring of its own, of a phase that is demand; by default all
         ranks are one group.
+    pattern : {"ring", "send", "all_to_all"}
+        Messages of a group: on a ring; from each rank to the next one; from each rank to all others in equal parts.
     """
 
     offset: float
@@ -63,6 +68,7 @@ class JobPhase:
     rate: float
     overlap: float = 0.0
     groups: tuple[tuple[int, ...], ...] = ()
+    pattern: str = RING
 
     @property
     def is_demand(self) -> bool:
@@ -300,8 +306,11 @@ def _phase(table: TableFields, n_gpus: int) -> JobPhase:
         if n_bytes <= 0:
             table.refuse("bytes", "more than 0")
         groups = _groups(table, n_gpus) if "groups" in table else ()
+        pattern = RING if table.raw("pattern") is None else table.text("pattern")
+        if pattern not in PATTERNS:
+            table.refuse("pattern", f"one of {', '.join(PATTERNS)}")
         table.finish()
-        return JobPhase(offset, n_bytes / UNBOUNDED, UNBOUNDED, overlap, groups)
+        return JobPhase(offset, n_bytes / UNBOUNDED, UNBOUNDED, overlap, groups, pattern)
     duration, rate = table.number("dur_ms"), table.number("rate_Gbps")
     table.finish()
     return JobPhase(offset, duration / 1e3, rate * GBPS, overlap)

@@ -97,6 +97,11 @@ class ParallelSizes:
         starts = (block + i for block in range(0, self.n_ranks, span) for i in range(stride))
         return tuple(tuple(range(first, first + span, stride)) for first in starts)
 
+    def pairs(self, stage: int, to: int) -> Groups:
+        """Return the pairs of ranks that send at the same time from one stage to another."""
+        n = self.stage_ranks
+        return tuple((stage * n + i, to * n + i) for i in range(n))
+
     def sends(self) -> Groups:
         """Return pairs of ranks that send at the same time from each second stage to the next one."""
         if self.pipeline == 1:

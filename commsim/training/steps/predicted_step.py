@@ -66,7 +66,7 @@ class Step:
     hashes: OverHashes | None = None
 
     def job(self, name: str | None = None, *, gap: float | str = 0.0) -> PeriodicJob:
-        """Return the step as a job to be placed: its GPUs, and the phases of the busiest link that leaves a machine.
+        """Return the step as a job to be placed: its GPUs, and the bytes that each kind of its groups exchanges.
 
         Parameters
         ----------
@@ -78,7 +78,8 @@ class Step:
         Returns
         -------
         PeriodicJob
-            As :func:`commsim.place_jobs` takes it; without phases where nothing leaves a machine.
+            As :func:`commsim.place_jobs` takes it: phases of demand, and a period without the time that these need on
+            the step's own network.
 
         Raises
         ------
@@ -90,14 +91,14 @@ class Step:
         >>> import commsim as cs
         >>> step = cs.training_step("llama3-8b", "h100", ranks=16, tp=8, global_batch=8)
         >>> job = step.job("eight", gap="1ms")
-        >>> job.n_gpus, job.period == step.time
-        (16, True)
+        >>> job.n_gpus, job.is_demand, job.period < step.time
+        (16, True, True)
         """
         from .step_phases import step_phases
 
         seconds = parse_time(gap, "gap") if isinstance(gap, str) else gap
-        phases, _ = step_phases(self, seconds)
-        return PeriodicJob(name or self.setting.model.name, self.setting.layout.n_ranks, self.time, phases)
+        phases, period, _ = step_phases(self, seconds)
+        return PeriodicJob(name or self.setting.model.name, self.setting.layout.n_ranks, period, phases)
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return the row as a data frame of pandas or polars."""

@@ -181,6 +181,20 @@ class StepCosts:
             exchanges += self._of_layers("reduce_scatter", part) if backward and not self.setting.frozen else []
         return exchanges
 
+    def exposed_in_pass(self, part: int, *, backward: bool) -> list[tuple[StepExchange, float]]:
+        """Return what ranks exchange in a pass of one micro-batch, each with the seconds that nothing hides."""
+        found = []
+        for kind in sorted(self.kinds & {"tensor", "context", "expert"}):
+            each, (many, of) = self._of_layer(kind, backward)
+            exposed = self._layers[part] * self._exposed(kind, backward) / max(len(each), 1)
+            found += [(replace(one, times=self._layers[part] * many / of), exposed) for one in each]
+        if self._full:
+            found += [(one, 0.0) for one in self.in_pass(part, backward=backward) if one.kind.endswith("data")]
+        to = part - 1 if backward else part + 1
+        if "pipeline" in self.kinds and "pipeline" not in self.setting.overlap and 0 <= to < self.n_parts:
+            found.append((self.message, self.traffic.time(SEND, self.setting.layout.sends(), self.message.size)))
+        return found
+
     def _weights(self, part: int) -> tuple[float, float]:
         """Parameters of a part on one rank: those of all, and of its experts."""
         model, lay = self.setting.model, self.setting.layout

@@ -1,7 +1,7 @@
-"""Phases of a step: what its busiest link out of a machine carries over time, which ``place`` takes for a job.
+"""Exchanges of a step, of the stage that sends most over the busiest link out of a machine: its demand for ``place``.
 
 Passes, messages and exchanges are those that the step was predicted from. What a pass exchanges itself, such as tensor
-parallel pieces between machines, is spread over the pass.
+parallel pieces, is at its beginning.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.network_queries import busiest_link
+from commsim.core.operations import operation
+from commsim.placement.starts.demand import RecordedExchange, demand_of, pattern_of
 from commsim.training.cost_of import SEND
 from commsim.training.sharing.periodic import JobPhase
-from commsim.training.timeline import link_phases
+from commsim.training.timeline import hidden_beside
 
 if TYPE_CHECKING:
     from commsim.training.task_graph import Task
@@ -31,20 +32,21 @@ MAX_PASSES = 200_000
 Sender = tuple[str, int, int]
 
 
-def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[JobPhase, ...], str | None]:
-    """Find the phases of the busiest link that leaves a machine.
+def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[JobPhase, ...], float, str | None]:
+    """Return the demand of a step: the bytes that each kind of groups exchanges, and when.
 
     Parameters
     ----------
     step : Step
         Step as predicted.
     gap : float, s
-        Phases at most this far apart are one.
+        Exchanges at most this far apart are one phase.
 
     Returns
     -------
-    tuple of JobPhase, str or None
-        The phases in a step, and the name of the link; none if nothing leaves a machine.
+    tuple of JobPhase, float (s), str or None
+        The phases in a step, the time of a step without what these need on its network, and the name of the busiest
+        link that leaves a machine; none if nothing does.
 
     Raises
     ------
@@ -64,27 +66,19 @@ def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[JobPhase, ...], str
     last = [("replicas", w, w) for w in range(p)]
     count = Counter([*senders, *last])
     link = busiest_link(costs.traffic.network, ((sent.by(one), n) for one, n in count.items()))
-    if link is None:
-        return (), None
-    stage = _stage_of(link, sent, count, p)
-    of_sender = dict(zip(map(id, timeline.graph.tasks), senders, strict=True))
-    spans = zip(timeline.graph.tasks, timeline.start.tolist(), timeline.end.tolist(), strict=True)
+    stage = 0 if link is None else _stage_of(link, sent, count, p)
+    spans = list(zip(timeline.graph.tasks, timeline.start.tolist(), timeline.end.tolist(), strict=True))
     computing = [(start, end) for task, start, end in spans if f"gpu{stage}.compute" in task.resources]
-    found = link_phases(
-        timeline, gap=gap, beside=computing, sent=lambda task: sent.by(of_sender[id(task)]).get(link, 0.0)
-    )
     # more micro-batches than were simulated, or fewer, take that much longer
     stretch = (step.time - disturbed - added) / timeline.iteration_time
-    phases = [_stretched(exchange, stretch) for exchange in found]
-    if n_bytes := sum(sent.by(exchange).get(link, 0.0) for exchange in last):
-        phases.append(JobPhase(step.time - added, added, n_bytes / added))
-    return tuple(phases), costs.traffic.network.link_name(link)
-
-
-def _stretched(phase: JobPhase, by: float) -> JobPhase:
-    if abs(by - 1) < 1e-9:
-        return phase
-    return replace(phase, offset=phase.offset * by, duration=phase.duration * by, overlap=phase.overlap * by)
+    exchanges = []
+    for sender, (_, start, end) in zip(senders, spans, strict=True):
+        if sender[0] and (sender[1] if sender[0] == SEND else sender[2]) == stage:
+            exchanges += sent.exchanged(sender, (start * stretch, end * stretch), stretch, computing)
+    exchanges += sent.exchanged(last[stage], (step.time - added, step.time), 1.0, [])
+    nodes = costs.traffic.nodes[: costs.setting.layout.n_ranks]
+    phases, period = demand_of(costs.traffic.cables, nodes, exchanges, step.time, gap)
+    return phases, period, None if link is None else costs.traffic.network.link_name(link)
 
 
 def _sender(task: Task, p: int) -> Sender:
@@ -124,6 +118,49 @@ class _StepBytes:
                 return {}
         return self._between(message, part, stage)
 
+    def exchanged(
+        self, sender: Sender, span: tuple[float, float], stretch: float, computing: Sequence[tuple[float, float]]
+    ) -> list[RecordedExchange]:
+        """Return what a task exchanges in a span of time, s, one after the other, by the kinds of groups."""
+        what, part, stage = sender
+        costs, found = self._costs, list[RecordedExchange]()
+        start, end = span
+        if what in ("forward", "backward"):
+            for exchange, exposed in costs.exposed_in_pass(part, backward=what == "backward"):
+                took = self._time(exchange) * stretch
+                found.append(self._recorded(exchange, stage, (start, start + took), max(took - exposed * stretch, 0.0)))
+                start += max(took, 0.0)
+            return found
+        if what == SEND:
+            hidden = hidden_beside(computing, start / stretch, end / stretch) * stretch
+            return [self._recorded(costs.message, part, span, hidden, to=stage)]
+        exchanges = costs.of_replicas() if what == "replicas" else costs.around(part, after=what == "reduce")
+        for exchange in exchanges:
+            took = self._time(exchange) * stretch
+            hidden = hidden_beside(computing, start / stretch, (start + took) / stretch) * stretch if computing else 0.0
+            found.append(self._recorded(exchange, stage, (start, start + took), hidden))
+            start += took
+        return found
+
+    def _time(self, exchange: StepExchange) -> float:
+        costs = self._costs
+        lay = costs.setting.layout
+        groups = lay.sends() if exchange.operation == SEND else lay.groups(exchange.kind)
+        return costs.traffic.time(exchange.operation, groups, exchange.size) * exchange.times
+
+    def _recorded(
+        self, exchange: StepExchange, stage: int, span: tuple[float, float], hidden: float, to: int = -1
+    ) -> RecordedExchange:
+        lay = self._costs.setting.layout
+        if exchange.operation == SEND:
+            to = to if to >= 0 else (stage + 1) % lay.pipeline
+            links, groups, factor = self._between(exchange, stage, to), lay.pairs(stage, to), 1.0
+        else:
+            links, groups = self._of([exchange], stage), lay.groups(exchange.kind)
+            factor = operation(exchange.operation).busbw_factor(len(groups[0]))
+        n_bytes = factor * exchange.size * exchange.times
+        return RecordedExchange(*span, (pattern_of(exchange.operation), groups), n_bytes, hidden, links)
+
     def _of(self, exchanges: Sequence[StepExchange], stage: int) -> dict[int, float]:
         """Bytes of what the ranks of one stage exchange."""
         layout, link_bytes = self._costs.setting.layout, dict[int, float]()
@@ -138,8 +175,7 @@ class _StepBytes:
         """Bytes of the messages from all ranks of a stage to those of another."""
         if stage == to:
             return {}
-        n = self._costs.setting.layout.stage_ranks
-        pairs = tuple((stage * n + i, to * n + i) for i in range(n))
+        pairs = self._costs.setting.layout.pairs(stage, to)
         return self._costs.traffic.link_bytes(message.operation, pairs, message.size)
 
 

@@ -43,7 +43,9 @@ class Fair:
 
 
 def exchange(time):
-    return QueuedCollective(ExchangeCosts(time, np.zeros(1), np.ones(1), "ring"), "all_reduce", 1.0, 4, "here:1")
+    return QueuedCollective(
+        ExchangeCosts(time, np.zeros(1), np.ones(1), "ring"), "all_reduce", 1.0, ((0, 1, 2, 3),), "here:1"
+    )
 
 
 def test_an_exchange_hides_behind_computation_until_the_program_waits():

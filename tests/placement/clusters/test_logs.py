@@ -57,7 +57,7 @@ def written(folder, text, name="log.csv"):
 
 
 def facts(jobs):
-    return [(job.name, job.submit, job.gpus, job.duration) for job in jobs]
+    return [(job.name, job.submit, job.n_gpus, job.duration) for job in jobs]
 
 
 def test_helios_keeps_the_jobs_with_gpus(tmp_path):
@@ -134,7 +134,7 @@ def test_shares_of_a_gpu_and_rows_that_vanish_are_counted(tmp_path):
             "d,4000,1,0,0,,BE,Running,0,3600,0", "e,4000,1,1,1000,,BE,Pending,10,400,"]  # fmt: skip
     said = ReadingSummary()
     jobs = read_log("pai2023", written(tmp_path, "\n".join([head, *pods, ""])), MODELS, said=said)
-    assert [job.gpus for job in jobs] == [1, 1, 2]
+    assert [job.n_gpus for job in jobs] == [1, 1, 2]
     assert said.told() == [
         "2 jobs on shares of a GPU (0.35 GPUs together) have a whole GPU each: 2 GPUs",
         "2 rows left out: 1 without GPUs, 1 never scheduled, or not deleted",

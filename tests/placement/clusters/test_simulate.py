@@ -11,10 +11,11 @@ from commsim.placement.clusters.generated_traces import poisson
 from commsim.placement.clusters.models import MODELS
 from commsim.placement.clusters.outcome import unfilled
 from commsim.placement.clusters.placement_choices import PLACINGS
-from commsim.placement.clusters.policy import POLICIES
+from commsim.placement.clusters.policy import POLICIES, Grant
 from commsim.placement.clusters.replay_hashes import replay_over_hashes
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.state import ClusterJobs
+from commsim.placement.clusters.trace_job import TraceJob
 from commsim.prediction.plans.draws import hash_seeds
 from topologies.leaf_spine import leaf_spine
 
@@ -33,7 +34,7 @@ def busy_trace(n=40, seed=5):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_gpu_is_used_twice_and_every_job_does_exactly_its_work(replay, policy, placing):
     jobs, machines = busy_trace(), replay.machines(inference=("h3",), restart=20.0)
-    jobs = [job for job in jobs if job.gpus <= machines.n_gpus]
+    jobs = [job for job in jobs if job.n_gpus <= machines.n_gpus]
     outcome = simulate_cluster(machines, jobs, policy, placing=placing, assumed=replay.assumed, seed=1)
     facts, work = POLICIES[policy].metadata, ClusterJobs(jobs, machines, replay.assumed.models)
     on_gpu = defaultdict(list)
@@ -57,7 +58,7 @@ def test_no_gpu_is_used_twice_and_every_job_does_exactly_its_work(replay, policy
         assert sum(stay.end - stay.start for stay in mine) >= (work.total(i) / best) * (1 - 1e-9)
         assert sum(stay.end - stay.start for stay in mine) >= min(lost, 20.0 * len(mine)) * (1 - 1e-9) - 20.0
         if not facts["scales"]:
-            assert {len(stay.gpus) for stay in mine} == {job.gpus}
+            assert {len(stay.gpus) for stay in mine} == {job.n_gpus}
         if not facts["interval"]:
             assert done.starts == 1
     used = sum(len(s.gpus) * (s.end - s.start) for s in outcome.stays)
@@ -219,3 +220,10 @@ def test_a_replay_is_that_of_the_median_hash(replay):
     assert found.hashes == (4, min(each), max(each), found.hashes.seed)
     assert found.row()["slowest_s"] == max(each)
     assert replay_over_hashes(machines, jobs, "fifo", seed=1, hashes=1, **how).jct_mean == each[0]
+
+
+def test_the_old_names_of_numbers_of_gpus_are_told_the_new_one():
+    job = TraceJob("a", 0.0, 4, duration=10.0, model="vgg16")
+    for value in (job, Grant(None, 4)):
+        with pytest.warns(DeprecationWarning, match="n_gpus"):
+            assert value.gpus == value.n_gpus == 4

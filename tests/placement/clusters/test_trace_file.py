@@ -19,7 +19,7 @@ def write(folder, text):
 def test_a_trace_is_read_in_order_of_submission(tmp_path):
     text = HEAD.strip() + ",deadline_s,cpu,memory_GiB,max_gpus\nb,5,2,60,vgg16,100,8,3,4\na,1.5,1,10,bert,,,,\n"
     a, b = read_trace(write(tmp_path, text))
-    assert (a.name, a.submit, a.gpus, a.duration, a.model, a.deadline) == ("a", 1.5, 1, 10.0, "bert", None)
+    assert (a.name, a.submit, a.n_gpus, a.duration, a.model, a.deadline) == ("a", 1.5, 1, 10.0, "bert", None)
     assert (b.deadline, b.cpu, b.memory, b.min_gpus, b.max_gpus) == (100.0, 8.0, 3 * 2.0**30, 2, 4)
 
 

@@ -12,12 +12,12 @@ NAMES = tuple(MODELS)
 @pytest.mark.parametrize("kind", ["poisson", "philly", "helios"])
 def test_the_load_is_what_was_asked_for(kind):
     jobs = GENERATORS[kind](512, NAMES, 2000, 0.8, seed=3, days=7.0)
-    work = sum(job.gpus * job.duration for job in jobs)
+    work = sum(job.n_gpus * job.duration for job in jobs)
     assert work / (512 * 7 * 86400) == pytest.approx(0.8)
     assert 6.5 * 86400 < jobs[-1].submit <= 7 * 86400
-    assert all(job.gpus & (job.gpus - 1) == 0 for job in jobs)
+    assert all(job.n_gpus & (job.n_gpus - 1) == 0 for job in jobs)
     free = GENERATORS[kind](512, NAMES, 2000, 0.8, seed=3)
-    span = sum(job.gpus * job.duration for job in free) / (0.8 * 512)
+    span = sum(job.n_gpus * job.duration for job in free) / (0.8 * 512)
     assert free[-1].submit == pytest.approx(span, rel=0.02)
 
 
@@ -39,7 +39,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_one_another():
     a, b, c = (load_trace(text, 64, MODELS) for text in texts)
     assert a == b != c
     assert 5 < sum(job.deadline is not None for job in a) < 45
-    assert 5 < sum(job.max_gpus > job.gpus for job in a) < 45
+    assert 5 < sum(job.max_gpus > job.n_gpus for job in a) < 45
     assert all(job.deadline >= job.submit + 1.2 * job.duration * 0.999 for job in a if job.deadline is not None)
 
 
@@ -65,11 +65,11 @@ def test_bad_arguments_are_refused(text, message):
 @pytest.mark.parametrize("parallel", ["data", "model", "mixed"])
 def test_jobs_as_in_cassini_load_the_testbed_as_asked_for(parallel):
     jobs = load_trace(f"cassini:jobs=3000,load=0.9,seed=4,parallel={parallel}", 24, MODELS)
-    assert {job.gpus for job in jobs} == set(range(1, 13))
+    assert {job.n_gpus for job in jobs} == set(range(1, 13))
     # 200 to 1,000, both included: each of these 801 counts is drawn 3.7 times on average
     assert (min(job.iterations for job in jobs), max(job.iterations for job in jobs)) == (200, 1000)
-    periods = [profile(MODELS[job.model], "one", job.gpus, job.gpus, 6.25e9).period for job in jobs]
-    work = sum(job.gpus * job.iterations * period for job, period in zip(jobs, periods, strict=True))
+    periods = [profile(MODELS[job.model], "one", job.n_gpus, job.n_gpus, 6.25e9).period for job in jobs]
+    work = sum(job.n_gpus * job.iterations * period for job, period in zip(jobs, periods, strict=True))
     assert work / (24 * jobs[-1].submit) == pytest.approx(0.9, rel=0.01)
     assert any(job.model.startswith("gpt") for job in jobs) == (parallel == "model")
 

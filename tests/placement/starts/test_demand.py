@@ -8,17 +8,14 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
-from commsim.emulation.current import current_rank
-from commsim.emulation.rank_calls import Collective
 from commsim.placement.cluster import read_cluster
-from commsim.placement.link_use import job_uses
+from commsim.placement.job_uses import job_uses, leaves_machine, use_of_groups
 from commsim.placement.place import place_jobs, rank_placements
-from commsim.placement.starts.demand import as_demand
-from commsim.prediction.inputs import load_network, load_placement
-from commsim.training.sharing.periodic import JobPhase, parse_jobs, read_jobs
+from commsim.placement.starts.demand import RecordedExchange, delivered, demand_of
+from commsim.training.sharing.periodic import parse_jobs, read_jobs
 from commsim.training.timeline import job_row
 
-SIZE, COMPUTE = 16_867_368, 0.076
+SIZE = 16_867_368
 CLUSTER = """
 [topology]
 spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=10Gbps,uplink_bandwidth=5Gbps"
@@ -26,6 +23,16 @@ spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=10Gbps,uplin
 gpus = 4
 """
 NEAR, FAR = ["h0x4", "h1x4"], ["h0x4", "h4x4"]
+PROGRAM = f"""
+import torch
+from torch import distributed
+distributed.init_process_group("nccl")
+w = torch.empty(8192, 8192, device="cuda", dtype=torch.bfloat16)
+x = torch.empty({SIZE // 4}, device="cuda")
+w @ w
+distributed.all_reduce(x)
+torch.cuda.synchronize()
+"""
 
 
 @pytest.fixture
@@ -35,53 +42,111 @@ def cluster(tmp_path):
     return path
 
 
-def recorded(cluster):
-    """Return a job of demand from an emulated step: computing, then an all-reduce of 8 ranks on two hosts."""
-
-    def program():
-        rank = current_rank()
-        rank.compute(COMPUTE)
-        call = Collective("all_reduce", tuple(range(8)), "g", float(SIZE), algorithm="ring_all_reduce")
-        rank.wait([rank.post(call)])
-
-    time = cs.emulate(program, str(cluster), 8).time
-    network = load_network(str(cluster))
-    took = time - COMPUTE
-    phases, period = as_demand(
-        network, load_placement("packed", network, 8).nodes.tolist(),
-        [JobPhase(COMPUTE, took, 1.75 * SIZE / took)], time,
-    )  # fmt: skip
-    return time, job_row("v", 8, period, phases)
+@pytest.fixture
+def emulated(cluster, tmp_path):
+    """Return the step of an emulated program, computing and then an all-reduce of 8 ranks, and its job of demand."""
+    pytest.importorskip("torch")
+    program, told, job = (tmp_path / name for name in ("prog.py", "emulated.json", "job.json"))
+    program.write_text(PROGRAM)
+    argv = ["emulate", "-n", "8", "--topology", str(cluster), "--compute", "roofline:h100", "--algorithm",
+            "all_reduce=ring_all_reduce", "--json", str(told), "--phases", str(job), "--", str(program)]  # fmt: skip
+    assert main(argv) == 0
+    answer = json.loads(told.read_text())
+    return answer["step_s"], answer["results"][0]["time_s"], job
 
 
-def test_one_job_takes_one_iteration_time_through_every_interface(cluster, tmp_path):
-    run = COMPUTE + cs.predict("ring_all_reduce", str(cluster), SIZE, n_ranks=8).time
-    emulated, row = recorded(cluster)
-    jobs, placed, shared = (tmp_path / name for name in ("jobs.json", "placed.json", "shared.json"))
-    jobs.write_text(json.dumps([row]))
+def test_one_job_takes_one_iteration_time_through_every_interface(cluster, emulated, tmp_path):
+    step, _, jobs = emulated
+    run = cs.predict("ring_all_reduce", str(cluster), SIZE, n_ranks=8).time
+    compute = 2 * 8192**3 / (989.4e12 * 0.732)
+    placed, shared = (tmp_path / name for name in ("placed.json", "shared.json"))
     assert main(["place", str(cluster), str(jobs), "--json", str(placed)]) == 0
     (best, *_) = json.loads(placed.read_text())["candidates"]
-    assert sorted(set(best["placement"]["v"])) in (["h0", "h1"], ["h2", "h3"])
+    assert sorted(set(best["placement"]["prog"])) in (["h0", "h1"], ["h2", "h3"])
     assert main(["workload", "share", str(cluster), str(jobs), "--shifts", str(placed), "--json", str(shared)]) == 0
     (found,) = json.loads(shared.read_text())["results"]
     placement = cs.predict("ring_all_reduce", str(cluster), SIZE, n_ranks=8, placement=str(placed))
     times = [
-        emulated, best["alone_iteration_ms"]["v"] / 1e3, best["predicted_iteration_ms"]["v"] / 1e3,
-        found["alone_s"], found["iteration_s"], COMPUTE + placement.time,
+        step, best["alone_iteration_ms"]["prog"] / 1e3, best["predicted_iteration_ms"]["prog"] / 1e3,
+        found["alone_s"], found["iteration_s"], compute + placement.time,
     ]  # fmt: skip
-    assert times == pytest.approx([run] * 6, rel=1e-6)
+    assert times == pytest.approx([compute + run] * 6, rel=1e-6)
 
 
-def test_a_job_of_demand_pays_for_its_own_spread(cluster):
+def test_a_job_of_demand_pays_for_its_own_spread(cluster, emulated):
     """Phases that were recorded in one rack were 1.0000x over two, where the uplink has half of the rate."""
-    _, row = recorded(cluster)
+    step, took, path = emulated
+    (row,) = json.loads(path.read_text())
     jobs = {name: parse_jobs([row | {"placement": at}]) for name, at in (("near", NEAR), ("far", FAR))}
     near, far = rank_placements(str(cluster), jobs).candidates
     assert (near.generator, far.generator) == ("near", "far")
-    assert far.alone["v"] - near.alone["v"] == pytest.approx(1.75 * SIZE * 8 / 10e9, rel=1e-6)
+    assert far.alone["prog"] - near.alone["prog"] == pytest.approx(1.75 * SIZE * 8 / 10e9, rel=1e-6)
     inside = parse_jobs([row | {"gpus": 4, "placement": ["h0x4"]}])
-    assert rank_placements(str(cluster), {"in": inside}).candidates[0].alone["v"] == pytest.approx(COMPUTE, abs=1e-4)
-    assert place_jobs(str(cluster), parse_jobs([row])).candidates[0].alone["v"] == pytest.approx(near.alone["v"])
+    alone = rank_placements(str(cluster), {"in": inside}).candidates[0].alone["prog"]
+    assert alone == pytest.approx(step - took, abs=1e-4)
+    assert place_jobs(str(cluster), parse_jobs([row])).candidates[0].alone["prog"] == pytest.approx(step)
+
+
+MACHINES = {"topology": {"spec": "dgx-h100@star:machines=4"}}
+WHOLE = [f"m{m}.gpu{i}" for m in range(4) for i in range(8)]
+# tensor ranks on four machines each
+TORN = [f"m{r % 4}.gpu{2 * (r // 8) + (r % 8) // 4}" for r in range(32)]
+TENSOR = tuple(tuple(range(8 * g, 8 * g + 8)) for g in range(4))
+DATA = tuple(tuple(range(g, 32, 8)) for g in range(8))
+
+
+def step_on(network, places, exchanges, period):
+    """Return the job of exchanges that were recorded on some places."""
+    nodes = [network.nodes.index(name) for name in places]
+    phases, left = demand_of(network, nodes, exchanges, period)
+    return job_row("big", len(places), left, phases)
+
+
+def test_a_job_takes_on_its_own_place_what_was_recorded_and_its_groups_pay_elsewhere():
+    network = read_cluster(MACHINES).network
+    exchanges = [
+        RecordedExchange(0.01, 0.02, ("ring", TENSOR), 4e9),
+        RecordedExchange(0.05, 0.09, ("ring", DATA), 1e9, hidden=0.01),
+        RecordedExchange(0.09, 0.10, ("send", tuple((i, i + 8) for i in range(8))), 2e8),
+    ]
+    row = step_on(network, WHOLE, exchanges, 0.12)
+    assert [phase.get("pattern", "ring") for phase in row["phases"]] == ["ring", "ring", "send"]
+    alone = {
+        name: rank_placements(MACHINES, {name: parse_jobs([row | {"placement": at}])}).candidates[0].alone["big"]
+        for name, at in (("whole", WHOLE), ("torn", TORN))
+    }
+    assert alone["whole"] == pytest.approx(0.12, rel=1e-9)
+    rate = network.bandwidth[[network.nodes[i].endswith("nic0") for i in network.src]].min()
+    # two of the eight NICs of each machine carry a tensor ring, in place of NVLink
+    assert alone["torn"] - alone["whole"] > 4e9 / 2 / rate * 0.9 - 0.01
+
+
+def test_tensor_groups_inside_of_machines_are_not_on_links_that_jobs_share():
+    cluster = read_cluster(MACHINES)
+    phases = [{"offset_ms": 0, "bytes": 8e9, "groups": [list(one) for one in TENSOR]},
+              {"offset_ms": 50, "bytes": 1e9, "groups": [list(one) for one in DATA]}]  # fmt: skip
+    jobs = parse_jobs([{"job": "big", "gpus": 32, "iter_time_ms": 100, "phases": phases, "placement": WHOLE}])
+    use = job_uses(cluster, jobs)
+    (sent,) = delivered(cluster, jobs, use)
+    (phase,) = sent.phases  # the other one takes its time as computation does
+    outer = use[0] * leaves_machine(cluster.network)
+    assert (phase.n_bytes * outer).max() == pytest.approx(1e9)
+    fast = cluster.network.bandwidth.max()
+    assert phase.offset > 0.05 + 8e9 / fast * 0.99
+    assert sent.period == pytest.approx(0.1 + phase.offset - 0.05 + phase.duration)
+
+
+def test_ranks_of_an_all_to_all_send_to_all_others_and_messages_go_one_way():
+    cluster = read_cluster({"topology": {"spec": "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"},
+                            "hosts": {"gpus": 2}})  # fmt: skip
+    names = [cluster.network.link_name(i) for i in range(cluster.network.n_links)]
+    places = ("h0", "h0", "h1", "h1", "h2", "h2", "h3", "h3")
+    everyone = (tuple(range(8)),)
+    experts = dict(zip(names, use_of_groups(cluster.network, places, ("all_to_all", everyone)), strict=True))
+    assert experts["h0:leaf0"] == experts["leaf0:h0"] == pytest.approx(2 * 6 / 7)
+    assert experts["leaf0:spine0"] == pytest.approx(4 * 4 / 7)
+    one_way = dict(zip(names, use_of_groups(cluster.network, places, ("send", ((0, 4), (1, 5)))), strict=True))
+    assert (one_way["h0:leaf0"], one_way["leaf0:h0"], one_way["leaf0:spine0"]) == (2, 0, 2)
 
 
 def test_groups_that_leave_their_machine_count_and_rings_share_the_nics():
@@ -95,7 +160,12 @@ def test_groups_that_leave_their_machine_count_and_rings_share_the_nics():
         rank_placements(cluster, {"x": parse_jobs([one | {"placement": at}])}).candidates[0].alone["a"] - 0.1
         for at in (gpus, half)
     ]
-    assert alone[1] == pytest.approx(2 * alone[0], rel=0.01)  # four NICs of each machine in place of eight
+    rate = cluster.network.bandwidth[
+        [n.endswith("nic0") for n in (cluster.network.nodes[i] for i in cluster.network.src)]
+    ]
+    # all bytes pass each GPU of a machine, and leave it by eight NICs, or by four
+    times = [max(8e9 / cluster.network.bandwidth.max(), 8e9 / n / rate.min()) for n in (8, 4)]
+    assert alone == pytest.approx(times, rel=0.015)  # the way from a GPU to its NIC is a little slower
     tensor = [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]
     use = [
         job_uses(cluster, parse_jobs([one | {"phases": [phase | {"groups": tensor}], "placement": at}]))[0]
@@ -111,6 +181,7 @@ def test_groups_that_leave_their_machine_count_and_rings_share_the_nics():
         ({"bytes": 0}, "bytes must be more than 0"),
         ({"bytes": 5, "groups": [[0, 1], [1]]}, r"groups must be groups of ranks 0\.\.1, each in one"),
         ({"bytes": 5, "rate_Gbps": 1}, "rate_Gbps"),
+        ({"bytes": 5, "pattern": "tree"}, "pattern must be one of ring, send, all_to_all"),
     ],
 )
 def test_wrong_demand_is_refused(phase, wanted):

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network, both_ways
+from commsim.core.network import HOST, Network, both_ways
 from commsim.core.network_queries import find_link, locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster
-from commsim.placement.strategies import candidates
+from commsim.placement.strategies import candidates, free_gpus
 from commsim.placement.strategies.fabric_groups import nearness, poor_groups
 from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
@@ -278,3 +278,24 @@ def test_a_job_is_placed_inside_of_one_fabric(strategy: str) -> None:
 def test_a_job_that_no_fabric_has_room_for_is_refused_in_one_line() -> None:
     with pytest.raises(InputError, match="2 fabrics that no path joins, and none has 13 GPUs free for one job"):
         candidates(two_fabrics(), (PeriodicJob("big", 13, 1.0, ()),))
+
+
+@pytest.mark.parametrize("n", [1, 5, 17, 60, 200])
+def test_of_very_many_gpus_only_those_that_racks_give_in_turn_are_laid_out(monkeypatch, n):
+    network = leaf_spine(4, 1, 5)
+    gpus = np.where(network.kind == HOST, np.arange(network.n_nodes) * 7 % 23 + 1, 0)
+    cluster = Cluster(network, gpus)
+    whole = FreeGpus(cluster, ()).take_far(n)
+    monkeypatch.setattr(free_gpus, "_MANY", 0)
+    free = FreeGpus(cluster, ())
+    assert len(free._seats(n, free.path[:, 0])[0]) <= max(4 * n + 40, 40)
+    assert free.take_far(n).tolist() == whole.tolist()
+
+
+def test_a_job_of_a_large_cluster_of_large_hosts_is_placed_without_a_row_for_each_gpu():
+    network = leaf_spine(40, 1, 25)
+    free = FreeGpus(Cluster(network, np.where(network.kind == HOST, 1024, 0)), ())
+    rng = np.random.default_rng(0)
+    for taken in (free.take_far(64, rng), free.take_any(64, rng), free.take_leftovers(64, rng)):
+        assert len(taken) == 64
+    assert len(free._seats(64, free.path[:, 0])[0]) <= 1000

@@ -37,7 +37,7 @@ class Shares:
 
     def may_grow(self, state: JobState) -> bool:
         """Whether a job may get one more."""
-        return self.free > 0 and self.gpus.get(state.index, 0) < max(MOST * state.job.gpus, state.job.max_gpus)
+        return self.free > 0 and self.gpus.get(state.index, 0) < max(MOST * state.job.n_gpus, state.job.max_gpus)
 
     def rate(self, state: JobState, more: int = 0) -> float:
         """Return the iterations per second of a job with its GPUs and `more`; 0 without any."""
@@ -68,7 +68,7 @@ class Shares:
 def afs(view: View) -> list[Grant]:
     """One GPU for each job, short ones first; then each to the job for which it adds most, long against short."""
     shares = Shares(view)
-    for state in sorted(shares.open, key=lambda s: (view.remaining(s) * s.job.gpus, s.index))[: shares.free]:
+    for state in sorted(shares.open, key=lambda s: (view.remaining(s) * s.job.n_gpus, s.index))[: shares.free]:
         shares.give(state)
     while growing := [state for state in shares.open if state.index in shares.gpus and shares.may_grow(state)]:
         best = growing[0]
@@ -121,5 +121,5 @@ def elasticflow(view: View) -> list[Grant]:
 
 def _least_share(shares: Shares, state: JobState, within: float) -> int | None:
     """Fewest GPUs with which a job ends within so many seconds; None if no number does."""
-    most = min(shares.free, max(MOST * state.job.gpus, state.job.max_gpus))
+    most = min(shares.free, max(MOST * state.job.n_gpus, state.job.max_gpus))
     return next((n for n in range(1, most + 1) if shares.left(state, n) <= within), None)

@@ -23,31 +23,31 @@ def gandiva(view: View) -> list[Grant]:
     for state in view.states:
         if id(state) in granted:
             continue
-        partner = next((other for other in alone if other.gpus == state.job.gpus), None)
+        partner = next((other for other in alone if other.n_gpus == state.job.n_gpus), None)
         if partner is not None:
             alone.remove(partner)
-            grants.append(Grant(state, state.job.gpus, beside=partner.state))
-        elif state.job.gpus <= free:
-            grants.append(Grant(state, state.job.gpus))
-            free -= state.job.gpus
+            grants.append(Grant(state, state.job.n_gpus, beside=partner.state))
+        elif state.job.n_gpus <= free:
+            grants.append(Grant(state, state.job.n_gpus))
+            free -= state.job.n_gpus
     return grants
 
 
 @policy(shares=True, paper="Hu et al., ASPLOS 2023: indolent packing; its limit is assumed")
 def lucid(view: View) -> list[Grant]:
     """Shortest remaining job first; a job that finds no free GPUs shares those of the job that it slows least."""
-    ordered = sorted(view.states, key=lambda state: state.job.gpus * view.remaining(state))
+    ordered = sorted(view.states, key=lambda state: state.job.n_gpus * view.remaining(state))
     grants, _ = fill(view, ordered)
     granted = {id(grant.state) for grant in grants}
     alone = [grant for grant in grants if grant.state.beside is None]
     for state in ordered:
         if id(state) in granted:
             continue
-        fitting = [o for o in alone if o.gpus == state.job.gpus and disturbance(view, state, o.state) <= MOST]
+        fitting = [o for o in alone if o.n_gpus == state.job.n_gpus and disturbance(view, state, o.state) <= MOST]
         if fitting:
             partner = min(fitting, key=lambda other: disturbance(view, state, other.state))
             alone.remove(partner)
-            grants.append(Grant(state, state.job.gpus, beside=partner.state))
+            grants.append(Grant(state, state.job.n_gpus, beside=partner.state))
     return grants
 
 
@@ -58,14 +58,14 @@ def lucid(view: View) -> list[Grant]:
 )
 def muri(view: View) -> list[Grant]:
     """Shortest remaining job first; those that find no free GPUs join the job with which both together are fastest."""
-    ordered = sorted(view.states, key=lambda state: state.job.gpus * view.remaining(state))
+    ordered = sorted(view.states, key=lambda state: state.job.n_gpus * view.remaining(state))
     grants, _ = fill(view, ordered)
     granted = {id(grant.state) for grant in grants}
     alone = [grant for grant in grants if grant.state.beside is None]
     waiting = [state for state in ordered if id(state) not in granted]
     pairs = sorted(
         (-sum(side_by_side(view.work, state, other.state)), i, j)
-        for i, state in enumerate(waiting) for j, other in enumerate(alone) if other.gpus == state.job.gpus
+        for i, state in enumerate(waiting) for j, other in enumerate(alone) if other.n_gpus == state.job.n_gpus
     )  # fmt: skip
     placed: set[int] = set()
     used: set[int] = set()
@@ -73,7 +73,7 @@ def muri(view: View) -> list[Grant]:
         if -minus_speed > ONE_JOB and i not in placed and j not in used:
             placed.add(i)
             used.add(j)
-            grants.append(Grant(waiting[i], waiting[i].job.gpus, beside=alone[j].state))
+            grants.append(Grant(waiting[i], waiting[i].job.n_gpus, beside=alone[j].state))
     return grants
 
 
@@ -93,7 +93,7 @@ def lyra(view: View) -> list[Grant]:
     """Shortest remaining job first at the least that it runs with; what is left goes to elastic jobs that gain most."""
     unchanged = {id(state) for state in view.running}
     grants = [Grant(state, len(state.gpus)) for state in view.running]
-    free = view.n_gpus - sum(grant.gpus for grant in grants)
+    free = view.n_gpus - sum(grant.n_gpus for grant in grants)
     others = [state for state in view.states if id(state) not in unchanged]
     for state in sorted(others, key=lambda s: (not s.running, view.remaining(s))):
         if state.job.min_gpus <= free:
@@ -101,8 +101,8 @@ def lyra(view: View) -> list[Grant]:
             free -= state.job.min_gpus
     elastic = [i for i, grant in enumerate(grants) if id(grant.state) not in unchanged]
     for i in sorted(elastic, key=lambda i: -_saved(view, grants[i].state)):
-        more = min(free, grants[i].state.job.max_gpus - grants[i].gpus)
-        grants[i] = replace(grants[i], gpus=grants[i].gpus + more)
+        more = min(free, grants[i].state.job.max_gpus - grants[i].n_gpus)
+        grants[i] = replace(grants[i], n_gpus=grants[i].n_gpus + more)
         free -= more
     return grants
 

@@ -25,9 +25,9 @@ def backfill(view: View) -> list[Grant]:
     waiting = [state for state in view.states if id(state) not in served]
     if not waiting:
         return grants
-    begins, spare = _reservation(view, grants, free, waiting[0].job.gpus)
+    begins, spare = _reservation(view, grants, free, waiting[0].job.n_gpus)
     for state in waiting[1:]:
-        gpus, ends_before = state.job.gpus, view.remaining(state) <= begins
+        gpus, ends_before = state.job.n_gpus, view.remaining(state) <= begins
         if gpus <= free and (ends_before or gpus <= spare):
             grants.append(Grant(state, gpus))
             free -= gpus
@@ -37,7 +37,7 @@ def backfill(view: View) -> list[Grant]:
 
 def _reservation(view: View, grants: list[Grant], free: int, wanted: int) -> tuple[float, int]:
     """Return after how many seconds so many GPUs are free at once, and how many others are free then."""
-    for left, gpus in sorted((view.remaining(grant.state), grant.gpus) for grant in grants):
+    for left, gpus in sorted((view.remaining(grant.state), grant.n_gpus) for grant in grants):
         free += gpus
         if free >= wanted:
             return left, free - wanted
@@ -60,8 +60,12 @@ def srtf(view: View) -> list[Grant]:
 def tiresias(view: View) -> list[Grant]:
     """Least GPU time so far first, first come first served within a queue; only skewed models insist on few hosts."""
     grants = fill(view, sorted(view.states, key=queue))[0]
-    skewed = [view.work.models[grant.state.index].skewed or grant.gpus == 1 for grant in grants]
-    return [g if packed else replace(g, order="fragments") for g, packed in zip(grants, skewed, strict=True)]
+    return [
+        grant
+        if grant.state.running or grant.n_gpus == 1 or view.work.models[grant.state.index].skewed
+        else replace(grant, order="fragments")
+        for grant in grants
+    ]
 
 
 def queue(state: JobState) -> int:
@@ -72,7 +76,7 @@ def queue(state: JobState) -> int:
 @policy(interval=60.0, paper="Chaudhary et al., EuroSys 2020: Gandiva-fair; each job a user; without trading GPU types")
 def gandiva_fair(view: View) -> list[Grant]:
     """Least GPU time so far over its tickets first, in quanta of a minute; a job has as many tickets as GPUs."""
-    return fill(view, sorted(view.states, key=lambda state: state.attained / state.job.gpus))[0]
+    return fill(view, sorted(view.states, key=lambda state: state.attained / state.job.n_gpus))[0]
 
 
 @policy(interval=300.0, paper="Gao et al., SoCC 2021; earliest deadline first instead of its integer program")

@@ -30,13 +30,13 @@ def gavel(view: View) -> list[Grant]:
     ranked.sort(key=lambda row: (-row[0], row[2].index, row[1]))
     placed: set[int] = set()
     for _, kind, state in ranked:
-        if state.index not in placed and state.job.gpus <= free[kind]:
-            free[kind] -= state.job.gpus
+        if state.index not in placed and state.job.n_gpus <= free[kind]:
+            free[kind] -= state.job.n_gpus
             placed.add(state.index)
-            grants.append(Grant(state, state.job.gpus, kind))
+            grants.append(Grant(state, state.job.n_gpus, kind))
     for state in chosen:  # one that is too large for any type runs on several, as fast as the slowest
-        if state.index not in placed and state.job.gpus <= sum(free.values()) and state.job.gpus > largest:
-            grants.append(Grant(state, state.job.gpus))
+        if state.index not in placed and state.job.n_gpus <= sum(free.values()) and state.job.n_gpus > largest:
+            grants.append(Grant(state, state.job.n_gpus))
             break
     return grants
 
@@ -53,16 +53,16 @@ def _rank(view: View, state: JobState) -> tuple[float, bool]:
 
 def speed(view: View, state: JobState, kind: str) -> float:
     """Of a job on a type of GPU, over that on the reference."""
-    rate = view.work.rate(state.index, state.job.gpus, 0, kind)
-    return rate / view.work.rate(state.index, state.job.gpus)
+    rate = view.work.rate(state.index, state.job.n_gpus, 0, kind)
+    return rate / view.work.rate(state.index, state.job.n_gpus)
 
 
 def _fitting(states: list[JobState], free: int) -> list[JobState]:
     chosen = []
     for state in states:
-        if state.job.gpus <= free:
+        if state.job.n_gpus <= free:
             chosen.append(state)
-            free -= state.job.gpus
+            free -= state.job.n_gpus
     return chosen
 
 
@@ -83,7 +83,7 @@ def pollux(view: View) -> list[Grant]:
     while queue:
         gain, _, state = heapq.heappop(queue)
         now = gpus[state.index]
-        if gain >= 0 or now > free or 2 * now > max(MOST * state.job.gpus, state.job.max_gpus):
+        if gain >= 0 or now > free or 2 * now > max(MOST * state.job.n_gpus, state.job.max_gpus):
             continue
         gpus[state.index] += now
         free -= now
@@ -94,7 +94,7 @@ def pollux(view: View) -> list[Grant]:
 def _gain(view: View, state: JobState, gpus: int) -> float:
     """Speed-up over what the job asked for, per GPU, that twice as many GPUs add."""
     rate, more = (view.work.rate(state.index, n) for n in (gpus, 2 * gpus))
-    return (more - rate) / view.work.rate(state.index, state.job.gpus) / gpus
+    return (more - rate) / view.work.rate(state.index, state.job.n_gpus) / gpus
 
 
 @policy(interval=600.0, paper="Mahajan et al., NSDI 2020; lease of 10 minutes as in CASSINI")
@@ -106,5 +106,5 @@ def themis(view: View) -> list[Grant]:
 def unfairness(view: View, state: JobState) -> float:
     """Finish time if it ran from now on, over that on an equal share of the cluster to itself (rho)."""
     shared = view.now - state.job.submit + view.remaining(state)
-    share = max(1.0, len(view.states) * state.job.gpus / view.n_gpus)
+    share = max(1.0, len(view.states) * state.job.n_gpus / view.n_gpus)
     return shared / (state.ideal * share)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,77 +20,14 @@ from commsim.placement.strategies import candidates
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .beside_kernel import JobTimes, Uses, add_jobs
-from .kept_jobs import KeptJobs, LinksOf, best_start, fullest, links_of, uses_of, with_links, with_more
+from .finalists_beside import simulated_beside, started
+from .kept_jobs import KeptJobs, best_start, links_of, parts_of, uses_of, with_links, with_more
 from .meeting_kernel import MetJobs
+from .placement_beside import OfSeed, PlacementBeside
 
 FINALISTS = 3  # whose starts are also sought for all hashes together
 _SAME = 1e-6  # part of an iteration by which a time must change to be named
 _ROUNDS = 2  # over the new jobs, where several are to start
-
-
-@dataclass(frozen=True, slots=True)
-class _OfSeed:
-    """All jobs under one hash, the links of the new ones, the times of all, the scores of these links, and the cost."""
-
-    met: MetJobs
-    more: Uses
-    times: JobTimes
-    score: NDArray[np.float64]
-    cost: float
-
-
-@dataclass(slots=True)
-class PlacementBeside:
-    """A placement of new jobs beside those that run.
-
-    Parameters
-    ----------
-    generator : str
-        What made it.
-    jobs : sequence of PeriodicJob
-        The new jobs with their placements.
-    shift : float64[n_jobs], s
-        Start of each.
-    window : float64[n_jobs], s
-        How long the window is in which its start is as good.
-    of_seed : list of _OfSeed
-        What it costs under each hash.
-    """
-
-    generator: str
-    jobs: Sequence[PeriodicJob]
-    shift: NDArray[np.float64]
-    window: NDArray[np.float64]
-    of_seed: list[_OfSeed]
-    nics: Mapping[str, tuple[int, int]]
-    n_machines: int
-
-    @property
-    def median(self) -> int:
-        """Position of the first hash with the median cost, the lower one of an even number."""
-        costs = [one.cost for one in self.of_seed]
-        return costs.index(sorted(costs)[(len(costs) - 1) // 2])
-
-    @property
-    def worst(self) -> float:
-        """Cost with the worst hash."""
-        return max(one.cost for one in self.of_seed)
-
-    def order(self, inner: NDArray[np.bool_]) -> tuple[float, ...]:
-        """Return by what it is ranked: the less, the better.
-
-        Parameters
-        ----------
-        inner : bool[n_links]
-            Links between switches.
-        """
-        of = self.of_seed[self.median]
-        missing = sum(could - n_rings for n_rings, could in self.nics.values())
-        tight, n_inner = int((of.score < 1.5).sum()), int(inner[of.more.link].sum())
-        return (
-            round(of.cost, PRINTED), missing, round(self.worst, PRINTED), tight, n_inner, self.n_machines,
-            round(of.cost, 9),
-        )  # fmt: skip
 
 
 class RankingBeside:
@@ -115,7 +52,7 @@ class RankingBeside:
         self._base = [float((times.final / kept.period).sum()) for _, _, times in self._hashes]
         self._inner = inner_links(kept.cluster.network)
 
-    def rank(self, n: int, generators: Sequence[str], seed: int) -> list[PlacementBeside]:
+    def rank(self, n: int, generators: Sequence[str], seed: int, *, simulate: bool = True) -> list[PlacementBeside]:
         """Return candidates, best first.
 
         Parameters
@@ -127,12 +64,14 @@ class RankingBeside:
             Strategies that are asked in turn.
         seed : int
             Seed of candidates that are drawn.
+        simulate : bool
+            Whether the first ones are simulated, with the running jobs that they slow down.
         """
         few = -(-n // max(1, len(set(generators)))) + 1  # of each: the first ones are the same as of more
         placed = first_in_turn(self._cluster, self._asked, generators, n, few, seed)
         found = self._tried(placed)
         best = min(found, key=self._order)
-        costs = round(best.of_seed[best.median].cost, PRINTED) > 0
+        costs = round(best.cost, PRINTED) > 0
         if costs and len(found) >= n and any(job.placement is None for job in self._asked):
             known = {_places_of(one.jobs) for one in found}
             n_more = min((MORE - 1) * n, MOST_ADVISED)
@@ -140,35 +79,62 @@ class RankingBeside:
             new = [(best.generator, jobs) for jobs in drawn if _places_of(jobs) not in known]
             found += self._tried(new[:n_more])
         found.sort(key=self._order)
-        final = [self._with_other_starts(one) for one in found[:FINALISTS]]
-        return sorted([*final, *found[FINALISTS:]], key=self._order)[:n]
+        final = sorted([*map(self._with_other_starts, found[:FINALISTS]), *found[FINALISTS:]], key=self._order)[:n]
+        for one in final[:FINALISTS] if simulate else ():
+            self._simulate(one)
+        final.sort(key=self._order)
+        if simulate and self._simulate(final[0]):
+            final.sort(key=self._order)
+        return final
+
+    def _simulate(self, one: PlacementBeside) -> bool:
+        """Simulate a candidate with its median hash, unless that was done; return whether it was."""
+        h = one.median
+        of = one.of_seed[h]
+        if one.simulated is not None:
+            return False
+        first = len(self._kept.jobs)
+        new = started(of.new, one.shift[first:])
+        found = simulated_beside(self._kept, h, new, of.more, of.score, of.times)
+        if found is None:
+            return False
+        cost = float((found.after / self._period).sum() - (found.before / self._kept.period).sum()) - len(new)
+        one.simulated = h, cost, found
+        return True
 
     def _order(self, one: PlacementBeside) -> tuple[float, ...]:
         return one.order(self._inner)
 
     def _tried(self, placed: Sequence[Placed]) -> list[PlacementBeside]:
         n, bandwidth = len(self._asked), self._cluster.network.bandwidth
-        routes = [job.placement or () for _, jobs in placed for job in jobs]
-        links = [links_of(self._cluster, routes, seed) for seed in self._seeds]
+        all_jobs = [job for _, jobs in placed for job in jobs]
+        links = [links_of(self._cluster, all_jobs, seed) for seed in self._seeds]
+        now = [
+            [
+                achieved(job, part)
+                for job, part in zip(all_jobs, parts_of(self._cluster, all_jobs, of, seed), strict=True)
+            ]
+            for of, seed in zip(links, self._seeds, strict=True)
+        ]
         machines = machines_of(self._cluster, [jobs for _, jobs in placed])
         found = []
         for i, ((generator, jobs), on) in enumerate(zip(placed, machines, strict=True)):
             of_jobs = [row[i * n : i * n + n] for row in links]
-            met = [self._achieved(h, row) for h, row in enumerate(of_jobs)]
+            new = [row[i * n : i * n + n] for row in now]
+            met = [self._met_with(h, jobs, row) for h, row in enumerate(new)]
             more = [
                 uses_of([(len(self._kept.jobs) + k, *one) for k, one in enumerate(row) if len(one[0])], bandwidth)
                 for row in of_jobs
             ]
             shift, window = self._starts(met, more[:1])
             nics = nic_counts(self._cluster, jobs, on)
-            of_seed = self._at(met, more, shift)
+            of_seed = self._at(new, met, more, shift)
             found.append(PlacementBeside(generator, jobs, shift, window, of_seed, nics, sum(map(len, on))))
         return found
 
-    def _achieved(self, h: int, links: Sequence[LinksOf]) -> MetJobs:
+    def _met_with(self, h: int, jobs: Sequence[PeriodicJob], now: Sequence[PeriodicJob]) -> MetJobs:
         """Return all jobs under one hash, the new ones with the phases that they achieve alone on their links."""
-        now = [achieved(job, fullest(self._cluster, of)) for job, of in zip(self._asked, links, strict=True)]
-        same = all(one is job for one, job in zip(now, self._asked, strict=True))
+        same = all(one is job for one, job in zip(now, jobs, strict=True))
         return self._met[h] if same else with_more(self._kept.met(h), now)
 
     def _starts(self, met: Sequence[MetJobs], more: Sequence[Uses]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -182,46 +148,51 @@ class RankingBeside:
                 shift[first + i], window[i] = best_start(met[0]._replace(shift=shift), hashes, first + i)
         return shift, window
 
-    def _at(self, met: Sequence[MetJobs], more: Sequence[Uses], shift: NDArray[np.float64]) -> list[_OfSeed]:
+    def _at(
+        self,
+        new: Sequence[Sequence[PeriodicJob]],
+        met: Sequence[MetJobs],
+        more: Sequence[Uses],
+        shift: NDArray[np.float64],
+    ) -> list[OfSeed]:
         n, found = len(shift), []
-        for (uses, known, before), of, one, base in zip(self._hashes, met, more, self._base, strict=True):
+        for (uses, known, before), jobs, of, one, base in zip(self._hashes, new, met, more, self._base, strict=True):
             times, score = JobTimes(*(np.empty(n) for _ in range(4))), np.empty(len(one.link))
             add_jobs(of._replace(shift=shift), uses, known, one, before, times, score)
             cost = float((times.final / self._period).sum()) - base - len(self._asked)
-            found.append(_OfSeed(of, one, times, score, cost))
+            found.append(OfSeed(jobs, of, one, times, score, cost))
         return found
 
     def _with_other_starts(self, one: PlacementBeside) -> PlacementBeside:
         """Take the starts that are best for all hashes together, if the worst hash costs less with them."""
-        if round(one.worst, PRINTED) <= round(one.of_seed[0].cost, PRINTED):
+        if round(one.ends[1], PRINTED) <= round(one.of_seed[0].cost, PRINTED):
             return one
-        more, met = [of.more for of in one.of_seed], [of.met for of in one.of_seed]
+        new, met, more = ([getattr(of, name) for of in one.of_seed] for name in ("new", "met", "more"))
         shift, window = self._starts(met, more)
-        other = PlacementBeside(
-            one.generator, one.jobs, shift, window, self._at(met, more, shift), one.nics, one.n_machines
-        )
-        return min(one, other, key=lambda at: (round(at.worst, PRINTED), round(at.of_seed[at.median].cost, PRINTED)))
+        other = replace(one, shift=shift, window=window, of_seed=self._at(new, met, more, shift))
+        return min(one, other, key=lambda at: (round(at.ends[1], PRINTED), round(at.cost, PRINTED)))
 
     def row(self, one: PlacementBeside) -> dict[str, Any]:
         """Return the JSON of a candidate: the new jobs, and the running ones whose iteration time they change."""
-        of, (_, _, before) = one.of_seed[one.median], self._hashes[one.median]
-        period, first = self._period, len(self._kept.jobs)
+        of, period, first = one.of_seed[one.median], self._period, len(self._kept.jobs)
         names = [*self._kept.jobs, *(job.name for job in one.jobs)]
-        after = of.times.final
-        changed = np.flatnonzero(np.abs(after[:first] - before.final) > _SAME * period[:first]).tolist()
+        before, after = self._hashes[one.median][2].final, of.times.final
+        if one.simulated is not None:
+            before, after = one.simulated[2].before, one.simulated[2].after
+        changed = np.flatnonzero(np.abs(after[:first] - before) > _SAME * period[:first]).tolist()
         shown = [*range(first, len(names)), *changed]
         slow = {names[j]: float(after[j] / of.times.alone[j]) for j in shown}
         worst = max(slow, key=lambda name: round(slow[name], 9))
         links = self._links(one.median, of, names)
         scores = [link["score"] for link in links] or [1.0]
-        added = {names[j]: float((after[j] - before.final[j]) / period[j]) for j in changed}
+        added = {names[j]: float((after[j] - before[j]) / period[j]) for j in changed}
         return {
             "generator": one.generator,
             "placement": {job.name: list(job.placement or ()) for job in one.jobs},
             "cost": {
-                "total": _rounded(of.cost),
-                "total_best": _rounded(min(of.cost for of in one.of_seed)),
-                "total_worst": _rounded(one.worst),
+                "total": _rounded(one.cost),
+                "total_best": _rounded(one.ends[0]),
+                "total_worst": _rounded(one.ends[1]),
                 "own": {names[j]: _rounded(float(after[j] / period[j])) for j in range(first, len(names))},
                 "added": {name: _rounded(more) for name, more in added.items()},
             },
@@ -235,9 +206,9 @@ class RankingBeside:
             "shifts_ms": {job.name: self._start_ms(one, i) for i, job in enumerate(one.jobs)},
             "window_ms": {job.name: _rounded(float(one.window[i]) * 1e3) for i, job in enumerate(one.jobs)},
             "predicted_iteration_ms": {names[j]: _rounded(float(after[j]) * 1e3) for j in shown},
-            "before_iteration_ms": {names[j]: _rounded(float(before.final[j]) * 1e3) for j in changed},
+            "before_iteration_ms": {names[j]: _rounded(float(before[j]) * 1e3) for j in changed},
             "alone_iteration_ms": {names[j]: _rounded(float(of.times.alone[j]) * 1e3) for j in shown},
-            "prediction": "estimate",
+            "prediction": "estimate" if one.simulated is None else "simulation",
             "hash_seed": self._seeds[one.median],
         }  # fmt: skip
 
@@ -245,7 +216,7 @@ class RankingBeside:
         start = one.jobs[i].start
         return _rounded(float(one.shift[len(self._kept.jobs) + i] if start is None else start) * 1e3)
 
-    def _links(self, h: int, of: _OfSeed, names: Sequence[str]) -> list[dict[str, Any]]:
+    def _links(self, h: int, of: OfSeed, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the links that a new job shares with others, or overloads alone."""
         rows = []
         for i in np.flatnonzero(of.score < 2.5).tolist():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from commsim.placement.circles import QUANTUM
 from commsim.placement.cluster import Cluster
+from commsim.placement.job_uses import OwnPath, job_uses, own_paths
 from commsim.placement.link_classes import ScoreSettings
-from commsim.placement.link_use import link_uses
 from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
 from commsim.placement.starts.achieved_phases import achieved
 from commsim.prediction.plans.draws import HASHES
@@ -40,13 +40,13 @@ class KeptJob:
         The job as it is placed, with its `start`.
     links : tuple of LinksOf
         Its links under each hash.
-    parts : tuple of float, s/byte
-        Factor that turns its rate into a share of its fullest link, under each hash.
+    parts : tuple of float (s/byte) or OwnPath
+        What decides the phases that it achieves under each hash (:func:`parts_of`).
     """
 
     job: PeriodicJob
     links: tuple[LinksOf, ...]
-    parts: tuple[float, ...]
+    parts: tuple[float | OwnPath, ...]
 
     def on(self, h: int) -> PeriodicJob:
         """Return the job with the phases that it achieves alone under a hash."""
@@ -70,8 +70,8 @@ def seeds_of(cluster: Cluster, seed: int = 0, hashes: int | None = None) -> tupl
     return settings.hash_seeds if is_hashed(cluster.network.routing) else (seed,)
 
 
-def links_of(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int) -> list[LinksOf]:
-    """Return the links of rings over placements, some placements at a time: all links of all would not fit in memory.
+def links_of(cluster: Cluster, jobs: Sequence[PeriodicJob], seed: int) -> list[LinksOf]:
+    """Return the links of placed jobs, some jobs at a time: all links of all would not fit in memory.
 
     Raises
     ------
@@ -79,8 +79,8 @@ def links_of(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int) -
         If the network has no such node, or no path.
     """
     found: list[LinksOf] = []
-    for at in range(0, len(placements), _CHUNK):
-        for use in link_uses(cluster, placements[at : at + _CHUNK], seed):
+    for at in range(0, len(jobs), _CHUNK):
+        for use in job_uses(cluster, jobs[at : at + _CHUNK], seed):
             links = np.flatnonzero(use)
             found.append((links.astype(np.int64), np.round(use[links], 9)))
     return found
@@ -88,17 +88,21 @@ def links_of(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int) -
 
 def with_links(cluster: Cluster, jobs: Sequence[PeriodicJob], seeds: Sequence[int]) -> dict[str, KeptJob]:
     """Return placed jobs with their links, by name."""
-    placements = [job.placement or () for job in jobs]
-    rows = zip(*(links_of(cluster, placements, seed) for seed in seeds), strict=True)
-    return {
-        job.name: KeptJob(job, of, tuple(fullest(cluster, one) for one in of))
-        for job, of in zip(jobs, rows, strict=True)
-    }
+    rows = list(zip(*(links_of(cluster, jobs, seed) for seed in seeds), strict=True))
+    parts = zip(
+        *(parts_of(cluster, jobs, links, seed) for links, seed in zip(zip(*rows, strict=True), seeds, strict=True)),
+        strict=True,
+    )
+    return {job.name: KeptJob(job, of, own) for job, of, own in zip(jobs, rows, parts, strict=True)}
 
 
-def fullest(cluster: Cluster, links: LinksOf) -> float:
-    """Return the factor that turns a job's rate into a share of its fullest link, s/byte."""
-    return float((links[1] / cluster.network.bandwidth[links[0]]).max(initial=0.0))
+def parts_of(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], links: Sequence[LinksOf], seed: int
+) -> list[float | OwnPath]:
+    """Return what decides the phases that placed jobs achieve alone: their fullest link, s/byte, or their own paths."""
+    own = own_paths(cluster, jobs, seed)
+    bandwidth = cluster.network.bandwidth
+    return [own.get(j, float((times / bandwidth[used]).max(initial=0.0))) for j, (used, times) in enumerate(links)]
 
 
 class KeptJobs:
@@ -117,6 +121,8 @@ class KeptJobs:
     def __init__(self, cluster: Cluster, jobs: Mapping[str, KeptJob], of_hash: tuple[_OfHash, ...]) -> None:
         self.cluster, self.jobs, self._of_hash = cluster, jobs, of_hash
         self._met: dict[int, MetJobs] = {}
+        self._achieved: dict[int, list[PeriodicJob]] = {}
+        self._simulated: dict[tuple[int, int], NDArray[np.float64]] = {}
 
     @classmethod
     def none(cls, cluster: Cluster, seeds: Sequence[int]) -> KeptJobs:
@@ -126,8 +132,20 @@ class KeptJobs:
     def met(self, h: int) -> MetJobs:
         """Return the jobs as the kernels see them under one hash."""
         if h not in self._met:
-            self._met[h] = met_jobs([kept.on(h) for kept in self.jobs.values()])
+            self._met[h] = met_jobs(self.achieved(h))
         return self._met[h]
+
+    def achieved(self, h: int) -> list[PeriodicJob]:
+        """Return the jobs with the phases that they achieve alone under one hash."""
+        if h not in self._achieved:
+            self._achieved[h] = [kept.on(h) for kept in self.jobs.values()]
+        return self._achieved[h]
+
+    def simulated(self, h: int, group: int, simulate: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the times of a group of jobs, s, that are simulated once; it has the number of one of its jobs."""
+        if (h, group) not in self._simulated:
+            self._simulated[h, group] = simulate()
+        return self._simulated[h, group]
 
     @functools.cached_property
     def period(self) -> NDArray[np.float64]:
