@@ -293,9 +293,9 @@ def test_of_very_many_gpus_only_those_that_racks_give_in_turn_are_laid_out(monke
 
 
 def test_a_job_of_a_large_cluster_of_large_hosts_is_placed_without_a_row_for_each_gpu():
-    network = leaf_spine(40, 1, 25)
+    network = leaf_spine(40, 1, 30)
     free = FreeGpus(Cluster(network, np.where(network.kind == HOST, 1024, 0)), ())
     rng = np.random.default_rng(0)
     for taken in (free.take_far(64, rng), free.take_any(64, rng), free.take_leftovers(64, rng)):
         assert len(taken) == 64
-    assert len(free._seats(64, free.path[:, 0])[0]) <= 1000
+    assert len(free._seats(64, free.path[:, 1])[0]) <= 1200
