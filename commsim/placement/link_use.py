@@ -6,8 +6,10 @@ each.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,9 +110,15 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     return use
 
 
+@functools.lru_cache(maxsize=4)  # a service asks about one network all the time
+def numbers_of(network: Network) -> Mapping[str, int]:
+    """Return the number of each node of a network by its name."""
+    return MappingProxyType({name: i for i, name in enumerate(network.nodes)})
+
+
 def node_numbers(network: Network, placements: Sequence[Sequence[str]]) -> dict[str, int]:
     """Return the numbers of the nodes that jobs are on."""
-    index = {name: i for i, name in enumerate(network.nodes)}
+    index = numbers_of(network)
     names = {name for placement in placements for name in placement}
     for name in names:
         if name not in index:

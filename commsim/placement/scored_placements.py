@@ -29,14 +29,19 @@ Placed: TypeAlias = tuple[str, Sequence[PeriodicJob]]
 
 
 def in_turn(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], generators: Sequence[str], n: int, seed: int
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    generators: Sequence[str],
+    n: int,
+    seed: int,
+    patience: int | None = None,
 ) -> list[Placed]:
-    """Take candidates of the strategies in turn, each placement once."""
+    """Take candidates of the strategies in turn, each placement once; `patience` as of :func:`.candidates`."""
     if not generators:
         raise InputError("placing needs at least one generator")
     is_given = all(job.placement is not None for job in jobs)  # then every strategy leaves all where they are
     made = [
-        [("given" if is_given else name, placed) for placed in candidates(cluster, jobs, name, n, seed)]
+        [("given" if is_given else name, placed) for placed in candidates(cluster, jobs, name, n, seed, patience)]
         for name in dict.fromkeys(generators)
     ]
     chosen: dict[tuple[object, ...], Placed] = {}

@@ -54,7 +54,12 @@ def _place_ranks(build: Strategy, network: Network, n: int, seed: int) -> NDArra
 
 
 def candidates(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], strategy: str = "packed", n: int = 10, seed: int = 0
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    strategy: str = "packed",
+    n: int = 10,
+    seed: int = 0,
+    patience: int | None = None,
 ) -> list[tuple[PeriodicJob, ...]]:
     """Make different placements of the jobs that have none; the others stay where they are.
 
@@ -73,6 +78,8 @@ def candidates(
         Largest number of placements, at most ``MAX_CANDIDATES``; fewer where no others are found.
     seed : int
         Seed of what is drawn; the first of each is the same for every seed, but for ``random``.
+    patience : int, optional
+        Draws in a row that give nothing new, after which no more are made. Default: up to ``TRIES`` for each placement.
 
     Returns
     -------
@@ -92,7 +99,10 @@ def candidates(
     had = [dataclasses.replace(job, n_gpus=len(_had(job)), placement=_had(job), placed=()) for job in jobs if _had(job)]
     free = FreeGpus(cluster, [*rest, *had])
     placements: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
+    latest = 0
     for i in range(n * TRIES):
+        if patience is not None and i - latest > patience:
+            break
         free.reset()
         rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
         beside = _beside(free, jobs, rest) if i == 0 else {}
@@ -110,7 +120,9 @@ def candidates(
             dataclasses.replace(job, placement=_filled(job, free.names(plan[k], after=_had(job)))) if k in plan else job
             for k, job in enumerate(jobs)
         )
-        placements.setdefault(tuple(job.placement or () for job in placed), placed)
+        where = tuple(job.placement or () for job in placed)
+        latest = latest if where in placements else i
+        placements.setdefault(where, placed)
         if len(placements) == n or not plan:
             break
     return list(placements.values())

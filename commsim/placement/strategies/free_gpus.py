@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
+from commsim.placement.link_use import numbers_of
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .fabric_groups import fabrics, groups_of
@@ -61,7 +62,7 @@ class FreeGpus:
         self.network = cluster.network
         self.path, self.is_poor = groups_of(cluster.network)
         self.free = cluster.free.copy()
-        index = {name: i for i, name in enumerate(cluster.network.nodes)}
+        index = numbers_of(cluster.network)
         for job in jobs:
             for name in job.placement or ():
                 if name not in index or not cluster.gpus[index[name]]:
@@ -168,7 +169,7 @@ class FreeGpus:
 
     def _shared(self, nodes: Taken, name: str) -> Taken:
         """How many groups of each level nodes share with the one of a name."""
-        shared: Taken = (self.path[nodes] == self.path[self.network.nodes.index(name)]).sum(axis=1)
+        shared: Taken = (self.path[nodes] == self.path[numbers_of(self.network)[name]]).sum(axis=1)
         return shared
 
     def take_any(self, n: int, rng: np.random.Generator) -> Taken:
@@ -211,7 +212,7 @@ class FreeGpus:
 
     def _fabric_of(self, n: int, nodes: Sequence[str]) -> contextlib.AbstractContextManager[None]:
         """Hide the GPUs of other fabrics than that of some nodes; of all where it has no room."""
-        here = self._fabric == self._fabric[self.network.nodes.index(nodes[0])]
+        here = self._fabric == self._fabric[numbers_of(self.network)[nodes[0]]]
         return self._only(here) if self.free[here].sum() >= n else contextlib.nullcontext()
 
     def level(self, gpus: Taken) -> int:

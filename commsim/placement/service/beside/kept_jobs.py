@@ -14,6 +14,7 @@ from commsim.placement.circles import QUANTUM
 from commsim.placement.cluster import Cluster
 from commsim.placement.job_uses import OwnPath, job_uses, own_paths
 from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.link_use import numbers_of
 from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
 from commsim.placement.starts.achieved_phases import achieved
 from commsim.prediction.plans.draws import HASHES
@@ -151,6 +152,13 @@ class KeptJobs:
     def period(self) -> NDArray[np.float64]:
         """Iteration time of each job where nothing slows it down, float64[n_jobs], s."""
         return np.array([kept.job.period for kept in self.jobs.values()], np.float64)
+
+    @functools.cached_property
+    def taken(self) -> NDArray[np.int64]:
+        """GPUs of each node that the jobs have, int64[n_nodes]."""
+        number = numbers_of(self.cluster.network)
+        nodes = [number[name] for one in self.jobs.values() for name in one.job.placement or ()]
+        return np.bincount(np.array(nodes, np.int64), minlength=self.cluster.network.n_nodes)
 
     def changed(self, added: Mapping[str, KeptJob], removed: Sequence[str] = ()) -> KeptJobs:
         """Return the jobs after a change: some added or replaced, others removed.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ from .meeting_kernel import MetJobs
 from .placement_beside import OfSeed, PlacementBeside
 
 FINALISTS = 3  # whose starts are also sought for all hashes together
+PATIENCE = 10  # draws of a strategy in a row that give no other placement: a full cluster has few
 _SAME = 1e-6  # part of an iteration by which a time must change to be named
 _ROUNDS = 2  # over the new jobs, where several are to start
 
@@ -75,7 +75,7 @@ class RankingBeside:
         if costs and len(found) >= n and any(job.placement is None for job in self._asked):
             known = {_places_of(one.jobs) for one in found}
             n_more = min((MORE - 1) * n, MOST_ADVISED)
-            drawn = candidates(self._cluster, self._asked, best.generator, n + n_more, seed)
+            drawn = candidates(self._cluster, self._asked, best.generator, n + n_more, seed, PATIENCE)
             new = [(best.generator, jobs) for jobs in drawn if _places_of(jobs) not in known]
             found += self._tried(new[:n_more])
         found.sort(key=self._order)
@@ -241,14 +241,17 @@ def first_in_turn(
 ) -> Sequence[Placed]:
     """Take candidates of the strategies in turn as :func:`.in_turn` does, from a few of each where these are enough."""
     if few >= n or any(job.placement is not None for job in jobs):
-        return in_turn(cluster, jobs, generators, n, seed)
-    made = [[(name, one) for one in candidates(cluster, jobs, name, few, seed)] for name in dict.fromkeys(generators)]
+        return in_turn(cluster, jobs, generators, n, seed, PATIENCE)
+    made = [
+        [(name, one) for one in candidates(cluster, jobs, name, few, seed, PATIENCE)]
+        for name in dict.fromkeys(generators)
+    ]
     chosen: dict[tuple[tuple[str, ...] | None, ...], Placed] = {}
     for i in range(few):
         for row in made:
             if i < len(row) and len(chosen) < n:
                 chosen.setdefault(_places_of(row[i][1]), row[i])
-    return list(chosen.values()) if len(chosen) == n else in_turn(cluster, jobs, generators, n, seed)
+    return list(chosen.values()) if len(chosen) == n else in_turn(cluster, jobs, generators, n, seed, PATIENCE)
 
 
 def warm_up_ranking() -> None:
@@ -264,13 +267,7 @@ def warm_up_ranking() -> None:
 
 def without_kept(kept: KeptJobs) -> Cluster:
     """Return the cluster with the GPUs of the jobs that run taken."""
-    cluster = kept.cluster
-    taken = Counter(name for one in kept.jobs.values() for name in one.job.placement or ())
-    busy = cluster.busy.copy()
-    if taken:
-        number = {name: i for i, name in enumerate(cluster.network.nodes)}
-        np.add.at(busy, [number[name] for name in taken], list(taken.values()))
-    return Cluster(cluster.network, cluster.gpus, busy)
+    return Cluster(kept.cluster.network, kept.cluster.gpus, kept.cluster.busy + kept.taken)
 
 
 def inner_links(network: Network) -> NDArray[np.bool_]:

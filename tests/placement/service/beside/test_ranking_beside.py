@@ -11,7 +11,7 @@ from commsim.placement.evaluation import evaluate
 from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.scored_placements import in_turn
 from commsim.placement.service.beside.kept_jobs import KeptJobs, seeds_of, with_links
-from commsim.placement.service.beside.ranking_beside import RankingBeside, first_in_turn, without_kept
+from commsim.placement.service.beside.ranking_beside import PATIENCE, RankingBeside, first_in_turn, without_kept
 from commsim.placement.service.limits import require_work
 from commsim.training.sharing.periodic import read_jobs
 
@@ -170,4 +170,4 @@ def test_a_few_candidates_of_each_strategy_are_the_first_of_many(n):
     cluster, running, new = drawn(1)
     free = without_kept(kept_on(cluster, running)[0])
     placed = first_in_turn(free, [new], GENERATORS, n, -(-n // 3) + 1, 0)
-    assert placed == in_turn(free, [new], GENERATORS, n, 0)
+    assert placed == in_turn(free, [new], GENERATORS, n, 0, PATIENCE)
