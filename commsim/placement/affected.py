@@ -19,10 +19,10 @@ from commsim.training.sharing.periodic import PeriodicJob
 from .candidate import PlacementCandidate, counted_names
 from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
-from .job_uses import job_uses, own_paths
 from .link_classes import Scores, ScoreSettings, link_classes
 from .link_use import link_uses
 from .node_names import on_nodes
+from .starts.job_uses import job_uses, own_paths
 
 _MAX_NAMED = 4  # hosts that are cut off
 

@@ -18,7 +18,7 @@ from commsim.training.sharing.periodic import PeriodicJob
 from commsim.training.sharing.shared_run import MEASURED
 
 from .cluster import Cluster
-from .job_uses import job_uses
+from .starts.job_uses import job_uses
 
 # Nodes of a job that are shown.
 MAX_SHOWN = 6

@@ -26,9 +26,9 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .crux import compress, contention, crux_job, priorities
-from .job_uses import job_uses
 from .link_use import job_edges
 from .starts.demand import delivered
+from .starts.job_uses import job_uses
 
 
 class ChosenPaths(NamedTuple):

@@ -14,9 +14,9 @@ from .affinity import LinkDemands, components, inconsistency, traverse
 from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .iteration_times import estimate, mean_ratio, met
-from .job_uses import job_uses, own_paths
 from .link_classes import LinkClass, PlacedLinks, Scores, ScoreSettings, link_classes
 from .node_names import on_nodes
+from .starts.job_uses import job_uses, own_paths
 from .starts.joint_shifts import joint_shifts
 
 LOOPS = ("merged", "literal")

@@ -15,10 +15,10 @@ from commsim.prediction.plans.draws import HASHES, hash_seeds
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
 from .circles import Circle, unify
-from .job_uses import OwnPath
 from .phase_edges import DemandPieces, anywhere, cut_circle
 from .score import ROUNDING, best_shifts
 from .starts.achieved_phases import achieved
+from .starts.job_uses import OwnPath
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ each.
 
 from __future__ import annotations
 
-import functools
 import itertools
+from collections import deque
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -21,6 +21,9 @@ from commsim.prediction.good_parameters import in_rails, nearest_rails
 from commsim.routing.routing import find_routes
 
 from .cluster import Cluster
+
+# Networks with the numbers of their nodes: a service asks about one all the time, and to hash one takes milliseconds.
+_RECENT: deque[tuple[Network, Mapping[str, int]]] = deque(maxlen=4)
 
 
 def ring_edges(placement: Sequence[str]) -> list[tuple[str, str]]:
@@ -110,10 +113,14 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     return use
 
 
-@functools.lru_cache(maxsize=4)  # a service asks about one network all the time
 def numbers_of(network: Network) -> Mapping[str, int]:
-    """Return the number of each node of a network by its name."""
-    return MappingProxyType({name: i for i, name in enumerate(network.nodes)})
+    """Return the number of each node of a network by its name; kept of the last networks that were asked for."""
+    for known, numbers in tuple(_RECENT):
+        if known is network:
+            return numbers
+    numbers = MappingProxyType({name: i for i, name in enumerate(network.nodes)})
+    _RECENT.append((network, numbers))
+    return numbers
 
 
 def node_numbers(network: Network, placements: Sequence[Sequence[str]]) -> dict[str, int]:

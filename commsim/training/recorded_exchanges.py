@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from commsim.placement.starts.demand import RecordedExchange, pattern_of
-
 from .cost_of import SEND
 from .timeline import computing_of, hidden_beside
 
 if TYPE_CHECKING:
+    from commsim.placement.starts.demand import RecordedExchange
+
     from .cost_of import NetworkCosts
     from .task_graph import Task
     from .timeline import TaskTimeline
@@ -31,6 +31,8 @@ def rank_of_link(timeline: TaskTimeline, costs: NetworkCosts, link: int) -> int:
 
 def exchanges_of(timeline: TaskTimeline, costs: NetworkCosts, rank: int) -> list[RecordedExchange]:
     """Return what one rank sends, with the groups of all ranks that do the same."""
+    from commsim.placement.starts.demand import RecordedExchange, pattern_of
+
     tasks = timeline.graph.tasks
     sending = [i for i, task in enumerate(tasks) if len(task.group) > 1 and rank in _senders(task)]
     if not sending:

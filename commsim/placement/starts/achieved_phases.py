@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from commsim.placement.job_uses import OwnPath
+from commsim.placement.starts.job_uses import OwnPath
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 # Part by which a rate may exceed a link and still count as its capacity.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.placement.cluster import Cluster
-from commsim.placement.job_uses import Exchange, leaves_machine, own_paths, use_of_groups
+from commsim.placement.starts.job_uses import Exchange, leaves_machine, own_paths, use_of_groups
 from commsim.training.sharing.periodic import ALL_TO_ALL, RING, SEND, UNBOUNDED, JobPhase, PeriodicJob
 from commsim.training.timeline import length_of_spans
 

@@ -112,7 +112,7 @@ def _laid_by(
     InputError
         If a way of sharing lacks its numbers, or these are wrong.
     """
-    from commsim.placement.job_uses import job_uses
+    from commsim.placement.starts.job_uses import job_uses
     from commsim.training.sharing.over_hashes import Laid
 
     options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}

@@ -184,14 +184,11 @@ class StepCosts:
     def exposed_in_pass(self, part: int, *, backward: bool) -> list[tuple[StepExchange, float]]:
         """Return what ranks exchange in a pass of one micro-batch, each with the seconds that nothing hides."""
         found = []
-        for kind in sorted(self.kinds & {"tensor", "context", "expert"}):
-            each, (many, of) = self._of_layer(kind, backward)
-            exposed = self._layers[part] * self._exposed(kind, backward) / max(len(each), 1)
-            found += [(replace(one, times=self._layers[part] * many / of), exposed) for one in each]
-        if self._full:
-            found += [(one, 0.0) for one in self.in_pass(part, backward=backward) if one.kind.endswith("data")]
-        to = part - 1 if backward else part + 1
-        if "pipeline" in self.kinds and "pipeline" not in self.setting.overlap and 0 <= to < self.n_parts:
+        for one in self.in_pass(part, backward=backward):
+            many = 0 if one.kind.endswith("data") else len(self._of_layer(one.kind, backward)[0])
+            found.append((one, self._layers[part] * self._exposed(one.kind, backward) / many if many else 0.0))
+        is_sent = 0 <= part + (-1 if backward else 1) < self.n_parts
+        if is_sent and "pipeline" in self.kinds - frozenset(self.setting.overlap):
             found.append((self.message, self.traffic.time(SEND, self.setting.layout.sends(), self.message.size)))
         return found
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from commsim.core.errors import InputError
 from commsim.core.network_queries import busiest_link
 from commsim.core.operations import operation
-from commsim.placement.starts.demand import RecordedExchange, demand_of, pattern_of
 from commsim.training.cost_of import SEND
 from commsim.training.sharing.periodic import JobPhase
 from commsim.training.timeline import hidden_beside
 
 if TYPE_CHECKING:
+    from commsim.placement.starts.demand import RecordedExchange
     from commsim.training.task_graph import Task
 
     from .exchange_of_step import StepExchange
@@ -53,6 +53,8 @@ def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[JobPhase, ...], flo
     InputError
         If the step was not predicted here, or has too many passes.
     """
+    from commsim.placement.starts.demand import demand_of
+
     costs = step.costs
     if costs is None:
         raise InputError("a step has phases only where it was predicted, not where it was put together")
@@ -151,6 +153,8 @@ class _StepBytes:
     def _recorded(
         self, exchange: StepExchange, stage: int, span: tuple[float, float], hidden: float, to: int = -1
     ) -> RecordedExchange:
+        from commsim.placement.starts.demand import RecordedExchange, pattern_of
+
         lay = self._costs.setting.layout
         if exchange.operation == SEND:
             to = to if to >= 0 else (stage + 1) % lay.pipeline

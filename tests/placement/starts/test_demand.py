@@ -9,9 +9,9 @@ import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.placement.cluster import read_cluster
-from commsim.placement.job_uses import job_uses, leaves_machine, use_of_groups
 from commsim.placement.place import place_jobs, rank_placements
 from commsim.placement.starts.demand import RecordedExchange, delivered, demand_of
+from commsim.placement.starts.job_uses import job_uses, leaves_machine, use_of_groups
 from commsim.training.sharing.periodic import parse_jobs, read_jobs
 from commsim.training.timeline import job_row
 

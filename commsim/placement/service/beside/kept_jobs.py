@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from commsim.placement.circles import QUANTUM
 from commsim.placement.cluster import Cluster
-from commsim.placement.job_uses import OwnPath, job_uses, own_paths
 from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.link_use import numbers_of
 from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
 from commsim.placement.starts.achieved_phases import achieved
+from commsim.placement.starts.job_uses import OwnPath, job_uses, own_paths
 from commsim.prediction.plans.draws import HASHES
 from commsim.routing.routing import is_hashed
 from commsim.training.sharing.periodic import PeriodicJob, with_starts

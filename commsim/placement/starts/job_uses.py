@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.placement.cluster import Cluster
+from commsim.placement.link_use import job_edges, link_uses, nics_of, node_numbers
 from commsim.routing.routing import find_routes
 from commsim.training.sharing.periodic import ALL_TO_ALL, SEND, JobPhase, PeriodicJob
-
-from .cluster import Cluster
-from .link_use import job_edges, link_uses, nics_of, node_numbers
 
 # What decides which links a phase uses: the pattern, and the ranks of each group.
 Exchange: TypeAlias = tuple[str, tuple[tuple[int, ...], ...]]
