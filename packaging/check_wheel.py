@@ -39,7 +39,11 @@ OF_EXTRAS = {
     "plot": "commsim run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M --draw network.png",
     "graph": "commsim topo export star:n_hosts=4 -o network.graphml",
     "chakra": "commsim schedule export ring_all_reduce --ranks 4 --size 1MiB -o trace.%d.et",
-}
+    "perfetto": "commsim trace ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M -o ring.pftrace",
+    "packets": "sh -c 'commsim switch simulate --workers 4 --size 64KiB --pcap few.pcap"
+               " && commsim switch pcap few.pcap --packets 3'",
+    "yaml": "sh -c 'commsim examples of_yaml && commsim place export of_yaml/cluster.toml --to kueue -o kueue.yaml'",
+}  # fmt: skip
 TIMEOUT = 600
 # Extras that are tried; the others are large, or need an MPI of the system.
 EXTRAS = tuple(one for one in CONFIG["optional-dependencies"] if one not in ("all", "torch", "ray", "mpi"))

@@ -42,6 +42,7 @@ def test_every_extra_names_a_library_that_it_installs():
     without = {"mpi", "all", "graph", "mpich"} - set(EXTRAS.values())
     assert set(extras) - set(EXTRAS.values()) == without
     assert told_extra("scipy.optimize") == "scipy is missing; pip install 'commsim[opt]'"
+    assert told_extra("networkx") == "networkx is missing; pip install 'commsim[graph]'"
     assert told_extra("no_such") == ""
 
 

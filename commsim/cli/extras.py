@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # By the name that is imported, the extra of pyproject.toml that installs it.
 EXTRAS = {
-    "mpi4py": "mpich", "torch": "torch", "scapy": "packets", "scipy": "opt", "networkx": "opt",
+    "mpi4py": "mpich", "torch": "torch", "scapy": "packets", "scipy": "opt", "networkx": "graph",
     "vl_convert": "report", "matplotlib": "plot", "pyroute2": "testbed", "fastapi": "serve",
     "fastapi_offline": "serve", "uvicorn": "serve", "prometheus_client": "serve", "yaml": "yaml", "pyarrow": "data",
     "duckdb": "data", "distributed": "dask", "ray": "ray", "google": "chakra", "perfetto": "perfetto",
