@@ -1,23 +1,23 @@
 """Errors of operators left out: rows whose GPU's and network's constants were fitted on tables of other operators only.
 
 Of both forms of tables. An operator is out of a table's constants if none of the tables that they were fitted on is
-its own (:data:`benchmarks.nccl_tables.fit.TABLES`); tables of the pace of hosts and RCCL's are not counted here.
+its own (:data:`benchmarks.nccl_tables.fit.TABLES`). Hops of networks that were fitted on several operators are fitted
+again without the table's own. Tables of the pace of hosts and RCCL's are not counted here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.nccl_tables.asked import Asked, operator_of, predicted_rows, read_asked
-from benchmarks.nccl_tables.fit import TABLES
+from benchmarks.nccl_tables.asked import operator_of, predicted_rows
+from benchmarks.nccl_tables.fit import HOPS_OF, TABLES, asked_tables, fit
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import LARGE, usable
 from commsim.nccl.gpu_costs import GpuCosts, costs
 from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, kind_of
 from commsim.nccl.prediction import Site, predict
-from commsim.prediction.build import prepare
 
 # Kinds of machines in words, and the one that most users have.
 WORDS = {
@@ -38,32 +38,44 @@ def unseen(measured: Path, asked: Path) -> Iterator[Row]:
     measured, asked : Path
         Folders of the two forms of tables.
     """
-    known = costs()
-    yield from _of_tables(read_tables(measured), known)
-    yield from _of_questions(read_asked(asked), known)
+    tables, questions = read_tables(measured), asked_tables(asked)
+    without = _Without([*tables, *questions], costs())
+    yield from _of_tables([*tables, *questions], without)
     for row in predicted_rows(read_peaks(asked))[0]:
         yield PEAKS, row["bytes"], row["predicted"] / row["measured"] - 1
 
 
-def _of_tables(tables: Iterable[Table], known: GpuCosts) -> Iterator[Row]:
+class _Without:
+    """Constants in which an operator has no part, where several operators have one."""
+
+    def __init__(self, tables: Sequence[Table], known: GpuCosts) -> None:
+        self.known, self._by_id = known, {table.id: table for table in tables}
+        self._of: dict[str, GpuCosts] = {}
+
+    def of(self, operator: str) -> GpuCosts:
+        """Return the constants, with the hops of its networks fitted on all other operators."""
+        if operator not in self._of:
+            there = self.known
+            for section in HOPS_OF:
+                others = [self._by_id[i] for i in TABLES[section] if operator_of(i) != operator]
+                if len(others) < len(TABLES[section]):
+                    there = fit(there, section, others)
+            self._of[operator] = there
+        return self._of[operator]
+
+
+def _of_tables(tables: Iterable[Table], without: _Without) -> Iterator[Row]:
+    known = without.known
     for t in tables:
-        if t.site is None or not t.healthy or usable(t, known) or not is_out(t.id, t.site) or t.is_fitted(known):
+        if t.site is None or not t.healthy or usable(t, known) or not is_out(t.id, t.site):
             continue
+        if t.is_fitted(known) and not any(t.id in TABLES[section] for section in HOPS_OF):
+            continue
+        there = without.of(operator_of(t.id))
         for size, time in t.rows:
             if size >= t.trusted_from:
-                ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds)
+                ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds)
                 yield from ((name, size, ours / time - 1) for name in classes_of(t.site))
-
-
-def _of_questions(tables: Iterable[Asked], known: GpuCosts) -> Iterator[Row]:
-    for t in tables:
-        if t.healthy != "yes" or not t.collective.startswith("nccl"):
-            continue
-        site = prepare(t.collective, t.topology, n_ranks=t.n_ranks).launch.known_site  # type: ignore[attr-defined]
-        if site is None or not is_out(t.id, site) or t.id in known.fitted_on:
-            continue
-        for row in predicted_rows([t])[0]:
-            yield from ((name, row["bytes"], row["predicted"] / row["measured"] - 1) for name in classes_of(site))
 
 
 def is_out(table: str, site: Site) -> bool:
@@ -79,6 +91,7 @@ def is_out(table: str, site: Site) -> bool:
     sections = {f"{'pcie' if site.pcie else 'primitives'}.{site.setting.gpu}", f"primitives.{site.setting.gpu}"}
     if site.network:  # software of another year has constants of the same tables
         sections |= {section for section in TABLES if _without_year(section) == f"plugin.{_without_year(site.network)}"}
+    sections -= set(HOPS_OF)  # these are fitted again
     return operator_of(table) not in {operator_of(name) for section in sections for name in TABLES.get(section, ())}
 
 

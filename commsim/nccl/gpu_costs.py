@@ -12,9 +12,15 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
+from .search import ALGORITHMS
+
 PATH = Path(__file__).parent / "gpu_costs.toml"
 # Latency of the third EFA by that of the second one: AWS's news of December 2024 say 35 % less of P5en than of P5.
 EFA3 = 0.65
+# Part of a hop over a network by which it varies from message to message, as an exponential wait has it: proxies look
+# at their connections in turn. In tables of LL from one channel to one for each NIC, 4 KiB for each, the time rises by
+# 0.3 to 0.5 of the network's hop with each unit of `slowest`: InfiniBand, RoCE, two generations of EFA.
+HOP_VARIES = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +101,8 @@ class Plugin:
         Threads that copy for a rank together.
     exchange : float
         Part of the rate of Simple that the messages of exchanges reach, which are of 128 KiB.
-    protocols : tuple of str
-        Protocols that NCCL may use over it.
+    protocols, algorithms : tuple of str
+        Protocols and algorithms that NCCL may use over it: as its operator's guide sets them, or the plugin.
     """
 
     hop_ll: float
@@ -111,6 +117,7 @@ class Plugin:
     threads: int = 1
     exchange: float = 1.0
     protocols: tuple[str, ...] = ("ll", "ll128", "simple")
+    algorithms: tuple[str, ...] = ALGORITHMS
 
     def hop(self, protocol: str, message: float = 0.0, nics: int = 1) -> float:
         """Return the latency of a hop over the network for messages of so many bytes on the wire by so many NICs."""
@@ -132,13 +139,32 @@ class Plugin:
 
         Notes
         -----
-        Waits are taken as exponential. The longest of k has the mean 1 + 1/2 + ... + 1/k of one; a sum of t waits
-        spreads by the root of t.
+        Waits are taken as exponential (:func:`slowest`).
         """
         if protocol != "ll" or message <= self.eager:
             return 0.0
-        beyond = sum(1 / k for k in range(2, nics + 1))
-        return self.announce * (turns + math.sqrt(turns) * beyond)
+        return self.announce * (turns + slowest(nics, turns))
+
+    def varied(self, protocol: str, nics: int, turns: int) -> float:
+        """Return how much later than the mean the slowest of several channels is after hops over as many NICs.
+
+        Parameters
+        ----------
+        protocol : str
+            Name of the protocol.
+        nics, turns : int
+            Channels that leave by different NICs, and hops of each, one after another.
+        """
+        return HOP_VARIES * self.hop(protocol) * slowest(nics, turns)
+
+
+def slowest(n: int, turns: int) -> float:
+    """Return how much longer than the mean sum of `turns` exponential waits the longest of `n` such sums is.
+
+    It is in units of the mean of one wait. The longest of k waits has the mean 1 + 1/2 + ... + 1/k of one; a sum of t
+    waits spreads by the root of t.
+    """
+    return math.sqrt(turns) * sum(1 / k for k in range(2, n + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +204,10 @@ class GpuCosts:
             raise InputError(f"costs of NCCL's primitives are known for {known}, not for {generation}")
         return self.primitives[generation]
 
+    def algorithms_over(self, network: str) -> tuple[str, ...]:
+        """Return the algorithms that a network leaves to NCCL; all over one that is not known."""
+        return self.plugins[network].algorithms if network in self.plugins else ALGORITHMS
+
     def of_network(self, name: str) -> Plugin:
         """Return what a network costs.
 
@@ -203,8 +233,8 @@ def _scaled(table: Mapping[str, Any], kind: type) -> dict[str, Any]:
     """Read the fields of a class; on file times end in ``_us`` and rates in ``_GBps``."""
     constants: dict[str, Any] = {}
     for field in fields(kind):
-        if field.name == "protocols":
-            constants |= {"protocols": tuple(table["protocols"])} if "protocols" in table else {}
+        if field.name in ("protocols", "algorithms"):
+            constants |= {field.name: tuple(table[field.name])} if field.name in table else {}
             continue
         for suffix, unit in (("", 1.0), ("_us", 1e-6), ("_GBps", 1e9)):
             if field.name + suffix in table:

@@ -15,7 +15,7 @@ from .gpu_costs import GpuCosts, Primitives, costs
 from .in_switch import ExchangeTime, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .intervals import interval_of, kind_of
 from .model_versions import MODELS
-from .search import LL_HOP_OF_SEVERAL, NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
+from .search import NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
 from .steps import CallLinks, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
@@ -130,9 +130,10 @@ def chosen_cell(
     if site.version < FIRST_TUNED:
         is_small = size <= LL_LIMIT * site.setting.n_ranks * site.max_channels
         allowed = ("ll",) if is_small else ("simple",)
+    algorithms = (algorithm,) if algorithm else (known or costs()).algorithms_over(site.network)
     left = (
         cell for cell in cells(site.setting, operation)
-        if algorithm in ("", cell.algorithm) and (cell.protocol == protocol if protocol else cell.protocol in allowed)
+        if cell.algorithm in algorithms and (cell.protocol == protocol if protocol else cell.protocol in allowed)
     )  # fmt: skip
     best = fastest(site.setting, operation, left, size)
     if best is None:
@@ -271,10 +272,7 @@ def ways_of(site: Site, known: GpuCosts) -> CallLinks:
     plugin = known.of_network(site.network)
     if site.setting.socket_threads and site.network in SOCKETS:
         plugin = replace(plugin, copy=plugin.copy * site.setting.socket_threads / plugin.threads)
-    return CallLinks(
-        link, primitives, plugin, site.nics, ll_share, max(1, site.n_nics), per_node,
-        LL_HOP_OF_SEVERAL.get(gpu, 1.0), among, site.host,
-    )  # fmt: skip
+    return CallLinks(link, primitives, plugin, site.nics, ll_share, max(1, site.n_nics), per_node, among, site.host)
 
 
 def on_rails(site: Site, ways: CallLinks, algorithm: str) -> CallLinks:

@@ -70,9 +70,6 @@ RAISED_HEADS = 16
 # 1.13.0). The log does not say their rate; from 12 to 22 GB/s NCCL's choices are the same, and on two machines those
 # that the tables of Alps show.
 RINGS_PER_NIC = dict.fromkeys(("slingshot", "slingshot-2025"), (3, 20e9))
-# Times that a hop with LL inside a machine takes longer in calls over several machines, by generation: NCCL's factor up
-# to 2.17, whose newest GPUs were Ampere's. Tables of Hopper on several machines show none.
-LL_HOP_OF_SEVERAL = {"volta": 1.8, "ampere": 1.8}
 # Latency between machines that aws-ofi-nccl reports to NCCL on EFA, s, for P4d, P5 and machines that it does not name
 # (its src/platform-aws.c). NCCL adds it to its hops, twice with Simple. Other plugins report none.
 REPORTED_LATENCY = {"efa": 75e-6, "efa2": 75e-6, "efa3": 75e-6}

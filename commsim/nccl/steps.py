@@ -6,8 +6,9 @@ is passed on while the next one arrives, so that a step of two slices takes ::
     one + max(hop, one)        one = slice + bytes of a slice / rate of a channel
 
 and a step of one slice ``one + hop``. LL and LL128 have flags among the data: a GPU passes on lines as they come. There
-a step takes its bytes over the rate of the channel and the hop together (root of the sum of squares), and a chain of
-GPUs takes a hop for each and a chunk once. To a network the proxy sends whole chunks, ``one + hop``, and posts the
+a step with LL takes its bytes over the rate of the channel and the hop together (root of the sum of squares), one with
+LL128, whose warps pass on 1,920 bytes at once, both after each other, and a chain of GPUs takes a hop for each and a
+chunk once. To a network the proxy sends whole chunks, ``one + hop``, and posts the
 messages of its channels one after another.
 
 Channels share the links of their GPU: a step takes no less than its chunk over the channel's share of the link. In a
@@ -37,19 +38,23 @@ from .gpu_costs import Plugin, Primitives
 ORDER = 2
 # The same for loops of Simple over several machines, where slices of a chunk and channels of a NIC follow each other so
 # closely that its queue is seldom empty. With slices, credits and NICs played one by one the way round and the slowest
-# link join about as the root of the sum of cubes (tests/nccl/test_ring_slices.py).
-ORDER_OF_SLICES = 3
+# link join about as the root of the sum of fourth powers (tests/nccl/test_ring_slices.py).
+ORDER_OF_SLICES = 4
 # A ring's rank does one primitive more than there are steps: it sends first and receives last.
 MORE_PRIMITIVES = 1
 # A hop of a tree by that of a ring: NCCL's own (1.25 and 1.9 us over NVLink, `src/graph/tuning.cc`).
 TREE_HOP = {"ll128": 1.25 / 1.9}
 # Operations whose rings are chains: a rank passes a chunk on once.
 CHAINS = ("broadcast", "reduce")
-# A tree sends up and down at once, each with half of its threads: it always has all 640 (a ring with LL or
-# Simple has fewer). While the first chunk is under way only one direction is, bounded by its own threads; later both
-# directions share what the channel moves.
-SHARE_ALONE = {name: WIDE_THREADS / 2 / protocol.threads for name, protocol in PROTOCOLS.items()}
-SHARE_TOGETHER = 0.5
+# A tree sends up and down at once, with threads of its own for either way: it always has all 640 (a ring with LL or
+# Simple has fewer). With Simple halves; with LL and LL128 seven tenths go up, since to add is more work, and 192 are
+# left for the way down (src/device/all_reduce.h, runTreeSplit). While the first chunk of Simple is under way only one
+# direction is, bounded by its own threads; later both directions share what the channel moves. Lines of LL pass both
+# ways as they come, so that the slower one, down, sets the pace.
+DOWN_THREADS = 192
+SHARE_ALONE = {name: DOWN_THREADS / protocol.threads for name, protocol in PROTOCOLS.items()}
+SHARE_ALONE["simple"] = WIDE_THREADS / 2 / PROTOCOLS["simple"].threads
+SHARE_TOGETHER = SHARE_ALONE | {"simple": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,6 @@ class CallLinks:
         Share of `link` that LL reaches besides its flags.
     n_nics, per_node : int
         NICs of a machine, and its ranks.
-    ll_hop : float
-        Times that a hop inside a machine takes longer with LL than in a call on one machine.
     exchange : float
         Part of `link` that messages of an all-to-all reach over PCIe.
     host : float, bytes/s
@@ -85,14 +88,13 @@ class CallLinks:
     ll_link: float = 1.0
     n_nics: int = 1
     per_node: int = 1
-    ll_hop: float = 1.0
     exchange: float = 1.0
     host: float = float("inf")
 
     def hop(self, protocol: str, algorithm: str = "ring") -> float:
         """Return the latency of a hop inside a machine: of a tree, or of a ring."""
         share = TREE_HOP.get(protocol, 1.0) if algorithm == "tree" else 1.0
-        return self.primitives.hop(protocol) * share * (self.ll_hop if protocol == "ll" else 1.0)
+        return self.primitives.hop(protocol) * share
 
     def inside(self, protocol: str) -> float:
         """Return the data rate of a GPU's links."""
@@ -116,6 +118,23 @@ class CallLinks:
         """Return by how many NICs so many channels leave the machine."""
         return min(n_channels, self.n_nics, self.per_node)
 
+    def network_hop(self, protocol: str, chunk: float, n_channels: int, turns: int) -> float:
+        """Return the latency of a hop between machines, as the slowest channel has it on average over its hops.
+
+        Parameters
+        ----------
+        protocol : str
+            Name of the protocol.
+        chunk : float, bytes
+            Data of a message.
+        n_channels, turns : int
+            Channels of the call, and hops that a channel takes one after another.
+        """
+        assert self.plugin is not None
+        nics, wire = self.nics_of(n_channels), chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
+        hop = self.plugin.hop(protocol, wire, nics) + (self.sharing(n_channels) - 1) * self.plugin.post
+        return hop + self.plugin.varied(protocol, nics, turns) / turns
+
 
 def joint_limit(a: float, b: float, order: float = ORDER) -> float:
     """Join two limits that a step has at once."""
@@ -129,7 +148,7 @@ def step_times(
     p = ways.primitives
     if protocol != "simple":
         one = chunk / p.rate(protocol)
-        return (one + hop, max(one, hop)) if over_network else (joint_limit(one, hop), max(one, hop))
+        return (joint_limit(one, hop) if protocol == "ll" and not over_network else one + hop), max(one, hop)
     one = p.slice + chunk / slices / p.rate_simple
     return one + max(hop, (slices - 1) * one), slices * one
 
@@ -172,16 +191,15 @@ def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int,
     if ways.plugin is None:
         waited = max(first, by_link) if protocol == "ll" else joint_limit(first, by_link)
         return n_steps * waited + more, n_steps * max(later, by_link) + more
-    crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
-    if call.n_nodes == call.n_ranks:
-        crossing, by_link = n_steps, 0.0
+    crossing = -(-n_steps // (call.n_ranks // call.n_nodes))  # of the way round that has most of them
+    if crossing == n_steps:
+        by_link = 0.0
     elif min(ways.n_nics, n) >= ways.per_node:  # each rank sends its share of the channels out, the others on
         by_link *= (ways.per_node - 1) / ways.per_node
     wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
-    hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
     sharing = ways.sharing(n)  # channels whose messages follow each other
     turn = sharing * ways.plugin.post + ways.plugin.announced(protocol, wire, ways.nics_of(n), sharing)
-    hop += (sharing - 1) * ways.plugin.post
+    hop = ways.network_hop(protocol, chunk, n, crossing)
     net_first, net_later = step_times(ways, protocol, chunk, slices, hop, over_network=True)
     # Where the CPU copies, the receiver's copy of the last slice of a step has nothing left to overlap with.
     net_first += chunk / slices * n / (ways.plugin.copy * ways.per_node)
@@ -224,7 +242,9 @@ def tree_time(ways: CallLinks, call: NcclCall) -> float:
     per_node = call.n_ranks // call.n_nodes
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
     cost = p.slice if protocol == "simple" else 0.0
-    one, later = (chunk / (share * p.rate(protocol)) + cost for share in (SHARE_ALONE[protocol], SHARE_TOGETHER))
+    one, later = (
+        chunk / (share * p.rate(protocol)) + cost for share in (SHARE_ALONE[protocol], SHARE_TOGETHER[protocol])
+    )
     by_link = chunk * n / ways.inside(protocol)
     inner = 2 * (per_node - 1)
     if protocol == "simple":  # a chunk is passed on when it is there
@@ -235,15 +255,14 @@ def tree_time(ways: CallLinks, call: NcclCall) -> float:
     if ways.plugin is not None:
         in_network = call.algorithm != "tree"
         by_nic = chunk * n / ways.outside(protocol) * (1.0 if in_network else busiest_share(call.n_nodes))
-        wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
-        hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
-        hop += (ways.sharing(n) - 1) * ways.plugin.post
+        turns = 1 if in_network else 2 * tree_depth(call.n_nodes)
+        hop = ways.network_hop(protocol, chunk, n, turns)
         if in_network:
             total += joint_limit(one + hop, by_nic)
         else:
             # Where the CPU copies, each way the receiver copies the chunk after it has come.
             copied = chunk * n / (2 * ways.plugin.copy * ways.per_node)
-            total += 2 * tree_depth(call.n_nodes) * (joint_limit(one + hop, by_nic / 2) + copied)
+            total += turns * (joint_limit(one + hop, by_nic / 2) + copied)
         # With more machines than three a GPU waits for both children before it sends, which nothing else fills; a
         # network that adds has no children.
         steady = max(steady, by_nic) if in_network or call.n_nodes <= 3 else joint_limit(steady, by_nic)

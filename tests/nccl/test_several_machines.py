@@ -2,10 +2,11 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from collectives.nccl.call import NcclCall
-from commsim.nccl.gpu_costs import Plugin, Primitives, costs
+from commsim.nccl.gpu_costs import HOP_VARIES, Plugin, Primitives, costs
 from commsim.nccl.in_switch import direct_time
 from commsim.nccl.prediction import Site, cell_seconds, chosen_cell, direct_heads, on_rails, predict, ways_of
 from commsim.nccl.search import Channels, NcclSetting
@@ -88,3 +89,33 @@ def test_collnet_with_fewer_nics_than_gpus_is_simulated_as_the_closed_form_has_i
     assert ready.launch.parameters(size)["heads"] == 4
     closed, simulated = ready.predict(size, engine="closed-form"), ready.predict(size, method="events")
     assert simulated.time == pytest.approx(closed.time, rel=1e-6)
+
+
+def test_with_more_channels_on_nics_of_their_own_the_slowest_hop_is_later():
+    """The same bytes for each channel: one takes the mean of a hop, eight the longest of eight sums of two waits."""
+    ways = CallLinks(1e15, FREE, Plugin(10e-6, 0, 0, 1.0, post=0.0), 1e15, n_nics=8, per_node=8)
+    one, eight = (tree_time(ways, NcclCall("all_reduce", n * 4096, 16, 2, "tree", "ll", 8)) for n in (1, 8))
+    longest = sum(1 / k for k in range(2, 9))
+    assert one == pytest.approx(2 * 10e-6, rel=1e-3)
+    assert eight - one == pytest.approx(HOP_VARIES * 10e-6 * 2**0.5 * longest, rel=1e-3)
+
+
+@pytest.mark.parametrize(("per_node", "n_nodes"), [(1, 2), (1, 5), (2, 2), (4, 2), (8, 2), (8, 4), (4, 16)])
+def test_the_slowest_way_round_a_ring_enters_every_machine(per_node, n_nodes):
+    """Of the ways of n - 1 steps, one from each rank, the one with the most crossings between machines counts."""
+    n = per_node * n_nodes
+    of_step = np.arange(n) % per_node == per_node - 1
+    counted = max(int(np.take(of_step, range(first, first + n - 1), mode="wrap").sum()) for first in range(n))
+    ways = CallLinks(1e15, FREE, Plugin(10e-6, 0, 0, 1.0, post=0.0), 1e15, per_node=per_node)
+    time = ring_time(ways, NcclCall("all_gather", n * 64, n, n_nodes, "ring", "ll", 1))
+    assert counted * 10e-6 == pytest.approx(time, rel=2e-3)
+
+
+def test_over_tcpxo_nccl_takes_neither_nvlink_sharp_nor_ll():
+    ring = Channels(8, 24e9, 24e9)
+    channels = {"ring": ring, "tree": ring, "nvls": Channels(8, 40e9, 48e9)}
+    setting = NcclSetting(16, 2, "hopper", "intel", channels, version=(2, 26))
+    rdma, tcpxo = (Site(setting, 370.8e9, nics=200e9, network=name, n_nics=8) for name in ("roce", "tcpxo"))
+    assert chosen_cell(rdma, "all_reduce", 2**30).algorithm == "nvls_tree"
+    assert {chosen_cell(tcpxo, "all_reduce", 2**k).algorithm for k in range(10, 34)} == {"tree", "ring"}
+    assert {chosen_cell(tcpxo, "all_reduce", 2**k).protocol for k in range(10, 34)} == {"ll128", "simple"}

@@ -138,20 +138,20 @@ class NcclLaunch:
 
     def _cell(self, size: float, parameters: Mapping[str, Any]) -> Cell:
         """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
-        setting = self.setting
+        setting, site, known = self.setting, self.known_site, costs()
         assert setting is not None
         table = once(self._facts, "cells", lambda: cells(setting, self.operation))
         algorithm, protocol = (parameters.get(key, AUTO) for key in ("algorithm", "protocol"))
-        usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
-        left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
+        usable = usable_protocols(site, known) if protocol == AUTO else (protocol,)
+        among = known.algorithms_over(site.network if site else "") if algorithm == AUTO else (algorithm,)
+        left = [cell for cell in table if cell.algorithm in among and cell.protocol in usable]
         # What the user forces is launched even where NCCL would not take it by itself.
         forced = Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
         return fastest(setting, self.operation, filter(self._can, left), int(size)) or forced
 
     def _can(self, cell: Cell) -> bool:
         """Whether the schedule of a cell can be built here."""
-        alike = cell.algorithm in IN_MACHINES or cell.algorithm == "collnet_direct"
-        return not alike or len({len(machine) for machine in self.machines}) == 1
+        return cell.algorithm not in (*IN_MACHINES, "collnet_direct") or len(set(map(len, self.machines))) == 1
 
     def _channels(self, algorithm: str) -> int:
         assert self.setting is not None

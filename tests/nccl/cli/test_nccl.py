@@ -120,15 +120,15 @@ def test_what_makes_no_sense_is_refused(commsim, arguments, message):
 
 
 def test_a_choice_that_is_slower_by_more_than_the_error_is_said_by_both_commands(commsim):
-    topology = "dgx-h100:sharp=on@star:machines=4"
-    found = commsim.results("nccl", "--topology", topology, "--operation", "all_gather", "--size", "32K", "-v")
+    topology = "dgx-h100:sharp=on@star:machines=8"
+    found = commsim.results("nccl", "--topology", topology, "--operation", "all_reduce", "--size", "1K", "-v")
     (one,) = found["results"][0]["predicted"]
     (said,) = [line for line in commsim.out.splitlines() if "NCCL's choice" in line]
     assert f"NCCL's choice {one['how']} at {one['uncontended_s'] * 1e6:.1f} us" in said
-    where = ("--topology", topology, "-b", "32K", "-e", "32K")
-    commsim.results("run", "--collective", "nccl_all_gather", *where, "-v")
+    where = ("--topology", topology, "-b", "1K", "-e", "1K")
+    commsim.results("run", "--collective", "nccl_all_reduce", *where, "-v")
     assert said in commsim.out.splitlines()
-    commsim.results("run", "--collective", f"nccl_all_gather:algorithm={one['how'].split('/')[0]}", *where, "-v")
+    commsim.results("run", "--collective", f"nccl_all_reduce:algorithm={one['how'].split('/')[0]}", *where, "-v")
     assert "NCCL's choice" not in commsim.out  # what is forced is no choice
 
 
