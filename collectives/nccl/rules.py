@@ -116,7 +116,8 @@ def _collnet_channels(call: NcclCall, threads: int) -> int:
 def split(call: NcclCall) -> tuple[int, ...]:
     """Return the bytes of ``call.count`` that each channel carries: equal cells, the last channel gets the rest.
 
-    A cell is 32 KiB of traffic: what all ranks together send for it, or a quarter of that with LL.
+    A cell is 32 KiB of traffic: what all ranks together send for it, or a quarter of that with LL. A size just above
+    what fits the channels has one cell too many; then the last channel gets more.
     """
     n, _ = used_channels(call)
     if call.algorithm == "collnet_direct":
@@ -126,11 +127,14 @@ def split(call: NcclCall) -> tuple[int, ...]:
     least = TRAFFIC if call.version >= MORE_TRAFFIC else TRAFFIC // 2
     cell = _up(-(-least // weight), ALIGNMENT)
     cells = -(-call.count // cell)
-    each = min(cells, -(-max(least, call.count * weight // n) // (cell * weight)))
-    if call.n_channels == 1:
-        each = cells
+    traffic = _up(max(least, call.count * weight // n), ALIGNMENT)
+    each = cells if call.n_channels == 1 else min(cells, -(-traffic // (cell * weight)))
     whole, rest = divmod(cells, each)
     parts = [each * cell] * whole + [rest * cell] * (rest > 0)
+    if len(parts) > call.n_channels:
+        middle = call.n_channels - 1
+        each, rest = divmod(cells - each, middle)
+        parts = [parts[0], *[each * cell] * (middle - 1), (each + rest) * cell]
     parts[-1] -= cells * cell - call.count
     return tuple(parts)
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from collectives.nccl.call import ALLOWED, PROTOCOLS, NcclCall, read_version
-from collectives.nccl.rules import chunk_bytes, cut_call, slices_of, used_channels
+from collectives.nccl.rules import chunk_bytes, cut_call, slices_of, split, used_channels
 from commsim.core.errors import InputError
 
 KIB, MIB = 1024, 1024**2
@@ -242,3 +242,10 @@ def test_a_version_whose_rules_are_not_known_is_refused_with_those_that_are(text
 
 def test_a_patch_level_changes_no_rule():
     assert read_version("2.27.5") == read_version("2.27") == (2, 27)
+
+
+@pytest.mark.parametrize("more", [0, 1, 4, 7])
+def test_a_few_bytes_too_many_go_to_the_last_channel(more):
+    """A cell more than 16 channels have, which bytes over channels rounded up to 16 do not show: no 17th channel."""
+    parts = split(NcclCall("all_reduce", 2**20 + more, 8, 1, "nvls", "simple", 16))
+    assert parts == (65536,) * 15 + (65536 + more,)
