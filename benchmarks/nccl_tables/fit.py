@@ -159,6 +159,30 @@ def asked_tables(folder: Path) -> list[Table]:
     return found
 
 
+class Without:
+    """Constants in which an operator has no part, where several operators have one."""
+
+    def __init__(self, tables: Sequence[Table], known: GpuCosts) -> None:
+        self.known, self._by_id = known, {table.id: table for table in tables}
+        self._of: dict[str, GpuCosts] = {}
+
+    def of(self, operator: str) -> GpuCosts:
+        """Return the constants, with the hops of its networks fitted on all other operators."""
+        if operator not in self._of:
+            there = self.known
+            for section in HOPS_OF:
+                others = [self._by_id[i] for i in TABLES[section] if operator_of(i) != operator]
+                if len(others) < len(TABLES[section]):
+                    there = fit(there, section, others)
+            self._of[operator] = there
+        return self._of[operator]
+
+
+def has_hops_only(table: str) -> bool:
+    """Whether nothing but the hops of a network that several operators have was fitted on a table."""
+    return any(table in TABLES[section] for section in HOPS_OF)
+
+
 def written(known: GpuCosts, section: str) -> list[str]:
     """Return the lines of a section as they stand in ``gpu_costs.toml``."""
     kind, _ = section.split(".")

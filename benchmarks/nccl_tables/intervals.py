@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks.nccl_tables import amd
 from benchmarks.nccl_tables.asked import Asked, has_questions, operator_of, predicted_rows, read_asked
+from benchmarks.nccl_tables.fit import HOPS_OF, TABLES, Without, asked_tables, has_hops_only
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import usable
@@ -35,6 +36,8 @@ STATED, LOW, HIGH = 0.8, 0.1, 0.9
 LEAST_OPERATORS, LEAST_TABLES = 2, 4
 # Factors that are tried, of the distance of the percentiles.
 STRETCHES = np.geomspace(0.3, 4.0, 60)
+# Tables that hops of networks were fitted on: with all of them at hand they are fitted again without each operator.
+HOPS = {name for section in HOPS_OF for name in TABLES[section]}
 HEAD = """\
 # Measured over predicted time between which about 80 % of the rows of an operator lie that nothing is known of, by
 # kind of machines and size (small: below 64 KiB, middle: below 16 MiB, large). Written from healthy public tables that
@@ -60,16 +63,18 @@ class Score(NamedTuple):
     n_bytes: float = 1.0
 
 
-def scores_of_tables(tables: Iterable[Table], known: GpuCosts) -> list[Score]:
-    """Score healthy tables that nothing was fitted on."""
+def scores_of_tables(tables: Iterable[Table], known: GpuCosts, without: Without | None = None) -> list[Score]:
+    """Score healthy tables that nothing was fitted on, or only hops, which are then those of other operators."""
     found = []
     for t in tables:
-        if not t.healthy or t.is_fitted(known) or t.site is None or usable(t, known):
+        hops_only = without is not None and has_hops_only(t.id)
+        if not t.healthy or (t.is_fitted(known) and not hops_only) or t.site is None or usable(t, known):
             continue
         kind = kind_of(t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network)
+        there = known if without is None else without.of(operator_of(t.id))
         for size, time in t.rows:
             if size >= t.trusted_from:
-                ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds)
+                ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds)
                 found.append(Score(operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours)), size))
     return found
 
@@ -83,7 +88,7 @@ def scores_of_amd(folder: Path) -> list[Score]:
 
 
 def scores_of_asked(tables: Sequence[Asked]) -> list[Score]:
-    """Score tables that say their question; those of MPI are no library's."""
+    """Score tables that say their question: RCCL's, and largest rates."""
     kept = [t for t in tables if t.healthy == "yes" and t.collective]
     kinds = {t.id: kind_of_asked(t) for t in kept}
     return [
@@ -103,13 +108,17 @@ def kind_of_asked(table: Asked) -> str:
 
 def all_scores(folders: Iterable[Path]) -> list[Score]:
     """Score all tables of some folders, of both forms."""
-    found: list[Score] = []
+    known, found, tables = costs(), [], []
     for folder in folders:
         if has_questions(folder):
-            found += scores_of_asked([*read_asked(folder), *read_peaks(folder)])
+            tables += asked_tables(folder)
+            rccl = [table for table in read_asked(folder) if table.collective.startswith("rccl")]
+            found += scores_of_asked([*rccl, *read_peaks(folder)])
         else:
-            found += [*scores_of_tables(read_tables(folder), costs()), *scores_of_amd(folder)]
-    return [score for score in found if score.kind]
+            tables += read_tables(folder)
+            found += scores_of_amd(folder)
+    without = Without(tables, known) if {table.id for table in tables} >= HOPS else None
+    return [score for score in [*found, *scores_of_tables(tables, known, without)] if score.kind]
 
 
 def interval(scores: Sequence[Score], stretch: float) -> tuple[float, float]:

@@ -7,15 +7,15 @@ again without the table's own. Tables of the pace of hosts and RCCL's are not co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.nccl_tables.asked import operator_of, predicted_rows
-from benchmarks.nccl_tables.fit import HOPS_OF, TABLES, asked_tables, fit
+from benchmarks.nccl_tables.fit import HOPS_OF, TABLES, Without, asked_tables, has_hops_only
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import LARGE, usable
-from commsim.nccl.gpu_costs import GpuCosts, costs
+from commsim.nccl.gpu_costs import costs
 from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, kind_of
 from commsim.nccl.prediction import Site, predict
 
@@ -39,37 +39,18 @@ def unseen(measured: Path, asked: Path) -> Iterator[Row]:
         Folders of the two forms of tables.
     """
     tables, questions = read_tables(measured), asked_tables(asked)
-    without = _Without([*tables, *questions], costs())
+    without = Without([*tables, *questions], costs())
     yield from _of_tables([*tables, *questions], without)
     for row in predicted_rows(read_peaks(asked))[0]:
         yield PEAKS, row["bytes"], row["predicted"] / row["measured"] - 1
 
 
-class _Without:
-    """Constants in which an operator has no part, where several operators have one."""
-
-    def __init__(self, tables: Sequence[Table], known: GpuCosts) -> None:
-        self.known, self._by_id = known, {table.id: table for table in tables}
-        self._of: dict[str, GpuCosts] = {}
-
-    def of(self, operator: str) -> GpuCosts:
-        """Return the constants, with the hops of its networks fitted on all other operators."""
-        if operator not in self._of:
-            there = self.known
-            for section in HOPS_OF:
-                others = [self._by_id[i] for i in TABLES[section] if operator_of(i) != operator]
-                if len(others) < len(TABLES[section]):
-                    there = fit(there, section, others)
-            self._of[operator] = there
-        return self._of[operator]
-
-
-def _of_tables(tables: Iterable[Table], without: _Without) -> Iterator[Row]:
+def _of_tables(tables: Iterable[Table], without: Without) -> Iterator[Row]:
     known = without.known
     for t in tables:
         if t.site is None or not t.healthy or usable(t, known) or not is_out(t.id, t.site):
             continue
-        if t.is_fitted(known) and not any(t.id in TABLES[section] for section in HOPS_OF):
+        if t.is_fitted(known) and not has_hops_only(t.id):
             continue
         there = without.of(operator_of(t.id))
         for size, time in t.rows:
