@@ -62,6 +62,7 @@ def test_few_bytes_take_as_long_as_news_to_the_farthest_rank(dims, far):
         assert time == pytest.approx(times * far * 1e-6, rel=0.01)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize(("name", "operation"), [("h100_x2", "all_gather"), ("star8_half", "reduce_scatter")])
 def test_larger_shares_for_what_starts_sooner_keep_the_times_that_were_found(name, operation):
     """Greedy sending gives a link to one message at a time; fair sharing lets later ones take from it."""
