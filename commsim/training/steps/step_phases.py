@@ -125,7 +125,8 @@ class _StepBytes:
     ) -> list[RecordedExchange]:
         """Return what a task exchanges in a span of time, s, one after the other, by the kinds of groups."""
         what, part, stage = sender
-        costs, found = self._costs, list[RecordedExchange]()
+        found: list[RecordedExchange] = []
+        costs = self._costs
         start, end = span
         if what in ("forward", "backward"):
             for exchange, exposed in costs.exposed_in_pass(part, backward=what == "backward"):
