@@ -23,9 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 import commsim as cs
-from benchmarks.nccl_tables.error_shape import Shape, intervals_of, middles_of, shape_of, standard
+from benchmarks.nccl_tables.error_shape import Shape, intervals_of, shape_of, standard
 from benchmarks.nccl_tables.intervals import Score, all_scores
 from commsim.core.errors import InputError
+from commsim.diagnosis.check_log import least_middle
 from commsim.nccl.error_model import SEVERAL, t_share
 from commsim.report.terminal import print_table
 
@@ -81,12 +82,15 @@ def left_out(scores: Sequence[Score]) -> tuple[list[LeftOutRow], list[LeftOutRow
 
 def _logs(rows: Sequence[Score], found: np.ndarray, shape: Shape) -> list[LeftOutRow]:
     """Return each log with the share of healthy ones of which a class of sizes would be farther out."""
+    classes = defaultdict[tuple[str, str, str], dict[float, float]](dict)
+    for row, value in zip(rows, found, strict=True):
+        classes[row.operator, row.table, row.size][row.n_bytes] = -float(value)
     tables = defaultdict[tuple[str, str], list[float]](list)
-    for middle in middles_of(rows, found, least=1):
-        is_one = middle.n_bytes < SEVERAL
+    for (operator, table, _), values in classes.items():
+        is_one = len(values) < SEVERAL
         scale, degrees = (shape.scale, shape.degrees) if is_one else (shape.middle_scale, shape.middle_degrees)
-        tables[middle.operator, middle.table].append(t_share(middle.log / scale, degrees))
-    return [LeftOutRow(*names, 1 - (1 - min(shares)) ** len(shares)) for names, shares in tables.items()]
+        tables[operator, table].append(t_share(-least_middle(values) / scale, degrees))
+    return [LeftOutRow(*names, min(shares)) for names, shares in tables.items()]
 
 
 def false_alarms(rows: Sequence[LeftOutRow], rate: float) -> tuple[float, float]:

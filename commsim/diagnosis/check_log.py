@@ -2,8 +2,9 @@
 
 A few sizes of a healthy log are often far out, where a library changes its algorithm; all large ones are not. So a log
 is judged by the middle of its sizes of each class (below 64 KiB, below 16 MiB, from there on), which is less often far
-out than one size. The rate of false alarms is that of the log: of healthy machines only that share has a class below
-its floor.
+out than one size: by the least middle of the largest three, four, and so on up to all of the class. Rows at smaller
+sizes or in other classes so never make a verdict milder. The errors of near sizes are alike, and healthy logs that are
+below in any class are fewer than the rate that is asked for (``python -m benchmarks.diagnosis.floors``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from commsim.core.units import count_text
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
-from commsim.nccl.error_model import ErrorModel
+from commsim.nccl.error_model import SEVERAL, ErrorModel
 from commsim.nccl.intervals import size_class
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.real.comparison.pairs import one_per_size
@@ -33,7 +34,7 @@ from commsim.real.comparison.pairs import one_per_size
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
 
 BELOW, SLOW, NORMAL, FAST = "below", "slow", "normal", "fast"
-__all__ = ["CheckedClass", "CheckedSize", "LogCheck", "check_log", "verdict_of"]
+__all__ = ["CheckedClass", "CheckedSize", "LogCheck", "check_log", "least_middle", "verdict_of"]
 
 
 class CheckedSize(NamedTuple):
@@ -84,7 +85,7 @@ class CheckedClass(NamedTuple):
     n_sizes : int
         Number of sizes.
     ratio : float
-        Middle of measured over expected bus bandwidth.
+        Middle of measured over expected bus bandwidth, of all of them or of the largest, where that is less.
     floor : float
         Ratio that only the stated share of healthy machines does not reach.
     """
@@ -233,18 +234,29 @@ def check_log(
 def _classes(
     rows: Sequence[CheckedSize], errors: Mapping[str, ErrorModel], false_alarms: float
 ) -> tuple[CheckedClass, ...]:
-    """Return the middles by which a log is judged; each takes its part of the false alarms."""
+    """Return the middles by which a log is judged."""
     groups: dict[tuple[str, str], list[CheckedSize]] = {}
     for row in rows:
         groups.setdefault((row.expected.operation, size_class(row.expected.size)), []).append(row)
-    share = 1 - (1 - false_alarms) ** (1 / len(groups))
     return tuple(
         CheckedClass(
-            name, sizes, len(own), median(row.ratio for row in own),
-            math.exp(-errors[name].middle_exceeded([row.expected.size for row in own], share)),
+            name, sizes, len(own), least_middle({row.expected.size: row.ratio for row in own}),
+            math.exp(-errors[name].middle_exceeded([row.expected.size for row in own], false_alarms)),
         )
         for (name, sizes), own in groups.items()
     )  # fmt: skip
+
+
+def least_middle(ratios: Mapping[float, float]) -> float:
+    """Return the least middle of the values of the largest sizes: of three, of four, and so on up to all.
+
+    Parameters
+    ----------
+    ratios : mapping of float to float
+        Value of each size.
+    """
+    falling = [ratios[size] for size in sorted(ratios, reverse=True)]
+    return min(median(falling[:n]) for n in range(min(SEVERAL, len(falling)), len(falling) + 1))
 
 
 def _checked(row: Measurement, expected: ExpectedSize) -> CheckedSize:

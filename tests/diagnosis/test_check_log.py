@@ -7,6 +7,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
+from commsim.diagnosis.check_log import least_middle
 
 TWO = "hgx-h100@star:machines=2"
 SIZES = ["1MiB", "64MiB", "1GiB", "8GiB"]
@@ -58,12 +59,21 @@ def test_one_size_that_is_far_out_is_named_and_makes_no_log_unhealthy(tmp_path):
     assert found.is_healthy
 
 
-def test_each_class_of_sizes_takes_its_part_of_the_false_alarms(tmp_path):
+def test_rows_at_other_sizes_make_no_verdict_milder():
+    """A log was healthy whose rows from 512 MiB on alone were below, since rows at 16 to 64 MiB were fast."""
+    large = {2.0**power: 0.61 for power in range(29, 34)}
+    assert least_middle(large) == 0.61
+    for more in ({2.0**24: 1.5}, {2.0**power: 1.2 for power in range(24, 29)}):
+        assert least_middle(large | more) == 0.61
+    assert least_middle({2.0**30: 1.0, 2.0**31: 1.1, 2.0**32: 0.2, 2.0**29: 0.9}) == 0.95
+
+
+def test_the_floor_of_a_class_is_the_same_whatever_other_classes_a_log_has(tmp_path):
     path = log(tmp_path / "a.log")
     found = cs.check_log(path, TWO, false_alarms=0.05)
     errors = found.expected.errors
     large = [row.expected.size for row in found.rows if row.expected.size >= 2**24]
-    assert found.classes[1].floor == pytest.approx(math.exp(-errors.middle_exceeded(large, 1 - 0.95**0.5)))
+    assert found.classes[1].floor == pytest.approx(math.exp(-errors.middle_exceeded(large, 0.05)))
     assert found.expected.sizes == cs.expect(TWO, ["all_reduce"], SIZES, false_alarms=0.05).sizes
 
 
