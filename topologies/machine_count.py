@@ -7,11 +7,12 @@ fabric under machines with several NICs cannot be counted by ``n_hosts``, which 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, shorten
 from commsim.core.network import NIC, Network
 from commsim.core.spec import read_arguments, split_spec
 
@@ -61,6 +62,11 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
         joint = "," if ":" in called else ":"
         of = "is a parameter" if len(misplaced) == 1 else "are parameters"
         raise InputError(f"{', '.join(misplaced)} {of} of the machine: write {called}{joint}{moved}@{name}")
+    if parameters and (unknown := next((key for key in raw if key != KEY and key not in parameters), "")):
+        close = difflib.get_close_matches(unknown, (KEY, *parameters), n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        known = ", ".join((KEY, *parameters))
+        raise InputError(f"{name} has no parameter {shorten(repr(unknown))}; {hint}known: {known}")
     raw = with_count(name, raw, len(nics))
     if "bandwidth" in parameters and "bandwidth" not in raw and not holds_machines(name):
         # The slowest NIC, as NCCL plans with it; a fabric of 100 Gb/s under NICs of 400 would surprise.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import inspect
 import re
@@ -28,6 +29,8 @@ from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
+# Likeness from which on an unknown name is one of a library.
+ALIKE = 0.8
 OPERATION = "all_reduce"
 # Why others than theirs are not ranked.
 OF_LIBRARY = "a library's, for GPUs that the network does not have"
@@ -109,6 +112,9 @@ def spelled_out(spec: str, operation: str | None) -> str:
     """
     name, colon, rest = spec.partition(":")
     if name.strip() not in LIBRARIES.values():
+        close = difflib.get_close_matches(name.strip().lower(), LIBRARIES.values(), n=1, cutoff=ALIKE)
+        if close and name.strip() not in COLLECTIVES:
+            raise InputError(f"unknown collective {name.strip()!r}; did you mean {close[0]}? (commsim schedule list)")
         return spec
     library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"
     if named not in COLLECTIVES:

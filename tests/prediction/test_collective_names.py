@@ -50,3 +50,14 @@ def test_an_operation_that_a_library_does_not_have_is_refused():
 def test_an_operation_without_a_usual_algorithm_is_refused():
     with pytest.raises(InputError, match="all_gather_v has no usual algorithm here"):
         usual_collective(load_network("star:n_hosts=4"), "all_gather_v")
+
+
+def test_a_name_like_that_of_a_library_is_answered_with_it():
+    with pytest.raises(InputError, match=r"unknown collective 'ncl'; did you mean nccl\?"):
+        spelled_out("ncl", "all_reduce")
+
+
+@pytest.mark.parametrize(("key", "hint"), [("machine", "did you mean machines[?] "), ("foo", "")])
+def test_the_known_parameters_of_a_fabric_under_machines_have_their_number(key, hint):
+    with pytest.raises(InputError, match=f"star has no parameter '{key}'; {hint}known: machines, n_hosts"):
+        load_network(f"dgx-h100@star:{key}=2")
