@@ -17,6 +17,9 @@ from .terminal import comment_lines, print_comment, print_facts, print_line, pri
 
 __all__ = ["announce", "html_of", "keep", "show", "show_step", "tell", "tree_of"]
 
+# Code of a fault that a file of the network has: whoever reads the number must know it.
+FAULT = "port-faults"
+
 
 def show(
     answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv: str | None = None, verbose: bool = False
@@ -87,10 +90,10 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print_largest(remarks: Sequence[Remark], verbose: bool, n_lines: int) -> None:
-    """Print the remarks of the largest effect, on as many lines as there are left for them."""
-    for remark in [] if verbose else largest(remarks):
+    """Print the remarks of the largest effect, on as many lines as there are left; a fault of a file always."""
+    for number, remark in enumerate([] if verbose else largest(remarks)):
         n_lines += len(comment_lines(remark.text))
-        if n_lines > MOST_SHOWN:
+        if n_lines > MOST_SHOWN and (number or remark.code != FAULT):
             return
         print_comment(remark.text)
 

@@ -52,3 +52,11 @@ def test_a_remark_of_one_of_several_names_it_and_keeps_what_it_is():
         named = Remark("hash", "x" * length, 0.5, True, "more").of("ring_all_reduce")
         assert (named.code, named.effect, named.needed) == ("hash", 0.5, True)
         assert str(named) == f"ring_all_reduce: {'x' * length}; more"
+
+
+def test_a_remark_that_is_needed_is_shown_below_a_table_that_takes_all_lines(capsys):
+    """A slow cable of the file was named in a pipe, and on a terminal only behind ``-v``."""
+    from commsim.report.render import FAULT, _print_largest
+
+    _print_largest([Remark("pace", "other", 0.5), Remark(FAULT, "1 cable is slow", needed=True)], False, 3)
+    assert capsys.readouterr().out == "# 1 cable is slow\n"
