@@ -26,7 +26,7 @@ import commsim as cs
 from benchmarks.nccl_tables.error_shape import Shape, intervals_of, shape_of, standard
 from benchmarks.nccl_tables.intervals import Score, all_scores
 from commsim.core.errors import InputError
-from commsim.diagnosis.check_log import least_middle
+from commsim.diagnosis.check_log import N_CLASSES, least_middle
 from commsim.nccl.error_model import SEVERAL, t_share
 from commsim.report.terminal import print_table
 
@@ -90,7 +90,7 @@ def _logs(rows: Sequence[Score], found: np.ndarray, shape: Shape) -> list[LeftOu
         is_one = len(values) < SEVERAL
         scale, degrees = (shape.scale, shape.degrees) if is_one else (shape.middle_scale, shape.middle_degrees)
         tables[operator, table].append(t_share(-least_middle(values) / scale, degrees))
-    return [LeftOutRow(*names, min(shares)) for names, shares in tables.items()]
+    return [LeftOutRow(*names, 1 - (1 - min(shares)) ** N_CLASSES) for names, shares in tables.items()]
 
 
 def false_alarms(rows: Sequence[LeftOutRow], rate: float) -> tuple[float, float]:

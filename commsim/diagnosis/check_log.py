@@ -3,8 +3,8 @@
 A few sizes of a healthy log are often far out, where a library changes its algorithm; all large ones are not. So a log
 is judged by the middle of its sizes of each class (below 64 KiB, below 16 MiB, from there on), which is less often far
 out than one size: by the least middle of the largest three, four, and so on up to all of the class. Rows at smaller
-sizes or in other classes so never make a verdict milder. The errors of near sizes are alike, and healthy logs that are
-below in any class are fewer than the rate that is asked for (``python -m benchmarks.diagnosis.floors``).
+sizes or in other classes so never make a verdict milder. Each of the three classes takes its part of the
+false alarms, whichever of them a log has; ``python -m benchmarks.diagnosis.floors`` counts those of healthy logs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from commsim.real.comparison.pairs import one_per_size
 
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
 
+# Classes of sizes.
+N_CLASSES = 3
 BELOW, SLOW, NORMAL, FAST = "below", "slow", "normal", "fast"
 __all__ = ["CheckedClass", "CheckedSize", "LogCheck", "check_log", "least_middle", "verdict_of"]
 
@@ -238,10 +240,11 @@ def _classes(
     groups: dict[tuple[str, str], list[CheckedSize]] = {}
     for row in rows:
         groups.setdefault((row.expected.operation, size_class(row.expected.size)), []).append(row)
+    share = 1 - (1 - false_alarms) ** (1 / N_CLASSES)
     return tuple(
         CheckedClass(
             name, sizes, len(own), least_middle({row.expected.size: row.ratio for row in own}),
-            math.exp(-errors[name].middle_exceeded([row.expected.size for row in own], false_alarms)),
+            math.exp(-errors[name].middle_exceeded([row.expected.size for row in own], share)),
         )
         for (name, sizes), own in groups.items()
     )  # fmt: skip

@@ -73,7 +73,7 @@ def test_the_floor_of_a_class_is_the_same_whatever_other_classes_a_log_has(tmp_p
     found = cs.check_log(path, TWO, false_alarms=0.05)
     errors = found.expected.errors
     large = [row.expected.size for row in found.rows if row.expected.size >= 2**24]
-    assert found.classes[1].floor == pytest.approx(math.exp(-errors.middle_exceeded(large, 0.05)))
+    assert found.classes[1].floor == pytest.approx(math.exp(-errors.middle_exceeded(large, 1 - 0.95 ** (1 / 3))))
     assert found.expected.sizes == cs.expect(TWO, ["all_reduce"], SIZES, false_alarms=0.05).sizes
 
 
