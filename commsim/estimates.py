@@ -7,9 +7,9 @@ import math
 from typing import Any, NamedTuple
 
 from commsim.api import predict
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.opening import opening
-from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.extensions import house

@@ -10,7 +10,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .cables import Tier, nearest
+from .uplinks import Tier, nearest
 
 
 @topology(sized_by=("p", "n_groups"))

@@ -9,7 +9,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_buildable, topology
-from .cables import CableOptions, Tier, lay
+from .uplinks import CableOptions, Tier, lay
 
 
 @topology(sized_by=("k",))

@@ -8,7 +8,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .cables import CableOptions, Tier, lay
+from .uplinks import CableOptions, Tier, lay
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))

@@ -17,9 +17,9 @@ from commsim.core.network import NIC, Network
 from commsim.core.spec import read_arguments, split_spec
 
 from . import TOPOLOGIES
-from .cables import COUNTS_OF_CABLES
 from .hosts import HOST_TYPES
 from .presets import PRESETS
+from .uplinks import COUNTS_OF_CABLES
 
 KEY = "machines"
 

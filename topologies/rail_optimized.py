@@ -10,7 +10,7 @@ from commsim.core.network import NIC, Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_LATENCY, require_at_least, require_buildable, topology
-from .cables import CableOptions, Cables, Tier, lay
+from .uplinks import CableOptions, Cables, Tier, lay
 
 # Machines under one set of leaves, at most: a scalable unit of DGX H100, whose leaves have 64 ports, half of them down.
 UNIT = 32

@@ -24,7 +24,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.packets.kinds import RCCC
+from commsim.packets.codes import RCCC
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
 from commsim.routing.routing import find_routes

@@ -24,7 +24,7 @@ from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
-from commsim.packets.links.fabric import ROCE
+from commsim.packets.links.queues import ROCE
 from commsim.packets.messages import run_packets
 from commsim.packets.packet_options import PATHS
 from commsim.packets.transports.spraying import Spraying, usual_path

@@ -18,9 +18,7 @@ from benchmarks.nccl_tables.releases import newest_by
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
-from commsim.nccl.gpu_costs import GpuCosts
-from commsim.nccl.prediction import Site
-from commsim.nccl.search import (
+from commsim.nccl.channel_search import (
     CHANNEL_GBS,
     REPORTED_LATENCY,
     Channels,
@@ -31,6 +29,8 @@ from commsim.nccl.search import (
     packed_channels,
     tree_intra,
 )
+from commsim.nccl.gpu_costs import GpuCosts
+from commsim.nccl.prediction import Site
 from commsim.nccl.site import efa_of
 
 SMALLEST = 1024

@@ -13,7 +13,7 @@ from commsim.core.interrupts import HEARD
 
 from . import main
 from .completion import ASKED, complete
-from .watch import end_on_signals, progress_shown
+from .progress import end_on_signals, progress_shown
 
 # New objects between two collections of garbage: importing Numba makes more, and they all stay.
 MAX_NEW_OBJECTS = 50_000

@@ -164,7 +164,7 @@ class Result(Value):
         library : {"pandas", "polars"}, optional
             Default: pandas if it is installed, else polars.
         """
-        from .frames import frame_of
+        from .data_frames import frame_of
 
         return frame_of([self.row()], library)
 

@@ -17,9 +17,9 @@ from os import PathLike
 from statistics import median
 from typing import Any, NamedTuple
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
 from commsim.core.files.opening import path_of
-from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text

@@ -12,8 +12,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError, wrong_kind
-from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_size

@@ -11,6 +11,7 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.core.schedule import REDUCE
 
+from .event_sharing_kernel import share_again
 from .flow_state import (
     DATA,
     IDLE,
@@ -20,7 +21,6 @@ from .flow_state import (
     FlowState,
 )
 from .queue_kernel import heap_fix, pop_event, push_event
-from .sharing_kernel import share_again
 from .users_kernel import end_link, enter, first_link, leave, mark_broken
 
 

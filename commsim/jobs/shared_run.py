@@ -307,6 +307,6 @@ class PlacedJobs:
 
 
 def _roce() -> Framing:
-    from commsim.packets.links.fabric import ROCE
+    from commsim.packets.links.queues import ROCE
 
     return ROCE

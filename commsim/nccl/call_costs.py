@@ -21,6 +21,7 @@ from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, Network
 from commsim.core.network_queries import units
 from commsim.nccl.call_messages import CallMessageCosts, messages_of, messages_of_exchange
+from commsim.nccl.call_times import CallLinks
 from commsim.nccl.choice import Cell
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.prediction import (
@@ -33,7 +34,6 @@ from commsim.nccl.prediction import (
     switch_rate,
     ways_of,
 )
-from commsim.nccl.steps import CallLinks
 
 # Rate of a link that is in nobody's way, bytes/s.
 ENDLESS = 1e24

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from collectives.nccl.call import BY_RANK, PROTOCOLS, NcclCall
 from collectives.nccl.rules import ChannelPart, cut_call
 from collectives.nccl.trees import busiest_share, tree_depth
+from commsim.nccl.call_times import CHAINS, CallLinks
 from commsim.nccl.in_switch import ExchangeTime, crossing, loop_of, paced
-from commsim.nccl.steps import CHAINS, CallLinks
 
 # Halvings of the interval in which a rate, or a share of the hops, is looked for.
 HALVINGS = 60

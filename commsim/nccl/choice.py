@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .expected_costs import HALVES, algorithm_bandwidth, latency
-from .model_versions import model_of
-from .search import (
+from .channel_search import (
     ALGORITHMS,
     GENERATIONS,
     PATHS,
@@ -23,6 +21,8 @@ from .search import (
     Channels,
     NcclSetting,
 )
+from .expected_costs import HALVES, algorithm_bandwidth, latency
+from .model_versions import model_of
 
 LARGEST = 2**40
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")

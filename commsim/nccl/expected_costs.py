@@ -8,8 +8,8 @@ NCCL, ``src/graph/tuning.cc``, whose rules these are, in our words; what differs
 
 from __future__ import annotations
 
+from .channel_search import NET_OVERHEAD_US, NVLS_EFFICIENCY, SINCE_HOPPER, Channels, NcclSetting
 from .model_versions import NcclModel, model_of, row_of
-from .search import NET_OVERHEAD_US, NVLS_EFFICIENCY, SINCE_HOPPER, Channels, NcclSetting
 
 # Share of their rate that trees keep which go up and down by the same NIC, and the first release with it.
 ONE_NIC_TREE, ONE_NIC_TREE_SINCE = 0.85, (2, 26)

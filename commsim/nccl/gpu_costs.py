@@ -12,7 +12,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .search import ALGORITHMS
+from .channel_search import ALGORITHMS
 
 PATH = Path(__file__).parent / "gpu_costs.toml"
 # Latency of the third EFA by that of the second one: AWS's news of December 2024 say 35 % less of P5en than of P5.

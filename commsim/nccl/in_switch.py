@@ -29,8 +29,8 @@ from collectives.nccl.point_to_point import message, peer_channels, receiving_wa
 from collectives.nccl.rules import cut_call
 from collectives.nccl.trees import busiest_share, tree_depth
 
+from .call_times import CallLinks, joint_limit
 from .gpu_costs import Primitives
-from .steps import CallLinks, joint_limit
 
 # Passes of a rank's own part: it is read from the switch, added, and written to all.
 OWN_PASSES = 3

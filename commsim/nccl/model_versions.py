@@ -23,7 +23,7 @@ from typing import Literal
 
 from collectives.nccl.call import NEWEST, OLDEST
 
-from .search import GENERATIONS
+from .channel_search import GENERATIONS
 
 Row = tuple[float, float, float]
 Table = Mapping[str, Row]

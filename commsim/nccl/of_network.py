@@ -23,7 +23,7 @@ from commsim.nccl.machine_links import (
     told_islands,
 )
 
-from .search import (
+from .channel_search import (
     CHANNEL_GBS,
     RAISED_HEADS,
     REPORTED_LATENCY,

@@ -13,7 +13,7 @@ from collectives.nccl.call import BUFFERS
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
-from .search import CPUS, GENERATIONS, MAX_CHANNELS
+from .channel_search import CPUS, GENERATIONS, MAX_CHANNELS
 
 # Most threads of a rank that send and receive over sockets (src/transport/net_socket.cc).
 MAX_THREADS = 16

@@ -10,13 +10,13 @@ from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, microseconds
 
+from .call_times import CallLinks, ring_time, tree_time
+from .channel_search import NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
 from .choice import Cell, cells, fastest
 from .gpu_costs import GpuCosts, Primitives, costs
 from .in_switch import ExchangeTime, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .intervals import interval_of, kind_of
 from .model_versions import MODELS
-from .search import NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
-from .steps import CallLinks, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
 # Networks over which threads of the CPU copy, as many as NCCL is told.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commsim.nccl.search import NET_OVERHEAD_US, PROTOCOLS
+from commsim.nccl.channel_search import NET_OVERHEAD_US, PROTOCOLS
 
 PATH = Path(__file__).parent / "rccl_choice.toml"
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")

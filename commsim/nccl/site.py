@@ -9,8 +9,8 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.nccl.machine_links import gpus_outside, links_inside, links_outside
 
+from .channel_search import SINCE_HOPPER, NcclSetting
 from .prediction import Site
-from .search import SINCE_HOPPER, NcclSetting
 
 
 def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Site:

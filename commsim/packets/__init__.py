@@ -22,5 +22,5 @@ def register(house: House) -> None:
     house.engines["packet"] = "commsim.packets.simulation:PacketEngine"
     house.services["options of packets"] = "commsim.packets.packet_options:transport_of"
     house.services["arguments of systems"] = "commsim.packets.aggregated.systems:split_system"
-    house.services["value Fabric"] = "commsim.packets.links.fabric:Fabric"
+    house.services["value Fabric"] = "commsim.packets.links.queues:Fabric"
     house.services["value Spraying"] = "commsim.packets.transports.spraying:Spraying"

@@ -16,11 +16,11 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK
+from commsim.packets.codes import AT_HOST, BETWEEN
 from commsim.packets.hosts.work import PacketLayout
-from commsim.packets.kinds import AT_HOST, BETWEEN
 from commsim.packets.link_samples import LinkSamples, LinkWatch
+from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.links.flapping import Flapping
-from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.packet_state import ENDLESS, PS, SAMPLE_ROW, Rows
 from commsim.packets.run_state import N_COUNTED
 from commsim.packets.run_state import RunState as Kernel

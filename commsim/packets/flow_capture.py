@@ -11,13 +11,13 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.files.csv_rows import write_rows
 from commsim.engine.flow_plan import FlowPlan
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.packet_state import PS
 
 # What packets are called, by their kind.
 PACKETS = ("data", "header", "ack", "nack", "credit", "request", "notification")
-ENDS = {kinds.AT_TRIMMING: "trimmed", kinds.AT_DROP: "dropped", kinds.AT_LOSS: "lost"}
+ENDS = {codes.AT_TRIMMING: "trimmed", codes.AT_DROP: "dropped", codes.AT_LOSS: "lost"}
 MOST_NAMED = 6
 
 
@@ -115,14 +115,14 @@ def _events(run: PacketRun) -> Iterator[PacketEvent]:
         now = int(row["time"]) / PS
         packet = PACKETS[kind]
         events: list[tuple[float, str]] = []
-        if event & kinds.AT_MAKER and kind in (kinds.DATA, kinds.ACK, kinds.NACK):
-            events.append((now, "sent again" if kind == kinds.DATA and flags & kinds.RESENT else "sent"))
+        if event & codes.AT_MAKER and kind in (codes.DATA, codes.ACK, codes.NACK):
+            events.append((now, "sent again" if kind == codes.DATA and flags & codes.RESENT else "sent"))
         copy = int(row["stream"]), number, int(row["sent"])
-        if kind == kinds.DATA and flags & kinds.MARKED and copy not in marked:
+        if kind == codes.DATA and flags & codes.MARKED and copy not in marked:
             marked.add(copy)
             events.append((now, "marked"))
         events += [(now, word) for bit, word in ENDS.items() if event & bit]
-        if event & kinds.AT_END:
-            events.append((int(row["arrives"]) / PS, "acknowledged" if kind == kinds.ACK else "delivered"))
+        if event & codes.AT_END:
+            events.append((int(row["arrives"]) / PS, "acknowledged" if kind == codes.ACK else "delivered"))
         for time, word in events:
             yield PacketEvent(time, number, packet, word, link, size)

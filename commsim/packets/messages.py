@@ -29,8 +29,8 @@ from commsim.packets.aggregated.packet_plan import aggregation_rows
 from commsim.packets.finished_run import Look, PacketRun, check_run, link_bytes, times_of, with_counters
 from commsim.packets.hosts.work import lay_out, nothing_sent
 from commsim.packets.link_samples import LinkWatch
-from commsim.packets.links.fabric import Fabric
 from commsim.packets.links.flapping import Flapping
+from commsim.packets.links.queues import Fabric
 from commsim.packets.packet_run import NO_WORKERS, Stop, run_fabric
 from commsim.packets.packet_work import steps_of
 from commsim.packets.tables import build

@@ -20,7 +20,7 @@ from commsim.packets.packet_presets import preset_options
 from commsim.prediction import checks
 
 if TYPE_CHECKING:
-    from commsim.packets.links.fabric import Fabric
+    from commsim.packets.links.queues import Fabric
     from commsim.packets.transports.spraying import Spraying
     from commsim.packets.transports.transports import Dcqcn
 
@@ -151,7 +151,7 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     InputError
         If the transport is unknown, or has no such parameter.
     """
-    from commsim.packets.links.fabric import RESUME
+    from commsim.packets.links.queues import RESUME
     from commsim.packets.transports.spraying import Spraying, usual_path
 
     transport = packets.get("transport", USUAL)
@@ -219,7 +219,7 @@ def told_queues(transport: Spraying | None, network: Network, *, marked: bool = 
     """
     if not (queues := queues_of(transport)) or transport is None:
         return []
-    from commsim.packets.links.fabric import least_buffer
+    from commsim.packets.links.queues import least_buffer
 
     low, high, chance, pause, resume = queues.values()
     marks = f"mark from {low / 1e3:.4g} kB" if high else "mark nothing"

@@ -17,7 +17,7 @@ from commsim.core.units import format_time
 from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.aggregated.packet_job import AggregationJob
-from commsim.packets.kinds import RCCC
+from commsim.packets.codes import RCCC
 from commsim.packets.transports.spraying import Spraying, over_path
 
 # Seconds per packet and link on one core of a machine of 2024: 0.7 to 1.3 were measured.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import CONTRIBUTION
+from commsim.packets.codes import CONTRIBUTION
 from commsim.packets.packet_state import Row
 from commsim.packets.run_state import RunState
 

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from commsim.core.network import FORWARDING, Network
 from commsim.core.placement import joined
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets import packet_state as s
 from commsim.packets import run_state as rows_of
 from commsim.packets.aggregated.packet_plan import AggregationRows, aggregation_rows
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.hosts.work import FlowWork, PacketLayout
+from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.links.link_tables import check_room, check_times, link_tables, with_packets
-from commsim.packets.links.ways import EqualCostWays
 from commsim.packets.links.wheel_kernel import bucket_shift
 from commsim.packets.run_state import RunState
 from commsim.packets.transports.credit_kernel import INTERVAL
@@ -97,7 +97,7 @@ def build(
     state["taps_flows"] = len(flows) > 0
     state["n_tapped"] = state["tap_spare"] = TAP_SPARE if len(flows) else 0
     state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
-    firsts = np.cumsum([3 * n_links, (kinds.ADDED + 1) * n_flows, n_hosts, n_hosts])
+    firsts = np.cumsum([3 * n_links, (codes.ADDED + 1) * n_flows, n_hosts, n_hosts])
     for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
         state[name] = first
     stream, route = _streams(laid, of_jobs)
@@ -164,7 +164,7 @@ def _links(
     link["evented"][:n_hosts] = True  # hosts choose when they can send
     to_switch = np.isin(network.kind[network.dst[ways.links]], FORWARDING)
     to_switch[n_hosts : n_hosts + ways.n_ports] = False
-    link["marks"][:n] = np.where(at_switch, np.where(to_switch, kinds.BETWEEN, kinds.AT_HOST), kinds.NO_MARKS)
+    link["marks"][:n] = np.where(at_switch, np.where(to_switch, codes.BETWEEN, codes.AT_HOST), codes.NO_MARKS)
     return link, buffer
 
 
@@ -245,15 +245,15 @@ def _begin_flows(
 ) -> None:
     """Fill what flows have from the rules that they are under."""
     one: s.Rows = flow[which]
-    if not (how.on_path and rules["transport"] == kinds.WINDOW and how.window is None):
+    if not (how.on_path and rules["transport"] == codes.WINDOW and how.window is None):
         one["window"] = rules["window"]
     # windows of DCTCP, Swift and a user's file grow as far as the network lets them
-    grows = rules["transport"] in (kinds.DCTCP, kinds.SWIFT, kinds.OWN) and not (how.on_path and how.window)
+    grows = rules["transport"] in (codes.DCTCP, codes.SWIFT, codes.OWN) and not (how.on_path and how.window)
     one["most"] = 1e15 if grows else np.maximum(one["window"], rules["window"])
     one["credit"], one["base_rtt"] = rules["window"], rules["rtt"]
     # HPCC's first window is that of a round trip
     one["rate"], one["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
-    one["marked"] = 1.0 if rules["transport"] == kinds.DCQCN else 0.0
+    one["marked"] = 1.0 if rules["transport"] == codes.DCQCN else 0.0
     one["flip"] = generator.integers(how.entropies, size=len(which))
     one["upper"] = generator.integers(MOST_ENTROPIES // how.entropies, size=len(which)) * how.entropies
     if how.balancing == "ecmp":

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
-from commsim.core.frames import frame_of
 from commsim.core.network_queries import host_names
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time

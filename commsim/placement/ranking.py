@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.frames import frame_of
+from commsim.core.data_frames import frame_of
 from commsim.core.remark import Remark
 
 from .candidate import PlacementCandidate, counted_names

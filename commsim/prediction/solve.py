@@ -69,7 +69,7 @@ class Solution(Shown):
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each result, with its group or job, as a data frame of pandas or polars."""
-        from commsim.core.frames import frame_of
+        from commsim.core.data_frames import frame_of
 
         rows = zip(self.names, self.results, strict=True)
         return frame_of(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
-from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import count_text, first_of, format_size, format_time

@@ -219,10 +219,21 @@ def _interval(pair: Pair) -> list[str]:
     return [*map(microseconds, pair.interval), {None: "-", True: "yes", False: "no"}[pair.is_expected]]
 
 
-def parts_of_comparison(comparison: Comparison, title: str = "") -> list[Part]:
-    """Return a comparison's pairs and errors, between what was derived and what explains its bus bandwidths."""
+def parts_of_comparison(comparison: Comparison, title: str = "", *, healthy: Sequence[Part] = ()) -> list[Part]:
+    """Return a comparison's pairs and errors, between what was derived and what explains them: reasons, causes.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Pairs, and causes where they were looked for.
+    title : str
+        Title of the table.
+    healthy : sequence of Part
+        What stands before the causes: measurements of healthy machines.
+    """
     pairs = parts_of_pairs(comparison.pairs, comparison.summary, title, comparison.alone)
-    return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons)]
+    causes = [] if comparison.diagnosis is None else comments(comparison.diagnosis.lines)
+    return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons), *healthy, *causes]
 
 
 def _cells(pair: Pair) -> list[str]:

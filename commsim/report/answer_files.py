@@ -68,7 +68,7 @@ def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
         Rows as in the JSON. What is nested gets a column each, with a dot in its name; a list is written as JSON; what
         is not there is empty.
     """
-    from commsim.core.frames import flat_rows, names_of
+    from commsim.core.data_frames import flat_rows, names_of
 
     flat = flat_rows(rows)
     names, out = names_of(flat), io.StringIO(newline="")

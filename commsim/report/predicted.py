@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
-from commsim.core.frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.extensions import house

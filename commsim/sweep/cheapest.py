@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
 from commsim.core.files.own_files import Code
-from commsim.core.frames import frame_of
 
 from .config import SweepConfig
 from .points import points

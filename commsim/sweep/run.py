@@ -14,10 +14,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.own_files import Code
 from commsim.core.files.sweep_store import Store
-from commsim.core.frames import frame_of
 
 from .chunks import Chunker
 from .config import SweepConfig, read_config

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.finished_run import PacketRun
 
@@ -69,15 +69,15 @@ def _tapped_packets(network: Network, jobs: Sequence[AggregationJob], run: Packe
     worker, switch = e.node_address(nodes), e.node_address(others)
     events["src"], events["dst"] = np.where(from_worker, worker, switch), np.where(from_worker, switch, worker)
     events["job"], events["worker"] = job_and_worker[:, 0], job_and_worker[:, 1]
-    slot = taps["slot"] & ~kinds.VERSION
+    slot = taps["slot"] & ~codes.VERSION
     events["slot"] = slot % system.pool_size if system.shared else slot
-    events["version"] = (taps["slot"] & kinds.VERSION) != 0
+    events["version"] = (taps["slot"] & codes.VERSION) != 0
     events["message_packets"], events["elements"] = system.packets_per_message, system.elements
     events["workers"] = np.where(from_worker, 0, (1 << np.array(n_workers, np.int64)[job_and_worker[:, 0]]) - 1)
     events["n_workers"] = np.array(n_workers)[job_and_worker[:, 0]]
     events["protocol"] = e.PROTOCOLS.index(system.name)
     events["kind"] = np.where(from_worker, e.CONTRIBUTION, e.RESULT)
-    for ours, theirs in ((kinds.RESENT, e.RESENT), (kinds.MARKED, e.ECN_MARKED), (kinds.COLLIDED, e.COLLIDED)):
+    for ours, theirs in ((codes.RESENT, e.RESENT), (codes.MARKED, e.ECN_MARKED), (codes.COLLIDED, e.COLLIDED)):
         events["flags"] |= np.where(taps["flags"] & ours, theirs, 0).astype(np.uint8)
     return events
 

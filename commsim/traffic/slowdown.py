@@ -10,7 +10,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.hosts.work import PacketLayout
-from commsim.packets.links.ways import EqualCostWays
+from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.routing.merge_switches import fabric_nodes
 from commsim.traffic.patterns import HostMessages
 

@@ -6,7 +6,7 @@ from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
-from commsim.packets.links.fabric import ROCE
+from commsim.packets.links.queues import ROCE
 from commsim.packets.transports.spraying import over_path, usual_path
 from commsim.prediction.inputs import load_network
 

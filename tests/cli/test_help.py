@@ -106,7 +106,7 @@ def flags_in(text):
 
 def test_all_flags_of_a_verb_with_few_are_shown(commsim):
     assert "more flags" not in commsim("advise", "--help").out
-    assert "--recv-overhead" in commsim("compare", "--help").out
+    assert "--recv-overhead" in commsim("workload", "run", "--help").out
 
 
 @pytest.mark.parametrize(

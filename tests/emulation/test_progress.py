@@ -17,9 +17,9 @@ if MPI.COMM_WORLD.rank == 0:
 """
 # The first line of progress comes at once, and others follow soon.
 COMMAND = """
-from commsim.cli import watch
+from commsim.cli import progress
 from commsim.cli.process import run
-watch.SILENT, watch.BETWEEN = 0.0, 0.05
+progress.SILENT, progress.BETWEEN = 0.0, 0.05
 run()
 """
 

@@ -25,6 +25,7 @@ OWN_FILES = {
     "commsim/costmodel/cost_model_file.py",
     "commsim/costmodel/evaluators/cost_model.py",  # for other programs; commsim gives it what it has read
     "commsim/costmodel/page/cost_model_page.py",
+    "commsim/core/compiling/first_commands.py",
     "commsim/core/compiling/kernel_cache.py",
     "commsim/core/files/opening.py",
     "commsim/core/registry.py",

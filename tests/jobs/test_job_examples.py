@@ -6,7 +6,7 @@ import pytest
 
 from commsim.jobs.composition import read_composition
 from commsim.jobs.several_jobs import prepare_jobs
-from commsim.packets.links.fabric import usual_queues
+from commsim.packets.links.queues import usual_queues
 from commsim.packets.transports.spraying import over_path
 from commsim.prediction.inputs import load_network
 

@@ -6,8 +6,7 @@ import pytest
 from nccl_settings import setting, table
 
 from commsim.core.errors import InputError
-from commsim.nccl.choice import OPERATIONS, cell_time, cells, ranges
-from commsim.nccl.search import (
+from commsim.nccl.channel_search import (
     ALGORITHMS,
     PROTOCOLS,
     Channels,
@@ -17,6 +16,7 @@ from commsim.nccl.search import (
     packed_channels,
     tree_intra,
 )
+from commsim.nccl.choice import OPERATIONS, cell_time, cells, ranges
 
 
 @pytest.mark.parametrize(

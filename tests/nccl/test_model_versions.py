@@ -4,11 +4,11 @@ import pytest
 from nccl_settings import setting, table
 
 from collectives.nccl.call import NEWEST, OLDEST
-from commsim.nccl import search
+from commsim.nccl import channel_search
+from commsim.nccl.channel_search import ALGORITHMS, Channels
 from commsim.nccl.choice import cell_time
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.model_versions import MODELS, model_of
-from commsim.nccl.search import ALGORITHMS, Channels
 
 
 def of(version, n_nodes=1, **more):
@@ -110,9 +110,9 @@ def test_every_release_from_the_oldest_to_the_newest_has_a_model_with_a_row_for_
 
 
 def test_every_generation_has_a_row_in_each_table():
-    tables = (search.CHANNEL_GBS, search.CHANNEL_NET_GBS, search.NVLS_EFFICIENCY)
-    assert all(tuple(table) == search.GENERATIONS for table in tables)
-    assert {*costs().primitives} == {*search.GENERATIONS}
+    tables = (channel_search.CHANNEL_GBS, channel_search.CHANNEL_NET_GBS, channel_search.NVLS_EFFICIENCY)
+    assert all(tuple(table) == channel_search.GENERATIONS for table in tables)
+    assert {*costs().primitives} == {*channel_search.GENERATIONS}
 
 
 def test_2_32_gives_trees_of_blackwell_more_with_ll128_on_two_nodes_and_changes_nothing_of_others():

@@ -9,13 +9,13 @@ import pytest
 from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
+from commsim.nccl.call_times import SHARE_ALONE, CallLinks, ring_time, step_times, tree_time
+from commsim.nccl.channel_search import Channels, NcclSetting
 from commsim.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.nccl.in_switch import direct_time, loop_of, nvls_time
 from commsim.nccl.intervals import intervals
 from commsim.nccl.prediction import Site, chosen_cell, over_releases, predict
-from commsim.nccl.search import Channels, NcclSetting
 from commsim.nccl.site import efa_of
-from commsim.nccl.steps import SHARE_ALONE, CallLinks, ring_time, step_times, tree_time
 
 US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30
 # Costs without any latency: only rates are left.

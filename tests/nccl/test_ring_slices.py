@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from collectives.nccl.call import NcclCall
+from commsim.nccl.call_times import CallLinks, ring_time
 from commsim.nccl.gpu_costs import Plugin, Primitives
-from commsim.nccl.steps import CallLinks, ring_time
 
 US, GB, MIB = 1e-6, 1e9, 2**20
 SLICE, RATE, INSIDE, OUTSIDE = 3 * US, 38 * GB, 3 * US, 14 * US

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from collectives.nccl.call import NcclCall
+from commsim.nccl.call_times import CallLinks, ring_time, tree_time
+from commsim.nccl.channel_search import Channels, NcclSetting
 from commsim.nccl.gpu_costs import HOP_VARIES, Plugin, Primitives, costs
 from commsim.nccl.in_switch import direct_time
 from commsim.nccl.prediction import Site, cell_seconds, chosen_cell, direct_heads, on_rails, predict, ways_of
-from commsim.nccl.search import Channels, NcclSetting
-from commsim.nccl.steps import CallLinks, ring_time, tree_time
 from commsim.prediction.build import prepare
 
 US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30

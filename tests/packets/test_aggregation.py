@@ -14,7 +14,7 @@ from commsim.packets.aggregated import traffic_state
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job, job_workers, with_loss
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.finished_run import PacketRun
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.messages import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from switch_model.system import System

@@ -15,7 +15,7 @@ from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from topologies.star import star
 
 RATE = 1.25e9

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from plain_fabric import PlainFabric
 
 from commsim.core.errors import InputError
+from commsim.packets.links.equal_cost_links import ways_of
 from commsim.packets.links.loss_kernel import mix
-from commsim.packets.links.ways import ways_of
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
 from commsim.traffic.host_messages import run_messages

@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.jobs.groups import prepare_groups
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.transports.spraying import over_path
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network

@@ -10,10 +10,10 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.finished_run import PacketRun
-from commsim.packets.links.fabric import Fabric
 from commsim.packets.links.loss_kernel import LOSS_DRAW, uniform
+from commsim.packets.links.queues import Fabric
 from topologies.star import star
 
 RATE = 12.5e9
@@ -45,7 +45,7 @@ def lossy(network: Network, link: int, loss: float, n_packets: int, burst: float
 
 def survived(run: PacketRun, before: int, after: int) -> np.ndarray:
     """Whether each data packet that left one link left the next one, too; links keep the order."""
-    data = run.taps[run.taps["kind"] == kinds.DATA]
+    data = run.taps[run.taps["kind"] == codes.DATA]
     first, second = (data["number"][data["link"] == i] for i in (before, after))
     out, k = np.zeros(len(first), bool), 0
     for i, number in enumerate(first):
@@ -139,13 +139,13 @@ def marks_of(fabric: Fabric) -> tuple[np.ndarray, np.ndarray]:
     ups, down = [link_between(network, f"h{i}", "switch0") for i in (1, 2)], link_between(network, "switch0", "h0")
     transport = Window(window=400 * 4096.0)
     run = play(flows, 2 * 400 * 4096.0, transport=transport, fabric=fabric, tapped=(*ups, down))
-    data = run.taps[run.taps["kind"] == kinds.DATA]
+    data = run.taps[run.taps["kind"] == codes.DATA]
     taps = data[data["link"] == down]
     came_at = {(row["stream"], row["number"]): row["time"] + 10**6 for row in data if row["link"] != down}
     came = np.array([came_at[row["stream"], row["number"]] for row in taps])
     # what comes at the time at which a packet leaves comes after it
     found = np.array([(came[i + 1 :] < taps["time"][i]).sum() for i in range(len(taps))]) * PACKET
-    return found, taps["flags"] & kinds.MARKED != 0
+    return found, taps["flags"] & codes.MARKED != 0
 
 
 def test_a_step_marks_all_packets_that_leave_more_than_it_behind_and_no_others() -> None:

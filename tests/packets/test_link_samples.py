@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.packets.link_samples import LinkWatch
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.transports.spraying import over_path
 from commsim.pages.fabric.figures_of_packets import OF_PACKETS, alone
 from commsim.pages.figure import NothingToDraw

@@ -21,7 +21,7 @@ from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
-from commsim.packets.links.fabric import ROCE, Fabric, usual_queues
+from commsim.packets.links.queues import ROCE, Fabric, usual_queues
 from commsim.packets.packet_state import PS
 from commsim.packets.run_state import COMPLETE, SENT, STARTED
 from commsim.packets.transports.spraying import over_path

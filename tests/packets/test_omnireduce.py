@@ -13,7 +13,7 @@ from commsim.core.result import Result
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job, job_workers, spare_hosts, with_loss
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.aggregated.tree_times import simulate_recurrence
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.messages import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from commsim.routing.aggregation_tree import host_tree

@@ -10,7 +10,7 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 
 
 def circle(n: int) -> Network:

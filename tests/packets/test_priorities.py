@@ -9,7 +9,7 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.links.fabric import Fabric, usual_queues
+from commsim.packets.links.queues import Fabric, usual_queues
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

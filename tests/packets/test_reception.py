@@ -14,7 +14,7 @@ from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.run_state import COMPLETE
 from topologies.star import star
 

@@ -13,7 +13,7 @@ from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets import messages
 from commsim.packets.finished_run import times_of
 from commsim.packets.links import link_tables
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.packet_state import TAP_ROW
 from topologies.star import star
 

@@ -64,7 +64,7 @@ class ExpectConfig(Sizes, Placing, Faults, WithJson):
 def run(config: ExpectConfig) -> Answer:
     """Say what machines should reach, or hold a log against it."""
     from commsim.diagnosis.expectation import expect
-    from commsim.diagnosis.floor_forms import FORMS
+    from commsim.diagnosis.floor_exports import FORMS
 
     machines = read_machines(config.machines)
     options: dict[str, Any] = {

@@ -17,6 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.machines.nic_names import in_order
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.remark import Remark
+from topologies import LINK_LATENCY
 
 from .cabling import Cable, Cabling, End, check_end
 from .device_kinds import device_kinds
@@ -31,7 +32,6 @@ from .port_faults import (
     told_of_slow,
 )  # fmt: skip
 
-LATENCY = 500e-9
 # Code of the remarks on what of a fabric is down or slow.
 FAULTS = "port-faults"
 
@@ -51,7 +51,7 @@ class FabricOptions:
     """
 
     rate: float | None = None
-    latency: float = LATENCY
+    latency: float = LINK_LATENCY
     healthy: bool = False
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from commsim.core.network import Network
 from commsim.core.units import Bandwidth, Seconds
+from topologies import LINK_LATENCY
 
 from .cable_list import read_cable_list, read_netbox
-from .cabled_network import LATENCY, FabricOptions, network_of_cables
+from .cabled_network import FabricOptions, network_of_cables
 from .cabling import Cabling
 from .discovered import read_ibnetdiscover
 from .link_info import read_iblinkinfo
@@ -25,7 +26,7 @@ READERS: dict[str, Callable[[str | Path], Cabling]] = {
 
 
 def read_fabric(
-    path: str | Path, form: str, rate: Bandwidth | None = None, latency: Seconds = LATENCY, healthy: bool = False
+    path: str | Path, form: str, rate: Bandwidth | None = None, latency: Seconds = LINK_LATENCY, healthy: bool = False
 ) -> Network:
     """Read a file of cables as a network.
 

@@ -11,8 +11,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import CPU, GPU, MEMORY, NIC, SWITCH, Network, both_ways
 from commsim.core.remark import Remark
 from commsim.core.units import first_of
+from topologies import LINK_LATENCY
 
-from .cabled_network import LATENCY, FabricOptions, network_of_cables
+from .cabled_network import FabricOptions, network_of_cables
 from .cabling import Cable, Cabling, End
 from .infragraph_tree import GraphDevice, Infrastructure, Part, read_tree
 
@@ -68,7 +69,7 @@ def _fabric(path: str | Path, tree: Infrastructure, unrated: list[str]) -> Netwo
     known = [one for one in latency if one is not None]
     used = {end.device for cable in cabling.cables for end in (cable.a, cable.b)}
     cabling.kinds = {device: kind for device, kind in cabling.kinds.items() if device in used}
-    options = FabricOptions(latency=max(known, default=LATENCY))
+    options = FabricOptions(latency=max(known, default=LINK_LATENCY))
     return network_of_cables(Path(path).stem.removesuffix(".infragraph"), cabling, options)
 
 
@@ -149,7 +150,7 @@ def _links(
         if nodes[a] != nodes[b]:
             ends.append((nodes[a], nodes[b]))
             rates.append(rate)
-            latencies.append(LATENCY if latency is None else latency)
+            latencies.append(LINK_LATENCY if latency is None else latency)
 
     for instance, (device_name, count) in tree.instances.items():
         device = tree.devices[device_name]

@@ -12,13 +12,13 @@ from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of
 from commsim.core.remark import ASSUMED, Remark, as_remarks
 from commsim.core.units import count_text, format_size, microseconds, parse_nccl_size
-from commsim.nccl.search import GENERATIONS
+from commsim.nccl.channel_search import GENERATIONS
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.nccl.channel_search import NcclSetting
     from commsim.nccl.choice import Cell, SizeRange
-    from commsim.nccl.search import NcclSetting
     from commsim.nccl.tuner_rules import Rule
 
 EXAMPLES = {
@@ -76,8 +76,8 @@ def explain_operation(
     list of Part, dict, list of Rule
         What is shown, the JSON row, and the choices as rules for the tuner plugin.
     """
+    from commsim.nccl.channel_search import PROTOCOLS
     from commsim.nccl.choice import cell_time, cells, ranges
-    from commsim.nccl.search import PROTOCOLS
     from commsim.nccl.symmetric_kernels import kernels
     from commsim.nccl.tuner_rules import Rule
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.nccl.channel_search import Channels
 from commsim.nccl.option_words import WORDS, read_words
-from commsim.nccl.search import Channels
 from commsim.nccl.tuner_rules import Rule, first_rule
 
 # Parameters that name files.

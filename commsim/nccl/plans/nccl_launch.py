@@ -27,6 +27,7 @@ from commsim.core.units import count_text, format_size
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.nccl.call_costs import CallCosts, call_costs
+from commsim.nccl.channel_search import NcclSetting
 from commsim.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
@@ -36,7 +37,6 @@ from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.nccl.prediction import EXCHANGES, Site, direct_heads, over_releases, usable_protocols
 from commsim.nccl.rccl_costs import RcclCosts, costs_of
-from commsim.nccl.search import NcclSetting
 from commsim.nccl.site import site_of
 from commsim.prediction.collective_names import with_gpus
 from commsim.prediction.good_parameters import by_rails, count_rails

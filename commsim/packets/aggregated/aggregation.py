@@ -19,7 +19,7 @@ from commsim.core.result import Result
 from commsim.packets.aggregated import traffic_state as m
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.aggregated.traffic_state import AggregationState
-from commsim.packets.kinds import CONTRIBUTION
+from commsim.packets.codes import CONTRIBUTION
 from commsim.packets.links.link_tables import COUNTERS
 from commsim.packets.links.posting_kernel import mark_free
 from commsim.packets.packet_state import Row

@@ -13,7 +13,7 @@ from commsim.core.result import Result
 from commsim.core.units import count_text
 from commsim.packets.aggregated.aggregator_seats import free_seat
 from commsim.packets.aggregated.packet_job import AggregationJob, BlockRounds, check_fan_in
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.routing.aggregation_tree import host_tree
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 from commsim.sparse.occupancy import Occupancy

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets import packet_state as s
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.links.posting_kernel import free_packet, send, take_packet
@@ -66,8 +66,8 @@ def slot_row(row: s.Row, job: s.Row, slot: int) -> int:
         Slot and version, as packets carry it.
     """
     if job["versions"] == 1:
-        return int(row["slots"] + (slot & ~kinds.VERSION))
-    return int(row["slots"] + 2 * (slot & ~kinds.VERSION) + (slot & kinds.VERSION != 0))
+        return int(row["slots"] + (slot & ~codes.VERSION))
+    return int(row["slots"] + 2 * (slot & ~codes.VERSION) + (slot & codes.VERSION != 0))
 
 
 @njit_norefcount
@@ -122,20 +122,20 @@ def on_contribution(fabric: RunState, jobs: AggregationState, p: int) -> None:
         free_packet(fabric, p)
         return
     at = slot_row(row, job, packet["slot"])
-    shadow = slot_row(row, job, packet["slot"] ^ kinds.VERSION)
+    shadow = slot_row(row, job, packet["slot"] ^ codes.VERSION)
     if job["skips_seen_check"]:
         jobs.slot[at]["seen"] &= ~(np.uint64(1) << np.uint64(child))
     before = jobs.slot[at]["seen"]
     action = rule.contribute(jobs.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
     if action & (rule.OVERWRITE | rule.ADD):
-        marked = packet["flags"] & kinds.MARKED
+        marked = packet["flags"] & codes.MARKED
         jobs.slot[at]["ecn"] = bool(marked) or (before != 0 and jobs.slot[at]["ecn"])
         fabric.state["busy_slots"] += int(before == 0) - int(action & rule.READ != 0)
     else:
         fabric.state["duplicates"] += 1
     if job["rounds"] >= 0:
-        action = rule.without_empty(jobs.filled, at, action, packet["flags"] & kinds.EMPTY != 0)
-        packet["flags"] &= kinds.ALL_FLAGS ^ kinds.EMPTY
+        action = rule.without_empty(jobs.filled, at, action, packet["flags"] & codes.EMPTY != 0)
+        packet["flags"] &= codes.ALL_FLAGS ^ codes.EMPTY
         packet["size"] = job["bytes_first"]
     _carry_out(fabric, jobs, p, row, job, at, action)
 
@@ -188,7 +188,7 @@ def on_server(fabric: RunState, jobs: AggregationState, p: int) -> None:
         note(fabric, jobs, told, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
     else:
         fabric.state["duplicates"] += 1
-    if packet["flags"] & kinds.COLLIDED and fragment["slot"] < 0:
+    if packet["flags"] & codes.COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
     if not action & rule.READ:
@@ -196,8 +196,8 @@ def on_server(fabric: RunState, jobs: AggregationState, p: int) -> None:
         return
     packet["message"], packet["worker"] = new_message(fabric), -1
     note(fabric, jobs, rule.READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
-    packet["kind"] = kinds.RESULT
-    packet["flags"] &= kinds.ALL_FLAGS ^ (kinds.RESENT | kinds.COLLIDED)
+    packet["kind"] = codes.RESULT
+    packet["flags"] &= codes.ALL_FLAGS ^ (codes.RESENT | codes.COLLIDED)
     packet["tag"] = fragment["slot"] + 1
     send(fabric, p, row["down"])
 
@@ -206,12 +206,12 @@ def on_server(fabric: RunState, jobs: AggregationState, p: int) -> None:
 def _on_claim(fabric: RunState, jobs: AggregationState, p: int, row: s.Row, job: s.Row) -> None:
     packet = fabric.packet[p]
     at = row["slots"] + packet["slot"] % job["pool"]
-    resent = packet["flags"] & kinds.RESENT != 0
+    resent = packet["flags"] & codes.RESENT != 0
     was_free = jobs.slot[at]["key"] == 0
     key, held = _key(row["job"], packet["number"]), set_of_packet(jobs, p)
     action = rule.claim(jobs.slot, at, key, jobs.workers, at, held, row["all_workers"], resent)
     if action & rule.COLLISION:
-        packet["flags"] |= kinds.COLLIDED
+        packet["flags"] |= codes.COLLIDED
         fabric.state["collisions"] += 1
     if not action & (rule.OVERWRITE | rule.ADD | rule.DUPLICATE):
         send(fabric, p, row["up"])
@@ -220,7 +220,7 @@ def _on_claim(fabric: RunState, jobs: AggregationState, p: int, row: s.Row, job:
     if action & rule.DUPLICATE:
         fabric.state["duplicates"] += 1
     else:
-        jobs.slot[at]["ecn"] |= packet["flags"] & kinds.MARKED != 0
+        jobs.slot[at]["ecn"] |= packet["flags"] & codes.MARKED != 0
     _carry_out(fabric, jobs, p, row, job, at, action)
 
 
@@ -242,15 +242,15 @@ def _carry_out(fabric: RunState, jobs: AggregationState, p: int, row: s.Row, job
         free_packet(fabric, p)
         return
     packet["message"], packet["worker"] = out, -1
-    packet["flags"] &= kinds.ALL_FLAGS ^ kinds.MARKED
-    packet["flags"] |= kinds.MARKED if jobs.slot[at]["ecn"] else 0
+    packet["flags"] &= codes.ALL_FLAGS ^ codes.MARKED
+    packet["flags"] |= codes.MARKED if jobs.slot[at]["ecn"] else 0
     if action & rule.SENDER:
-        packet["kind"] = kinds.RESULT
-        packet["flags"] |= kinds.REPLY
+        packet["kind"] = codes.RESULT
+        packet["flags"] |= codes.REPLY
         send(fabric, p, row["down"] + fabric.stream[packet["stream"]]["child"])
     elif action & (rule.ALL | rule.UP):
         if action & rule.ALL:
-            packet["kind"] = kinds.RESULT
+            packet["kind"] = codes.RESULT
         if row["unit"] >= 0:
             jobs.slot[at]["in_unit"] = not job["shared"]
             send(fabric, p, row["unit"])
@@ -261,7 +261,7 @@ def _carry_out(fabric: RunState, jobs: AggregationState, p: int, row: s.Row, job
 @njit_norefcount
 def _leave_switch(fabric: RunState, p: int, row: s.Row) -> None:
     """Send a sum to the parent, or a result to every child."""
-    if fabric.packet[p]["kind"] == kinds.RESULT:
+    if fabric.packet[p]["kind"] == codes.RESULT:
         _to_children(fabric, p, row)
     else:
         send(fabric, p, row["up"])
@@ -279,7 +279,7 @@ def _to_children(fabric: RunState, p: int, row: s.Row) -> None:
 @njit_norefcount
 def _in_order(jobs: AggregationState, row: s.Row, job: s.Row, child: int, packet: s.Row) -> bool:
     """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
-    place = row["order"] + child * job["window"] + (packet["slot"] & ~kinds.VERSION) // job["packets"]
+    place = row["order"] + child * job["window"] + (packet["slot"] & ~codes.VERSION) // job["packets"]
     position = packet["position"]
     if position == 0:
         jobs.order[place] = 1

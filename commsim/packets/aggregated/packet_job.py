@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.value import Value, freeze
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.packet_state import PS
 from commsim.routing.aggregation_tree import AggregationTree
 from commsim.sparse.occupancy import Occupancy

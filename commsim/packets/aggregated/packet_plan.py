@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets import packet_state as s
 from commsim.packets.aggregated import traffic_state as m
 from commsim.packets.aggregated.packet_job import AggregationJob, BlockRounds
@@ -211,16 +211,16 @@ def _add_trees(draft: Draft, number: int, job: AggregationJob) -> list[int]:
             leaf = tree.leaf[i]
             child = len(children[k][leaf])
             to = tree_aggregators[k] + leaf
-            draft.add_stream(tree.worker_up[i] or draft.add_link(), kinds.TO_AGGREGATOR, to, child)
+            draft.add_stream(tree.worker_up[i] or draft.add_link(), codes.TO_AGGREGATOR, to, child)
             down = draft.back(tree.worker_up[i]) or draft.add_link()
-            children[k][leaf].append((down, kinds.TO_WORKER, base + i))
+            children[k][leaf].append((down, codes.TO_WORKER, base + i))
     for k, tree in enumerate(job.trees):
         first = tree_aggregators[k]
         for a in range(1, len(tree.nodes)):
             parent = tree.parent[a]
             child = len(children[k][parent])
-            draft.aggregator[first + a]["up"] = draft.add_stream(tree.up[a], kinds.TO_AGGREGATOR, first + parent, child)
-            children[k][parent].append((draft.back(tree.up[a]), kinds.TO_AGGREGATOR, first + a))
+            draft.aggregator[first + a]["up"] = draft.add_stream(tree.up[a], codes.TO_AGGREGATOR, first + parent, child)
+            children[k][parent].append((draft.back(tree.up[a]), codes.TO_AGGREGATOR, first + a))
         for a, below in enumerate(children[k]):
             row = draft.aggregator[first + a]
             row["down"], row["fan_in"] = draft.n_streams, len(below)
@@ -229,7 +229,7 @@ def _add_trees(draft: Draft, number: int, job: AggregationJob) -> list[int]:
             row["down_end"] = draft.n_streams
             if (occupied := system.unit_time(len(below))) or system.switch_latency:  # the aggregation unit
                 unit = draft.add_link(occupied, system.switch_latency)
-                row["unit"] = draft.add_stream(unit, kinds.TO_UNIT, first + a)
+                row["unit"] = draft.add_stream(unit, codes.TO_UNIT, first + a)
         if system.server:
             _add_server(draft, number, job, first)
     return up
@@ -260,8 +260,8 @@ def _add_server(draft: Draft, number: int, job: AggregationJob, root: int) -> No
     row = np.zeros((), m.SERVER_ROW)
     links = job.server_links
     owner = len(draft.server)
-    draft.aggregator[root]["up"] = draft.add_stream(links, kinds.TO_SERVER, owner)
-    row["job"], row["down"] = number, draft.add_stream(draft.back(links), kinds.TO_AGGREGATOR, root)
+    draft.aggregator[root]["up"] = draft.add_stream(links, codes.TO_SERVER, owner)
+    row["job"], row["down"] = number, draft.add_stream(draft.back(links), codes.TO_AGGREGATOR, root)
     row["fragments"], row["n_registers"] = draft.n_fragments, 2 * job.window
     row["register"] = draft.n_registers
     draft.n_fragments += int(job.messages().sum())

@@ -6,7 +6,7 @@ from commsim.core.jit import njit_norefcount
 from commsim.packets.aggregated.aggregator_kernel import on_contribution, on_result, on_server, on_unit
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.aggregated.worker_kernel import on_worker_result
-from commsim.packets.kinds import CONTRIBUTION, TO_AGGREGATOR, TO_SERVER, TO_UNIT, TO_WORKER
+from commsim.packets.codes import CONTRIBUTION, TO_AGGREGATOR, TO_SERVER, TO_UNIT, TO_WORKER
 from commsim.packets.run_state import RunState
 
 

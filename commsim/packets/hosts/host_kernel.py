@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.aggregated.taking_kernel import take
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.aggregated.worker_kernel import on_worker_timer
@@ -78,14 +78,14 @@ def run(fabric: RunState, jobs: AggregationState) -> int:
             or state["n_log"] + MARGIN > len(jobs.log)
             or state["n_tapped"] + MARGIN > len(fabric.tap)
         ):
-            return kinds.FULL
+            return codes.FULL
         number = next_event(fabric.events)
         if number < 0:
-            return kinds.STUCK
+            return codes.STUCK
         now = fabric.events.event[number]["when"]
         state["now"] = now
         if now > LAST_TIME:
-            return kinds.TOO_LATE
+            return codes.TOO_LATE
         look_ahead(fabric)
         if now >= state["sample_at"]:
             look(fabric, now)
@@ -108,7 +108,7 @@ def run(fabric: RunState, jobs: AggregationState) -> int:
         elif number < change:
             on_worker_timer(fabric, jobs, number - first_worker_timer)
         else:
-            return kinds.CHANGE
+            return codes.CHANGE
         is_sent = True
         while is_sent:  # one place for each call: they are inlined, with much of the engine within them
             is_sent = state["sent_head"] >= 0
@@ -118,7 +118,7 @@ def run(fabric: RunState, jobs: AggregationState) -> int:
     for i in range(n_hosts, n_links):
         if not fabric.link[i]["evented"]:
             serve(fabric, i, state["now"])
-    return kinds.DONE
+    return codes.DONE
 
 
 @njit_norefcount
@@ -134,7 +134,7 @@ def begin_run(fabric: RunState, jobs: AggregationState, starts: NDArray[np.int64
     """
     state = fabric.state
     for f in range(len(fabric.flow)):
-        arm(fabric, f, kinds.GO, fabric.flow[f]["ready"])
+        arm(fabric, f, codes.GO, fabric.flow[f]["ready"])
     for h in range(state["n_hosts"]):
         if fabric.host[h]["rate_at"] < NEVER:
             schedule(fabric.events, state["first_rate"] + h, fabric.host[h]["rate_at"])
@@ -156,14 +156,14 @@ def _leave(fabric: RunState, i: int, now: int) -> int:
     p = link["serving"]
     link["serving"] = -1
     packet = fabric.packet[p]
-    is_new = packet["kind"] == kinds.DATA and packet["came_over"] < 0
+    is_new = packet["kind"] == codes.DATA and packet["came_over"] < 0
     if not is_new:
         leave_queue(fabric, i, p)
     depart(fabric, i, p)
     if not is_new:
         return i
     f = packet["flow"]
-    if packet["flags"] & (kinds.LAST | kinds.RESENT) == kinds.LAST:
+    if packet["flags"] & (codes.LAST | codes.RESENT) == codes.LAST:
         on_left(fabric, f, now)
     if rules_for(fabric, f)["on_path"]:  # an answer goes before the flow's next turn
         fabric.flow[f]["n_ready"] -= 1
@@ -192,13 +192,13 @@ def _arrive(fabric: RunState, jobs: AggregationState, i: int, now: int) -> int:
     if link["lossy"] and is_lost(fabric, i):
         link["n_dropped"] += 1
         fabric.state["drops_loss"] += 1
-        record_flow(fabric, i, p, kinds.AT_LOSS)
+        record_flow(fabric, i, p, codes.AT_LOSS)
         free_packet(fabric, p)
         return -1
     one = packet[p]
     on_path = keeps_path(one)
     is_there = fabric.route[one["hop"]]["last"] != 0 if on_path else link["to"] < n_hosts
-    if is_there and on_path and one["kind"] >= kinds.CONTRIBUTION:
+    if is_there and on_path and one["kind"] >= codes.CONTRIBUTION:
         take(fabric, jobs, p)
         return -1
     if is_there:
@@ -232,7 +232,7 @@ def _queue_sent(fabric: RunState, now: int) -> int:
     packet = fabric.packet[p]
     state["sent_head"] = packet["next"]
     i = packet["when"]
-    if packet["kind"] >= kinds.CONTRIBUTION:
+    if packet["kind"] >= codes.CONTRIBUTION:
         i = fabric.route[packet["hop"]]["link"]
     return _pass_on(fabric, i, p, now)
 
@@ -259,9 +259,9 @@ def _on_flow_timer(fabric: RunState, timer: int, now: int) -> int:
     f, kind = timer % n_flows, timer // n_flows
     flow = fabric.flow[f]
     flow["pending"] ^= 1 << kind
-    if kind == kinds.GO:
+    if kind == codes.GO:
         on_go(fabric, f, now)
-    elif kind == kinds.ADDED:
+    elif kind == codes.ADDED:
         on_added(fabric, f, now)
         return -1
     else:
@@ -274,10 +274,10 @@ def _receive(fabric: RunState, p: int, now: int) -> int:
     """Take a packet of a flow at the host that it is for; return the link of the flow that heard of it, or -1."""
     kind, f = fabric.packet[p]["kind"], fabric.packet[p]["flow"]
     h = -1
-    if kind <= kinds.TRIMMED:
+    if kind <= codes.TRIMMED:
         on_arrival(fabric, p, now)
         take_messages(fabric, f, now)
-    elif kind == kinds.REQUEST:
+    elif kind == codes.REQUEST:
         on_request(fabric, p, now)
     else:
         on_answer(fabric, p, now)
@@ -294,7 +294,7 @@ def _grant(fabric: RunState, h: int, now: int) -> None:
         return
     p = take_packet(fabric)
     packet, flow, rules = fabric.packet[p], fabric.flow[f], rules_for(fabric, f)
-    packet["kind"], packet["flow"], packet["number"], packet["flags"] = kinds.PULL, f, 0, 0
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = codes.PULL, f, 0, 0
     packet["size"], packet["amount"], packet["sent"] = rules["answer"], flow["given"], now
     answer(fabric, p, fabric.state["n_pulls"] % rules["entropies"])
     fabric.state["n_pulls"] += 1
@@ -309,7 +309,7 @@ def _start(fabric: RunState, h: int, now: int) -> None:
         if p < 0:
             return
         packet = fabric.packet[p]
-        if packet["kind"] == kinds.DATA and packet["number"] < 0 and not _take_turn(fabric, h, p, now):
+        if packet["kind"] == codes.DATA and packet["number"] < 0 and not _take_turn(fabric, h, p, now):
             free_packet(fabric, p)
             p = -1
     begin_sending(fabric, h, p, now)
@@ -325,7 +325,7 @@ def _take_turn(fabric: RunState, h: int, p: int, now: int) -> bool:
     if waits or not may_send(fabric, f):
         flow["n_ready"] -= 1
         if waits:
-            arm(fabric, f, kinds.GO, flow["free_at"])
+            arm(fabric, f, codes.GO, flow["free_at"])
         return False
     make_packet(fabric, f, p, now)
     if not rules_for(fabric, f)["on_path"]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.packets.codes import ADDED, GO, RCCC, TIMEOUT
 from commsim.packets.hosts.sender_kernel import arm, get_ready, give_up, request
-from commsim.packets.kinds import ADDED, GO, RCCC, TIMEOUT
 from commsim.packets.packet_state import NEVER
 from commsim.packets.rule_kernel import rules_for
 from commsim.packets.run_state import COMPLETE, SENT, STARTED, RunState

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED
+from commsim.packets.codes import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED
 from commsim.packets.links.port_kernel import answer
 from commsim.packets.links.posting_kernel import take_packet
 from commsim.packets.packet_state import Row

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import IN_FLIGHT, SENDER_BITS, TO_RESEND
+from commsim.packets.codes import IN_FLIGHT, SENDER_BITS, TO_RESEND
 from commsim.packets.rule_kernel import rules_for
 from commsim.packets.run_state import RunState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.hosts.receiver_kernel import base_of
 from commsim.packets.hosts.resend_kernel import forget_resend, on_round_trip, on_timeout, patience, resend
 from commsim.packets.links.class_kernel import queue_in_order
@@ -66,7 +66,7 @@ def may_send(fabric: RunState, f: int) -> bool:
         # the receiver's memory of what came early is as long as the ring
         if number >= flow["limit"] or number > flow["acknowledged"] + flow["ring_mask"]:
             return False
-    if rules["transport"] == kinds.RCCC:
+    if rules["transport"] == codes.RCCC:
         return bool(flow["credit"] > 0)
     if rules["counts_packets"]:
         return bool((number - flow["acknowledged"]) * rules["mtu"] < flow["window"])
@@ -97,7 +97,7 @@ def get_ready(fabric: RunState, f: int) -> None:
         fabric.host[flow["src"]]["n_ready"] += 1
         p = take_packet(fabric)
         packet = fabric.packet[p]
-        packet["kind"], packet["flow"], packet["number"], packet["came_over"] = kinds.DATA, f, -1, -1
+        packet["kind"], packet["flow"], packet["number"], packet["came_over"] = codes.DATA, f, -1, -1
         packet["size"] = rules_for(fabric, f)["mtu"]
         queue_in_order(fabric, flow["src"], p)
 
@@ -111,25 +111,25 @@ def make_packet(fabric: RunState, f: int, p: int, now: int) -> None:
     place = flow["ring"] + (number & flow["ring_mask"])
     size = size_of(fabric, f, number)
     if again:
-        forget_resend(fabric, f, number, kinds.IN_FLIGHT)
-        if mark[place] < kinds.MOST_RESENT:
-            mark[place] += np.uint8(kinds.ONE_MORE)
+        forget_resend(fabric, f, number, codes.IN_FLIGHT)
+        if mark[place] < codes.MOST_RESENT:
+            mark[place] += np.uint8(codes.ONE_MORE)
         state["retransmissions"] += 1
         flow["resent"] += size
     else:
         flow["highest"] += 1
-        mark[place] = np.uint8(kinds.IN_FLIGHT)
+        mark[place] = np.uint8(codes.IN_FLIGHT)
     state["n_sent"] += 1
     fabric.sent_at[place] = now // NS & CLOCK
     flow["in_flight"] += size
     if flow["give_up"] == NEVER and rules["give_up"] < NEVER:
         flow["give_up"] = now + patience(fabric, f)
-        arm(fabric, f, kinds.TIMEOUT, flow["give_up"])
+        arm(fabric, f, codes.TIMEOUT, flow["give_up"])
     packet = fabric.packet[p]
     left = backlog(fabric, f)
     full = flow["in_flight"] + size >= flow["window"] and not rules["counts_packets"]
     packet["amount"] = 0
-    if rules["transport"] == kinds.RCCC:
+    if rules["transport"] == codes.RCCC:
         flow["credit"] -= size
         full = flow["credit"] <= 0
         packet["amount"] = wanted_credit(fabric, f, left)
@@ -140,7 +140,7 @@ def make_packet(fabric: RunState, f: int, p: int, now: int) -> None:
         pace(fabric, f, size, now)
     if flow["cap"] > 0.0:
         flow["free_at"] = max(flow["free_at"], now + int(size / flow["cap"]))
-    packet["kind"], packet["flow"], packet["number"], packet["size"] = kinds.DATA, f, number, size
+    packet["kind"], packet["flow"], packet["number"], packet["size"] = codes.DATA, f, number, size
     packet["sent"] = now
     if rules["on_path"]:
         packet["hop"] = fabric.stream[f]["begin"]
@@ -148,14 +148,14 @@ def make_packet(fabric: RunState, f: int, p: int, now: int) -> None:
         packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
         if len(fabric.tried) > 0:
             fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
-    flags = (kinds.ACK_NOW | kinds.RESENT) if again else (kinds.ACK_NOW if full or left == 0 else 0)
+    flags = (codes.ACK_NOW | codes.RESENT) if again else (codes.ACK_NOW if full or left == 0 else 0)
     if not again and number == flow["first"]:
-        flags |= kinds.FIRST
+        flags |= codes.FIRST
     if ends_message(fabric, f, number):
-        flags |= kinds.LAST
-    if flags & kinds.ACK_NOW:
+        flags |= codes.LAST
+    if flags & codes.ACK_NOW:
         flow["asking"] = max(flow["asking"], number + 1)
-    packet["flags"] = flags | (kinds.ON_PATH if rules["on_path"] else 0)
+    packet["flags"] = flags | (codes.ON_PATH if rules["on_path"] else 0)
 
 
 @njit_norefcount
@@ -172,19 +172,19 @@ def on_answer(fabric: RunState, p: int, now: int) -> None:
     packet = fabric.packet[p]
     f, kind = packet["flow"], packet["kind"]
     flow, rules = fabric.flow[f], rules_for(fabric, f)
-    if kind == kinds.ACK:
+    if kind == codes.ACK:
         _on_ack(fabric, p, now)
-    elif kind == kinds.NACK:
+    elif kind == codes.NACK:
         _on_nack(fabric, p, now)
-    elif kind == kinds.CNP:
+    elif kind == codes.CNP:
         on_notified(fabric, f, packet["amount"], now)
         return
     if flow["blind"]:  # what was sent before the first answer was not paid for
         flow["blind"] = False
         flow["credit"] = min(flow["credit"], 0)
-        if rules["transport"] == kinds.RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
+        if rules["transport"] == codes.RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
             request(fabric, f)
-    if kind > kinds.NACK and packet["amount"] > flow["pulled"]:
+    if kind > codes.NACK and packet["amount"] > flow["pulled"]:
         flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(rules["window"]))
         flow["pulled"] = packet["amount"]
     if flow["finished_at"] < 0:
@@ -201,7 +201,7 @@ def _ask_if_stalled(fabric: RunState, f: int) -> None:
     """
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     has_more = flow["n_resend"] > 0 or flow["highest"] < flow["limit"]
-    adapts = rules["transport"] != kinds.RCCC and not rules["counts_packets"]
+    adapts = rules["transport"] != codes.RCCC and not rules["counts_packets"]
     if adapts and has_more and flow["in_flight"] < rules["ack_every"] and not may_send(fabric, f):
         request(fabric, f)
 
@@ -217,13 +217,13 @@ def _on_ack(fabric: RunState, p: int, now: int) -> None:
     news = max(0, packet["amount"] - flow["known"])
     flow["known"] += news
     flow["in_flight"] -= news
-    marked = packet["flags"] & kinds.MARKED != 0
+    marked = packet["flags"] & codes.MARKED != 0
     delay = flow["delay"]
     place = flow["ring"] + (packet["number"] & flow["ring_mask"])
     transport = rules["transport"]
-    is_new = packet["number"] >= flow["acknowledged"] and mark[place] & kinds.SENDER_BITS == kinds.IN_FLIGHT
-    if transport != kinds.RCCC and is_new and has_time:
-        delay = measure(fabric, f, now - packet["sent"], marked or transport != kinds.NSCC)
+    is_new = packet["number"] >= flow["acknowledged"] and mark[place] & codes.SENDER_BITS == codes.IN_FLIGHT
+    if transport != codes.RCCC and is_new and has_time:
+        delay = measure(fabric, f, now - packet["sent"], marked or transport != codes.NSCC)
     end = max(flow["acknowledged"], packet["expected"])
     for number in range(flow["acknowledged"], end):
         _settle(fabric, f, number)
@@ -251,7 +251,7 @@ def _find_lost(fabric: RunState, f: int, number: int, sent: int, now: int) -> No
     flow = fabric.flow[f]
     for earlier in range(flow["acknowledged"], number):
         place = flow["ring"] + (earlier & flow["ring_mask"])
-        if fabric.mark[place] & kinds.SENDER_BITS == kinds.IN_FLIGHT and fabric.sent_at[place] < sent // NS & CLOCK:
+        if fabric.mark[place] & codes.SENDER_BITS == codes.IN_FLIGHT and fabric.sent_at[place] < sent // NS & CLOCK:
             _give_back(fabric, f, earlier, now)
 
 
@@ -272,10 +272,10 @@ def _settle(fabric: RunState, f: int, number: int) -> None:
     """Note that a packet has come, also one that had been given up."""
     flow, mark = fabric.flow[f], fabric.mark
     place = flow["ring"] + (number & flow["ring_mask"])
-    if mark[place] & kinds.SENDER_BITS == kinds.TO_RESEND:
-        forget_resend(fabric, f, number, kinds.ACKNOWLEDGED)
+    if mark[place] & codes.SENDER_BITS == codes.TO_RESEND:
+        forget_resend(fabric, f, number, codes.ACKNOWLEDGED)
         flow["in_flight"] += size_of(fabric, f, number)  # it was taken off when it was given up
-    mark[place] |= np.uint8(kinds.ACKNOWLEDGED)
+    mark[place] |= np.uint8(codes.ACKNOWLEDGED)
 
 
 @njit_norefcount
@@ -284,11 +284,11 @@ def _on_nack(fabric: RunState, p: int, now: int) -> None:
     f, number = packet["flow"], packet["number"]
     flow = fabric.flow[f]
     place = flow["ring"] + (number & flow["ring_mask"])
-    if number < flow["acknowledged"] or fabric.mark[place] & kinds.SENDER_BITS != kinds.IN_FLIGHT:
+    if number < flow["acknowledged"] or fabric.mark[place] & codes.SENDER_BITS != codes.IN_FLIGHT:
         return
     _give_back(fabric, f, number, now)
     # the last link is no choice of the path's
-    bad = packet["flags"] & kinds.LAST_HOP == 0
+    bad = packet["flags"] & codes.LAST_HOP == 0
     learn(fabric, f, packet["entropy"], FOR_TRIM if bad else 0)
 
 
@@ -302,7 +302,7 @@ def give_up(fabric: RunState, f: int, now: int) -> None:
     oldest, limit, doubles = np.int64(NEVER), patience(fabric, f), False
     for number in range(flow["acknowledged"], flow["highest"]):
         place = flow["ring"] + (number & flow["ring_mask"])
-        if fabric.mark[place] & kinds.SENDER_BITS != kinds.IN_FLIGHT:
+        if fabric.mark[place] & codes.SENDER_BITS != codes.IN_FLIGHT:
             continue
         # packets are given up long before the clock begins again
         sent = (now // NS - ((now // NS - np.int64(fabric.sent_at[place])) & CLOCK)) * NS
@@ -312,7 +312,7 @@ def give_up(fabric: RunState, f: int, now: int) -> None:
         doubles |= number == flow["acknowledged"]
         size = size_of(fabric, f, number)
         flow["in_flight"] -= size
-        if rules["transport"] == kinds.NSCC:
+        if rules["transport"] == codes.NSCC:
             flow["window"] = max(flow["window"] - size, float(rules["mtu"]))
         if len(fabric.tried) > 0:
             learn(fabric, f, int(fabric.tried[place]), FOR_LOSS)
@@ -322,7 +322,7 @@ def give_up(fabric: RunState, f: int, now: int) -> None:
     if doubles:
         on_timeout(fabric, f)
     flow["give_up"] = now + patience(fabric, f) if oldest == NEVER else oldest + limit
-    if rules["transport"] == kinds.RCCC and flow["credit"] <= 0:
+    if rules["transport"] == codes.RCCC and flow["credit"] <= 0:
         request(fabric, f)
     get_ready(fabric, f)
 
@@ -333,9 +333,9 @@ def request(fabric: RunState, f: int) -> None:
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     p = take_packet(fabric)
     packet = fabric.packet[p]
-    packet["kind"], packet["flow"], packet["number"], packet["flags"] = kinds.REQUEST, f, flow["highest"], 0
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = codes.REQUEST, f, flow["highest"], 0
     packet["size"], packet["sent"] = rules["answer"], UNSENT
-    if rules["transport"] == kinds.RCCC:
+    if rules["transport"] == codes.RCCC:
         packet["amount"] = wanted_credit(fabric, f, backlog(fabric, f))
     else:
         flow["asking"] = flow["highest"]

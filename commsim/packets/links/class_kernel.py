@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import CONTRIBUTION
+from commsim.packets.codes import CONTRIBUTION
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import Row
 from commsim.packets.run_state import RunState

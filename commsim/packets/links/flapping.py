@@ -15,7 +15,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
-from commsim.packets.links.ways import EqualCostWays, ways_around
+from commsim.packets.links.equal_cost_links import EqualCostWays, ways_around
 from commsim.packets.packet_state import ROUTE_ROW, on_lines
 from commsim.packets.run_state import RunState
 from commsim.routing.flaps import Flaps

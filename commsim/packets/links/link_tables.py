@@ -12,7 +12,7 @@ from commsim.core.limits import expect_bytes
 from commsim.core.network import SWITCH, Network
 from commsim.packets import packet_state as s
 from commsim.packets.aggregated import traffic_state as m
-from commsim.packets.links.fabric import Fabric
+from commsim.packets.links.queues import Fabric
 from commsim.packets.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, zeros_on_lines
 
 # Bytes from which on a table that is full grows by a 32nd part, and not to its double.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.packet_state import Row
 from commsim.packets.run_state import RunState
 
@@ -11,7 +11,7 @@ from commsim.packets.run_state import RunState
 @njit_norefcount
 def keeps_path(packet: Row) -> bool:
     """Tell whether a packet follows a stream; else switches choose its links."""
-    return bool(packet["kind"] >= kinds.CONTRIBUTION or packet["flags"] & kinds.ON_PATH)
+    return bool(packet["kind"] >= codes.CONTRIBUTION or packet["flags"] & codes.ON_PATH)
 
 
 @njit_norefcount
@@ -22,10 +22,10 @@ def costs_of(fabric: RunState, i: int, p: int, now: int, of_bytes: int) -> int:
     """
     link, packet = fabric.link[i], fabric.packet[p]
     took = int(link["packet_time"])
-    is_answer = kinds.DATA < packet["kind"] < kinds.CONTRIBUTION
-    if packet["flags"] & kinds.FIRST and packet["came_over"] < 0 and not is_answer and link["first_time"] > 0:
+    is_answer = codes.DATA < packet["kind"] < codes.CONTRIBUTION
+    if packet["flags"] & codes.FIRST and packet["came_over"] < 0 and not is_answer and link["first_time"] > 0:
         took += _spent(fabric, 2 * packet["flow"], now, link["first_time"]) - now
-    if packet["flags"] & kinds.LAST and packet["kind"] == kinds.DATA and link["last_time"] > 0 and _ends(fabric, p):
+    if packet["flags"] & codes.LAST and packet["kind"] == codes.DATA and link["last_time"] > 0 and _ends(fabric, p):
         begun = now + of_bytes + took
         took += _spent(fabric, 2 * packet["flow"] + 1, begun, link["last_time"]) - begun
     return int(took)

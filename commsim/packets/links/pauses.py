@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 
 from commsim.core.network import Network
-from commsim.packets.kinds import CONTRIBUTION
+from commsim.packets.codes import CONTRIBUTION
 from commsim.packets.run_state import RunState
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.links.class_kernel import hold, queue_in_order, queued_of_class, take_first
 from commsim.packets.links.loss_kernel import draw
 from commsim.packets.links.overhead_kernel import costs_of, keeps_path
@@ -24,7 +24,7 @@ from commsim.packets.run_state import RunState
 @njit_norefcount
 def goes_first(packet: Row) -> bool:
     """Tell whether a packet goes before data: sprayed answers, and what was trimmed."""
-    return bool(packet["kind"] != kinds.DATA and not keeps_path(packet))
+    return bool(packet["kind"] != codes.DATA and not keeps_path(packet))
 
 
 @njit_norefcount
@@ -43,7 +43,7 @@ def answer(fabric: RunState, q: int, entropy: int) -> None:
 def follow(fabric: RunState, q: int, stream: int) -> None:
     """Send a packet of a flow over a stream."""
     packet = fabric.packet[q]
-    packet["flags"] |= kinds.ON_PATH
+    packet["flags"] |= codes.ON_PATH
     packet["hop"] = fabric.stream[stream]["begin"]
     go_out(fabric, q, fabric.route[packet["hop"]]["link"])
 
@@ -68,24 +68,24 @@ def enqueue(fabric: RunState, i: int, p: int) -> None:
     link, packet = fabric.link[i], fabric.packet
     kind = packet[p]["kind"]
     if not goes_first(packet[p]):
-        is_made_here = packet[p]["came_over"] < 0 and kind <= kinds.CNP
+        is_made_here = packet[p]["came_over"] < 0 and kind <= codes.CNP
         if is_made_here or _fits(fabric, i, p):
             _queue_low(fabric, i, p)
             return
-        if kind != kinds.DATA or not rules_of_packet(fabric, p)["trims"]:
+        if kind != codes.DATA or not rules_of_packet(fabric, p)["trims"]:
             _drop(fabric, i, p)
             return
         last = link["low_tail"]
-        may = last >= 0 and packet[last]["kind"] == kinds.DATA and rules_of_packet(fabric, last)["trims"]
+        may = last >= 0 and packet[last]["kind"] == codes.DATA and rules_of_packet(fabric, last)["trims"]
         if may and draw(fabric) < 0.5:
             link["low"] += packet[p]["size"] - packet[last]["size"]
             _exchange(fabric, p, last)
-        packet[p]["kind"] = kinds.TRIMMED
+        packet[p]["kind"] = codes.TRIMMED
         packet[p]["size"] = rules_of_packet(fabric, p)["header"]
-        packet[p]["flags"] |= kinds.LAST_HOP if link["to"] < fabric.state["n_hosts"] else 0
+        packet[p]["flags"] |= codes.LAST_HOP if link["to"] < fabric.state["n_hosts"] else 0
         link["n_trimmed"] += 1
         fabric.state["n_trimmed"] += 1
-        record_flow(fabric, i, p, kinds.AT_TRIMMING)
+        record_flow(fabric, i, p, codes.AT_TRIMMING)
     packet[p]["next"] = -1
     link["high"] += packet[p]["size"]
     if link["high_head"] < 0:
@@ -150,7 +150,7 @@ def _exchange(fabric: RunState, a: int, b: int) -> None:
 def _drop(fabric: RunState, i: int, p: int) -> None:
     fabric.link[i]["n_dropped"] += 1
     fabric.state["drops_full"] += 1
-    record_flow(fabric, i, p, kinds.AT_DROP)
+    record_flow(fabric, i, p, codes.AT_DROP)
     free_packet(fabric, p)
 
 
@@ -176,11 +176,11 @@ def leave_queue(fabric: RunState, i: int, p: int) -> None:
         link["high"] -= size
         return
     link["low"] -= size
-    if packet["kind"] == kinds.DATA:
+    if packet["kind"] == codes.DATA:
         _mark(fabric, i, p)
         if fabric.state["n_notes"] > 0:
             _note(fabric, i, p)
-    elif packet["flags"] & kinds.ECN_CAPABLE and packet["kind"] >= kinds.CONTRIBUTION:
+    elif packet["flags"] & codes.ECN_CAPABLE and packet["kind"] >= codes.CONTRIBUTION:
         _mark(fabric, i, p)
     if fabric.state["shares"] and link["shared"] >= 0:
         fabric.buffer[link["shared"]]["used"] -= size
@@ -245,7 +245,7 @@ def depart(fabric: RunState, i: int, p: int) -> None:
     link["n_packets"] += 1
     link["n_bytes"] += packet[p]["size"]
     if len(fabric.carried) > 0:
-        of_flow = packet[p]["kind"] < kinds.CONTRIBUTION
+        of_flow = packet[p]["kind"] < codes.CONTRIBUTION
         job = fabric.flow[packet[p]["flow"]]["job"] if of_flow else fabric.stream[packet[p]["stream"]]["job"]
         fabric.carried[job * len(fabric.link) + i] += packet[p]["size"]
     if link["tapped"]:
@@ -264,7 +264,7 @@ def _mark(fabric: RunState, i: int, p: int) -> None:
     """Mark a packet that leaves a queue as its length says: never, at random, or always (RED on leaving)."""
     link, rules = fabric.link[i], rules_of_packet(fabric, p)
     marks = link["marks"]
-    if rules["ecn_max"] == 0 or marks == kinds.NO_MARKS or (marks == kinds.AT_HOST and not rules["marks_last"]):
+    if rules["ecn_max"] == 0 or marks == codes.NO_MARKS or (marks == codes.AT_HOST and not rules["marks_last"]):
         return
     queued = link["low"] if fabric.state["n_classes"] == 1 else queued_of_class(fabric, i, p)
     if queued <= rules["ecn_min"]:
@@ -272,7 +272,7 @@ def _mark(fabric: RunState, i: int, p: int) -> None:
     share = (queued - rules["ecn_min"]) / max(1, rules["ecn_max"] - rules["ecn_min"])
     share *= rules["most_marked"]
     if queued > rules["ecn_max"] or draw(fabric) < share:
-        fabric.packet[p]["flags"] |= kinds.MARKED
+        fabric.packet[p]["flags"] |= codes.MARKED
         link["n_marked"] += 1
         fabric.state["marks"] += 1
 
@@ -294,9 +294,9 @@ def _note(fabric: RunState, i: int, p: int) -> None:
 def _record_leaving(fabric: RunState, i: int, p: int) -> None:
     """Record a packet that leaves a tapped link, and whether it is its first or its last one."""
     link, packet = fabric.link[i], fabric.packet[p]
-    event = kinds.AT_MAKER if packet["came_over"] < 0 else 0
+    event = codes.AT_MAKER if packet["came_over"] < 0 else 0
     if fabric.route[packet["hop"]]["last"] != 0 if keeps_path(packet) else link["to"] < fabric.state["n_hosts"]:
-        event |= kinds.AT_END
+        event |= codes.AT_END
     _record(fabric, i, p, event, link["done"])
 
 
@@ -311,7 +311,7 @@ def record_flow(fabric: RunState, i: int, p: int, event: int) -> None:
 def _record(fabric: RunState, i: int, p: int, event: int, when: int) -> None:
     """Record a packet at a tapped link; where only some flows are tapped, theirs."""
     state, packet = fabric.state, fabric.packet[p]
-    if state["taps_flows"] and (packet["kind"] >= kinds.CONTRIBUTION or not fabric.flow[packet["flow"]]["tapped"]):
+    if state["taps_flows"] and (packet["kind"] >= codes.CONTRIBUTION or not fabric.flow[packet["flow"]]["tapped"]):
         return
     if state["n_tapped"] - state["tap_spare"] >= len(fabric.tap):
         state["n_missed"] += 1

@@ -20,7 +20,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import partners
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
-from commsim.packets.links.ways import EqualCostWays, Ints, ways_of
+from commsim.packets.links.equal_cost_links import EqualCostWays, Ints, ways_of
 from commsim.routing.merge_switches import fabric_nodes
 from commsim.routing.pinned import find_connection_routes
 

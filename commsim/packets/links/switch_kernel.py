@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import ADAPTIVE, DATA, FLOWLET
+from commsim.packets.codes import ADAPTIVE, DATA, FLOWLET
 from commsim.packets.links.loss_kernel import draw, mix
 from commsim.packets.links.port_kernel import serve
 from commsim.packets.rule_kernel import rules_of_packet

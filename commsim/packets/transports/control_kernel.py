@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import DCQCN, DCTCP, HPCC, MARKED, NSCC, OWN, SWIFT, TIMELY
+from commsim.packets.codes import DCQCN, DCTCP, HPCC, MARKED, NSCC, OWN, SWIFT, TIMELY
 from commsim.packets.rule_kernel import rules_for
 from commsim.packets.run_state import RunState
 from commsim.packets.transports import (

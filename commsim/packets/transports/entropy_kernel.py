@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import BITMAP, ECMP, MIXED, OBLIVIOUS, PATH, REPS
+from commsim.packets.codes import BITMAP, ECMP, MIXED, OBLIVIOUS, PATH, REPS
 from commsim.packets.links.loss_kernel import draw
 from commsim.packets.rule_kernel import rules_for
 from commsim.packets.run_state import N_RECYCLED, RunState

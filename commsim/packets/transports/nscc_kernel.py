@@ -10,7 +10,7 @@ Source: Ultra Ethernet Specification 1.0, section 3.6.13; constants as in the au
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.kinds import NSCC
+from commsim.packets.codes import NSCC
 from commsim.packets.rule_kernel import rules_for
 from commsim.packets.run_state import RunState
 

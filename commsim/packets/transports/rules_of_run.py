@@ -8,8 +8,8 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.packets.kinds import DCQCN, DCTCP, HPCC, TIMELY, WINDOW
-from commsim.packets.links.ways import EqualCostWays
+from commsim.packets.codes import DCQCN, DCTCP, HPCC, TIMELY, WINDOW
+from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.packets.transports.own_controls import Own, address_of
 from commsim.packets.transports.spraying import BALANCINGS, Spraying

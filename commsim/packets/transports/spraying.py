@@ -11,13 +11,13 @@ import numpy as np
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.packets import kinds
-from commsim.packets.links.fabric import ACK_BYTES, ROCE, Conditions, Fabric, pauses_in_time, usual_queues
+from commsim.packets import codes
+from commsim.packets.links.queues import ACK_BYTES, ROCE, Conditions, Fabric, pauses_in_time, usual_queues
 from commsim.packets.transports.transports import Constants, Transport, transport_of
 
 BALANCINGS = {
-    "ecmp": kinds.ECMP, "oblivious": kinds.OBLIVIOUS, "bitmap": kinds.BITMAP, "reps": kinds.REPS,
-    "mixed": kinds.MIXED, "adaptive": kinds.ADAPTIVE, "flowlet": kinds.FLOWLET, "path": kinds.PATH,
+    "ecmp": codes.ECMP, "oblivious": codes.OBLIVIOUS, "bitmap": codes.BITMAP, "reps": codes.REPS,
+    "mixed": codes.MIXED, "adaptive": codes.ADAPTIVE, "flowlet": codes.FLOWLET, "path": codes.PATH,
 }  # fmt: skip
 MOST_ENTROPIES = 1 << 16
 
@@ -56,7 +56,7 @@ class Spraying(Conditions):
     trims : bool
         Whether a full queue trims; else it drops.
     loss, loss_burst, shared_buffer, alpha, pause_at, resume_at, class_weights
-        Same as in :class:`commsim.packets.links.fabric.Conditions`; pauses need switches that do not trim.
+        Same as in :class:`commsim.packets.links.queues.Conditions`; pauses need switches that do not trim.
     choices : int
         Links that an adaptive switch compares.
     flowlet_gap : float, s
@@ -189,7 +189,7 @@ def usual_path(
     network : Network
         Network whose fastest link decides the usual marks, and whose finite queues decide when pauses begin.
     **queues
-        What differs: fields of :class:`commsim.packets.links.fabric.Fabric`.
+        What differs: fields of :class:`commsim.packets.links.queues.Fabric`.
     """
     usual = usual_queues(transport.split(":")[0], float(network.bandwidth.max(initial=1.0)))
     if usual.pause_at and "pause_at" not in queues:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.core.units import Bandwidth, Bytes, Seconds
-from commsim.packets import kinds
+from commsim.packets import codes
 from commsim.packets.transports.own_controls import Own, own_control
 
 # Marks of DCQCN from 5 to 200 kB at 40 Gbit/s, at most 1 %; queues up to where its paper's switches pause.
@@ -197,23 +197,23 @@ class Transport:
     @property
     def paces(self) -> bool:
         """Whether a message has a rate."""
-        return self.kind in (kinds.HPCC, kinds.TIMELY, kinds.DCQCN)
+        return self.kind in (codes.HPCC, codes.TIMELY, codes.DCQCN)
 
 
 TRANSPORTS = {
-    "nscc": Transport(kinds.NSCC, ack_every=16384),
-    "rccc": Transport(kinds.RCCC, ack_every=16384, marks_last=False, narrows=True),
-    "eqds": Transport(kinds.RCCC, ack_every=16384, marks_last=False),
-    "ndp": Transport(kinds.RCCC, marks_last=False, per_pull=1, share=1.0),
-    "dctcp": Transport(kinds.DCTCP),
-    "swift": Transport(kinds.SWIFT, constants=Swift),
-    "hpcc": Transport(kinds.HPCC, constants=Hpcc, one_path=True),
-    "timely": Transport(kinds.TIMELY, constants=Timely),
-    "patched_timely": Transport(kinds.TIMELY, constants=Timely, patched=True),
-    "dcqcn": Transport(kinds.DCQCN, constants=Dcqcn, red=_RED, depth=500e3 / 5e9),
-    "window": Transport(kinds.WINDOW),
+    "nscc": Transport(codes.NSCC, ack_every=16384),
+    "rccc": Transport(codes.RCCC, ack_every=16384, marks_last=False, narrows=True),
+    "eqds": Transport(codes.RCCC, ack_every=16384, marks_last=False),
+    "ndp": Transport(codes.RCCC, marks_last=False, per_pull=1, share=1.0),
+    "dctcp": Transport(codes.DCTCP),
+    "swift": Transport(codes.SWIFT, constants=Swift),
+    "hpcc": Transport(codes.HPCC, constants=Hpcc, one_path=True),
+    "timely": Transport(codes.TIMELY, constants=Timely),
+    "patched_timely": Transport(codes.TIMELY, constants=Timely, patched=True),
+    "dcqcn": Transport(codes.DCQCN, constants=Dcqcn, red=_RED, depth=500e3 / 5e9),
+    "window": Transport(codes.WINDOW),
 }  # fmt: skip
-_OWN = Transport(kinds.OWN, constants=Own)
+_OWN = Transport(codes.OWN, constants=Own)
 
 
 def transport_of(text: str) -> tuple[Transport, Constants]:

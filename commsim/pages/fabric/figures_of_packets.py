@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.packets.link_samples import LinkSamples
-from commsim.packets.links.fabric import ROCE
+from commsim.packets.links.queues import ROCE
 from commsim.pages.figure import Figure, NothingToDraw
 from commsim.pages.simulated_run import SimulatedRun
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.data_frames import flat_rows
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_tree
-from commsim.core.frames import flat_rows
 from commsim.pages.simulated_run import SimulatedRun
 from commsim.pages.study import ASIDE, PREDICTED
 

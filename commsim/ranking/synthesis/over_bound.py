@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.frames import frame_of
+from commsim.core.data_frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result

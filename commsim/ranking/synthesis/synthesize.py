@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
-from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import first_of, format_size, format_time

@@ -101,13 +101,14 @@ def _with_topology(config: CompareConfig, path: str, healthy: str | None) -> Ans
         line_rate=config.line_rate, healthy=healthy, over=functools.partial(progress, what="predict"),
         **_prediction(config),
     )  # fmt: skip
-    parts = parts_of_comparison(comparison, f"{path} against {comparison.predictor}")
+    tables: list[Part] = []
     if comparison.healthy:
         predicted = {pair.measured.size: pair.predicted for pair in comparison.pairs}
         pairs = beside(comparison.healthy, [pair.measured for pair in comparison.pairs], predicted)
         title = f"A (healthy): {healthy or path}, B: {path}"
-        parts.append(table_of_logs(pairs, title))
-    return _answer(config, comparison, parts)
+        tables.append(table_of_logs(pairs, title))
+    title = f"{path} against {comparison.predictor}"
+    return _answer(config, comparison, parts_of_comparison(comparison, title, healthy=tables))
 
 
 def _of_files(config: CompareConfig) -> Answer:
@@ -153,10 +154,8 @@ def _of_numbers(config: CompareConfig, path: str | None, healthy: str | None) ->
 
 
 def _answer(config: CompareConfig, comparison: Comparison, parts: list[Part]) -> Answer:
-    """Add the causes, and the picture that was asked for."""
+    """Add the picture and the page that were asked for."""
     diagnosis = comparison.diagnosis
-    if diagnosis is not None:
-        parts += comments(diagnosis.lines)
     if config.plot:
         _draw_comparison(comparison.pairs, config.plot)
         parts.append(Lines([f"{config.plot}: written"]))

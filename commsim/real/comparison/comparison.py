@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
-from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text, parse_bandwidth

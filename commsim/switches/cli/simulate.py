@@ -166,7 +166,7 @@ def _run_engine(
     config: SwitchSimulateConfig, point: dict[str, Any], network: Network, jobs: list[AggregationJob]
 ) -> tuple[list[Result], list[dict[str, float]] | None]:
     from commsim.packets.aggregated.tree_times import simulate_recurrence, why_not
-    from commsim.packets.links.fabric import Fabric
+    from commsim.packets.links.queues import Fabric
     from commsim.packets.messages import simulate_aggregation
     from commsim.packets.packet_work import expect_aggregation
     from commsim.switches.packet_capture import worker_links, write_tapped

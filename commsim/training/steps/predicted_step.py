@@ -18,7 +18,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from commsim.core.frames import frame_of
+from commsim.core.data_frames import frame_of
 from commsim.core.remark import Remark
 from commsim.core.result import OverHashes
 from commsim.core.units import parse_time

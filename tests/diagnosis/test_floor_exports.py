@@ -7,7 +7,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.diagnosis.floor_forms import nccl_tests_lines, node_health_lines
+from commsim.diagnosis.floor_exports import nccl_tests_lines, node_health_lines
 
 
 def test_nccl_tests_fails_below_nine_tenths_of_what_it_is_given():

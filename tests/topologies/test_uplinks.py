@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from topologies.cables import CableOptions, Cables, Tier, lay
+from topologies.uplinks import CableOptions, Cables, Tier, lay
 
 TIER = Tier("net", "leaf", "spine")
 

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from commsim.cli import watch
+from commsim.cli import progress
 from commsim.core.limits import EXPECTED, expect
 
 # No handler of a signal runs while the last line does, as in a kernel; a thread sends the signal meanwhile.
 BUSY = """
 import hashlib, os, signal, sys, threading, time
-from commsim.cli import watch
+from commsim.cli import progress
 
 def send():
     while sys._current_frames()[threading.main_thread().ident].f_lineno != 15:
@@ -19,9 +19,9 @@ def send():
     time.sleep(0.05)
     os.kill(os.getpid(), NUMBER)
 
-watch.PATIENCE = 0.05
+progress.PATIENCE = 0.05
 signal.signal(signal.SIGTERM, lambda *_: None)
-watch.end_on_signals()
+progress.end_on_signals()
 threading.Thread(target=send, daemon=True).start()
 hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2**31 - 1)
 """
@@ -35,15 +35,15 @@ def test_a_signal_ends_what_python_cannot_interrupt(number):
 
 def test_a_thread_that_an_interrupted_import_blocks_holds_up_no_end(monkeypatch):
     """Python's lock of a module stays held where Ctrl-C came within its import: ten minutes were waited, and more."""
-    monkeypatch.setattr(watch, "BETWEEN", 0.01)
-    free = watch.threading.Event()
-    monkeypatch.setattr(watch, "_show", lambda _verb, _over: free.wait(60))
+    monkeypatch.setattr(progress, "BETWEEN", 0.01)
+    free = progress.threading.Event()
+    monkeypatch.setattr(progress, "_show", lambda _verb, _over: free.wait(60))
 
     def command():
-        with watch.progress_shown("run"):
+        with progress.progress_shown("run"):
             pass
 
-    runs = watch.threading.Thread(target=command)
+    runs = progress.threading.Thread(target=command)
     runs.start()
     runs.join(30)
     ended, _ = not runs.is_alive(), free.set()
@@ -51,23 +51,23 @@ def test_a_thread_that_an_interrupted_import_blocks_holds_up_no_end(monkeypatch)
 
 
 def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_terminal(capsys, monkeypatch):
-    monkeypatch.setattr(watch, "SILENT", 0.001)
-    told = watch.threading.Event()
+    monkeypatch.setattr(progress, "SILENT", 0.001)
+    told = progress.threading.Event()
     monkeypatch.setattr("commsim.report.render.tell", lambda text: (print(text, file=sys.stderr), told.set()))
-    with watch.progress_shown("switch"):
+    with progress.progress_shown("switch"):
         expect(1500.0, "simulating 1e+10 packets", "less")
         assert told.wait(30)
     assert "commsim switch: simulating 1e+10 packets, about 25 min; " in capsys.readouterr().err
 
 
 def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(monkeypatch):
-    monkeypatch.setattr(watch, "SILENT", 0.001)
-    monkeypatch.setattr(watch, "BETWEEN", 0.001)
-    monkeypatch.setattr(watch, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
-    told = watch.threading.Event()
+    monkeypatch.setattr(progress, "SILENT", 0.001)
+    monkeypatch.setattr(progress, "BETWEEN", 0.001)
+    monkeypatch.setattr(progress, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
+    told = progress.threading.Event()
     texts = []
     monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
-    with watch.progress_shown("place"):
+    with progress.progress_shown("place"):
         assert told.wait(30)
     assert texts[0].startswith("commsim place: ")
     assert texts[0].endswith(" so far; Ctrl-C ends it")
@@ -75,10 +75,10 @@ def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(mon
 
 def test_progress_keeps_the_clock_of_the_machine_when_a_program_is_given_another(monkeypatch):
     """`commsim emulate` replaces time.monotonic, and was under way for 56.9 years."""
-    monkeypatch.setattr(watch, "SILENT", 0.001)
-    told, texts = watch.threading.Event(), []
+    monkeypatch.setattr(progress, "SILENT", 0.001)
+    told, texts = progress.threading.Event(), []
     monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
-    with watch.progress_shown("emulate"):
+    with progress.progress_shown("emulate"):
         monkeypatch.setattr(time, "monotonic", lambda: 1.8e9)
         expect(1500.0, "emulating", "less")
         assert told.wait(30)
@@ -87,10 +87,10 @@ def test_progress_keeps_the_clock_of_the_machine_when_a_program_is_given_another
 
 
 def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(watch, "SILENT", 0.0)
-    monkeypatch.setattr(watch, "BETWEEN", 0.05)  # the first thread has ended before the second begins
+    monkeypatch.setattr(progress, "SILENT", 0.0)
+    monkeypatch.setattr(progress, "BETWEEN", 0.05)  # the first thread has ended before the second begins
     for seconds, is_shown in ((1.0, False), (1500.0, True)):
-        with watch.progress_shown("switch"):
+        with progress.progress_shown("switch"):
             EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "counting", seconds, is_shown
             time.sleep(0.01)
     assert capsys.readouterr().err == ""
@@ -98,7 +98,7 @@ def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypat
 
 def test_a_command_forgets_what_one_before_it_in_the_process_declared():
     EXPECTED.what, EXPECTED.seconds, EXPECTED.part, EXPECTED.is_shown = "counting", 9.0, "ring (1 of 2)", True
-    with watch.progress_shown("run"):
+    with progress.progress_shown("run"):
         assert type(EXPECTED)() == EXPECTED
 
 
@@ -115,7 +115,7 @@ def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
     assert parts[0].endswith(f"(1 of {len(parts)})")
     assert "ring_all_gather (" in " ".join(parts)
     assert EXPECTED.part == ""
-    assert watch.line("run", 3.0, "", 0.0, parts[0]) == f"commsim run: {parts[0]}; 3 s so far; Ctrl-C ends it"
+    assert progress.line("run", 3.0, "", 0.0, parts[0]) == f"commsim run: {parts[0]}; 3 s so far; Ctrl-C ends it"
 
 
 def test_each_algorithm_of_a_ranking_has_its_own_estimate(monkeypatch):
@@ -134,7 +134,7 @@ def test_each_algorithm_of_a_ranking_has_its_own_estimate(monkeypatch):
     rank("all_gather", "star:n_hosts=4", "1MiB")
     assert set(seen) == {("", 0.0)}, "the estimate of the algorithm before"
     assert EXPECTED.what == ""
-    assert watch.line("bound", 3.0, "simulating ring", 200.0, "ring (2 of 18)") == (
+    assert progress.line("bound", 3.0, "simulating ring", 200.0, "ring (2 of 18)") == (
         "commsim bound: ring (2 of 18), simulating ring, about 3.33 min; 3 s so far; Ctrl-C ends it"
     )
 
@@ -185,11 +185,11 @@ def test_a_help_that_comes_late_stands_on_a_line_of_its_own(monkeypatch, capsys)
 
 
 def test_without_an_estimate_the_line_has_the_time_only():
-    assert watch.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"
+    assert progress.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"
 
 
 def test_an_estimate_that_has_passed_is_not_repeated_as_what_is_left():
-    before, after = (watch.line("run", seconds, "simulating 3e+09 packets", 38.0) for seconds in (20.0, 97.0))
+    before, after = (progress.line("run", seconds, "simulating 3e+09 packets", 38.0) for seconds in (20.0, 97.0))
     assert "about 38 s; 20 s so far" in before
     assert "about" not in after
     assert "more than the 38 s estimated; 97 s so far" in after
@@ -219,7 +219,7 @@ def test_an_interruption_that_python_ignores_comes_again():
 
 
 def test_time_of_compiling_is_not_time_of_the_work_that_was_estimated():
-    assert watch.line("run", 51.0, "simulating 120000 packets", 5.0, compiled=48.0) == (
+    assert progress.line("run", 51.0, "simulating 120000 packets", 5.0, compiled=48.0) == (
         "commsim run: simulating 120000 packets, about 5 s; 51 s so far, 48 s of them compiling; Ctrl-C ends it"
     )
-    assert "more than the 5 s estimated" in watch.line("run", 54.0, "simulating 120000 packets", 5.0, compiled=48.0)
+    assert "more than the 5 s estimated" in progress.line("run", 54.0, "simulating 120000 packets", 5.0, compiled=48.0)
