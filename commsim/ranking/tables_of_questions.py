@@ -220,17 +220,7 @@ def _interval(pair: Pair) -> list[str]:
 
 
 def parts_of_comparison(comparison: Comparison, title: str = "", *, healthy: Sequence[Part] = ()) -> list[Part]:
-    """Return a comparison's pairs and errors, between what was derived and what explains them: reasons, causes.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Pairs, and causes where they were looked for.
-    title : str
-        Title of the table.
-    healthy : sequence of Part
-        What stands before the causes: measurements of healthy machines.
-    """
+    """Return a comparison's pairs and errors, what explains them, and causes; `healthy` stands before the causes."""
     pairs = parts_of_pairs(comparison.pairs, comparison.summary, title, comparison.alone)
     causes = [] if comparison.diagnosis is None else comments(comparison.diagnosis.lines)
     return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons), *healthy, *causes]
