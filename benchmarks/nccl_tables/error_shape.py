@@ -3,7 +3,8 @@
 Each row is set in units of the interval of the other operators (0 its middle, 1 half of its width). Of these numbers
 Student's t has the degrees of freedom and the scale of the largest likelihood, each operator with the same weight: an
 operator that nothing is known of is one, whatever the number of its rows. The middle of the sizes of one class in a
-table has a distribution of its own, with lighter tails, since few sizes of a healthy table are far out. The correlation
+table, by which a log is judged (:func:`commsim.diagnosis.check_log.least_middle`), has a distribution of its own, since
+few sizes of a healthy table are far out. The correlation
 of two sizes of a table falls with the octaves between them as a Gaussian curve, fitted to the products of the rows.
 """
 
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.nccl_tables.intervals import Score, calibrated, made, weights_of
+from commsim.diagnosis.check_log import least_middle
 from commsim.nccl.error_model import SEVERAL
 from commsim.nccl.intervals import EVERY, SIZES, Intervals
 
@@ -80,7 +82,7 @@ def shape_of(scores: Sequence[Score]) -> Shape:
 
 
 def middles_of(rows: Sequence[Score], found: np.ndarray, least: int = SEVERAL) -> list[Score]:
-    """Return the median of the sizes of each class in each table, of at least so many sizes.
+    """Return the slowest middle of each class in each table, as a log is judged, of at least so many sizes.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ def middles_of(rows: Sequence[Score], found: np.ndarray, least: int = SEVERAL) -
     for row, value in zip(rows, found, strict=True):
         groups[row.operator, row.table, row.size].append((row, float(value)))
     return [
-        own[0][0]._replace(log=float(np.median([value for _, value in own])), n_bytes=float(len(own)))
+        own[0][0]._replace(log=-least_middle({row.n_bytes: -value for row, value in own}), n_bytes=float(len(own)))
         for own in groups.values() if len(own) >= least
     ]  # fmt: skip
 

@@ -7,7 +7,8 @@ tables that nothing was fitted on, measured over predicted time, the 10th and th
 the same weight. The two are moved apart (or together) around their middle by the factor with which, of operators that
 are left out one after another, nearest to 80 % of the rows lie inside. A class with fewer than two operators or four
 tables takes the interval of all sizes of its kind, and a kind with as few has none. RCCL's constants were chosen on
-most of its tables, so that these count there.
+most of its tables, so that these count there. A cloud is the only operator of its transport: who is new there has
+another of its machines, so that each table of a cloud's transport counts as an operator.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import usable
 from commsim.nccl.gpu_costs import GpuCosts, costs
-from commsim.nccl.intervals import PATH, RCCL, SIZES, Intervals, kind_of, size_class
+from commsim.nccl.intervals import CLOUD, PATH, RCCL, SIZES, Intervals, kind_of, size_class
 from commsim.nccl.prediction import predict
 from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
@@ -121,6 +122,12 @@ def all_scores(folders: Iterable[Path]) -> list[Score]:
     return [score for score in [*found, *scores_of_tables(tables, known, without)] if score.kind]
 
 
+def of_kind(scores: Iterable[Score], kind: str) -> list[Score]:
+    """Return the rows of a kind of machines; each table of a cloud's transport counts as an operator."""
+    own = (score for score in scores if score.kind == kind)
+    return [score._replace(operator=score.table) if kind == CLOUD else score for score in own]
+
+
 def interval(scores: Sequence[Score], stretch: float) -> tuple[float, float]:
     """Return the percentiles of some rows, each operator with the same weight, moved apart around their middle."""
     low, high = percentiles(scores)
@@ -180,7 +187,7 @@ def made(scores: Sequence[Score]) -> tuple[dict[tuple[str, str], tuple[float, fl
     found: dict[tuple[str, str], tuple[float, float]] = {}
     lines = []
     for kind in dict.fromkeys(score.kind for score in scores):
-        every = [score for score in scores if score.kind == kind]
+        every = of_kind(scores, kind)
         for _, size in SIZES:
             own = [score for score in every if score.size == size]
             of = own if is_enough(own) else every
@@ -200,7 +207,7 @@ def coverage(scores: Sequence[Score]) -> dict[str, tuple[int, int]]:
     """Return by kind how many rows lie in the interval that all other operators give, and how many there are."""
     found: dict[str, tuple[int, int]] = {}
     for kind in dict.fromkeys(score.kind for score in scores):
-        every = [score for score in scores if score.kind == kind]
+        every = of_kind(scores, kind)
         for operator in {score.operator for score in every}:
             others, _ = made([score for score in every if score.operator != operator])
             for score in every:

@@ -84,3 +84,13 @@ def test_the_file_is_written_where_it_is_read(tmp_path, monkeypatch, capsys):
     assert made_here.main(["--data", "a", "--data", "b"]) == 0
     assert ("roce", "large") in read_intervals((tmp_path / "intervals.toml").read_text())
     assert "operators left out" in capsys.readouterr().out
+
+
+def test_each_table_of_a_cloud_s_transport_counts_as_an_operator():
+    """Nobody but the cloud itself has its transport: what is new there is a table."""
+    logs = np.random.default_rng(7).normal(0, 0.1, (5, 8))
+    alone = {
+        kind: [s for k in range(5) for s in rows("a", logs[k], kind, table=f"a_{k}")] for kind in ("cloud", "roce")
+    }
+    assert {kind for kind, _ in made([*alone["cloud"], *alone["roce"]])[0]} == {"cloud"}
+    assert coverage(alone["cloud"])["cloud"][1] == logs.size

@@ -41,8 +41,8 @@ def write(folder, lines):
             file.write(line)
 
 
-def test_a_rail_at_half_its_rate_and_a_late_rank_are_named(tmp_path, expectations):
-    seconds = seconds_of(expectations, lambda name: 2.4 if name == "rail 3" else 1.0)
+def test_a_rail_at_a_third_of_its_rate_and_a_late_rank_are_named(tmp_path, expectations):
+    seconds = seconds_of(expectations, lambda name: 3.0 if name == "rail 3" else 1.0)
     made = MadeJob(2, 8, seconds, late={"world": 11})
     write(tmp_path / "job", lines_of(made, [("world", "all_gather", SIZE), *RAILS] * 30))
     job = WatchedJob.of_path(tmp_path / "job", expectations)
@@ -56,7 +56,7 @@ def test_a_rail_at_half_its_rate_and_a_late_rank_are_named(tmp_path, expectation
     assert world.ratio == pytest.approx(1.0, rel=1e-3)
     rails = job.rails(rows)
     assert rails[0].rail == 3
-    assert rails[0].ratio == pytest.approx(1 / 2.4, rel=1e-3)
+    assert rails[0].ratio == pytest.approx(1 / 3, rel=1e-3)
     assert [one.ratio for one in rails[1:]] == pytest.approx([1.0] * 7, rel=1e-3)
 
 

@@ -23,7 +23,7 @@ def test_a_terminal_of_80_columns_shows_the_whole_table(commsim):
 
 def test_a_log_below_the_floor_exits_1(commsim, tmp_path):
     path = tmp_path / "a.log"
-    path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2,bandwidth=50Gbps", sizes=["1GiB", "8GiB"]))
+    path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2,bandwidth=50Gbps", sizes=["1GiB", "4GiB", "8GiB"]))
     assert commsim("expect", "hgx-h100", "--from", path).code == 1
     assert "# log: below the floor; 1% of healthy logs are below" in commsim.out
     path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2", sizes=["1GiB", "8GiB"]))
