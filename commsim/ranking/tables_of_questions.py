@@ -39,7 +39,7 @@ OF_INTERVAL = ["low(us)", "high(us)", "inside"]
 LEAST_OF_COMPARISON = ["", "predicted(GB/s)", "operation", "most(us)", "least(us)"]
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
 RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at", "limited_by"]
-LEAST_OF_RATIOS = ["sums_and_copies_at", "limited_by", "whole(us)", "bound(us)"]
+LEAST_OF_RATIOS = ["sums_and_copies_at", "limited_by", "whole(us)", "bound(us)", "fastest(us)"]
 # Where the schedules of a bound sum and copy.
 RANKS, ANYWHERE = "ranks", "servers or switches"
 SYNTHESIS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
