@@ -1,15 +1,130 @@
-"""Routes over a forest of switch classes: the same ones that a search finds, without the search."""
+"""Routes over a forest of switch classes: the ones that a search finds, without the search; their ends are kept."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
 
-from .route_ends import WALK_STEPS, ends_of_routes
+from .fabric_forest import FabricForest, fabric_forest
+from .link_rows import Rows, links_in_rows, only_sends
+from .merge_switches import fabric_nodes
+
+if TYPE_CHECKING:
+    from .forest_kernel import Forest
+    from .ports_kernel import Ports
 
 Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
+
+# What finding both ports and the way between them takes, or more.
+WALK_STEPS = 32
+# Routes up to which what does not depend on the hash is kept for the next one: some 10 MB.
+MAX_KEPT = 1 << 18
+_latest: list[tuple[Network, FabricForest | None]] = []
+_ends: list[tuple[Network, NDArray[np.int64], NDArray[np.int64], RouteEnds]] = []
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteEnds:
+    """What routes have in common whatever is hashed.
+
+    Parameters
+    ----------
+    apart : intp[n]
+        Numbers of the routes between different machines.
+    ports : ((Ports, Ports), int32[n, 2], bool[n])
+        Ports of all sources and destinations, those that each route takes, and whether these are the only ones.
+    rows : Rows
+        Links between switches by the node that they leave, and among these by the class that they lead to.
+    nodes : int32[n_links, 2]
+        Source and destination of each link.
+    forest : Forest
+        Classes of the fabric.
+    """
+
+    apart: NDArray[np.intp]
+    ports: tuple[tuple[Ports, Ports], NDArray[np.int32], NDArray[np.bool_]]
+    rows: Rows
+    nodes: NDArray[np.int32]
+    forest: Forest
+
+
+def forest_of(network: Network) -> FabricForest | None:
+    """Return the forest of a network's fabric; the last two are cached, such as a network's and its merged form's."""
+    for known, forest in _latest:
+        if known is network:
+            return forest
+    _latest[:] = [*_latest[-1:], (network, fabric_forest(network))]
+    return _latest[-1][1]
+
+
+def ends_of_routes(network: Network, src: NDArray[np.int64], dst: NDArray[np.int64]) -> RouteEnds | None:
+    """Return what routes have in common whatever is hashed; None where the fabric is no forest.
+
+    The last one is kept: several hashes of the same routes are drawn one after the other.
+
+    Parameters
+    ----------
+    network : Network
+        Any.
+    src, dst : int64[n_routes]
+        Nodes.
+    """
+    for known, begin, end, found in _ends:
+        if known is network and np.array_equal(begin, src) and np.array_equal(end, dst):
+            return found
+    forest = forest_of(network)
+    if forest is None:
+        return None
+    found = _find_ends(network, forest, src, dst)
+    _ends[:] = [(network, src, dst, found)] if len(src) <= MAX_KEPT else []
+    return found
+
+
+def _find_ends(network: Network, forest: FabricForest, src: NDArray[np.int64], dst: NDArray[np.int64]) -> RouteEnds:
+    from commsim.core.jit import expected_work
+
+    from .forest_kernel import choose_ports
+    from .ports_kernel import find_ports
+
+    fabric = fabric_nodes(network)
+    unit = np.where(network.machine >= 0, network.machine, network.machine.max() + 1 + np.arange(network.n_nodes))
+    apart = np.flatnonzero((unit[src] != unit[dst]) & ~fabric[src] & ~fabric[dst])
+    leaving = links_in_rows(network.src, network.dst, network.n_nodes)
+    entering = links_in_rows(network.dst, network.src, network.n_nodes)
+    forwards = network.forwards
+    inbound = forwards & ~only_sends(network)
+    sources, source = _numbered(src[apart], network.n_nodes)
+    targets, target = _numbered(dst[apart], network.n_nodes)
+    nodes = np.stack((network.src, network.dst), axis=1)
+    classes = forest.node, forest.parent, forest.depth, forest.up, forest.down
+    with expected_work(network.n_links + WALK_STEPS * len(apart)):
+        ports = (
+            find_ports(sources, leaving, entering, network.machine, fabric, forwards, network.metric),
+            find_ports(targets, entering, leaving, network.machine, fabric, inbound, network.metric),
+        )
+        chosen, single = choose_ports(np.stack((source, target), axis=1), ports, nodes, classes)
+    return RouteEnds(apart, (ports, chosen, single), _rows_by_class(network, forest, fabric), nodes, classes)
+
+
+def _numbered(nodes: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes without repetition, and the place of each among them, without sorting."""
+    is_there = np.zeros(n_nodes, np.bool_)
+    is_there[nodes] = True
+    place = np.cumsum(is_there) - 1
+    return np.flatnonzero(is_there).astype(np.int64), place[nodes]
+
+
+def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bool_]) -> Rows:
+    """Links between switches of the fabric, by the node that they leave, then by class of the other end."""
+    links = np.flatnonzero(fabric[network.src] & fabric[network.dst])
+    links = links[np.lexsort((links, forest.node[network.dst[links]], network.src[links]))]
+    first = np.searchsorted(network.src[links], np.arange(network.n_nodes + 1))
+    return np.asarray(first, np.int64), np.asarray(links, np.int32), network.dst[links]
 
 
 def walk_known(

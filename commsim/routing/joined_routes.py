@@ -11,9 +11,9 @@ from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 
 from .fabric_forest import FabricForest
+from .forest_routes import forest_of
 from .link_rows import links_in_rows, only_sends
 from .merge_switches import fabric_nodes
-from .route_ends import forest_of
 from .routing import Routes, find_routes
 
 # Routes from which on it pays to look for parts.

@@ -38,7 +38,8 @@ def find_routes(
 
         - ``ecmp``: the one that a hash of (src, dst, channel, seed, node) says; ``ecmp_polarised`` leaves the node out
           of the hash, as switches do that are all configured alike.
-        - ``shortest``: the one with the lowest link number; ``spray``: all of them, equally;
+        - ``shortest``: the one with the lowest link number; ``spray``: all of them, equally, and by capacity where the
+          network of the machines adapts (InfiniBand, see :mod:`.capacity_shares`);
           ``spray:entropies=E``: those that E values hash to, each with its part of the values, as hosts spray packets;
           with ``:trims``, hosts send at the rate of their links, and what links cut is sent again, see :mod:`.sprayed`.
         - ``dmodk``, in trees: the digit of the destination's index, counted along the tree, that belongs to the tier.
@@ -80,6 +81,10 @@ def find_routes(
     routes, lost = walk(network, src, dst, flow_hash(src, dst, channel, seed), routing)
     if lost >= 0:
         raise no_path(network, int(src[lost]), int(dst[lost]), routing)
+    if routing == "spray":
+        from .capacity_shares import shared_by_capacity
+
+        routes = shared_by_capacity(network, src, routes)
     if alike is None:
         return routes
     from commsim.core.pinned_routes import gathered

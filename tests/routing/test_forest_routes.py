@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.prediction.inputs import load_network
-from commsim.routing import ports_kernel, route_ends, walk
+from commsim.routing import forest_routes, ports_kernel, walk
 from commsim.routing.forest_routes import walk_known
 from commsim.routing.routing import find_routes
 
@@ -55,7 +55,7 @@ def test_another_hash_of_the_same_routes_searches_no_ports(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ports_kernel, "find_ports", None)
         drawn = find_routes(network, src, dst, routing="ecmp", seed=2)
-    route_ends._ends.clear()
+    forest_routes._ends.clear()
     alone = find_routes(network, src, dst, routing="ecmp", seed=2)
     assert drawn.link.tolist() == alone.link.tolist()
     assert drawn.latency.tolist() == alone.latency.tolist()
@@ -66,5 +66,5 @@ def test_other_pairs_do_not_take_the_ports_of_the_last_ones():
     src, dst = pairs(network)
     find_routes(network, src, dst, routing="ecmp")
     back = find_routes(network, dst, src, routing="ecmp")
-    route_ends._ends.clear()
+    forest_routes._ends.clear()
     assert back.link.tolist() == find_routes(network, dst, src, routing="ecmp").link.tolist()
