@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import RunRow, json_row, parts_of
-from commsim.report.title_of_network import costs_in_title
+from commsim.report.title_of_network import costs_in_title, least_in_title
 
 if TYPE_CHECKING:
     from commsim.jobs.job_entries import JobEntry
@@ -109,7 +110,10 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     if spread := spread_names(results):
         columns = [*columns[:at], *spread, *columns[at:]]
         cells = [[*row[:at], *spread_cells(result), *row[at:]] for row, result in zip(cells, results, strict=True)]
-    parts = [*remarks(solution.derived), Table(columns, cells, title, ["start(us)", "ranks"])]
+    pieces = functools.partial(
+        least_in_title, solution.plan.network, results, has_own_costs=solution.plan.has_own_costs
+    )
+    parts = [*remarks(solution.derived), Table(columns, cells, title, ["start(us)", "ranks"], pieces)]
     background = shared.background()
     if background is not None:
         title = "background messages, from start to the last byte"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from commsim.core.operations import meaning_of_size
@@ -14,7 +15,7 @@ from commsim.ranking.synthesis.bound import SIZES
 from commsim.report.answer import Part, Table, comments, remarks
 from commsim.report.hash_columns import COST, hashes_in_title, spread_cells, spread_names
 from commsim.report.table_of_run import rate_cell
-from commsim.report.title_of_network import costs_in_title, software_costs
+from commsim.report.title_of_network import costs_in_title, least_in_title, software_costs
 
 if TYPE_CHECKING:
     from commsim.core.result import Result
@@ -49,7 +50,7 @@ FULL_BAR = 0.5
 MAX_NAMED = 6
 
 
-def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
+def parts_of_ranking(ranking: Ranking, title: str = "", title_least: Callable[[], Sequence[str]] = tuple) -> list[Part]:
     """Return the table of a ranking between what was derived and what it assumes.
 
     Parameters
@@ -58,8 +59,11 @@ def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
         Ranking.
     title : str
         Comment above the table.
+    title_least : callable
+        Function to the pieces of it that a narrow terminal leaves out, the least important first.
     """
-    return [*remarks(ranking.derived), table_of_ranking(ranking.by_size, title), *remarks(ranking.remarks)]
+    table = dataclasses.replace(table_of_ranking(ranking.by_size, title), title_least=title_least)
+    return [*remarks(ranking.derived), table, *remarks(ranking.remarks)]
 
 
 def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title: str) -> Table:
@@ -138,7 +142,7 @@ def table_of_advice(advice: Advice, title: str, density: float | None = None) ->
         names = [*names[:5], *spread, *names[5:]]
         rows = [[*row[:5], *spread_cells(result), *row[5:]] for row, result in zip(rows, found, strict=True)]
         title += hashes_in_title(found)
-    return Table(names, rows, title, LEAST_OF_ADVICE)
+    return Table(names, rows, title, LEAST_OF_ADVICE, lambda: least_in_title(advice.network))
 
 
 def parts_of_advice(advice: Advice) -> list[Part]:

@@ -30,6 +30,8 @@ class Table:
         Comment above the table, as in nccl-tests.
     least : sequence of str
         Columns that a narrow terminal leaves out, the least important first.
+    title_least : callable
+        Function to the pieces of the title that a narrow terminal leaves out, the least important first.
     whole : bool
         Whether a narrow terminal shows all columns, in tables below each other: what was asked for by name.
     only_verbose : bool
@@ -40,6 +42,7 @@ class Table:
     rows: Sequence[Cells]
     title: str = ""
     least: Sequence[str] = ()
+    title_least: Callable[[], Sequence[str]] = tuple
     whole: bool = False
     only_verbose: bool = False
 

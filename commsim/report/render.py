@@ -13,7 +13,7 @@ from commsim.core.remark import MOST_SHOWN, Remark, largest
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
-from .terminal import comment_lines, print_comment, print_facts, print_line, print_table
+from .terminal import comment_lines, print_comment, print_facts, print_line, print_table, shortened
 
 __all__ = ["announce", "html_of", "keep", "show", "show_step", "tell", "tree_of"]
 
@@ -100,13 +100,14 @@ def _print_largest(remarks: Sequence[Remark], verbose: bool, n_lines: int) -> No
 
 def _print_all(parts: Sequence[Part], verbose: bool) -> int:
     """Print parts; return how many lines stand below the tables that are no part of them."""
-    n_lines = 0
+    n_lines, is_short = 0, sys.stdout.isatty() and not verbose
     for part in parts:
         match part:
             case Table(only_verbose=True) if not verbose:
                 continue
             case Table():
-                n_lines += print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
+                title = shortened(part.title, part.title_least()) if is_short else part.title
+                n_lines += print_table(part.columns, part.rows, title, part.least, verbose or part.whole)
             case Facts():
                 print_facts(part.values)
             case Lines():

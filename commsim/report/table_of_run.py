@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,15 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from commsim.core.operations import OPERATIONS, meaning_of_size
+from commsim.core.operations import OPERATIONS
 from commsim.core.remark import as_remarks
 from commsim.core.result import BusiestLink, mean_busbw
-from commsim.core.units import count_text, microseconds
+from commsim.core.units import microseconds
 from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.report.hash_columns import COST, SPREAD, cost_cells, hashes_in_title, spread_cells
-from commsim.report.title_of_network import costs_in_title, software_costs, spreading_in_title
+from commsim.report.hash_columns import COST, SPREAD, cost_cells, spread_cells
+from commsim.report.title_of_network import software_costs
+from commsim.report.title_of_run import least_of_run, title_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -171,7 +173,7 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
     ]
 
 
-def table_of(rows: Sequence[RunRow], title: str) -> Table:
+def table_of(rows: Sequence[RunRow], title: str, title_least: Callable[[], Sequence[str]] = tuple) -> Table:
     """Return rows as a table; intervals and groups have columns where there are some."""
     columns = [*(GROUP if any(row.group for row in rows) else ()), *COLUMNS]
     if any(row.result.hashes is not None for row in rows):
@@ -181,39 +183,8 @@ def table_of(rows: Sequence[RunRow], title: str) -> Table:
     columns += INTERVAL if any(row.result.interval is not None for row in rows) else ()
     least = sorted((column for column in columns if column.hidden), key=lambda column: column.hidden)
     cells = [[column.cell(row) for column in columns] for row in rows]
-    return Table([column.name for column in columns], cells, title, [column.name for column in least])
-
-
-def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
-    """Return the title of a solution's table in phrases: collective, network, ranks, engine, and what times include."""
-    results, plan = solution.results, solution.plan
-    engines = "/".join(dict.fromkeys(r.engine for r in results))
-    if engines in house().reports:
-        engines = f"{engines}, {house().reports[engines].told(solution.scenario.wish)}"
-    what = f"{count_text(len(groups), 'group')} at once" if groups else count_text(plan.schedules[0].n_ranks, "rank")
-    costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
-    costs += spreading_in_title(plan.network, solution.scenario.routing)
-    costs += hashes_in_title(results)
-    if not groups:
-        costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
-    return [
-        solution.scenario.name or results[0].collective,
-        plan.network.name,
-        *f"{what}, engine {engines}, {costs}".split(", "),
-    ]
-
-
-def titles_beside(solutions: Sequence[Solution]) -> tuple[str, list[str]]:
-    """Return the title of several solutions on one network, and what the title of each says beside it.
-
-    Where networks have different names there is no common title.
-    """
-    phrases = [title_of(solution) for solution in solutions]
-    if len({network for _, network, *_ in phrases}) > 1:
-        return "", [f"{name} on {network}, {', '.join(rest)}" for name, network, *rest in phrases]
-    common = [phrase for phrase in phrases[0][2:] if all(phrase in rest for _, _, *rest in phrases)]
-    own = [", ".join((name, *(solution for solution in rest if solution not in common))) for name, _, *rest in phrases]
-    return f"{count_text(len(solutions), 'collective')} on {phrases[0][1]}, {', '.join(common)}", own
+    names = [column.name for column in columns]
+    return Table(names, cells, title, [column.name for column in least], title_least)
 
 
 def parts_of(
@@ -235,7 +206,8 @@ def parts_of(
     if not title:
         name, network, *rest = title_of(solution, groups)
         title = f"{name} on {network}, {', '.join(rest)}"
-    parts = [*remarks(solution.derived), dataclasses.replace(table_of(rows, title), only_verbose=brief)]
+    table = table_of(rows, title, functools.partial(least_of_run, solution))
+    parts = [*remarks(solution.derived), dataclasses.replace(table, only_verbose=brief)]
     notes = list(solution.remarks)
     if not groups:
         if verbose or not brief:

@@ -122,6 +122,15 @@ def print_comment(text: str, most: int | None = None) -> None:
         print(f"# {line}")
 
 
+def shortened(title: str, least: Sequence[str]) -> str:
+    """Return a title without as many of its least important pieces as a terminal has no lines for."""
+    for piece in least:
+        if len(comment_lines(title)) <= MOST_OF_TITLE:
+            break
+        title = title.replace(piece, "", 1)
+    return title
+
+
 def comment_lines(text: str) -> list[str]:
     """Return the lines on which a terminal shows a comment, without the sign; the text itself elsewhere."""
     if not sys.stdout.isatty():

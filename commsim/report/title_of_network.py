@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,19 @@ from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
 from commsim.core.units import format_time
+from commsim.prediction.inputs import PACKED
 from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.core.placement import Placement
     from commsim.core.result import Result
 
 _MAX_COSTS = 4
+# Parameters of a topology in the name of a network, such as ``:machines=16,n_leaves=2``.
+_PARAMETERS = re.compile(r":(?=\w+=)[^@\s]*")
+# What may go from beside a ratio or a fault: words, the reason, the number of parallel cables.
+_BESIDE = re.compile(r"(?<=:1) oversubscribed|: all [a-z ]* in one (?:group|rack)| \(\d+ of \d+ cables\)")
 # Switches that are not called by their names and "switches".
 _PLURALS = {"leaf": "leaves", "rack": "racks"}
 
@@ -55,6 +62,36 @@ def spreading_in_title(network: Network, routing: str | None = None) -> str:
     net = net_of(network.hardware)
     spreads = (routing or network.routing) == "spray" and net in SPREADING and network.machine.max(initial=0) > 0
     return f", {net} spreads packets" if spreads else ""
+
+
+def placement_in_title(placement: str | Placement | None) -> str:
+    """Return what a title says, after a comma, of where ranks are; nothing of the placement that is usual."""
+    if placement in (None, PACKED):
+        return ""
+    return f", placement {placement if isinstance(placement, str) else 'given'}"
+
+
+def least_in_title(
+    network: Network, results: Sequence[Result] = (), routing: str | None = None, *, has_own_costs: bool = False
+) -> list[str]:
+    """Return what a narrow terminal leaves out of a title, the least important first.
+
+    First what is usual and what times include, then the parameters of the topology, of the network before those of
+    machines, then words beside a ratio and a fault: the ratio of a fabric, faults, ranks, placement and what a library
+    chooses always stand.
+
+    Parameters
+    ----------
+    network, results, has_own_costs
+        As for :func:`costs_in_title`.
+    routing : str, optional
+        As for :func:`spreading_in_title`.
+    """
+    costs = software_costs(network, has_own_costs=has_own_costs)
+    whole = costs_in_title(network, results, has_own_costs=has_own_costs)
+    spec = network.name.partition(" ")[0]
+    said = [", engine flow", f", {costs}", spreading_in_title(network, routing), *_PARAMETERS.findall(spec)[::-1]]
+    return [*filter(None, said), *_BESIDE.findall(whole), *_BESIDE.findall(network.name)]
 
 
 def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_costs: bool = False) -> str:

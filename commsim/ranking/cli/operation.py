@@ -44,7 +44,12 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
     from commsim.prediction.bounds.limited_by import limit_of
     from commsim.ranking.rank_algorithms import rank
     from commsim.ranking.tables_of_questions import parts_of_ranking
-    from commsim.report.title_of_network import costs_in_title, spreading_in_title
+    from commsim.report.title_of_network import (
+        costs_in_title,
+        least_in_title,
+        placement_in_title,
+        spreading_in_title,
+    )  # fmt: skip
 
     scenario = config.scenario("")
     ranking = rank(
@@ -52,13 +57,14 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
     )  # fmt: skip
     plans = ranking.plans
     first = next(iter(plans.values()))
-    n_ranks = count_text(first.schedule.n_ranks, "rank")
+    n_ranks = count_text(first.schedule.n_ranks, "rank") + placement_in_title(scenario.placement)
     title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
     costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
     ranked = [one for order in ranking.by_size.values() for _, one in order]
     title += f", {costs_in_title(costly.network, ranked)}{spreading_in_title(first.network, scenario.routing)}"
-    title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
-    parts = parts_of_ranking(ranking, title)
+    meaning = meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
+    least = [*least_in_title(costly.network, ranked, scenario.routing), *filter(None, (meaning,))]
+    parts = parts_of_ranking(ranking, title + meaning, lambda: least)
     rows = [
         RunRow(
             result,
