@@ -19,8 +19,8 @@ from commsim.prediction.work_plan import Outcome, WorkPlan
 
 # Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
 HASHES, FEW, MANY = 8, 3, 200_000
-# Draws at most while all are alike though the hash may matter, and up to how many messages: of two messages that cross,
-# one in four draws may be the only other one.
+# Draws at most while all are alike though cables have unequal rates, and up to how many messages: of two messages that
+# cross, one in four draws may be the only one that avoids a slow cable.
 MOST_ALIKE, FEW_MESSAGES = 64, 2_000
 # Relative difference of times from which on the hash matters.
 DIFFERS = 0.01
@@ -93,9 +93,16 @@ def draws_of(
     return draws
 
 
-def more_seeds(seed: int, n: int, *, is_told: bool, is_small: bool) -> list[int]:
-    """Return the seeds behind the usual draws, for as long as all are alike; none where their number was asked for."""
-    return [] if is_told or not is_small else hash_seeds(seed, MOST_ALIKE)[max(0, n - 1) :]
+def more_seeds(network: Network, seed: int, n: int, *, is_told: bool, is_small: bool) -> list[int]:
+    """Return the seeds behind the usual draws, for as long as all are alike; none where their number was asked for.
+
+    Where all cables among which a hash chooses have one rate, the usual draws say whether messages meet.
+    """
+    if is_told or not is_small:
+        return []
+    rates = network.bandwidth[_between_ends_with_a_choice(network)]
+    uneven = len(rates) > 0 and float(rates.min()) < float(rates.max())
+    return hash_seeds(seed, MOST_ALIKE)[max(0, n - 1) :] if uneven else []
 
 
 def _times(draws: Sequence[Outcome]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -137,7 +144,7 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     others = hash_seeds(wish.seed, n)
     seeds: list[int | None] = [wish.hash_seed, *others]
     few = engine in SHARING and _messages(plan, size) <= FEW_MESSAGES
-    more = more_seeds(wish.seed, n, is_told=bool(wish.hashes), is_small=few)
+    more = more_seeds(plan.network, wish.seed, n, is_told=bool(wish.hashes), is_small=few)
     draws = draws_of(
         plan.network, first, others, lambda seed: plan.outcome(size, dataclasses.replace(one, hash_seed=seed)), more
     )
