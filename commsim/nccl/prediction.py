@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, NEWEST, NcclCall, nvls_channels
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import count_text, microseconds
+from commsim.core.units import count_text, format_size, microseconds
 
 from .call_times import CallLinks, ring_time, tree_time
 from .channel_search import NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
@@ -21,8 +21,8 @@ from .model_versions import MODELS
 EXCHANGES = ("all_to_all", "send_recv")
 # Networks over which threads of the CPU copy, as many as NCCL is told.
 SOCKETS = ("ena", "sockets")
-# What is said of operation, bytes, the fastest choice with its time and upper bound in us, and of NCCL's choice.
-FASTER = "{} {} B: {} is predicted at {} us (at most {}), NCCL's choice {} at {} us"
+# What is said of operation, size, the fastest choice, its upper bound, and NCCL's choice: 100 characters at most.
+FASTER = "{}, {}: {} takes at most {} us, NCCL's {} {} us"
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
 # channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
 FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
@@ -211,8 +211,8 @@ def faster_than_chosen(
         if not best.seconds < best.high < choice.seconds:
             continue
         others += 1
-        line = FASTER.format(operation, size, best.how, microseconds(best.seconds, 1), microseconds(best.high, 1),
-                             choice.how, microseconds(choice.seconds, 1))  # fmt: skip
+        line = FASTER.format(operation, format_size(size), best.how, microseconds(best.high, 1), choice.how,
+                             microseconds(choice.seconds, 1))  # fmt: skip
         worst = max(worst, (choice.seconds / best.seconds, line))
     if others < 0:
         return []
