@@ -138,7 +138,10 @@ def test_a_choice_that_is_slower_by_more_than_the_error_is_said_by_both_commands
     ("network", "flags"),
     [
         ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,uplink_bandwidth=24.25GB/s", ()),
-        ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=1", ("--fail", "link:leaf0:spine0")),
+        (
+            "dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=1",
+            ("--fail", "link:leaf0:spine0", "--fail", "link:leaf0:spine1"),
+        ),
     ],
 )
 def test_a_predicted_time_is_that_of_run_on_narrow_fabrics(commsim, network, flags, operation):
