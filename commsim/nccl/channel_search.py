@@ -235,10 +235,14 @@ class Channels:
 
 
 class Assumption(NamedTuple):
-    """What was taken of a machine that nobody said, and the flag of ``commsim nccl`` that says it."""
+    """What was taken of a machine that nobody said, and the flag of ``commsim nccl`` that says it.
+
+    With a code it is no guess but a fault that the machine's own file shows: a remark by itself, always shown.
+    """
 
     what: str
     flag: str = ""
+    code: str = ""
 
     def __str__(self) -> str:
         return f"{self.what} ({self.flag})" if self.flag else self.what

@@ -155,7 +155,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
     beside = nodes[unit[nodes] == unit[node]]
     if lines := told_islands(network, islands_inside(network, unit, beside)):
-        assumed.append(Assumption(lines))
+        assumed.append(Assumption(lines, code="nvlink-islands"))
     adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
     if setting.nvls is not None or (adds and "nvls" not in channels):
         n, rate = setting.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)

@@ -1,7 +1,9 @@
 import pytest
 
+import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
+from commsim.core.remark import largest
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.prediction.inputs import load_network
 
@@ -139,6 +141,16 @@ def test_gpus_that_no_nvlink_joins_to_the_others_are_named_and_slow_all_down(tmp
     ring = setting.channels["ring"]
     assert ring.path_intra == "PHB"
     assert ring.n * ring.intra <= 48e9
+
+
+def test_a_gpu_off_nvlink_is_said_beside_the_time_not_among_what_was_assumed(tmp_path):
+    healthy, faulty = (
+        cs.predict("nccl_all_reduce", read_matrix(tmp_path, off=off), "1GiB").remarks for off in ([], [2])
+    )
+    (islands,) = [remark for remark in faulty if remark.code == "nvlink-islands"]
+    assert islands in largest(faulty)
+    assert not any("NVLink joins" in str(remark) for remark in faulty if remark is not islands)
+    assert not any(remark.code == "nvlink-islands" for remark in healthy)
 
 
 def test_gpus_of_one_island_have_nvlink_sharp(tmp_path):

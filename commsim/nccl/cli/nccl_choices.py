@@ -271,7 +271,8 @@ def run(config: NcclConfig) -> Answer:
     setting = _setting(config, network)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
-    notes += [Remark(ASSUMED, f"assumed: {line}") for line in setting.assumed]
+    notes += [Remark(one.code, one.what, needed=True) for one in setting.assumed if one.code]
+    notes += [Remark(ASSUMED, f"assumed: {one}") for one in setting.assumed if not one.code]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
     size = f"{count_text(setting.n_ranks, 'rank')} on {count_text(setting.n_nodes, 'node')}"
     guessed = guesses_of(network.hardware, has_fabric=setting.n_nodes > 1) if config.gpu is None else ""

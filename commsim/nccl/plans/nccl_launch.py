@@ -325,7 +325,9 @@ def nccl_launch(
     found = NcclLaunch(build, parameters, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= parameters.keys():
         notes.append(Remark("library-choice", f"{name}: {_choice(setting, operation, parameters)}"))
-    assumed = [assumption.what for assumption in setting.assumed] if setting is not None else []
+    taken = setting.assumed if setting is not None else ()
+    notes += [Remark(one.code, one.what, needed=True) for one in taken if one.code]
+    assumed = [one.what for one in taken if not one.code]
     if setting is not None and sharp is not None and len(sharp.switches) > 1:
         assumed.insert(0, sharp.text(network))
     if assumed and setting is not None and "version" not in parameters:

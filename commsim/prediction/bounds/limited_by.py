@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.machines.hardware import maker_of
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, MEMORY, NIC, SWITCH, Network
 from commsim.core.network_queries import tiers
@@ -25,7 +26,7 @@ from commsim.prediction.work_plan import WorkPlan
 BUSY = 0.5
 MESSAGES, SLOTS = "messages in turn", "the switch's slots"
 NICS, NVLINK, SOCKETS, HOST_MEMORY, PCIE = "the NICs", "NVLink", "the links between CPU sockets", "host memory", "PCIe"
-HOST_CABLES = "the cables between hosts"
+XGMI, HOST_CABLES = "xGMI", "the cables between hosts"
 __all__ = ["Limit", "kind_of_link", "limit_of", "row_of_limit", "short_limit", "told_limits"]
 
 
@@ -68,7 +69,9 @@ def kind_of_link(network: Network, link: int) -> str:
             return SOCKETS
         if (kinds == NIC).any():  # its plug has the NIC's rate
             return NICS
-        return NVLINK if network.metric[link] == NVLINK_METRIC else PCIE
+        if network.metric[link] == NVLINK_METRIC:
+            return XGMI if maker_of(network.hardware) == "amd" else NVLINK
+        return PCIE
     if (kinds == SWITCH).all():
         tier = tiers(network)[ends]
         names = [_stem(network.nodes[end]) for end in ends[np.argsort(tier, kind="stable")]]

@@ -26,6 +26,7 @@ def limit(collective, network, size, **options):
          "leaf-spine cables"),
         ("ring_all_reduce", "torus:dims=4x4", "64MiB", {}, "the cables between hosts"),
         ("ring_all_reduce", "dgx-h100", "1GiB", {}, "NVLink"),
+        ("ring_all_reduce", "mi300x", "1GiB", {}, "xGMI"),
         ("ring_all_reduce", "pcie_host", "64MiB", {}, "the links between CPU sockets"),
         ("switchml:system=switchml_rdma,window=8,pool_size=8", "star:n_hosts=8,bandwidth=400Gbps", "16MiB", {},
          "the switch's slots"),
