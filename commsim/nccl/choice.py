@@ -5,10 +5,11 @@ No size is written here: where the choice changes follows from the constants of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
+from commsim.core.units import format_size
 
 from .channel_search import (
     ALGORITHMS,
@@ -25,6 +26,8 @@ from .expected_costs import HALVES, algorithm_bandwidth, latency
 from .model_versions import model_of
 
 LARGEST = 2**40
+# Ranges of sizes that a remark names.
+MAX_NAMED = 6
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 _ALLOWED = {
     "broadcast": ("ring",), "reduce": ("ring",),
@@ -283,3 +286,12 @@ def _ll128_refused(setting: NcclSetting, channels: Channels) -> str:
     if PATHS.index(channels.path_intra) > PATHS.index("NVB"):
         return f"LL128 needs NVLink between the GPUs of a node, this is {channels.path_intra}"
     return ""
+
+
+def told_choice(setting: NcclSetting, operation: str, given: Collection[str]) -> str:
+    """Describe what NCCL takes from which size on; what is given by name it does not choose."""
+    if not {"algorithm", "protocol"}.isdisjoint(given):
+        return "NCCL chooses what is not given, by its own estimate at each size"
+    parts = [f"{size_range.cell.name} from {format_size(size_range.low)}" for size_range in ranges(setting, operation)]
+    more = " (smaller sizes: commsim nccl)" if len(parts) > MAX_NAMED else ""
+    return f"NCCL chooses {', '.join(parts[-MAX_NAMED:])}{more}"

@@ -23,12 +23,12 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.core.remark import ASSUMED, Remark
 from commsim.core.schedule import Schedule
-from commsim.core.units import count_text, format_size
+from commsim.core.units import count_text
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.nccl.call_costs import CallCosts, call_costs
 from commsim.nccl.channel_search import NcclSetting
-from commsim.nccl.choice import PATTERN, Cell, cells, fastest, ranges
+from commsim.nccl.choice import PATTERN, Cell, cells, fastest, told_choice
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
 from commsim.nccl.of_network import NcclOptions, setting_of
@@ -52,8 +52,6 @@ PRICED = (*ALLOWED, *EXCHANGES)
 MAX_MESSAGES, FEW_LOOPS = 2**21, (8, 16)
 # Bytes of a packet on the wire.
 PACKET = 2048
-# Ranges of sizes that a remark names.
-MAX_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -324,7 +322,7 @@ def nccl_launch(
     sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
     found = NcclLaunch(build, parameters, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= parameters.keys():
-        notes.append(Remark("library-choice", f"{name}: {_choice(setting, operation, parameters)}"))
+        notes.append(Remark("library-choice", f"{name}: {told_choice(setting, operation, parameters)}"))
     taken = setting.assumed if setting is not None else ()
     notes += [Remark(one.code, one.what, needed=True) for one in taken if one.code]
     assumed = [one.what for one in taken if not one.code]
@@ -341,12 +339,3 @@ def nccl_launch(
 def _machines_text(machines: tuple[tuple[int, ...], ...]) -> str:
     sizes = sorted({len(machine) for machine in machines})
     return f"{count_text(len(machines), 'machine')} of {' or '.join(map(str, sizes))} rank{'s' * (sizes != [1])}"
-
-
-def _choice(setting: NcclSetting, operation: str, parameters: Mapping[str, Any]) -> str:
-    """Describe what NCCL takes from which size on."""
-    if {"algorithm", "protocol"} & parameters.keys():
-        return "NCCL chooses what is not given, by its own estimate at each size"
-    parts = [f"{size_range.cell.name} from {format_size(size_range.low)}" for size_range in ranges(setting, operation)]
-    more = " (smaller sizes: commsim nccl)" if len(parts) > MAX_NAMED else ""
-    return f"NCCL chooses {', '.join(parts[-MAX_NAMED:])}{more}"

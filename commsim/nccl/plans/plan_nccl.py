@@ -20,12 +20,12 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.nccl.channel_search import NcclSetting
-from commsim.nccl.choice import ranges
+from commsim.nccl.choice import MAX_NAMED, ranges
 from commsim.nccl.interval_remarks import of_tables
 from commsim.nccl.intervals import RCCL, interval_of
 from commsim.nccl.option_words import WORDS
 from commsim.nccl.plans.nccl_files import READERS, split_files
-from commsim.nccl.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
+from commsim.nccl.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.nccl.prediction import Site, faster_than_chosen
 from commsim.nccl.rccl_costs import priced
 from commsim.prediction.bounds.floor import floor_of
