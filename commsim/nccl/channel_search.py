@@ -166,6 +166,11 @@ def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
     return 0, 0.0
 
 
+def lacks_nvls_of_two(version: tuple[int, int], n_gpus: int) -> bool:
+    """Whether so few GPUs of a machine have no NVLink SHARP in a release (src/transport/nvls.cc, 2.28.7)."""
+    return n_gpus <= 2 and version < (2, 28)
+
+
 def nvls_inter(gpu: str, n: int, rate: float, outside: float, n_nics: int) -> float:
     """Return the rate between nodes of each of `n` channels of NVLink SHARP.
 

@@ -32,6 +32,7 @@ from .channel_search import (
     Channels,
     NcclSetting,
     doubled,
+    lacks_nvls_of_two,
     nvls_channels,
     nvls_inter,
     packed_channels,
@@ -157,6 +158,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
     if lines := told_islands(network, islands_inside(network, unit, beside)):
         assumed.append(Assumption(lines, code="nvlink-islands"))
     adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
+    adds = adds and not lacks_nvls_of_two(setting.version, int(counts.min()))
     if setting.nvls is not None or (adds and "nvls" not in channels):
         n, rate = setting.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)

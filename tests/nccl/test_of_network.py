@@ -98,6 +98,17 @@ def test_makes_that_nccl_has_no_row_of_take_that_of_their_kin_and_amd_is_refused
     assert derive("mi300x", gpu="hopper").gpu == "hopper"
 
 
+@pytest.mark.parametrize(("n_gpus", "version", "has"), [(2, (2, 27), False), (2, (2, 28), True), (3, (2, 27), True)])
+def test_two_gpus_of_a_machine_have_nvlink_sharp_since_2_28(n_gpus, version, has):
+    assert ("nvls" in derive("dgx-h100", n_gpus, version=version).channels) is has
+    asked = f"nccl_all_reduce:algorithm=nvls,version={version[0]}.{version[1]}"
+    if has:
+        assert cs.predict(asked, "dgx-h100", "1MiB", n_ranks=n_gpus).time > 0
+    else:
+        with pytest.raises(InputError, match="needs 3 GPUs of a machine before NCCL"):
+            cs.predict(asked, "dgx-h100", "1MiB", n_ranks=n_gpus)
+
+
 def test_a_rack_of_72_gpus_has_32_heads_of_nvlink_sharp():
     nvls = derive("gb200-nvl72").channels["nvls"]
     assert nvls.n == 32

@@ -27,7 +27,7 @@ from commsim.core.units import count_text
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.nccl.call_costs import CallCosts, call_costs
-from commsim.nccl.channel_search import NcclSetting
+from commsim.nccl.channel_search import NcclSetting, lacks_nvls_of_two
 from commsim.nccl.choice import PATTERN, Cell, cells, fastest, told_choice
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
@@ -241,6 +241,8 @@ class NcclLaunch:
         unit = units(network)
         name = f"{schedule.name}: algorithm={parameters['algorithm']}"
         if parameters["algorithm"] in IN_MACHINES:
+            if self.setting is not None and lacks_nvls_of_two(self.setting.version, min(map(len, self.machines))):
+                raise InputError(f"{name} needs 3 GPUs of a machine before NCCL 2.28; take ring")
             helpers = []
             for machine in self.machines:
                 inside = adding_switches(network, unit, nodes[list(machine)])
