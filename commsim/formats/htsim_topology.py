@@ -43,8 +43,8 @@ class _Tree:
 
 def is_htsim(head: str) -> bool:
     """Whether the first lines of a file are of such a topology."""
-    return bool(re.search(r"^\s*Nodes\s+\d+\s*$", head, re.MULTILINE | re.IGNORECASE)) and bool(
-        re.search(r"^\s*(?:Tiers|Podsize)\s+\d+\s*$", head, re.MULTILINE | re.IGNORECASE)
+    return bool(re.search(r"^[ \t]*Nodes\s+\d+\s*$", head, re.MULTILINE | re.IGNORECASE)) and bool(
+        re.search(r"^[ \t]*(?:Tiers|Podsize)\s+\d+\s*$", head, re.MULTILINE | re.IGNORECASE)
     )
 
 

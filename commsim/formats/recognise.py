@@ -26,22 +26,22 @@ HEAD = 2**16
 MACHINES = ("nccl-topology", "nvidia-smi")
 NETWORKS = ("ns3", "simai", "htsim", "graphml", "node-link", "astra-network", "infragraph", *READERS, *MACHINES)
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
-_MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|\s)*GPU0\s", re.MULTILINE)
+_MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|[ \t])*GPU0\s", re.MULTILINE)
 _OWN_JSON = re.compile(r'\s*\{\s*"(?:schema|topology|directed)"')
 _INFRAGRAPH = ("devices", "instances", "edges")
 # What holds neither a network nor a schedule, and the command that reads it.
 _OTHERS: dict[str, tuple[str, str]] = {
-    r"^\s*(?:SwitchName|BlockName)\s*=": (
+    r"^[ \t]*(?:SwitchName|BlockName)\s*=": (
         "Slurm's topology.conf", "commsim place import FILE --from slurm-conf"),
-    r"^\s*-\s*topology\s*:": ("Slurm's topology.yaml", "commsim place import FILE --from slurm-yaml"),
-    r"^\s*(?:NodeName|PartitionName|ClusterName)\s*=": (
+    r"^[ \t]*-[ \t]*topology[ \t]*:": ("Slurm's topology.yaml", "commsim place import FILE --from slurm-yaml"),
+    r"^[ \t]*(?:NodeName|PartitionName|ClusterName)\s*=": (
         "Slurm's slurm.conf; the network is in topology.conf", "commsim place import topology.conf --from slurm-conf"),
     r"algbw.*busbw|nThread \d+ nGpus": ("a log of nccl-tests", "commsim compare FILE"),
     r"OSU (?:MPI|NCCL|xCCL)": ("a table of OSU's micro-benchmarks", "commsim compare FILE"),
     r"Intel \(R\) MPI Benchmarks|^# Benchmarking \w+": ("a table of the Intel MPI Benchmarks", "commsim compare FILE"),
     r"NCCL (?:INFO|WARN|TRACE)": ("a log of NCCL (NCCL_DEBUG)", "commsim compare FILE"),
     r"^Nodes \d+\s+Connections \d+": ("htsim's matrix of connections", "nothing: it is only written"),
-    r"^HYBRID_TRANSFORMER|^\s*model_parallel_NPU_group": (
+    r"^HYBRID_TRANSFORMER|^[ \t]*model_parallel_NPU_group": (
         "a workload of SimAI or ASTRA-sim, text", "nothing: its layers are not read"),
     r"^job(?:_name|id)?,": ("a trace of jobs", "commsim cluster trace FILE --from ..."),
 }  # fmt: skip
@@ -147,7 +147,7 @@ def _of_yaml(path: Path, head: str) -> str:
     keys = set(re.findall(r"^([A-Za-z_][\w-]*)\s*:", head, re.MULTILINE))
     if {"devices", "instances"} <= keys or {"devices", "edges"} <= keys:
         return "infragraph"
-    if re.search(r"^\s*-\s*topology\s*:", head, re.MULTILINE):
+    if re.search(r"^[ \t]*-[ \t]*topology[ \t]*:", head, re.MULTILINE):
         return ""
     is_astra = {"topology", "npus_count"} <= keys or path.suffix in (".yml", ".yaml")
     return "astra-network" if is_astra else ""

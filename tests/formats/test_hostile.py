@@ -49,7 +49,7 @@ def message(body: bytes) -> bytes:
         (b"\xff" * 11, "a number ends early, or exceeds 64 bits"), (b"\x80", "a number ends early"),
         (b"\xff\xff\xff\xff\x0f", "has 4294967295 bytes, only 0 are there"), (b"", "it is empty"),
         (lambda: bytes(30_000_000), "two nodes have the id 0"),
-        (lambda: gzip.compress(bytes(2**27)), "unpacks to more than 64 MiB"),
+        (lambda: gzip.compress(bytes(2**27), 1), "unpacks to more than 64 MiB"),
         (lambda: b"\0" + message(b"\x52\0" * 2_000_000), "node 0 has the attribute '' twice"),
         (lambda: b"\0" + message(field(5, b"\x01" * 30_000_000)), "a message has 30000005 bytes, more than 4194304"),
         (lambda: b"\0" + message(packed("int64")), "a list has 2000000 numbers"),
@@ -93,7 +93,7 @@ def test_ranks_of_binary_goal_may_stand_in_any_order_and_do_nothing(tmp_path: Pa
         (lambda: b"num_ranks 1\nrank 0 {\n" + b"calc 0\n" * 2_000_000 + b"}", "more than 1048576 operations"),
         (lambda: b"num_ranks 1\n" + b"\n" * 5_000_000, "4194304 lines"),
         (lambda: b"num_ranks 1\n" + b"\x0b" * 10_000_000, "line 2: num_ranks is 1, got 0"),
-        (lambda: gzip.compress(b"num_ranks 1\n" + bytes(2**28)), "unpacks to more than 128 MiB"),
+        (lambda: gzip.compress(b"num_ranks 1\n" + bytes(2**28), 1), "unpacks to more than 128 MiB"),
     ],
 )
 def test_goal_as_text(tmp_path: Path, data: bytes | Callable[[], bytes], wanted: str) -> None:

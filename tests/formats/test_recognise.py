@@ -107,3 +107,10 @@ def test_a_file_that_is_not_read_is_named_with_what_reads_it(text: str, wanted: 
         load_network(str(tmp_path / "x.dat"))
     assert "ibnetdiscover" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_no_pattern_of_a_line_s_beginning_goes_on_over_blank_lines() -> None:
+    """Behind ``^``, ``\\s*`` is tried from each of many blank lines over all that follow: minutes for a few KiB."""
+    folder = Path(__file__).parents[2] / "commsim" / "formats"
+    sources = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+    assert [str(path) for path, text in sources.items() if r"^\s*" in text or r"|\s)*" in text] == []

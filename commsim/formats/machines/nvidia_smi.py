@@ -24,7 +24,7 @@ from .rates import transport_of_nics
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|rdma|irdma|roce|ibp|ionic|cxi)\w*)", re.ASCII)
 _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
-_LEGEND = re.compile(r"^\s*NIC\d+:\s*(\S+)", re.ASCII | re.MULTILINE)
+_LEGEND = re.compile(r"^[ \t]*NIC\d+:\s*(\S+)", re.ASCII | re.MULTILINE)
 _SAME_SWITCH, _SAME_SOCKET = {"PIX", "PXB"}, {"PIX", "PXB", "PHB", "NODE"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _MAX_LINKS = 18
