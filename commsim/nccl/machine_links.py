@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
+
+# Rates that ports are sold with, bytes/s, and the least part of one that is left without headers.
+PORT_RATES = tuple(gbps * 1e9 / 8 for gbps in (10, 25, 40, 50, 100, 200, 400, 800))
+DELIVERED = 0.9
+# Since this release NCCL's own transport takes the ports of a NIC for one ("port fusion": src/transport/net_ib.cc, now
+# in src/graph/topo.cc, NCCL_NET_MERGE_LEVEL=PORT).
+PORTS_JOINED = (2, 20)
 
 
 def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.integer[Any]]) -> tuple[float, str]:
@@ -78,10 +86,23 @@ def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:
     return f"{names[0]} to {names[-1]}" if is_run else ", ".join(names)
 
 
-def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str, bool]:
+def links_outside(
+    network: Network, unit: NDArray[np.int64], node: int, *, as_read: bool = False
+) -> tuple[float, int, str, bool]:  # fmt: skip
     """Rate and number of the NICs of a machine, how a GPU reaches one, and whether their own links are the limit.
 
     Where GPUs have ports to the network themselves, each is a NIC beside its GPU.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the machine.
+    unit : int64[n_nodes]
+        Machine of each node.
+    node : int
+        A GPU.
+    as_read : bool
+        Whether ports have the rate that NCCL reads (:func:`port_rate`) in place of the one that they deliver.
     """
     in_unit = unit == unit[node]
     leaving = in_unit[network.src] & ~in_unit[network.dst]
@@ -89,6 +110,7 @@ def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple
         return 0.0, 0, "PIX", False
     ports = np.unique(network.src[leaving])
     rate = float(np.bincount(network.src[leaving], network.bandwidth[leaving])[ports].min())
+    rate = port_rate(rate) if as_read else rate
     if network.kind[node] != GPU or not (in_unit & (network.kind == NIC)).any():
         return rate, len(ports), "PIX", False
     nics = in_unit & (network.kind == NIC)
@@ -97,7 +119,24 @@ def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple
     shared = network.dst[np.isin(network.src, beside[network.kind[beside] == SWITCH])]
     near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[in_unit] == CPU).any() else "PXB")
     own = float(network.bandwidth[plugs].min(initial=rate))
+    own = port_rate(own) if as_read else own  # a NIC delivers to its machine what its port does
     return min(rate, own), int(nics.sum()), near, own < rate
+
+
+def ports_apart(network: Network, version: tuple[int, ...]) -> int:
+    """Return how many NICs a release of NCCL takes each NIC of a machine for: its ports (``nic_ports=``), or one."""
+    joins = version >= PORTS_JOINED and transport_of(network.hardware) in ("infiniband", "roce")
+    return 1 if joins else int(read_hardware(network.hardware).get("nic_ports", 1))
+
+
+def port_rate(rate: float) -> float:
+    """Return the rate that a port of so many bytes/s is sold with, which NCCL reads of it; `rate` if it is none.
+
+    References
+    ----------
+    NCCL 2.30.7, ``src/graph/topo.cc`` (ncclTopoAddNet): the speed that the driver says, headers and all.
+    """
+    return next((sold for sold in PORT_RATES if DELIVERED * sold <= rate <= sold), rate)
 
 
 def gpus_outside(network: Network, unit: NDArray[np.int64], node: int) -> float:

@@ -19,6 +19,7 @@ from commsim.nccl.machine_links import (
     islands_inside,
     links_inside,
     links_outside,
+    ports_apart,
     through_host,
     told_islands,
 )
@@ -130,11 +131,13 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         assumed.append(Assumption(f"ranks must be spread evenly; {spread}, and NCCL rounds down"))
     node = int(nodes[0])
     inside, path = links_inside(network, unit, nodes)
-    outside, n_nics, near, is_own = links_outside(network, unit, node)
+    outside, n_nics, near, is_own = links_outside(network, unit, node, as_read=True)
+    ports = ports_apart(network, setting.version)
+    outside, n_nics = outside / ports, n_nics * ports
     if setting.nic is not None:
         outside = setting.nic
     elif len(machines) > 1:
-        by_gpus = gpus_outside(network, unit, node)
+        by_gpus = gpus_outside(network, unit, node) / ports
         outside, is_own = min(outside, by_gpus), is_own or by_gpus < outside
         whose = "machine's NIC and PCIe links; a higher bandwidth changes nothing" if is_own else "network"
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))

@@ -7,7 +7,7 @@ from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
-from commsim.nccl.machine_links import gpus_outside, links_inside, links_outside
+from commsim.nccl.machine_links import gpus_outside, links_inside, links_outside, ports_apart
 
 from .channel_search import SINCE_HOPPER, NcclSetting
 from .prediction import Site
@@ -42,10 +42,9 @@ def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Sit
         )
     if name == "efa":
         name = efa_of(setting.gpu, facts.get("gpudirect") != "no")
-    host = gpus_outside(network, unit, int(nodes[0])) * max(n_nics, 1)
-    return Site(
-        setting, link, path != "NVL", rate * max(n_nics, 1), name, setting.version, n_nics=max(n_nics, 1), host=host
-    )  # fmt: skip
+    n_nics = max(n_nics, 1)
+    host, ports = gpus_outside(network, unit, int(nodes[0])) * n_nics, ports_apart(network, setting.version)
+    return Site(setting, link, path != "NVL", rate * n_nics, name, setting.version, n_nics=n_nics * ports, host=host)
 
 
 def efa_of(gpu: str, gpudirect: bool) -> str:

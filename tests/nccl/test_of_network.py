@@ -4,6 +4,8 @@ import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
 from commsim.core.remark import largest
+from commsim.nccl.choice import ranges
+from commsim.nccl.machine_links import port_rate
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.prediction.inputs import load_network
 
@@ -42,6 +44,29 @@ def test_machines_on_a_fabric_are_nodes_and_their_nics_limit_the_channels():
     assert not derive("gb200-nvl72@star:machines=2").one_nic_tree  # behind the CPU of two GPUs
     faster = derive("dgx-h100@star:machines=4,bandwidth=400Gbps", nic=25e9)
     assert faster.channels["ring"].inter == 24e9
+
+
+def test_nccl_reads_the_rate_that_a_port_is_sold_with():
+    """An HDR port delivers 23.5 GB/s; NCCL reads 200 Gb/s: four rings of 24 GB/s fit, and large calls take them."""
+    found = derive("abci-a100@star:machines=2", version=(2, 18))
+    assert (found.channels["ring"].n, found.channels["ring"].inter) == (4, 24e9)
+    assert "NCCL takes a NIC to have the 25 GB/s of the network (--nic)" in map(str, found.assumed)
+    assert ranges(found, "all_reduce", 2**31)[-1].cell.name == "ring/simple"
+    slower = derive("abci-a100@star:machines=2,bandwidth=160Gbps")  # no port is sold with it, so that it is as it is
+    assert slower.channels["ring"].inter == 20e9
+    assert [port_rate(gbps / 8 * 1e9) * 8e-9 for gbps in (388, 400, 359, 94, 99)] == [400, 400, 359, 100, 100]
+
+
+@pytest.mark.parametrize(("version", "n", "rate"), [((2, 19), 16, 12e9), ((2, 20), 8, 24e9), ((2, 29), 8, 24e9)])
+def test_nccl_joins_the_ports_of_a_nic_since_2_20(version, n, rate):
+    found = derive("oci-a100@star:machines=2", version=version)
+    assert (found.channels["ring"].n, found.channels["ring"].inter) == (n, rate)
+    last = ranges(found, "all_reduce", 2**33)[-1].cell.name
+    assert last == ("ring/simple" if n == 8 else "tree/simple")  # logs of 2.29.3 have what a ring of 8 NICs takes
+    one = derive("oci-a100:nic_ports=1@star:machines=2", version=version)
+    assert one.channels["ring"].n == 8
+    plugin = derive("oci-a100:net=efa@star:machines=2", version=(2, 29))  # only NCCL's own transport joins them
+    assert plugin.channels["ring"].n == 16
 
 
 def test_plain_hosts_are_nodes_with_one_gpu():

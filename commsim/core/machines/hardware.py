@@ -20,7 +20,8 @@ GPU_MAKERS = {
 }  # fmt: skip
 # What each fact may be. "net" is the transport below the library: its latency is software's and no cable's; with a
 # year, its software up to then, else today's; "ena" is TCP over the virtual NIC of AWS. "sharp" is
-# whether the fabric's switches reduce, and the library's plugin for that is enabled. "guessed" names facts and rates
+# whether the fabric's switches reduce, and the library's plugin for that is enabled; "nic_ports" is how many ports
+# each NIC has. "guessed" names facts and rates
 # that a file of a machine leaves open.
 FACTS: dict[str, tuple[str, ...]] = {
     "gpu": tuple(GPU_MAKERS),
@@ -40,6 +41,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     ),
     "gpudirect": ("yes", "no"),
     "sharp": ("on", "off"),
+    "nic_ports": ("1", "2", "4"),
     "guessed": ("gpu", "nic", "gpu+nic"),
 }
 # Networks that spread the packets of a message over all equal paths as they are run, and who says so; the others hash a
