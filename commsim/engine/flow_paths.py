@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .flow_plan import FlowPlan
     from .job_connections import JobConnections
     from .recurrence.ring_phases import RingPhase
-    from .simultaneous.simultaneous import BegunTogether
+    from .simultaneous.begun_together import BegunTogether
     from .trace_files import TraceFile
 
 __all__ = ["MAX_KEPT", "METHODS", "FlowPaths", "may_collide"]
@@ -158,7 +158,7 @@ class FlowPaths:
     @functools.cached_property
     def begun_together(self) -> BegunTogether | None:
         """Transfers of a schedule that all start together; None where they do not."""
-        from .simultaneous.simultaneous import begin_together
+        from .simultaneous.begun_together import begin_together
 
         return begin_together(self.network, self.job)
 

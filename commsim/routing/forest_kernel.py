@@ -75,14 +75,13 @@ def choose_ports(
 def walk_forest(
     flows: tuple[NDArray[np.int64], NDArray[np.int64]],
     ports: tuple[tuple[Ports, Ports], NDArray[np.int32], NDArray[np.bool_]],
-    rows: Rows,
-    ends: NDArray[np.int32],
-    forest: Forest,
+    fabric: tuple[Rows, NDArray[np.int64], NDArray[np.int32], Forest],
     latency: NDArray[np.float64],
     order: NDArray[np.int64],
     choice: int,
+    tally: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Walk from endpoints to endpoints of other machines.
+    """Walk from endpoints to endpoints of other machines; or count only, and keep no route.
 
     Parameters
     ----------
@@ -90,30 +89,33 @@ def walk_forest(
         Destination and hash of each route.
     ports : ((Ports, Ports), int32[n, 2], bool[n])
         Ports of sources and of destinations, and what :func:`choose_ports` chose of them.
-    rows : Rows
-        Links between switches by the node that they leave, and among these by the class that they lead to.
-    ends : int32[n_links, 2]
-        Source and destination of each link.
-    forest : Forest
-        Classes of the fabric.
+    fabric : (Rows, int64[n_rows], int32[n_links, 2], Forest)
+        Links between switches by the node that they leave, and among these by the class that they lead to; end of the
+        rows of the same node and class as each; source and destination of each link; classes of the fabric.
     latency : float64[n_links], s
         Latency of each link.
     order : int64[2, n_nodes]
         Same as in :func:`commsim.routing.routing_kernel.walk_routes`.
     choice : int
         Choice among several links; ALL where there is only one.
+    tally : (int64[n_links], float64[n_links], int32[n])
+        Written where only counts are wanted, else empty: routes over each link, the largest latency of these, and the
+        first link of each route.
 
     Returns
     -------
     first, link, latency, known
-        Links of each route, its latency, and whether it was found; where two ways are equally short it was not.
+        Links of each route, none where they are counted, its latency, and whether it was found; where two ways are
+        equally short it was not.
     """
-    node_class, parent, depth = forest[0], forest[1], forest[2]
+    rows, alike_to, ends, (node_class, parent, depth, _, _) = fabric
+    n_over, furthest, port = tally
+    keeps = n_over.shape[0] == 0
     (out, back), chosen, single = ports
     target_node, key = flows
     n = key.shape[0]
     first = np.zeros(n + 1, np.int64)
-    link = np.empty(8 * n + 64, np.int32)
+    link = np.empty((8 * n if keeps else 0) + 64, np.int32)
     path_latency = np.zeros(n)
     known = single.copy()
     deepest = largest(depth)
@@ -139,7 +141,8 @@ def walk_forest(
         while at >= 0:
             chain[depth[at]] = at
             at = parent[at]
-        radix[:] = 1
+        if choice == BY_DIGITS:
+            radix[:] = 1
         while node != last and known[i]:
             here = np.int64(node_class[node])
             is_above = depth[here] < depth[node_class[last]] and chain[depth[here]] == here
@@ -151,9 +154,8 @@ def walk_forest(
                     low = middle + 1
                 else:
                     high = middle
-            n_choices = 0
-            while low + n_choices < rows[0][node + 1] and node_class[rows[2][low + n_choices]] == following:
-                n_choices += 1
+            is_there = low < rows[0][node + 1] and node_class[rows[2][low]] == following
+            n_choices = alike_to[low] - low if is_there else 0
             if n_choices == 0 or (choice == ALL and n_choices > 1):
                 known[i] = False
                 break
@@ -173,5 +175,11 @@ def walk_forest(
             m = first[i]
         for k in range(first[i], m):
             path_latency[i] += latency[link[k]]
+        if not keeps and m:
+            port[i] = link[0]
+            for k in range(m):
+                n_over[link[k]] += 1
+                furthest[link[k]] = max(furthest[link[k]], path_latency[i])
+            m = 0
         first[i + 1] = m
     return first, link[:m].copy(), path_latency, known

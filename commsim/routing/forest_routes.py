@@ -22,8 +22,8 @@ Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np
 
 # What finding both ports and the way between them takes, or more.
 WALK_STEPS = 32
-# Routes up to which what does not depend on the hash is kept for the next one: some 10 MB.
-MAX_KEPT = 1 << 18
+# Routes up to which what does not depend on the hash is kept for the next one: some 40 MB.
+MAX_KEPT = 1 << 20
 _latest: list[tuple[Network, FabricForest | None]] = []
 _ends: list[tuple[Network, NDArray[np.int64], NDArray[np.int64], RouteEnds]] = []
 
@@ -40,6 +40,8 @@ class RouteEnds:
         Ports of all sources and destinations, those that each route takes, and whether these are the only ones.
     rows : Rows
         Links between switches by the node that they leave, and among these by the class that they lead to.
+    alike_to : int64[n_rows]
+        End of the rows of the same node and class as each of these.
     nodes : int32[n_links, 2]
         Source and destination of each link.
     forest : Forest
@@ -49,8 +51,28 @@ class RouteEnds:
     apart: NDArray[np.intp]
     ports: tuple[tuple[Ports, Ports], NDArray[np.int32], NDArray[np.bool_]]
     rows: Rows
+    alike_to: NDArray[np.int64]
     nodes: NDArray[np.int32]
     forest: Forest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossings:
+    """What routes have on each link, where they themselves are not kept.
+
+    Parameters
+    ----------
+    n_routes : int64[n_links]
+        Routes over each link.
+    furthest : float64[n_links], s
+        Largest latency of these; 0 where there are none.
+    port : int32[n_routes]
+        First link of each route.
+    """
+
+    n_routes: NDArray[np.int64]
+    furthest: NDArray[np.float64]
+    port: NDArray[np.int32]
 
 
 def forest_of(network: Network) -> FabricForest | None:
@@ -108,7 +130,7 @@ def _find_ends(network: Network, forest: FabricForest, src: NDArray[np.int64], d
             find_ports(targets, entering, leaving, network.machine, fabric, inbound, network.metric),
         )
         chosen, single = choose_ports(np.stack((source, target), axis=1), ports, nodes, classes)
-    return RouteEnds(apart, (ports, chosen, single), _rows_by_class(network, forest, fabric), nodes, classes)
+    return RouteEnds(apart, (ports, chosen, single), *_rows_by_class(network, forest, fabric), nodes, classes)
 
 
 def _numbered(nodes: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -119,12 +141,16 @@ def _numbered(nodes: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64]
     return np.flatnonzero(is_there).astype(np.int64), place[nodes]
 
 
-def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bool_]) -> Rows:
-    """Links between switches of the fabric, by the node that they leave, then by class of the other end."""
+def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int64]]:
+    """Return links between switches by the node that they leave, then by the other end's class; and where these end."""
     links = np.flatnonzero(fabric[network.src] & fabric[network.dst])
     links = links[np.lexsort((links, forest.node[network.dst[links]], network.src[links]))]
     first = np.searchsorted(network.src[links], np.arange(network.n_nodes + 1))
-    return np.asarray(first, np.int64), np.asarray(links, np.int32), network.dst[links]
+    src, to = network.src[links], forest.node[network.dst[links]]
+    starts = np.flatnonzero(np.diff(src, prepend=-1).astype(bool) | np.diff(to, prepend=-1).astype(bool))
+    bounds = np.append(starts, len(links))
+    alike_to = np.repeat(bounds[1:], np.diff(bounds)).astype(np.int64)
+    return (np.asarray(first, np.int64), np.asarray(links, np.int32), network.dst[links]), alike_to
 
 
 def walk_known(
@@ -156,13 +182,44 @@ def walk_known(
     ends = ends_of_routes(network, src, dst)
     if ends is None:
         return None
+    none = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int32)
+    first, link, latency, known = _walked(network, ends, dst, key, choice, order, none)
+    return ends.apart[known], np.append(first[:-1][known], first[-1]), link, latency[known]
+
+
+def count_known(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], choice: int
+) -> Crossings | None:
+    """Count the routes over each link, and keep none of them; None where some need a search.
+
+    Parameters
+    ----------
+    network, src, dst, key, choice
+        Same as in :func:`walk_known`.
+    """
+    ends = ends_of_routes(network, src, dst)
+    if ends is None or len(ends.apart) < len(src):
+        return None
+    tally = np.zeros(network.n_links, np.int64), np.zeros(network.n_links), np.zeros(len(src), np.int32)
+    *_, known = _walked(network, ends, dst, key, choice, np.zeros((2, network.n_nodes), np.int64), tally)
+    return Crossings(*tally) if known.all() else None
+
+
+def _walked(
+    network: Network,
+    ends: RouteEnds,
+    dst: NDArray[np.int64],
+    key: NDArray[np.int64],
+    choice: int,
+    order: NDArray[np.int64],
+    tally: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
     from commsim.core.jit import expected_work
 
     from .forest_kernel import walk_forest
 
+    fabric = ends.rows, ends.alike_to, ends.nodes, ends.forest
     with expected_work(network.n_links + WALK_STEPS * len(ends.apart)):
-        first, link, latency, known = walk_forest(
-            (dst[ends.apart], key[ends.apart]), ends.ports, ends.rows, ends.nodes, ends.forest, network.latency,
-            order, choice,
-        )  # fmt: skip
-    return ends.apart[known], np.append(first[:-1][known], first[-1]), link, latency[known]
+        return walk_forest(
+            (dst[ends.apart], key[ends.apart]), ends.ports, fabric, network.latency, order, choice, tally
+        )

@@ -8,15 +8,20 @@ first link, its head, and a bundle. Where hashes choose, every flow is a bundle.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import NIC, Network
+from commsim.routing.link_rows import flow_hash
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.message_engines import engine_nodes
 from commsim.routing.routing import Routes, find_routes
+from commsim.routing.walk import count_crossings
+
+if TYPE_CHECKING:
+    from commsim.routing.forest_routes import Crossings
 
 BY_DESTINATION = ("dmodk", "shortest", "spray")
 MAX_KEYS = 2**26
@@ -152,6 +157,26 @@ def bundle_flows(
         return _by_destination(network, src, dst, routing, None)
     routes = _found_in_parts(network, src, dst, channel, routing, seed)
     return _bundles(network, routes, np.arange(len(src), dtype=np.int32), np.full(len(src), -1, np.int32))
+
+
+def crossings_of(
+    network: Network,
+    src: NDArray[np.int32],
+    dst: NDArray[np.int32],
+    channel: NDArray[np.int32],
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+) -> Crossings | None:
+    """Count flows on each link; None where routes are not hashed, or some of them need a search.
+
+    Parameters
+    ----------
+    network, src, dst, channel, routing, seed
+        Same as in :func:`bundle_flows`.
+    """
+    begin, end, number = (nodes.astype(np.int64) for nodes in (src, dst, channel))
+    return count_crossings(network, begin, end, flow_hash(begin, end, number, seed), routing or network.routing)
 
 
 def _found_in_parts(

@@ -21,7 +21,9 @@ from commsim.engine.flow_plan import plan_flows
 from commsim.engine.simultaneous import bundles
 from commsim.engine.simultaneous.rates_kernel import fair_rates_of_flows
 from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
+from commsim.routing import walk
 from topologies.fat_tree import fat_tree
+from topologies.leaf_spine import leaf_spine
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star
 
@@ -115,6 +117,44 @@ def test_the_fair_rates_are_those_of_exact_water_filling(data: st.DataObject) ->
     bundle, head = (np.array(column, np.int32) for column in zip(*flows, strict=True))
     fair_rates = fair_rates_of_flows(capacity, (first, link, share), bundle, head, np.inf)
     np.testing.assert_allclose(fair_rates, max_min_rates(slow, dict(enumerate(capacity))), rtol=1e-12)
+
+
+@pytest.mark.parametrize("overhead", [0.0, 1e-4])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_counting_the_flows_of_links_gives_the_time_of_their_rates(
+    monkeypatch: pytest.MonkeyPatch, overhead: float, seed: int
+) -> None:
+    monkeypatch.setattr(walk, "LEAST", 0)
+    slower = np.random.default_rng(seed).choice([0.5, 1.0], fat_tree(4).n_links)
+    network = dataclasses.replace(fat_tree(4), overhead=overhead)
+    network = dataclasses.replace(network, bandwidth=network.bandwidth * slower)
+    job = FlowJob(COLLECTIVES["direct_all_to_all"].build(13), place(network, 13, "random", seed=3))
+    plan = plan_simultaneous(network, job, routing="ecmp", seed=seed)
+    assert plan is not None
+    counted = simulate_simultaneous(plan, SIZE, starts=0.25)
+    assert "rate" not in vars(plan)  # nothing was allocated
+    full = simulate_simultaneous(plan, SIZE, starts=0.25, trace=True)
+    assert counted is not None
+    assert full is not None
+    assert (counted.time, counted.bytes_on_wire) == (full.time, full.bytes_on_wire)
+    assert counted.link_bytes.tolist() == full.link_bytes.tolist()
+
+
+def test_flows_are_not_counted_where_one_that_is_faster_has_further_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "LEAST", 0)
+    network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=3, latency=1.0)
+    program = Program(4, 4)
+    program.copy([1, 2], src=[1, 2], dst=0)  # two from below its own leaf share its port
+    program.copy(0, src=0, dst=3)  # one goes to the other leaf
+    job = FlowJob(program.build(), Placement([0, 1, 2, 3]))
+    assert agree(network, job, "ecmp")
+    plan = plan_simultaneous(network, job, routing="ecmp")
+    assert plan is not None
+    counted, full = (simulate_simultaneous(plan, 4e8, trace=trace) for trace in (False, True))
+    assert counted is not None
+    assert full is not None
+    assert counted.time == full.time
+    assert counted.time > 4  # four cables of 1 s each
 
 
 def test_it_refuses_what_does_not_start_together_or_is_not_equal() -> None:
