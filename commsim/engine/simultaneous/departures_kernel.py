@@ -19,7 +19,19 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
 
-from .rebalance_kernel import LINK_ROW, TIE, DepartureState, ask, give, next_end, rebalance, swap
+from .rebalance_kernel import (
+    LINK_ROW,
+    NEVER,
+    TIE,
+    DepartureState,
+    ask,
+    give,
+    given_by,
+    next_end,
+    note_limited,
+    rebalance,
+    swap,
+)
 
 
 @kernel
@@ -56,15 +68,12 @@ def simulate_departures(
         t.ends[f] = n_bytes[f]
     left = n
     while left > 0:
-        now = np.inf
-        for r in range(n_links):
-            if t.next_end[r] < 0.0:
-                t.next_end[r] = next_end(t, r)
-            now = min(now, t.next_end[r])
+        now, n_due = first_end(t, n_links)
         if now == np.inf:
             return ended, False
         t.clock[0] = now
-        for r in range(n_links):
+        for k in range(n_due):
+            r = t.due[k]
             while t.next_end[r] <= now:
                 left -= 1
                 depart(t, r, ended)
@@ -72,6 +81,22 @@ def simulate_departures(
         if not rebalance(t, n_links):
             return ended, False
     return ended, True
+
+
+@njit_norefcount
+def first_end(t: DepartureState, n_links: int) -> tuple[float, int]:
+    """Find when the next flow ends, and list the links that limit one which ends then, in ``t.due``."""
+    for k in range(t.n_stale[0]):
+        t.next_end[t.stale_end[k]] = next_end(t, t.stale_end[k])
+    t.n_stale[0] = 0
+    now, n_due = np.inf, 0
+    for r in range(n_links):
+        if t.next_end[r] <= now:
+            n_due = n_due if t.next_end[r] == now else 0
+            now = t.next_end[r]
+            t.due[n_due] = r
+            n_due += 1
+    return now, n_due
 
 
 @njit_norefcount
@@ -89,9 +114,10 @@ def depart(t: DepartureState, r: int, ended: NDArray[np.float64]) -> None:
             link["n_limited"] -= 1
             link["stale"] = True
             swap(t, t.place[e], link["first"] + link["n_limited"])
-            ask(t, r, link["fair_rate"])
+            note_limited(t, r)
+            ask(t, r, t.fair_rate[r])
         else:
-            give(t, t.of_flow[e], 0.0, t.link[r]["fair_rate"])
+            give(t, t.of_flow[e], 0.0, t.fair_rate[r])
         swap(t, t.place[e], last)
         link["n_users"] -= 1
 
@@ -101,15 +127,44 @@ def set_up(
     capacity: NDArray[np.float64], routes: tuple[NDArray[np.int64], NDArray[np.int32]], rate: NDArray[np.float64]
 ) -> DepartureState:
     """Lay out the tables, and give each flow to a full link on which none has more."""
+    t = lay_out(capacity, routes, rate)
+    n_links = capacity.shape[0]
+    full = np.empty(n_links, np.bool_)
+    for r in range(n_links):
+        full[r] = t.link[r]["whole"] - given_by(t, r) <= 1e-11 * t.link[r]["whole"]
+    for r in range(n_links):
+        link = t.link[r]
+        k = link["first"] + link["n_users"] - 1
+        while full[r] and k >= link["first"] + link["n_limited"]:
+            f = t.user[k]
+            if t.bottleneck[f] < 0 and rate[f] * TIE >= t.fair_rate[r]:
+                t.bottleneck[f] = r
+                for e in range(t.first[f], t.first[f + 1]):
+                    t.limiter[t.place[e]] = r
+                t.slack[r] += np.int64(rate[f] * t.per_unit[r])
+                swap(t, k, link["first"] + link["n_limited"])
+                link["n_limited"] += 1
+                link["stale"] = True
+            else:
+                k -= 1
+        note_limited(t, r)
+    return t
+
+
+@kernel
+def lay_out(
+    capacity: NDArray[np.float64], routes: tuple[NDArray[np.int64], NDArray[np.int32]], rate: NDArray[np.float64]
+) -> DepartureState:
+    """Lay out the tables; no flow has a bottleneck yet."""
     first, of_flow = routes
     n, n_links, n_flow_links = rate.shape[0], capacity.shape[0], of_flow.shape[0]
-    link = np.zeros(n_links, LINK_ROW)
+    link, per_unit = np.zeros(n_links + 1, LINK_ROW), np.ones(n_links + 1)
+    slack, top = np.full(n_links + 1, NEVER), np.zeros(n_links + 1)
     user, user_link, place = (
         np.empty(n_flow_links, np.int32),
         np.empty(n_flow_links, np.int32),
         np.empty(n_flow_links, np.int32),
     )
-    bottleneck = np.full(n, -1, np.int32)
     count = np.zeros(n_links + 1, np.int64)
     for q in of_flow:
         count[q + 1] += 1
@@ -119,46 +174,33 @@ def set_up(
         count[r + 1] += count[r]
         link[r]["first"] = count[r]
         link[r]["unit"] = math.ldexp(1.0, math.frexp(capacity[r])[1] - 61)
-        link[r]["per_unit"] = 1.0 / link[r]["unit"]
-        link[r]["whole"] = np.int64(capacity[r] * link[r]["per_unit"])
+        per_unit[r] = 1.0 / link[r]["unit"]
+        per_unit[n_links] = per_unit[r]  # no other than its neighbours, most often
+        link[r]["whole"] = np.int64(capacity[r] * per_unit[r])
         link[r]["least"] = np.inf
+    longest = 1
     for f in range(n):
+        longest = max(longest, first[f + 1] - first[f])
         for e in range(first[f], first[f + 1]):
             q = of_flow[e]
             place[e] = link[q]["first"] + link[q]["n_users"]
             user[place[e]], user_link[place[e]] = f, e
             link[q]["n_users"] += 1
-            link[q]["given"] += np.int64(rate[f] * link[q]["per_unit"])
-            link[q]["top"] = max(link[q]["top"], rate[f])
-    longest = 0
-    for f in range(n):
-        longest = max(longest, first[f + 1] - first[f])
-    others = np.full((n_flow_links, longest), -1, np.int32)
+            slack[q] -= np.int64(rate[f] * per_unit[q])
+            top[q] = max(top[q], rate[f])
+    others = np.full((n_flow_links, longest - 1), n_links, np.uint32)
     for k in range(n_flow_links):
         j = 0
         for e in range(first[user[k]], first[user[k] + 1]):
             if e != user_link[k]:
                 others[k, j] = of_flow[e]
                 j += 1
-    t = DepartureState(
-        link, first, of_flow, place, user, user_link, others, bottleneck, np.zeros(n), np.empty(n_links),
-        np.full(n_links, -1, np.int32), np.empty(n_links, np.int32), np.empty(most, np.int32),
-        np.full(n_links, -1.0), np.zeros(1), np.zeros(1, np.int64),
+    heap_place = np.full(n_links + 1, -1, np.int32)
+    heap_place[n_links] = 0  # nobody has the filler looked at
+    return DepartureState(
+        link, per_unit, slack, np.full(n_links + 1, NEVER), top, top[:n_links].copy(), np.full(n_links + 1, np.inf),
+        first, of_flow, place, user, user_link, others, np.zeros(n_flow_links, np.uint32), np.full(n, -1, np.int32),
+        np.zeros(n), np.empty(n_links), heap_place, np.empty(n_links, np.int32), np.empty(most, np.int32),
+        np.full(n_links, -1.0), np.arange(n_links).astype(np.int32), np.empty(n_links, np.int32), np.zeros(1),
+        np.zeros(1, np.int64), np.full(1, n_links), np.full(1, per_unit.min() == per_unit.max()),
     )  # fmt: skip
-    full = np.empty(n_links, np.bool_)
-    for r in range(n_links):
-        full[r] = link[r]["whole"] - link[r]["given"] <= 1e-11 * link[r]["whole"]
-    for r in range(n_links):
-        link[r]["fair_rate"] = link[r]["top"]
-        k = link[r]["first"] + link[r]["n_users"] - 1
-        while full[r] and k >= link[r]["first"] + link[r]["n_limited"]:
-            f = user[k]
-            if bottleneck[f] < 0 and rate[f] * TIE >= link[r]["fair_rate"]:
-                bottleneck[f] = r
-                link[r]["given"] -= np.int64(rate[f] * link[r]["per_unit"])
-                swap(t, k, link[r]["first"] + link[r]["n_limited"])
-                link[r]["n_limited"] += 1
-                link[r]["stale"] = True
-            else:
-                k -= 1
-    return t
