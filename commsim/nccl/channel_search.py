@@ -242,12 +242,13 @@ class Channels:
 class Assumption(NamedTuple):
     """What was taken of a machine that nobody said, and the flag of ``commsim nccl`` that says it.
 
-    With a code it is no guess but a fault that the machine's own file shows: a remark by itself, always shown.
+    With a code it is no guess but what the network itself shows: a remark by itself, with its effect or always shown.
     """
 
     what: str
     flag: str = ""
     code: str = ""
+    effect: float | None = None
 
     def __str__(self) -> str:
         return f"{self.what} ({self.flag})" if self.flag else self.what

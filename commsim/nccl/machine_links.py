@@ -105,11 +105,9 @@ def links_outside(
         Whether ports have the rate that NCCL reads (:func:`port_rate`) in place of the one that they deliver.
     """
     in_unit = unit == unit[node]
-    leaving = in_unit[network.src] & ~in_unit[network.dst]
-    if not leaving.any():
+    ports, rate = ports_outside(network, in_unit)
+    if not ports.size:
         return 0.0, 0, "PIX", False
-    ports = np.unique(network.src[leaving])
-    rate = float(np.bincount(network.src[leaving], network.bandwidth[leaving])[ports].min())
     rate = port_rate(rate) if as_read else rate
     if network.kind[node] != GPU or not (in_unit & (network.kind == NIC)).any():
         return rate, len(ports), "PIX", False
@@ -121,6 +119,14 @@ def links_outside(
     own = float(network.bandwidth[plugs].min(initial=rate))
     own = port_rate(own) if as_read else own  # a NIC delivers to its machine what its port does
     return min(rate, own), int(nics.sum()), near, own < rate
+
+
+def ports_outside(network: Network, in_unit: NDArray[np.bool_]) -> tuple[NDArray[np.integer[Any]], float]:
+    """Nodes of a machine that have cables to others, and the lowest rate of one of these, bytes/s; 0 without any."""
+    leaving = in_unit[network.src] & ~in_unit[network.dst]
+    ports = np.unique(network.src[leaving])
+    rate = np.bincount(network.src[leaving], network.bandwidth[leaving], minlength=network.n_nodes)[ports]
+    return ports, float(rate.min(initial=np.inf)) if ports.size else 0.0
 
 
 def ports_apart(network: Network, version: tuple[int, ...]) -> int:

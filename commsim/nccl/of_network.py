@@ -12,6 +12,7 @@ from commsim.core.machines.hardware import maker_of, read_hardware
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.nccl.machine_links import (
     adding_switches,
     gpus_beside_a_nic,
@@ -20,6 +21,7 @@ from commsim.nccl.machine_links import (
     links_inside,
     links_outside,
     ports_apart,
+    ports_outside,
     through_host,
     told_islands,
 )
@@ -41,6 +43,8 @@ from .channel_search import (
 )
 from .site import efa_of
 
+# Times the rate of a NIC from which on a cable is faster: less is a header or a rounded rate.
+FASTER = 1.1
 # NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
 _ROW_OF = {"turing": "volta", "ada": "ampere"}
 CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
@@ -139,8 +143,9 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
     elif len(machines) > 1:
         by_gpus = gpus_outside(network, unit, node) / ports
         outside, is_own = min(outside, by_gpus), is_own or by_gpus < outside
-        whose = "machine's NIC and PCIe links; a higher bandwidth changes nothing" if is_own else "network"
+        whose = "machine's NIC and PCIe links" if is_own else "network"
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))
+        assumed += _cable_above(ports_outside(network, unit == unit[node])[1] / ports, outside)
     many, net = len(machines) > 1, hardware.get("net", "")
     if many and (net in ("ena", "sockets") or hardware.get("gpudirect") == "no"):
         near, staged = "PHB", through_host(network, unit, node, near)
@@ -184,6 +189,20 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
     one_nic = n_nics == 1 or bool(is_alone)
     return NcclSetting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), setting.version,
                    setting.min_ctas, setting.max_ctas, setting.buffer, setting.socket_threads)  # fmt: skip
+
+
+def shown_by_network(setting: NcclSetting) -> list[Remark]:
+    """Return remarks on what the network itself shows: those with an unknown effect are always shown."""
+    found = (one for one in setting.assumed if one.code)
+    return [Remark(one.code, one.what, one.effect, needed=one.effect is None) for one in found]
+
+
+def _cable_above(cable: float, nic: float) -> list[Assumption]:
+    """Say that cables are faster than what the machines put on them, with the most that this takes of a time."""
+    if cable <= FASTER * nic:
+        return []
+    rates = f"cables carry {cable / 1e9:.4g} GB/s, the machines' NICs or PCIe links {nic / 1e9:.4g}"
+    return [Assumption(f"{rates}: a higher bandwidth changes nothing", code="cable-above-nic", effect=1 - nic / cable)]
 
 
 def _channels(

@@ -189,6 +189,20 @@ def test_a_gpu_off_nvlink_is_said_beside_the_time_not_among_what_was_assumed(tmp
     assert not any(remark.code == "nvlink-islands" for remark in healthy)
 
 
+def test_cables_above_what_nics_carry_are_said_with_their_effect_beside_the_time():
+    found = {}
+    for gbps in (200, 400):  # the PCIe links of an A100 carry 200 Gb/s and little more
+        network = f"dgx-a100@star:machines=2,bandwidth={gbps}Gbps"
+        found[gbps] = cs.predict("nccl_all_reduce", network, "1GiB").remarks
+    (faster,) = [remark for remark in found[400] if remark.code == "cable-above-nic"]
+    assert faster in largest(found[400])
+    assert "cables carry 50 GB/s" in faster.text
+    assert faster.text.endswith("a higher bandwidth changes nothing")
+    nic = float(faster.text.split("links ")[1].split(":")[0])
+    assert faster.effect == pytest.approx(1 - nic / 50, abs=0.01)
+    assert not any(remark.code == "cable-above-nic" for remark in found[200])
+
+
 def test_gpus_of_one_island_have_nvlink_sharp(tmp_path):
     network = read_matrix(tmp_path, islands=4)
     for gpus in (range(4), range(4, 8)):
