@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from collectives.experts.copies import Copies, copies_for, numbers_of_experts
 from collectives.experts.exchange import token_bytes
 from commsim.core.errors import NoClosedFormError
 from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
-from commsim.core.units import format_size
+from commsim.core.units import count_text, format_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.experts.kernels import ExchangeWork, ExpertKernel, gpu_of, kernel_for, name_of, seconds, seen_by
 from commsim.experts.work import work_of
@@ -39,8 +39,17 @@ class ExpertPlan(Plan):
         Costs of the library's kernel; None where only links cost time.
     """
 
+    chooses: ClassVar[bool] = True
+
     work: ExchangeWork
     kernel: ExpertKernel | None
+
+    def choice_at(self, size: float) -> str:  # noqa: ARG002
+        """Return the tokens of a rank, the values of each, and its experts, which the size follows from."""
+        given = self.parameters
+        n_experts, top_k = numbers_of_experts(self.schedule.n_ranks, given["n_experts"], given["top_k"])
+        tokens = f"{count_text(given['tokens'], 'token')} of {given['hidden']} {given['precision']} values a rank"
+        return f"{tokens} to {top_k} of {n_experts} experts"
 
     def sizes(self, sizes: Sequence[float]) -> tuple[list[float], list[Remark]]:
         """Return the size of the tokens' copies; others that are asked for have no effect."""

@@ -12,11 +12,15 @@ from commsim.report.hash_columns import hashes_in_title
 from commsim.report.title_of_network import costs_in_title, least_in_title, placement_in_title, spreading_in_title
 
 if TYPE_CHECKING:
+    from commsim.core.result import Result
+    from commsim.prediction.plans.dense import Plan
     from commsim.prediction.solve import Solution
 
 
 def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     """Return the title of a solution's table in phrases: collective, network, ranks, engine, and what times include."""
+    from commsim.prediction.plans.dense import Plan
+
     results, plan = solution.results, solution.plan
     engines = "/".join(dict.fromkeys(r.engine for r in results))
     if engines in house().reports:
@@ -24,8 +28,8 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     what = f"{count_text(len(groups), 'group')} at once" if groups else count_text(plan.schedules[0].n_ranks, "rank")
     if solution.scenario.placement is not None:
         what += placement_in_title(solution.scenario.placement)
-    if getattr(plan, "launch", None):  # of a library that chooses
-        what += choice_in_title(solution)
+    if isinstance(plan, Plan) and plan.chooses:
+        what += choice_in_title(plan, results)
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
     costs += spreading_in_title(plan.network, solution.scenario.routing)
     costs += hashes_in_title(results)
@@ -38,13 +42,11 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     ]
 
 
-def choice_in_title(solution: Solution) -> str:
+def choice_in_title(plan: Plan, results: Sequence[Result]) -> str:
     """Return, after a comma, what a library chooses at the largest size, and from which size on it does."""
-    from commsim.prediction.plans.dense import Plan
-
-    plan, sizes = solution.plan, sorted({result.size for result in solution.results})
-    choices = [plan.choice_at(size) for size in sizes] if isinstance(plan, Plan) else []
-    if not choices or not choices[-1]:
+    sizes = sorted({result.size for result in results})
+    choices = [plan.choice_at(size) for size in sizes]
+    if not choices[-1]:
         return ""
     first = len(choices)
     while first and choices[first - 1] == choices[-1]:

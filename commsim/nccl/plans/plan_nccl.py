@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from collectives import COLLECTIVES
 from collectives.nccl.call import ALLOWED
@@ -53,6 +54,8 @@ class NcclPlan(Plan):
     spread : (float, float)
         Factors of the time between which 80 % of the public tables lie; both 1 where that is not known.
     """
+
+    chooses: ClassVar[bool] = True
 
     launch: NcclLaunch
     spread: tuple[float, float] = (1.0, 1.0)

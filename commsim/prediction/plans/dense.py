@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,9 @@ class Plan:
         Size that the schedule was read with from a file of another tool; 0 of all others.
     """
 
+    # Whether `choice_at` says something: of a library that chooses, and of work that its size alone does not describe.
+    chooses: ClassVar[bool] = False
+
     schedule: Schedule
     parameters: Mapping[str, Any]
     network: Network
@@ -110,7 +113,7 @@ class Plan:
         return ""
 
     def choice_at(self, size: float) -> str:  # noqa: ARG002
-        """Return what a library chooses at a size, such as ``ring/ll128``; empty where nothing is chosen."""
+        """Return what a library chooses at a size, such as ``ring/ll128``, or what an exchange is of; else nothing."""
         return ""
 
     @property
