@@ -12,6 +12,11 @@ import pytest
 from command_line import CommandLine
 from hypothesis import settings
 
+# Of matrix products, before a library is imported that reads it: one for each worker of two, since threads that wait
+# for each other's shares do so by spinning.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 with contextlib.suppress(ModuleNotFoundError):  # which collectives there are is the same in every worker and file
     import commsim.packets.aggregated.systems  # noqa: F401
 
