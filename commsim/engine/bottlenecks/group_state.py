@@ -53,13 +53,13 @@ class Groups(NamedTuple):
     n_in_heap: Wholes  # [n_resources], members that have not ended
     n_open: Wholes  # [n_resources], users without a rate, while all is filled
     first: Wholes  # [n_resources + 1], where its rows of users and of its heap begin
-    crossing: NDArray[np.int16]  # [n_resources, n_resources], members of the first that use the second as well
-    crossed: NDArray[np.int16]  # [n_resources, n_resources], the same, transposed
+    crossing: NDArray[np.uint16]  # [n_resources, n_resources], members of the first that use the second as well
+    crossed: NDArray[np.uint16]  # [n_resources, n_resources], the same, transposed
     clock: Floats  # [n_resources], bytes that a member was served at time `since`
     since: Floats  # [n_resources], s
     order: Numbers  # [n_resources], resources by rising rate
     position: Numbers  # [n_resources], place in `order`
-    forced: NDArray[np.bool_]  # [n_resources], whether the rate is to be looked at though it fits what is left
+    forced: Wholes  # [n_resources], 1 where the rate is to be looked at though it fits what is left
     changed: NDArray[np.bool_]  # [n_resources], whether it is in `changing`
     changing: Numbers  # [n_resources]
     finish: Floats  # [n_resources], s, when the first member ends
@@ -122,8 +122,8 @@ class GroupTables:
         low, high, ended = np.empty((3, n), np.int32)
         return Groups(
             self.unit, self.cap, self.capacity, np.full(r, FREE), self.capacity.copy(), n_members, n_users,
-            n_in_heap, n_open, first, np.zeros((r, r), np.int16), np.zeros((r, r), np.int16), clock, since, order,
-            position, np.zeros(r, np.bool_), np.zeros(r, np.bool_), changing, np.full(r, np.inf), finish_key,
+            n_in_heap, n_open, first, np.zeros((r, r), np.uint16), np.zeros((r, r), np.uint16), clock, since, order,
+            position, np.zeros(r, np.int64), np.zeros(r, np.bool_), changing, np.full(r, np.inf), finish_key,
             np.full(r, -1, np.int32), finish_heap, fill_at, np.full(r, -1, np.int32), fill_heap, self.link, place,
             user, user_link, member, low, high, np.full(n, -1, np.int32), np.empty(n), np.full(n, -1, np.int32),
             ended, np.zeros(n, np.bool_), np.zeros(1, COUNTERS)[0],

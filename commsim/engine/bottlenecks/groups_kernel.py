@@ -152,7 +152,7 @@ def join(g: Groups, s: int, now: float, work: float) -> None:
         g.rate[b] = what_is_left(g, b)
         g.clock[b] = 0.0
         g.since[b] = now
-        g.forced[b] = True
+        g.forced[b] = 1
         put_in_order(g, b)
     tick(g, b, now)
     g.group[s] = b

@@ -49,7 +49,7 @@ def settle(g: Groups, now: float) -> None:
 def is_content(g: Groups, q: int) -> bool:
     """Whether resource `q` is full by its members' rate; without members, whether it is not overloaded."""
     n = g.n_members[q]
-    content: bool = not g.forced[q]
+    content: bool = g.forced[q] == 0
     if n == 0 and q != g.cap:
         content = g.rest[q] >= -(g.capacity[q] >> TIE_BITS) - g.n_users[q]
     elif q != g.cap:
@@ -66,13 +66,13 @@ def find_rate(g: Groups, q: int, now: float) -> None:
     if q == g.cap:
         _cap_rates(g, now)
         return
-    if g.n_members[q] > 0 and not g.forced[q]:
+    if g.n_members[q] > 0 and g.forced[q] == 0:
         rate = g.rest[q] // g.n_members[q]
         if rate >= g.rate[q]:
             tick(g, q, now)
             change_rate(g, q, rate)
             return
-    g.forced[q] = False
+    g.forced[q] = 0
     if g.n_members[q] == 0:
         g.rate[q], g.clock[q], g.since[q] = 0, 0.0, now
     tick(g, q, now)
@@ -91,7 +91,7 @@ def find_rate(g: Groups, q: int, now: float) -> None:
 def _cap_rates(g: Groups, now: float) -> None:
     """Make all users of the cap that have a higher rate its members."""
     q = g.cap
-    g.forced[q] = False
+    g.forced[q] = 0
     if g.n_members[q] == 0:
         g.clock[q], g.since[q] = 0.0, now
     for h in range(len(g.order)):
@@ -213,7 +213,7 @@ def _freeze_users(g: Groups, q: int, rate: int) -> None:
 def _end_order(g: Groups, n: int) -> None:
     """Complete the order, which has `n` resources with members, by those without."""
     for q in range(len(g.order)):
-        g.forced[q] = False
+        g.forced[q] = 0
         if g.n_members[q] == 0:
             g.order[n] = q
             n += 1
