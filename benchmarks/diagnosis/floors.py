@@ -3,7 +3,7 @@
 python -m benchmarks.diagnosis.floors --data DIR [--data DIR] [--published FILE]
 
 Each operator's healthy tables (that no cost was fitted on) are held against floors that all other operators give:
-intervals, tails and correlations are found again without it. A size is a false alarm where its time is above the floor
+their distributions are found again without it. A size is a false alarm where its time is above the floor
 of the rate that was asked for; a log where the middle of its sizes of one class is, as
 ``commsim expect --from`` judges it.
 The shares are those of all sizes or logs, and those of each operator with the same weight, as of one that nothing is
@@ -23,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 import commsim as cs
-from benchmarks.nccl_tables.error_shape import Shape, intervals_of, shape_of, standard
+from benchmarks.nccl_tables.error_shape import each_left_out, errors_at, middles_of
 from benchmarks.nccl_tables.intervals import Score, all_scores
 from commsim.core.errors import InputError
-from commsim.diagnosis.check_log import N_CLASSES, least_middle
-from commsim.nccl.error_model import SEVERAL, t_share
+from commsim.diagnosis.check_log import ALARMS
+from commsim.nccl.error_model import SEVERAL, Classes, error_class
 from commsim.report.terminal import print_table
 
 RATES = (0.01, 0.05, 0.1)
@@ -68,29 +68,23 @@ class Published(NamedTuple):
 def left_out(scores: Sequence[Score]) -> tuple[list[LeftOutRow], list[LeftOutRow]]:
     """Return each size, and each log, with its share by the errors of the other operators."""
     rows, logs = list[LeftOutRow](), list[LeftOutRow]()
-    for name in sorted({score.operator for score in scores}):
-        others, own = ([s for s in scores if (s.operator == name) is is_own] for is_own in (False, True))
-        intervals, shape = intervals_of(others), shape_of(others)
-        found = np.array([standard(score, intervals) for score in own])
+    for own, classes in each_left_out(scores):
         rows += [
-            LeftOutRow(name, s.table, t_share(value / shape.scale, shape.degrees))
-            for s, value in zip(own, found, strict=True)
-        ]
-        logs += _logs(own, found, shape)
+            LeftOutRow(s.operator, s.table, errors_at(classes, s).share_slower(s.log)) for s in own
+        ]  # fmt: skip
+        logs += _logs(own, classes)
     return rows, logs
 
 
-def _logs(rows: Sequence[Score], found: np.ndarray, shape: Shape) -> list[LeftOutRow]:
-    """Return each log with the share of healthy ones of which a class of sizes would be farther out."""
-    classes = defaultdict[tuple[str, str, str], dict[float, float]](dict)
-    for row, value in zip(rows, found, strict=True):
-        classes[row.operator, row.table, row.size][row.n_bytes] = -float(value)
-    tables = defaultdict[tuple[str, str], list[float]](list)
-    for (operator, table, _), values in classes.items():
-        is_one = len(values) < SEVERAL
-        scale, degrees = (shape.scale, shape.degrees) if is_one else (shape.middle_scale, shape.middle_degrees)
-        tables[operator, table].append(t_share(-least_middle(values) / scale, degrees))
-    return [LeftOutRow(*names, 1 - (1 - min(shares)) ** N_CLASSES) for names, shares in tables.items()]
+def _logs(rows: Sequence[Score], classes: Classes) -> list[LeftOutRow]:
+    """Return each log with the rate of false alarms from which on it is one, as ``check_log`` judges it."""
+    n_sizes = Counter((row.table, error_class(row.n_bytes)) for row in rows)
+    rates = defaultdict[tuple[str, str], list[float]](list)
+    for one in middles_of(rows):
+        sizes = error_class(one.n_bytes)
+        what = "middles" if n_sizes[one.table, sizes] >= SEVERAL else "rows"
+        rates[one.operator, one.table].append(errors_at(classes, one, what).share_slower(one.log) / ALARMS[sizes])
+    return [LeftOutRow(*names, min(own)) for names, own in rates.items()]
 
 
 def false_alarms(rows: Sequence[LeftOutRow], rate: float) -> tuple[float, float]:

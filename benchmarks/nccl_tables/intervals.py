@@ -1,4 +1,4 @@
-"""Intervals of NCCL's and RCCL's predictions, from operators left out: writes ``commsim/nccl/intervals.toml``.
+"""Intervals and errors of NCCL's and RCCL's predictions, from operators left out: writes ``commsim/nccl/*.toml``.
 
 python -m benchmarks.nccl_tables.intervals --data DIR [--data DIR] [--check]
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +27,9 @@ from benchmarks.nccl_tables.fit import HOPS_OF, TABLES, Without, asked_tables, h
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import usable
+from commsim.nccl.error_model import PATH as ERRORS
 from commsim.nccl.gpu_costs import GpuCosts, costs
-from commsim.nccl.intervals import CLOUD, PATH, RCCL, SIZES, Intervals, kind_of, size_class
+from commsim.nccl.intervals import CLOUD, EVERY, PATH, RCCL, SIZES, Intervals, kind_of, size_class
 from commsim.nccl.prediction import predict
 from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
@@ -45,16 +46,10 @@ HEAD = """\
 # nothing was fitted on by `python -m benchmarks.nccl_tables.intervals`; a kind that is not here has no interval.
 # `every_kind`, of all kinds together, is for floors of machines without tables, and no prediction's interval.
 """
-SHAPE_HEAD = """\
-# Errors of operators left out, in units of half an interval: Student's t with these degrees of freedom and this scale,
-# each operator with the same weight; the same of the middle of three or more sizes of one class in a table; correlation
-# of two calls of one size, and the octaves in which it falls.
-[shape]
-"""
 
 
 class Score(NamedTuple):
-    """A row: who measured it, its table, kind and size class, logarithm of measured over predicted, and bytes."""
+    """A row: who measured it, its table, kind and size class, logarithm of measured over predicted, bytes, machines."""
 
     operator: str
     table: str
@@ -62,6 +57,7 @@ class Score(NamedTuple):
     size: str
     log: float
     n_bytes: float = 1.0
+    n_machines: int = 1
 
 
 def scores_of_tables(tables: Iterable[Table], known: GpuCosts, without: Without | None = None) -> list[Score]:
@@ -76,14 +72,17 @@ def scores_of_tables(tables: Iterable[Table], known: GpuCosts, without: Without 
         for size, time in t.rows:
             if size >= t.trusted_from:
                 ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds)
-                found.append(Score(operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours)), size))
+                found.append(Score(
+                    operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours)), size,
+                    t.site.setting.n_nodes,
+                ))  # fmt: skip
     return found
 
 
 def scores_of_amd(folder: Path) -> list[Score]:
     """Score RCCL's tables."""
     return [
-        Score(operator_of(t.name), t.name, RCCL, size_class(size), float(-np.log1p(error)), size)
+        Score(operator_of(t.name), t.name, RCCL, size_class(size), float(-np.log1p(error)), size, -(-t.n_ranks // 8))
         for t in amd.read(folder) for (size, _), error in zip(t.rows, amd.errors(t), strict=True)
     ]  # fmt: skip
 
@@ -91,10 +90,10 @@ def scores_of_amd(folder: Path) -> list[Score]:
 def scores_of_asked(tables: Sequence[Asked]) -> list[Score]:
     """Score tables that say their question: RCCL's, and largest rates."""
     kept = [t for t in tables if t.healthy == "yes" and t.collective]
-    kinds = {t.id: kind_of_asked(t) for t in kept}
+    kinds, machines = {t.id: kind_of_asked(t) for t in kept}, {t.id: t.n_nodes for t in kept}
     return [
         Score(row["operator"], row["table"], kinds[row["table"]], size_class(row["bytes"]),
-              float(np.log(row["measured"] / row["predicted"])), row["bytes"])
+              float(np.log(row["measured"] / row["predicted"])), row["bytes"], machines[row["table"]])
         for row in predicted_rows(kept)[0]
     ]  # fmt: skip
 
@@ -177,6 +176,12 @@ def calibrated(scores: Sequence[Score]) -> tuple[tuple[float, float], float]:
     return interval(scores, float(STRETCHES[best])), shares[best]
 
 
+def of_every_kind(scores: Sequence[Score]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return intervals of all kinds together, for machines whose kind has none."""
+    by_size = {size: [score for score in scores if score.size == size] for _, size in SIZES}
+    return {(EVERY, size): calibrated(own or scores)[0] for size, own in by_size.items()}
+
+
 def is_enough(scores: Sequence[Score]) -> bool:
     """Whether an interval can be left to some rows: of several operators and tables."""
     return len({s.operator for s in scores}) >= LEAST_OPERATORS and len({s.table for s in scores}) >= LEAST_TABLES
@@ -218,14 +223,12 @@ def coverage(scores: Sequence[Score]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def written(intervals: Intervals, shape: Mapping[str, float] | None = None) -> str:
-    """Return the text of the file, with the shape of the errors where it is given."""
+def written(intervals: Intervals) -> str:
+    """Return the text of the file."""
     parts = []
     for kind in dict.fromkeys(kind for kind, _ in intervals):
         own = [(size, pair) for (of, size), pair in intervals.items() if of == kind]
         parts.append(f"[{kind}]\n" + "".join(f"{size} = [{low:.3f}, {high:.3f}]\n" for size, (low, high) in own))
-    if shape is not None:
-        parts.append(SHAPE_HEAD + "".join(f"{key} = {value:g}\n" for key, value in shape.items()))
     return "\n".join([HEAD, *parts])
 
 
@@ -245,12 +248,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_table(["kind", "rows", "inside"], [[k, str(n), f"{some / n:.0%}"] for k, (some, n) in found.items()],
                 "operators left out of everything, the factor too")  # fmt: skip
     print(f"# inside: {total[0]} of {total[1]} rows ({total[0] / total[1]:.0%}), operators left out")
-    from benchmarks.nccl_tables.error_shape import of_every_kind, shape_of
+    from benchmarks.nccl_tables.error_shape import classes_of, likeness_of, written_errors
 
-    shape = shape_of(scores)._asdict()
-    print("# shape of the errors: " + ", ".join(f"{key} {value:g}" for key, value in shape.items()))
+    classes, likeness = classes_of(scores), likeness_of(scores)
+    print(f"# errors: {len(classes)} classes; " + ", ".join(f"{k} {v:g}" for k, v in likeness._asdict().items()))
     if not flags.check:
-        PATH.write_text(written({**intervals, **of_every_kind(scores)}, shape), encoding="utf-8")
+        PATH.write_text(written({**intervals, **of_every_kind(scores)}), encoding="utf-8")
+        ERRORS.write_text(written_errors(classes, likeness), encoding="utf-8")
     return 0
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EXPECTED, SHOWN = "expected", 4
 ROLES = {"x": "size_B", "y": "busbw_Bps", "by": "line", "low": "busbw_low_Bps", "high": "busbw_high_Bps"}
+AXES = {"x": "size", "y": "bus bandwidth"}
 BAND = "The line is what is expected, its band has 80 % of the rows of tables of such machines. Crosses are measured."
 PREDICTED = "Each line is what the model gives with a cause, and how likely that is. Crosses are measured."
 __all__ = ["study_of_causes", "write_causes"]
@@ -68,12 +69,11 @@ def study_of_causes(
 
     rows = [pair for pair in pairs if pair.measured.size > 0 and pair.measured.time > 0 and pair.predicted > 0]
     measured, expected = _measured(rows), _expected(rows, errors)
-    axes = {"x": "size", "y": "bus bandwidth"}
     figures = (
-        Figure("measured and expected", "curves", "Measured against expected", BAND, expected, ROLES, axes,
+        Figure("measured and expected", "curves", "Measured against expected", BAND, expected, ROLES, AXES,
                frozenset("x"), points=measured),
         Figure("what causes predict", "curves", "What each cause predicts", PREDICTED, _predicted(causes, rows), ROLES,
-               axes, frozenset("x"), points=measured),
+               AXES, frozenset("x"), points=measured),
     )  # fmt: skip
     remarks = tuple(Remark("cause", line, needed=True) for line in lines)
     return Study(

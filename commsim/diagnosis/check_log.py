@@ -1,10 +1,11 @@
 """A log held against what its machines should reach: which sizes are below their floors, and whether the log is.
 
 A few sizes of a healthy log are often far out, where a library changes its algorithm; all large ones are not. So a log
-is judged by the middle of its sizes of each class (below 64 KiB, below 16 MiB, from there on), which is less often far
+is judged by the middle of its sizes of each class (below 64 KiB, below 64 MiB, from there on), which is less often far
 out than one size: by the least middle of the largest three, four, and so on up to all of the class. Rows at smaller
-sizes or in other classes so never make a verdict milder. Each of the three classes takes its part of the
-false alarms, whichever of them a log has; ``python -m benchmarks.diagnosis.floors`` counts those of healthy logs.
+sizes or in other classes so never make a verdict milder. Each of the three classes takes its part of the false alarms,
+whichever of them a log has, and large sizes most of them: there healthy machines differ least, and a lost rate shows.
+``python -m benchmarks.diagnosis.floors`` counts the false alarms of healthy logs.
 """
 
 from __future__ import annotations
@@ -26,15 +27,14 @@ from commsim.core.units import count_text
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
-from commsim.nccl.error_model import SEVERAL, ErrorModel
-from commsim.nccl.intervals import size_class
+from commsim.nccl.error_model import SEVERAL, ErrorModel, error_class
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.real.comparison.pairs import one_per_size
 
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
 
-# Classes of sizes.
-N_CLASSES = 3
+# Part of the false alarms that each class of sizes takes; their sum is 1.
+ALARMS = {"small": 0.1, "middle": 0.1, "large": 0.8}
 BELOW, SLOW, NORMAL, FAST = "below", "slow", "normal", "fast"
 __all__ = ["CheckedClass", "CheckedSize", "LogCheck", "check_log", "least_middle", "verdict_of"]
 
@@ -90,6 +90,8 @@ class CheckedClass(NamedTuple):
         Middle of measured over expected bus bandwidth, of all of them or of the largest, where that is less.
     floor : float
         Ratio that only the stated share of healthy machines does not reach.
+    n_tables, n_operators : int
+        Public tables of such machines and sizes that the floor is made of, and operators of them; 0: those of others.
     """
 
     operation: str
@@ -97,6 +99,8 @@ class CheckedClass(NamedTuple):
     n_sizes: int
     ratio: float
     floor: float
+    n_tables: int = 0
+    n_operators: int = 0
 
     @property
     def is_below(self) -> bool:
@@ -239,15 +243,14 @@ def _classes(
     """Return the middles by which a log is judged."""
     groups: dict[tuple[str, str], list[CheckedSize]] = {}
     for row in rows:
-        groups.setdefault((row.expected.operation, size_class(row.expected.size)), []).append(row)
-    share = 1 - (1 - false_alarms) ** (1 / N_CLASSES)
-    return tuple(
-        CheckedClass(
-            name, sizes, len(own), least_middle({row.expected.size: row.ratio for row in own}),
-            math.exp(-errors[name].middle_exceeded([row.expected.size for row in own], share)),
-        )
-        for (name, sizes), own in groups.items()
-    )  # fmt: skip
+        groups.setdefault((row.expected.operation, error_class(row.expected.size)), []).append(row)
+    found = []
+    for (name, sizes), own in groups.items():
+        of = errors[name].middle_of([row.expected.size for row in own])
+        least = least_middle({row.expected.size: row.ratio for row in own})
+        floor = math.exp(-of.exceeded(false_alarms * ALARMS[sizes]))
+        found.append(CheckedClass(name, sizes, len(own), least, floor, of.n_tables, of.n_operators))
+    return tuple(found)
 
 
 def least_middle(ratios: Mapping[float, float]) -> float:

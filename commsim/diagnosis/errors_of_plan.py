@@ -1,7 +1,8 @@
-"""Which errors the predictions of a plan have: those of the kind of machines that it is on."""
+"""Which errors the predictions of a plan have: those of the kind and number of machines that it is on."""
 
 from __future__ import annotations
 
+from commsim.core.network_queries import units
 from commsim.nccl.error_model import ErrorModel, error_model
 from commsim.nccl.intervals import EVERY, RCCL, kind_of
 from commsim.nccl.plans.plan_nccl import NcclPlan
@@ -17,11 +18,13 @@ def errors_of_plan(plan: Plan) -> ErrorModel:
         Plan of a collective. One of NCCL on a known network has the errors of that kind of machines and one of RCCL
         those of RCCL; any other has those of all kinds together.
     """
+    n_machines = len(set(units(plan.network)[plan.placement.nodes[: plan.schedule.n_ranks]].tolist()))
     if not isinstance(plan, NcclPlan):
-        return error_model(EVERY)
+        return error_model(EVERY, n_machines)
     if plan.launch.rccl is not None:
-        return error_model(RCCL)
+        return error_model(RCCL, n_machines)
     site = plan.launch.known_site
     if site is None:
-        return error_model(EVERY)
-    return error_model(kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network))
+        return error_model(EVERY, n_machines)
+    setting = site.setting
+    return error_model(kind_of(setting.n_ranks, setting.n_nodes, site.network), setting.n_nodes)

@@ -21,6 +21,7 @@ from commsim.core.value import Shown
 from commsim.nccl.error_model import ErrorModel
 from commsim.nccl.intervals import EVERY
 from commsim.nccl.plans.plan_nccl import NcclPlan
+from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.collective_names import collective_entry, spelled_out, usual_collective
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, size_of
@@ -55,6 +56,8 @@ class ExpectedSize(NamedTuple):
         Bus bandwidth that only the stated share of healthy machines does not reach.
     how : str
         Algorithm and protocol, where the library chooses.
+    limited_by : str
+        Kind of link that limits the time, or what it waits for; empty where that is not known.
     """
 
     operation: str
@@ -65,12 +68,14 @@ class ExpectedSize(NamedTuple):
     high: float
     floor: float
     how: str = ""
+    limited_by: str = ""
 
     def row(self) -> dict[str, Any]:
         """Return the row of the JSON and the CSV: SI units, times in s."""
         return {
             "operation": self.operation, "size_B": self.size, "time_s": self.time, "busbw_Bps": self.busbw,
             "low_busbw_Bps": self.low, "high_busbw_Bps": self.high, "floor_busbw_Bps": self.floor, "how": self.how,
+            "limited_by": self.limited_by,
         }  # fmt: skip
 
 
@@ -137,6 +142,16 @@ class Expectation(Shown):
             self, sizes=tuple(one for each in every for one in each.sizes),
             notes=tuple(dict.fromkeys(note for each in every for note in each.notes)),
         )  # fmt: skip
+
+    @property
+    def limited_by(self) -> str:
+        """What limits the largest size: of all operations alike, or of each; empty where that is not known."""
+        largest = {name: max(self.of(name), key=lambda one: one.size).limited_by for name in self.operations}
+        kinds = dict.fromkeys(what for what in largest.values() if what)
+        if len(kinds) < 2:
+            return "".join(kinds)
+        of = {kind: [name for name, what in largest.items() if what == kind] for kind in kinds}
+        return ", ".join(f"{kind} ({', '.join(names)})" for kind, names in of.items())
 
     def __repr__(self) -> str:
         return f"Expectation({self.network}, {count_text(len(self.sizes), 'size')}, {self.false_alarms:.3g} below)"
@@ -241,11 +256,12 @@ def sizes_of(solution: Solution, factor: float, false_alarms: float) -> list[Exp
     errors, found = errors_of_plan(plan), []
     for result in solution.results:
         busbw = factor * result.size / result.time if result.time else 0.0
-        limit = busbw * math.exp(-errors.exceeded(result.size, false_alarms))
+        limit = busbw * math.exp(-errors.of(result.size).exceeded(false_alarms))
         fast, slow = (busbw * math.exp(-log) for log in errors.ends(result.size))
-        how = _chosen(plan, result.size)
+        how, limited = _chosen(plan, result.size), limit_of(plan, result)
         found.append(ExpectedSize(
-            plan.schedule.operation, result.size, result.time, busbw, slow, fast, limit, how
+            plan.schedule.operation, result.size, result.time, busbw, slow, fast, limit, how,
+            "" if limited is None else limited.what,
         ))  # fmt: skip
     return found
 
@@ -321,6 +337,6 @@ def _about_errors(errors: ErrorModel) -> list[Remark]:
         text = "floors: the errors of NCCL on all kinds of machines; none are known of this collective"
         return [Remark("errors-of-all", text, needed=True)]
     if not errors.is_of_kind:
-        text = f"floors: no public tables of {errors.kind}; the errors of all kinds of machines"
+        text = f"floors: few public tables of {errors.kind}; the errors of all kinds of machines count"
         return [Remark("errors-of-all", text, needed=True)]
     return []

@@ -10,10 +10,11 @@ from commsim.pages.figure_tables import FigureTable, number_column, word_column
 from commsim.pages.page.write import check_page, write_page
 from commsim.pages.study import Study
 
+from .causes_page import AXES, EXPECTED, ROLES
 from .check_log import CheckedSize, LogCheck
 from .expectation import Expectation, ExpectedSize
 
-EXPECTED, FLOOR = "expected", "floor"
+FLOOR = "floor"
 CAPTION = (
     "The line is what is expected, its band has 80 % of the rows of public tables of such machines. "
     "Of healthy machines {share:.3g} % are below the floor at a size. Crosses are measured."
@@ -63,11 +64,10 @@ def study_of_expectation(found: Expectation | LogCheck) -> Study:
 
 
 def _figure(name: str, sizes: Sequence[ExpectedSize], rows: Sequence[CheckedSize], caption: str) -> Figure:
-    roles = {"x": "size_B", "y": "busbw_Bps", "by": "line", "low": "busbw_low_Bps", "high": "busbw_high_Bps"}
     own = [row for row in rows if row.expected.operation == name]
     return Figure(
-        f"expected {name}", "curves", f"Bus bandwidth of {name.replace('_', '-')}", caption, _lines(sizes), roles,
-        {"x": "size", "y": "bus bandwidth"}, frozenset("x"), points=_measured(own) if own else None,
+        f"expected {name}", "curves", f"Bus bandwidth of {name.replace('_', '-')}", caption, _lines(sizes), ROLES,
+        AXES, frozenset("x"), points=_measured(own) if own else None,
     )  # fmt: skip
 
 

@@ -1,31 +1,111 @@
 """How far measured times of healthy machines lie from predicted ones: the distribution, and how alike near sizes are.
 
-The logarithm of measured over predicted is taken to be Student's t around the middle of the interval of the machines
-and sizes (:mod:`commsim.nccl.intervals`). Its width is a part of the interval's, and the weight of its tails one number
-for all: those with which the errors of operators left out are as frequent as it says, each operator with the same
-weight. (An interval has 80 % of the rows, whoever measured them, and is narrower.) The errors of two sizes of one table
-are correlated, and the less so the more octaves lie between them; a factor that is common to a whole table is not seen
-in the public ones. `python -m benchmarks.nccl_tables.intervals` finds these numbers.
+The logarithm of measured over predicted time is Student's t, by kind of machines, their number and the size
+(``errors.toml``). It is what an operator that nothing is known of is expected to have, given those that are known:
+each counts once, whatever the number of its rows, and the fewer there are the wider are the tails. A kind with few
+operators leans on the others, inside of machines or between them. The distribution has its own middle, since slow and
+fast errors need not be alike, and a floor is made of its slow side.
+
+Errors of two sizes of one table are alike. The sizes whose time is mostly latency have a factor in common, those whose
+time is mostly bytes another one; what is left is alike for near sizes, and the less so the more octaves lie between.
+`python -m benchmarks.nccl_tables.intervals` finds these numbers.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 
-from .intervals import EVERY, intervals, shape_of_errors, size_class
+from .intervals import EVERY, intervals, size_class
 
+PATH = Path(__file__).parent / "errors.toml"
+# Sizes whose errors are stated apart: the first limit that a size is below names its class. From 64 MiB on a time is
+# bytes over a rate on all machines that are known, and operators differ least.
+ERROR_SIZES = ((2**16, "small"), (2**26, "middle"), (float("inf"), "large"))
+# Machines that share no link: one, or an NVLink domain; few: as many as a leaf switch of 64 ports holds with a NIC for
+# each of eight GPUs, so that there are no uplinks; many.
+INSIDE, FEW, MANY, MOST_OF_FEW = "inside", "few", "many", 8
 # Sizes of one class from which on their middle has lighter tails than one of them.
 SEVERAL = 3
+# Size from which on a time is taken to be mostly bytes.
+BYTES_FROM = 2.0**20
+# What all kinds share: tails of the errors of a table, and how alike they are.
+SHAPE, SHAPE_KEYS = "shape", ("degrees", "factor", "near", "octaves")
 # Angles at which the distribution is summed up: quantiles are then right to six digits.
 N_ANGLES = 20_001
+
+
+class ClassErrors(NamedTuple):
+    """Distribution of the errors of one class: of rows, or of the middles of tables.
+
+    Parameters
+    ----------
+    middle, scale, degrees : float
+        Student's t of the logarithm of measured over predicted time.
+    n_tables, n_operators : int
+        Tables and operators of the class that it is made of; 0 where only others of its span are.
+    """
+
+    middle: float
+    scale: float
+    degrees: float
+    n_tables: int = 0
+    n_operators: int = 0
+
+    def exceeded(self, share: float) -> float:
+        """Return the logarithm that a share exceeds."""
+        return self.middle + self.scale * t_quantile(share, self.degrees)
+
+    def share_slower(self, log: float) -> float:
+        """Return the share that is slower than a logarithm of the ratio."""
+        return t_share((log - self.middle) / self.scale, self.degrees)
+
+
+class Likeness(NamedTuple):
+    """How alike the errors of one table are.
+
+    Parameters
+    ----------
+    degrees : float
+        Degrees of freedom of the Student's t that all sizes of a table share.
+    factor : float
+        Part of the variance that sizes on the same side of ``BYTES_FROM`` have in common.
+    near : float
+        Part of it that near sizes have in common.
+    octaves : float
+        Distance of two sizes, in powers of two, at which that has fallen by ``exp(-1/2)``.
+    """
+
+    degrees: float
+    factor: float
+    near: float
+    octaves: float
+
+    def correlations(self, sizes: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the correlation of the errors of sizes in bytes of one table, float64[n, n]; 1 of a size with itself.
+
+        Two rows of the same size are of the same machines, so that they have the error in common.
+        """
+        at = np.log2(np.maximum(np.asarray(sizes, np.float64), 1.0))
+        bytes_count = at >= math.log2(BYTES_FROM)
+        apart = at[:, None] - at[None, :]
+        found: NDArray[np.float64] = self.factor * (bytes_count[:, None] == bytes_count[None, :])
+        found = found + self.near * np.exp(-((apart / self.octaves) ** 2) / 2)
+        found[np.abs(apart) < 1e-3] = 1.0
+        return found
+
+
+Classes = Mapping[tuple[str, str, str, str], ClassErrors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,115 +117,92 @@ class ErrorModel:
     kind : str
         Kind of machines whose tables it is of; that of all kinds where `is_of_kind` is false.
     is_of_kind : bool
-        Whether there are tables of this kind. Where there are none, those of all kinds are taken.
-    degrees : float
-        Degrees of freedom of Student's t.
-    width : float
-        Its scale, as a part of half of the interval.
-    middle_degrees, middle_width : float
-        The same of the middle of several sizes of one class in a table.
-    correlation : float
-        Correlation of the errors of two calls of the same size in one table.
-    octaves : float
-        Distance of two sizes, in powers of two, at which that has fallen by ``exp(-1/2)``.
+        Whether there is an interval of this kind. Where there is none, that of all kinds is taken.
+    span : str
+        How many machines: ``inside``, ``few`` or ``many``.
+    rows, middles : mapping of str to ClassErrors
+        By class of sizes: errors of a size, and of the slowest middle of a table's sizes of the class.
+    likeness : Likeness
+        How alike the errors of one table are.
     """
 
     kind: str
     is_of_kind: bool
-    degrees: float
-    width: float
-    middle_degrees: float
-    middle_width: float
-    correlation: float
-    octaves: float
+    span: str
+    rows: Mapping[str, ClassErrors]
+    middles: Mapping[str, ClassErrors]
+    likeness: Likeness
 
     def ends(self, size: float) -> tuple[float, float]:
         """Return the logarithms between which 80 % of the rows of a size in bytes lie."""
         low, high = intervals()[self.kind if self.is_of_kind else EVERY, size_class(size)]
         return math.log(low), math.log(high)
 
-    def middle(self, size: float) -> float:
-        """Return the logarithm that half of the rows of a size in bytes exceed."""
-        return sum(self.ends(size)) / 2
+    def of(self, size: float) -> ClassErrors:
+        """Return the errors of the rows of a size in bytes."""
+        return self.rows[error_class(size)]
 
-    def scale(self, size: float) -> float:
-        """Return the scale of Student's t at a size in bytes."""
-        low, high = self.ends(size)
-        return self.width * (high - low) / 2
-
-    def exceeded(self, size: float, share: float) -> float:
-        """Return the logarithm that a share of the rows of a size exceeds.
-
-        Parameters
-        ----------
-        size : float, bytes
-            Size of the operation.
-        share : float
-            Share of healthy rows that are slower: the rate of false alarms of a limit there.
-        """
-        return self.middle(size) + self.scale(size) * t_quantile(share, self.degrees)
-
-    def middle_exceeded(self, sizes: Sequence[float], share: float) -> float:
-        """Return the logarithm that the middle of the sizes of one class exceeds in a share of the tables.
-
-        Parameters
-        ----------
-        sizes : sequence of float, bytes
-            Sizes of one class; fewer than ``SEVERAL`` have the tails of one row.
-        share : float
-            Share of healthy tables that are slower.
-        """
-        if len(sizes) < SEVERAL:
-            return self.exceeded(sizes[0], share)
-        low, high = self.ends(sizes[0])
-        return (low + high) / 2 + self.middle_width * (high - low) / 2 * t_quantile(share, self.middle_degrees)
-
-    def share_slower(self, size: float, log: float) -> float:
-        """Return the share of healthy rows of a size in bytes that are slower than a logarithm of the ratio."""
-        return t_share((log - self.middle(size)) / self.scale(size), self.degrees)
-
-    def correlations(self, sizes: Sequence[float]) -> NDArray[np.float64]:
-        """Return the correlation of the errors of sizes in bytes of one table, float64[n, n]."""
-        at = np.log2(np.asarray(sizes, np.float64))
-        apart = (at[:, None] - at[None, :]) / self.octaves
-        found: NDArray[np.float64] = self.correlation * np.exp(-(apart**2) / 2)
-        np.fill_diagonal(found, 1.0)
-        return found
-
-    def log_likelihood(self, sizes: Sequence[float], logs: Sequence[float]) -> float:
-        """Return the logarithm of the density of the errors of one table, all sizes together.
-
-        Parameters
-        ----------
-        sizes : sequence of float, bytes
-            Sizes.
-        logs : sequence of float
-            Logarithms of measured over predicted time.
-
-        Notes
-        -----
-        Multivariate Student's t: the rows of a table share how unusual it is.
-        """
-        scales = np.array([self.scale(size) for size in sizes])
-        off = (np.asarray(logs) - [self.middle(size) for size in sizes]) / scales
-        factor = np.linalg.cholesky(self.correlations(sizes))
-        far = float((np.linalg.solve(factor, off) ** 2).sum())
-        n, nu = len(scales), self.degrees
-        constant = math.lgamma((nu + n) / 2) - math.lgamma(nu / 2) - n / 2 * math.log(nu * math.pi)
-        spread = float(np.log(scales).sum() + np.log(np.diagonal(factor)).sum())
-        return constant - spread - (nu + n) / 2 * math.log1p(far / nu)
+    def middle_of(self, sizes: Sequence[float]) -> ClassErrors:
+        """Return the errors of the slowest middle of sizes in bytes of one class; those of a row of few sizes."""
+        return (self.middles if len(sizes) >= SEVERAL else self.rows)[error_class(sizes[0])]
 
 
-@functools.cache
-def error_model(kind: str) -> ErrorModel:
+def error_class(size: float) -> str:
+    """Return the class of a size in bytes whose errors are stated apart."""
+    return next(name for limit, name in ERROR_SIZES if size < limit)
+
+
+def span_of(n_machines: int) -> str:
+    """Return how many machines or NVLink domains a communicator is on, in words."""
+    return INSIDE if n_machines == 1 else FEW if n_machines <= MOST_OF_FEW else MANY
+
+
+def error_model(kind: str, n_machines: int) -> ErrorModel:
     """Return the errors of a kind of machines.
 
     Parameters
     ----------
     kind : str
         As :func:`commsim.nccl.intervals.kind_of` says, or ``rccl``.
+    n_machines : int
+        Machines, or NVLink domains.
     """
-    return ErrorModel(kind, any(kind == known for known, _ in intervals()), *shape_of_errors())
+    return _of_span(kind, span_of(n_machines))
+
+
+@functools.cache
+def _of_span(kind: str, span: str) -> ErrorModel:
+    classes, likeness = read_errors(PATH.read_text(encoding="utf-8"))
+    names = [name for _, name in ERROR_SIZES]
+    rows, middles = (
+        {size: classes.get((kind, span, what, size)) or classes[EVERY, span, what, size] for size in names}
+        for what in ("rows", "middles")
+    )
+    is_of_kind = any(kind == known for known, _ in intervals())
+    return ErrorModel(kind, is_of_kind, span, rows, middles, likeness)
+
+
+def read_errors(text: str) -> tuple[Classes, Likeness]:
+    """Read a file of errors.
+
+    Parameters
+    ----------
+    text : str
+        TOML, as ``errors.toml``.
+
+    Returns
+    -------
+    mapping of (str, str, str, str) to ClassErrors, and Likeness
+        By kind, span, ``rows`` or ``middles``, and class of sizes.
+    """
+    tree = tomllib.loads(text)
+    likeness = Likeness(*(float(tree[SHAPE][key]) for key in SHAPE_KEYS))
+    kinds = {kind: spans for kind, spans in tree.items() if kind != SHAPE}
+    return {
+        (kind, span, what, size): ClassErrors(*values)
+        for kind, spans in kinds.items() for span, both in spans.items()
+        for what, sizes in both.items() for size, values in sizes.items()
+    }, likeness  # fmt: skip
 
 
 @functools.lru_cache(256)

@@ -24,11 +24,9 @@ KINDS = {
     "infiniband": "infiniband", "roce": "roce", "slingshot": "slingshot",
     "slingshot-2025": "slingshot",
 }  # fmt: skip
-# Machines of which there are no tables: the interval of all kinds together. No prediction has it as its interval.
+# Machines of which there are no tables: the interval and the errors of all kinds together. No prediction has it as its
+# interval.
 EVERY = "every_kind"
-# What all kinds share: the tails of the errors, and how those of near sizes are correlated.
-SHAPE = "shape"
-SHAPE_KEYS = ("degrees", "scale", "middle_degrees", "middle_scale", "correlation", "octaves")
 Intervals = Mapping[tuple[str, str], tuple[float, float]]
 
 
@@ -73,15 +71,9 @@ def read_intervals(text: str) -> Intervals:
     text : str
         TOML, as ``intervals.toml``.
     """
-    tree = tomllib.loads(text)
-    tree.pop(SHAPE, None)
-    return {(kind, size): (pair[0], pair[1]) for kind, sizes in tree.items() for size, pair in sizes.items()}
-
-
-def shape_of_errors() -> tuple[float, ...]:
-    """Return the numbers of ``SHAPE_KEYS``: tails of the errors, and correlation of near sizes."""
-    shape = tomllib.loads(PATH.read_text(encoding="utf-8"))[SHAPE]
-    return tuple(float(shape[key]) for key in SHAPE_KEYS)
+    return {
+        (kind, size): (pair[0], pair[1]) for kind, sizes in tomllib.loads(text).items() for size, pair in sizes.items()
+    }
 
 
 @functools.cache

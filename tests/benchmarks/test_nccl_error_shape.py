@@ -1,4 +1,4 @@
-"""Shape of the errors of predictions: drawn errors give back what they were drawn with; false alarms are as asked."""
+"""Errors of predictions: drawn ones give back what they were drawn with; false alarms are as asked."""
 
 import numpy as np
 import pytest
@@ -11,35 +11,61 @@ from benchmarks.diagnosis.floors import (
     read_published,
     size_of,
 )
-from benchmarks.nccl_tables.error_shape import shape_of
+from benchmarks.nccl_tables.error_shape import classes_of, likeness_of, written_errors
 from benchmarks.nccl_tables.intervals import Score
-from commsim.nccl.error_model import error_model
+from commsim.nccl.error_model import read_errors
 from commsim.nccl.intervals import EVERY
 
-SIZES = 2.0 ** np.arange(24, 34)
+SIZES = 2.0 ** np.arange(26, 36)
 
 
-def drawn(n_operators, correlation=0.8, octaves=1.5, degrees=4.0, seed=3):
-    """Return tables of several operators whose errors are Student's t, and correlated as given."""
+def drawn(n_operators, near=0.6, factor=0.3, octaves=2.0, width=0.1, seed=3, n_machines=2):
+    """Return tables of several operators whose errors are normal, and as alike as given."""
     rng = np.random.default_rng(seed)
     apart = np.log2(SIZES)[:, None] - np.log2(SIZES)[None, :]
-    covariance = correlation * np.exp(-((apart / octaves) ** 2) / 2)
+    covariance = factor + near * np.exp(-((apart / octaves) ** 2) / 2)
     np.fill_diagonal(covariance, 1.0)
-    factor, scores = np.linalg.cholesky(covariance), []
+    lower, scores = np.linalg.cholesky(covariance), []
     for k in range(n_operators):
         for t in range(4):
-            heavy = np.sqrt(rng.chisquare(degrees, len(SIZES)) / degrees)
-            logs = 0.1 * (factor @ rng.normal(size=len(SIZES))) / heavy
-            scores += [Score(f"o{k}", f"o{k}_{t}", "roce", "large", float(log), float(size))
+            logs = width * (lower @ rng.normal(size=len(SIZES)))
+            scores += [Score(f"o{k}", f"o{k}_{t}", "roce", "large", float(log), float(size), n_machines)
                        for log, size in zip(logs, SIZES, strict=True)]  # fmt: skip
     return scores
 
 
 def test_what_errors_were_drawn_with_is_found():
-    found, independent = (shape_of(drawn(8, correlation=part)) for part in (0.8, 0.0))
-    assert 2 <= found.degrees <= 8
-    beside = [one.correlation * np.exp(-(one.octaves**-2) / 2) for one in (found, independent)]  # one octave apart
-    assert beside == pytest.approx([0.8 * np.exp(-(1.5**-2) / 2), 0.0], abs=0.15)
+    alike, independent = (likeness_of(drawn(12, near, factor)) for near, factor in ((0.6, 0.3), (0.1, 0.0)))
+    assert alike.correlations([2.0**30, 2.0**31])[0, 1] > 0.7
+    assert independent.correlations([2.0**30, 2.0**31])[0, 1] < 0.3
+    errors = classes_of(drawn(12))["roce", "few", "rows", "large"]
+    assert (errors.n_operators, errors.n_tables) == (12, 48)
+    assert errors.scale == pytest.approx(0.1, rel=0.2)
+    assert errors.middle == pytest.approx(0.0, abs=0.03)
+
+
+def test_a_new_operator_is_less_sure_the_fewer_are_known():
+    few, many = (classes_of(drawn(n))["roce", "few", "rows", "large"] for n in (2, 12))
+    assert few.degrees < many.degrees
+    assert few.exceeded(0.01) - few.middle > many.exceeded(0.01) - many.middle
+
+
+def test_a_kind_of_one_operator_leans_on_the_others_of_its_span():
+    """One operator that happens to have no spread does not make a kind without errors."""
+    alone = [Score("x", "x_1", "slingshot", "large", 0.2, float(size), 2) for size in SIZES]
+    found = classes_of([*drawn(8), *alone])
+    assert found["slingshot", "few", "rows", "large"].scale > 0.05
+    assert 0 < found["slingshot", "few", "rows", "large"].middle < 0.2
+    inside = classes_of([*drawn(8, width=0.3), *drawn(8, width=0.03, n_machines=1)])
+    assert inside["roce", "inside", "rows", "large"].scale < 0.1 < inside["roce", "few", "rows", "large"].scale
+
+
+def test_the_file_is_read_as_it_is_written():
+    classes, likeness = classes_of(drawn(4)), likeness_of(drawn(4))
+    read, alike = read_errors(written_errors(classes, likeness))
+    assert (read.keys(), alike) == (classes.keys(), likeness)
+    assert (EVERY, "many", "middles", "small") in read
+    assert read["roce", "few", "rows", "large"] == pytest.approx(classes["roce", "few", "rows", "large"], abs=1e-3)
 
 
 @pytest.mark.slow
@@ -64,7 +90,3 @@ def test_published_words_become_machines_and_sizes(tmp_path):
     )
     (row,) = beside_ours(read_published(path), 0.01)
     assert row[-1] == "far below ours"
-
-
-def test_every_kind_has_errors():
-    assert error_model(EVERY).scale(2**30) > error_model("machine").scale(2**30)

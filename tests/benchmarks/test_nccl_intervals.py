@@ -16,11 +16,14 @@ from benchmarks.nccl_tables.intervals import (
     made,
     written,
 )
+from commsim.nccl.error_model import read_errors
 from commsim.nccl.intervals import read_intervals
 
 
 def rows(operator, logs, kind="roce", size="middle", table=""):
-    return [Score(operator, table or f"{operator}_{i % 4}", kind, size, log) for i, log in enumerate(logs)]
+    return [
+        Score(operator, table or f"{operator}_{i % 4}", kind, size, log, 2.0 ** (i // 4)) for i, log in enumerate(logs)
+    ]
 
 
 def drawn(n_operators, seed=7):
@@ -78,11 +81,13 @@ def test_questions_have_the_kind_of_what_they_ask():
 
 def test_the_file_is_written_where_it_is_read(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(made_here, "PATH", tmp_path / "intervals.toml")
+    monkeypatch.setattr(made_here, "ERRORS", tmp_path / "errors.toml")
     monkeypatch.setattr(made_here, "all_scores", lambda folders: drawn(4 + 0 * len(list(folders))))
     assert made_here.main(["--data", "a", "--check"]) == 0
     assert not (tmp_path / "intervals.toml").exists()
     assert made_here.main(["--data", "a", "--data", "b"]) == 0
     assert ("roce", "large") in read_intervals((tmp_path / "intervals.toml").read_text())
+    assert ("roce", "inside", "rows", "small") in read_errors((tmp_path / "errors.toml").read_text())[0]
     assert "operators left out" in capsys.readouterr().out
 
 

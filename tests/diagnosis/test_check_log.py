@@ -7,7 +7,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.diagnosis.check_log import least_middle
+from commsim.diagnosis.check_log import ALARMS, least_middle
 
 TWO = "hgx-h100@star:machines=2"
 SIZES = ["1MiB", "64MiB", "1GiB", "8GiB"]
@@ -40,12 +40,12 @@ def test_a_prediction_is_healthy_and_its_machines_are_counted(tmp_path):
 
 
 def test_large_sizes_at_half_their_rate_are_below_the_floor(tmp_path):
-    found = cs.check_log(log(tmp_path / "a.log", factor=2.5), TWO)
+    found = cs.check_log(log(tmp_path / "a.log", factor=2.0), TWO)
     assert [(one.sizes, one.n_sizes, one.is_below) for one in found.classes] == [
         ("middle", 1, False), ("large", 3, True),
     ]  # fmt: skip
     assert not found.is_healthy
-    assert found.classes[1].ratio == pytest.approx(0.4, rel=1e-3)
+    assert found.classes[1].ratio == pytest.approx(0.5, rel=1e-3)
 
 
 def test_one_size_that_is_far_out_is_named_and_makes_no_log_unhealthy(tmp_path):
@@ -71,9 +71,10 @@ def test_rows_at_other_sizes_make_no_verdict_milder():
 def test_the_floor_of_a_class_is_the_same_whatever_other_classes_a_log_has(tmp_path):
     path = log(tmp_path / "a.log")
     found = cs.check_log(path, TWO, false_alarms=0.05)
-    errors = found.expected.errors
-    large = [row.expected.size for row in found.rows if row.expected.size >= 2**24]
-    assert found.classes[1].floor == pytest.approx(math.exp(-errors.middle_exceeded(large, 1 - 0.95 ** (1 / 3))))
+    large = found.expected.errors.middles["large"]
+    assert found.classes[1].floor == pytest.approx(math.exp(-large.exceeded(0.05 * ALARMS["large"])))
+    assert (found.classes[1].n_tables, found.classes[1].n_operators) == large[3:]
+    assert sum(ALARMS.values()) == pytest.approx(1)
     assert found.expected.sizes == cs.expect(TWO, ["all_reduce"], SIZES, false_alarms=0.05).sizes
 
 

@@ -35,6 +35,15 @@ def test_two_of_a_machine_are_joined_by_a_fabric():
         cs.expect("dgx-h100@star:machines=2", machines=2)
 
 
+def test_what_limits_is_said_of_all_operations_or_of_each():
+    """Two machines of NICs at 1/8 are limited by these; inside of one machine NVLink is the limit."""
+    slow = "hgx-h100:nic=50Gbps@star:machines=2"
+    assert cs.expect(slow, ["all_reduce"], ["1GiB"]).limited_by == "the NICs"
+    assert cs.expect("hgx-h100", sizes=["1KiB", "1GiB"]).limited_by == "NVLink"
+    both = cs.expect("hgx-h100", ["all_reduce"], ["1GiB"]).joined([cs.expect(slow, ["all_gather"], ["1GiB"])])
+    assert both.limited_by == "NVLink (all_reduce), the NICs (all_gather)"
+
+
 def test_what_the_library_has_is_expected_where_nothing_is_named():
     found = cs.expect("dgx-h100", sizes=["1GiB"])
     assert found.operations == USUAL_OPERATIONS

@@ -1,11 +1,11 @@
-"""Errors of predictions: the tails of their distribution, and how near sizes hang together."""
+"""Errors of predictions: the tails of their distribution by machines, and how alike those of one table are."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from commsim.core.errors import InputError
-from commsim.nccl.error_model import error_model, t_quantile, t_share
+from commsim.nccl.error_model import Likeness, error_model, t_quantile, t_share
 from commsim.nccl.intervals import EVERY, intervals
 
 SIZES = [2.0**i for i in range(20, 31)]
@@ -22,35 +22,43 @@ def test_a_share_is_between_0_and_1():
         t_quantile(0, 3)
 
 
-def test_errors_lie_around_the_middle_of_the_interval_and_reach_farther():
-    model = error_model("infiniband")
-    low, high = np.log(intervals()["infiniband", "large"])
-    assert model.ends(2**30) == pytest.approx((low, high))
-    assert model.exceeded(2**30, 0.5) == pytest.approx((low + high) / 2)
-    assert high < model.exceeded(2**30, 0.1) < model.exceeded(2**30, 0.01)
-    assert model.share_slower(2**30, model.exceeded(2**30, 0.02)) == pytest.approx(0.02, rel=1e-4)
+@pytest.mark.parametrize(("kind", "n_machines"), [("machine", 1), ("infiniband", 2), ("roce", 4), ("infiniband", 64)])
+@pytest.mark.parametrize("size", [2.0**12, 2.0**20, 2.0**30])
+def test_a_rarer_error_is_farther_out_and_beyond_the_interval(kind, n_machines, size):
+    model = error_model(kind, n_machines)
+    errors = model.of(size)
+    assert errors.exceeded(0.5) == pytest.approx(errors.middle, abs=1e-6)
+    assert model.ends(size)[1] < errors.exceeded(0.01) < errors.exceeded(0.001)
+    assert errors.share_slower(errors.exceeded(0.02)) == pytest.approx(0.02, rel=1e-3)
 
 
-def test_machines_without_tables_have_the_errors_of_all_kinds():
-    unknown = error_model("slingshot")
+def test_an_interval_is_of_the_kind_and_of_all_kinds_where_it_has_none():
+    assert error_model("infiniband", 2).ends(2**30) == pytest.approx(np.log(intervals()["infiniband", "large"]))
+    unknown = error_model("slingshot", 2)
     assert not unknown.is_of_kind
-    assert unknown.ends(2**30) == error_model(EVERY).ends(2**30)
+    assert unknown.ends(2**30) == error_model(EVERY, 2).ends(2**30)
 
 
-def test_the_likelihood_of_one_size_is_the_density_of_its_error():
-    model, size = error_model("roce"), 2.0**26
-    expected = stats.t.logpdf(0.3, model.degrees, model.middle(size), model.scale(size))
-    assert model.log_likelihood([size], [0.3]) == pytest.approx(expected)
+def test_errors_are_of_as_many_machines():
+    """Large sizes on one machine differ least, below one switch less than over several."""
+    large = [error_model(kind, n).of(2**30) for kind, n in (("machine", 1), ("infiniband", 8), ("infiniband", 9))]
+    assert [round(one.scale, 2) for one in large] == sorted({round(one.scale, 2) for one in large})
+    assert error_model("unheard-of", 2).rows == error_model(EVERY, 2).rows
 
 
-def test_one_factor_over_near_sizes_is_likelier_than_jumps_between_them():
-    model = error_model("machine")
-    off = np.full(len(SIZES), 0.05) + [model.middle(size) for size in SIZES]
-    jumps = np.where(np.arange(len(SIZES)) % 2, 0.05, -0.05) + [model.middle(size) for size in SIZES]
-    assert model.log_likelihood(SIZES, off) > model.log_likelihood(SIZES, jumps) + 3
+def test_few_sizes_have_the_errors_of_a_row():
+    model, one = error_model("infiniband", 2), 2.0**30
+    assert model.middle_of([one]) == model.of(one)
+    assert model.middle_of([one, 2 * one, 4 * one]) == model.middles["large"]
 
 
-def test_the_middle_of_several_sizes_is_less_often_far_out_than_one():
-    model, one = error_model("infiniband"), 2.0**30
-    assert model.middle_exceeded([one], 0.01) == model.exceeded(one, 0.01)
-    assert model.middle_exceeded([one, 2 * one, 4 * one], 0.01) < model.exceeded(one, 0.01)
+def test_sizes_on_one_side_of_a_mebibyte_have_a_factor_in_common():
+    likeness = Likeness(3, 0.3, 0.6, 2)
+    found = likeness.correlations([2.0**12, 2.0**19, 2.0**24, 2.0**33, 2.0**33])
+    assert found[0, 1] == pytest.approx(0.3, abs=0.01)
+    assert found[0, 3] == pytest.approx(0.0, abs=0.01)
+    assert found[2, 3] == pytest.approx(0.3, abs=0.01)
+    assert found[3, 4] == 1
+    near = likeness.correlations([2.0**24, 2.0**25])
+    assert near[0, 1] == pytest.approx(0.3 + 0.6 * np.exp(-1 / 8))
+    assert np.linalg.eigvalsh(likeness.correlations(SIZES)).min() > 0

@@ -53,17 +53,17 @@ def log_likelihood(
     disturbed : float64[n]
         Further standard deviation of each row.
     """
-    residual = np.log(rows.times / predicted) - [error.middle(size) for size in rows.sizes]
+    residual = np.log(rows.times / predicted) - [error.of(size).middle for size in rows.sizes]
     doubt, noise = (0.0, 0.0) if fault is None else (fault.doubt, fault.noise)
     fixed = np.diag(disturbed**2 + noise**2 * rows.slow)
     # What is known of the fault's effect: half of it one factor, half of it by size.
-    alike = np.exp(-(_octaves(rows.sizes) ** 2) / (2 * error.octaves**2))
+    alike = np.exp(-(_octaves(rows.sizes) ** 2) / (2 * error.likeness.octaves**2))
     fixed += np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * alike)
     model = _of_model(rows, error)
     if fault is not None and fault.other_way:
         model = np.where(rows.slow[:, None] == rows.slow[None, :], model, KEPT * model)
     noises = NOISES if len(residual) >= TOLD_FROM else NOISES[:1]
-    scales = itertools.product(variances(error.degrees), noises)
+    scales = itertools.product(variances(error.likeness.degrees), noises)
     logs = [_log_normal(residual, model * variance + _of_runs(rows, times) + fixed) for variance, times in scales]
     return float(np.logaddexp.reduce(logs)) - math.log(len(logs))
 
@@ -88,11 +88,8 @@ def _octaves(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _of_model(rows: Rows, error: ErrorModel) -> NDArray[np.float64]:
     """Covariance of the model's errors: the same for two rows of one size."""
-    scale = np.array([error.scale(size) for size in rows.sizes])
-    apart = _octaves(rows.sizes)
-    alike = error.correlation * np.exp(-(apart**2) / (2 * error.octaves**2))
-    alike[np.abs(apart) < 1e-3] = 1.0
-    found: NDArray[np.float64] = alike * np.outer(scale, scale)
+    scale = np.array([error.of(size).scale for size in rows.sizes])
+    found: NDArray[np.float64] = error.likeness.correlations(rows.sizes) * np.outer(scale, scale)
     return found
 
 

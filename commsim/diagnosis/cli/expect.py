@@ -13,7 +13,7 @@ from commsim.core.units import count_text, format_size, microseconds
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
-    from commsim.diagnosis.check_log import LogCheck
+    from commsim.diagnosis.check_log import CheckedClass, LogCheck
     from commsim.diagnosis.expectation import Expectation, ExpectedSize
 
 EXAMPLES = {
@@ -30,7 +30,6 @@ COLUMNS = ["operation", "size", "time(us)", "busbw(GB/s)", "low", "high", "floor
 CHECKED = ["operation", "size", "measured(GB/s)", "expected", "ratio", "low", "floor", "verdict"]
 LEAST = ["low", "high", "time(us)"]
 FORM_NAMES = ("nccl-tests", "azure-nhc")
-ONE_PERCENT = "1%"
 
 
 class ExpectConfig(Sizes, Placing, Faults, WithJson):
@@ -45,8 +44,8 @@ class ExpectConfig(Sizes, Placing, Faults, WithJson):
     )  # fmt: skip
     collective: str | None = flag(metavar="NAME", help="library with its release, such as nccl:version=2.27")
     hashes: int | None = flag(metavar="N", help="hashes of ECMP of which the median is taken (default: 8)")
-    false_alarms: str = flag(
-        default=ONE_PERCENT, metavar="RATE",
+    false_alarms: str | None = flag(
+        metavar="RATE",
         help="share of healthy machines that are below a floor: at a size, and with --from of logs (default: 1%%)",
     )  # fmt: skip
     log: str | None = flag(
@@ -145,11 +144,18 @@ def judged(found: LogCheck) -> list[str]:
     """
     said = [
         f"{one.operation}, {count_text(one.n_sizes, f'{one.sizes} size')}: {one.ratio:.2f} of what is expected, floor "
-        f"{one.floor:.2f}{': below' if one.is_below else ''}"
+        f"{one.floor:.2f} ({_made_of(one)}){': below' if one.is_below else ''}"
         for one in found.classes
     ]
     verdict = "healthy" if found.is_healthy else "below the floor"
     return [*said, f"log: {verdict}; {found.false_alarms * 100:.3g}% of healthy logs are below"]
+
+
+def _made_of(one: CheckedClass) -> str:
+    """Return which tables a floor is made of."""
+    if not one.n_tables:
+        return "tables of other machines"
+    return f"{count_text(one.n_tables, 'table')} of {count_text(one.n_operators, 'operator')}"
 
 
 def _reported(found: Expectation | LogCheck, path: str | None) -> list[Part]:
@@ -162,14 +168,18 @@ def _reported(found: Expectation | LogCheck, path: str | None) -> list[Part]:
     return [Lines([f"{path}: written"])]
 
 
-def read_rate(text: str) -> float:
-    """Read ``1%`` or ``0.01``.
+def read_rate(text: str | None) -> float:
+    """Read ``1%`` or ``0.01``; without it what is usual.
 
     Raises
     ------
     InputError
         If it is neither.
     """
+    from commsim.diagnosis.expectation import FALSE_ALARMS
+
+    if text is None:
+        return FALSE_ALARMS
     number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
     try:
         return float(number) / percent
@@ -189,8 +199,9 @@ def table_of_expectation(found: Expectation) -> Table:
         [one.operation, format_size(one.size), microseconds(one.time, 1), *map(_rate, (one.busbw, *_ends(one)))]
         for one in found.sizes
     ]
-    where = f"{found.network}, {count_text(found.n_ranks, 'rank')}"
-    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it at a size"
+    limited = f", limited by {found.limited_by}" if found.limited_by else ""
+    where = f"{found.network}, {count_text(found.n_ranks, 'rank')}{limited}"
+    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it"
     return Table(COLUMNS, rows, title, least=LEAST)
 
 
@@ -209,7 +220,8 @@ def table_of_check(found: LogCheck) -> Table:
         ]
         for row in found.rows
     ]  # fmt: skip
-    where = f"{found.path} on {found.expected.network}"
+    limited = f", limited by {found.expected.limited_by}" if found.expected.limited_by else ""
+    where = f"{found.path} on {found.expected.network}{limited}"
     title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it at a size"
     return Table(CHECKED, rows, title, least=["low"])
 

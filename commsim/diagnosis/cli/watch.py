@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import count_text, format_size, parse_time
 from commsim.report.answer import Answer, Part, Table, comments
 
-from .expect import ONE_PERCENT, read_rate
+from .expect import read_rate
 
 if TYPE_CHECKING:
     from commsim.diagnosis.watched_job import SlowRail, WatchedJob, WatchedSeries
@@ -36,8 +36,8 @@ class WatchConfig(WithJson):
     )
     topology: str = flag(required=True, metavar=TOPOLOGY, help="machines on a fabric, or one machine such as dgx-h100")
     collective: str | None = flag(metavar="NAME", help="library with its release, such as nccl:version=2.27")
-    false_alarms: str = flag(
-        default=ONE_PERCENT, metavar="RATE",
+    false_alarms: str | None = flag(
+        metavar="RATE",
         help="share of healthy machines that are below the floor of a size (default: 1%%)",
     )  # fmt: skip
     port: int | None = flag(

@@ -1,5 +1,7 @@
 """``commsim expect``: its table, its exit codes, and what it refuses on one line."""
 
+import re
+
 import pytest
 
 import commsim as cs
@@ -17,6 +19,7 @@ def test_floors_by_operation_and_size(commsim):
 def test_a_terminal_of_80_columns_shows_the_whole_table(commsim):
     assert commsim("expect", "dgx-h100", "--machines", "2", "--operation", "all_reduce").code == 0
     lines = commsim.out.splitlines()
+    assert lines[0].startswith("# dgx-h100@star:machines=2, 16 ranks, limited by NVLink; floor: 1%")
     assert lines[1].split() == ["operation", "size", "time(us)", "busbw(GB/s)", "low", "high", "floor"]
     assert all(len(line) <= 80 for line in lines[1:])
 
@@ -26,6 +29,7 @@ def test_a_log_below_the_floor_exits_1(commsim, tmp_path):
     path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2,bandwidth=50Gbps", sizes=["1GiB", "4GiB", "8GiB"]))
     assert commsim("expect", "hgx-h100", "--from", path).code == 1
     assert "# log: below the floor; 1% of healthy logs are below" in commsim.out
+    assert re.search(r"# all_reduce, 3 large sizes: .* \(\d+ tables of \d+ operators\): below", commsim.out)
     path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2", sizes=["1GiB", "8GiB"]))
     assert commsim("expect", "hgx-h100", "--from", path).code == 0
 
