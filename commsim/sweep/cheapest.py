@@ -29,7 +29,7 @@ QUESTIONS = frozenset(
     for name in (
         "ranks", "size", "root", "counts",
         "tokens", "top_k", "n_experts", "hidden", "precision", "routing", "skew", "max_machines",
-        "density", "block", "pattern", "exponent", "gradients", "threshold", "run", "seed",
+        "density", "block", "pattern", "exponent", "gradients", "threshold", "run", "seed", "dense_share",
     )
 )  # fmt: skip
 

@@ -249,11 +249,11 @@ def _flag(value: Any) -> str:
 
 
 def _most_changed(difference: Difference, sizes: set[Any]) -> str:
-    """Return the collective whose time at the largest common size differs most between both."""
+    """Return the collective whose time at the largest common size differs most; empty where A and B have another."""
     largest = max((size for size in sizes if size is not None), default=0)
     alike = [pair for pair in difference.pairs if pair.get("size_B") == largest and pair["time_ratio"]]
-    most = max(alike, key=lambda one: abs(math.log(one["time_ratio"])), default={"collective": ""})
-    return str(most["collective"])
+    most = max(alike, key=lambda one: abs(math.log(one["time_ratio"])), default={})
+    return str(most.get("collective", ""))
 
 
 def _largest(

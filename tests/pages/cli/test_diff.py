@@ -179,3 +179,14 @@ def test_detail_simulates_one_collective_of_each_file_again(commsim, tmp_path, m
     answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json", "--detail")
     most = max(answer["results"], key=lambda one: abs(one["time_ratio"] - 1))["collective"]
     assert played == [most, most]
+
+
+def test_detail_of_two_collectives_simulates_that_of_each_file(commsim, tmp_path):
+    """Rows that are alike but for their collective have none in common: it was a KeyError."""
+    names = ("ring_all_reduce", "halving_doubling_all_reduce")
+    files = [tmp_path / f"{name}.json" for name in names]
+    for name, file in zip(names, files, strict=True):
+        star = "star:n_hosts=4,bandwidth=100Gbps"
+        assert commsim("run", name, "--topology", star, "--size", "1M", "--json", file).code == 0
+    out = commsim("diff", *files, "--detail").out
+    assert f"critical path, us: {names[0]} and {names[1]}, 1048576 B" in out
