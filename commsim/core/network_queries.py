@@ -208,7 +208,7 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     at = unit[network.endpoints]
     levels = [Level("machine", numbered(at))]
     while (above[at] != at).any():
-        at = above[_sharing(network, unit, tier, np.unique(at))[at]] if len(levels) > 1 else above[at]
+        at = above[_sharing(network, unit, tier, at)[at]] if len(levels) > 1 else above[at]
         n = len(levels)
         levels.append(Level(_NAMES[n] if n < len(_NAMES) else f"tier {n}", numbered(at)))
     return tuple(levels)

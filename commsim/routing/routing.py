@@ -78,7 +78,8 @@ def find_routes(
     alike = _equal_pairs(network, src, dst) if routing == "spray" else None
     if alike is not None:  # all paths, whatever the channel: pairs that several channels join are looked at once
         src, dst, channel = src[alike[0]], dst[alike[0]], channel[alike[0]]
-    routes, lost = walk(network, src, dst, flow_hash(src, dst, channel, seed), routing)
+    key = flow_hash(src, dst, channel, seed) if routing in HASHED else np.zeros(len(src), np.int64)
+    routes, lost = walk(network, src, dst, key, routing)
     if lost >= 0:
         raise no_path(network, int(src[lost]), int(dst[lost]), routing)
     if routing == "spray":

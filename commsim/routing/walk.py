@@ -173,7 +173,7 @@ def _search(
     )
     pairs = np.stack((src, dst, key, shared), axis=1)[by_search]
     between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))
-    searches = 2 * len(np.unique(shared)) * network.n_links
+    searches = 2 * int(np.count_nonzero(np.bincount(shared))) * network.n_links
     if PER_LOOK * searches >= WORTH_SAYING:
         seconds = PER_LOOK * searches * _part_searched(network, pairs, tables, rule)
         if seconds >= WORTH_SAYING:
@@ -189,7 +189,7 @@ def _part_searched(network: Network, pairs: NDArray[np.int64], tables: Graph, ru
     """Return the part of the network that a search goes through, from a few of them: one ends at its source."""
     from .search_kernel import nodes_found
 
-    every = np.unique(pairs[:, 3])
+    every = np.flatnonzero(np.bincount(pairs[:, 3]))
     few = every[np.linspace(0, len(every) - 1, min(SAMPLE, len(every))).astype(np.int64)]
     nodes = nodes_found(pairs[np.isin(pairs[:, 3], few)], tables, network.n_nodes, rule)
     return min(1.0, nodes / len(few) / max(1, int(network.forwards.sum())))

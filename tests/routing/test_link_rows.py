@@ -1,6 +1,7 @@
 import numpy as np
 
 from commsim.core.network import Network, both_ways
+from commsim.routing import link_rows
 from commsim.routing.link_rows import forwarding_rows, links_in_rows, shared_searches
 from topologies.dual_tor import dual_tor
 from topologies.fat_tree import fat_tree
@@ -46,3 +47,14 @@ def test_what_forwards_or_stands_elsewhere_has_a_search_of_its_own():
 
 def test_numbers_come_in_the_order_of_the_destinations():
     assert searches(torus((3, 3)), [4, 0, 4, 8]).tolist() == [1, 0, 1, 2]
+
+
+def test_rows_of_many_links_are_counted_and_equal_to_sorted_ones(monkeypatch):
+    network = fat_tree(4)
+    rows = []
+    for many in (link_rows.MANY, 0):
+        monkeypatch.setattr(link_rows, "MANY", many)
+        rows.append(links_in_rows(network.src, network.dst, network.n_nodes))
+    for sorted_, counted in zip(*rows, strict=True):
+        np.testing.assert_array_equal(sorted_, counted)
+        assert sorted_.dtype == counted.dtype

@@ -74,11 +74,12 @@ def _joined(
     inside = np.arange(n * size).reshape(n, size)  # node i of machine m, before the endpoints are moved to the front
     is_endpoint = np.tile(machine.kind == machine.seat_kind, n)
     order = np.argsort(~np.concatenate((is_endpoint, np.zeros(len(switches), np.bool_))), kind="stable")
-    place = np.argsort(order)
+    place = np.argsort(order).astype(np.int32)
     of_fabric = np.empty(fabric.n_nodes, np.int64)
     of_fabric[fabric.hosts[port]] = inside[:, nics]
     of_fabric[switches] = n * size + np.arange(len(switches))
-    names = [f"{label}.{name}" for label in labels for name in machine.nodes] + [fabric.nodes[i] for i in switches]
+    names = [f"{label}.{name}" for label in labels for name in machine.nodes]
+    names += [fabric.nodes[i] for i in switches.tolist()]
 
     def ends(field: str) -> list[NDArray[Any]]:
         within = place[inside[:, getattr(machine, field)]]
@@ -88,7 +89,8 @@ def _joined(
     adds = fabric.aggregates | (read_hardware(machine.hardware).get("sharp") == "on")
     fabric = dataclasses.replace(fabric, metric=fabric.metric * factor, aggregates=adds)
     links: dict[str, Any] = {
-        name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in PER_LINK
+        name: _woven([np.broadcast_to(getattr(machine, name), (n, machine.n_links)), getattr(fabric, name)])
+        for name in PER_LINK
     }
     nodes: dict[str, Any] = {
         name: np.concatenate((np.tile(getattr(machine, name), n), getattr(fabric, name)[switches]))[order]
@@ -99,7 +101,8 @@ def _joined(
     at = np.concatenate((at, fabric.coordinates[switches]))[order]
     owner = np.concatenate((np.repeat(np.arange(n), size), np.full(len(switches), -1)))[order]
     return Network(
-        f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
+        f"{machine.name}@{fabric.name}", [names[i] for i in order.tolist()],
+        src=_woven(ends("src")), dst=_woven(ends("dst")),
         **nodes, **links, machine=owner, coordinates=at, overhead_given=machine.overhead_given,
         routing=_routing_of(fabric, machine),
         hardware=machine.hardware, left_out=fabric.left_out, told=fabric.told,
@@ -115,7 +118,13 @@ def _routing_of(fabric: Network, machine: Network) -> str:
 def _woven(columns: list[NDArray[Any]]) -> NDArray[Any]:
     """Numbers of the links of all machines and of the fabric: first the first halves of each, then the second ones.
 
-    Where both are made of cables, all ways there so come before all ways back.
+    Where both are made of cables, all ways there so come before all ways back. What is read-only already, a network
+    takes without a copy.
     """
     halves = [np.split(column, [(column.shape[-1] + 1) // 2], axis=-1) for column in columns]
-    return np.concatenate([half[i].ravel() for i in (0, 1) for half in halves])
+    woven, at = np.empty(sum(column.size for column in columns), np.result_type(*columns)), 0
+    for half in [half[i] for i in (0, 1) for half in halves]:
+        woven[at : at + half.size].reshape(half.shape)[...] = half
+        at += half.size
+    woven.setflags(write=False)
+    return woven

@@ -248,7 +248,7 @@ def _keeps_apart(phase: RingPhase) -> bool:
     address = np.take_along_axis(phase.address, order, axis=0)
     if (np.diff(address, axis=0) < phase.count[:1]).any():
         return False
-    if len(np.unique(phase.src)) == phase.src.size:
+    if np.bincount(phase.src.ravel()).max() == 1:
         return True
     flat = np.argsort(phase.address, axis=None)
     return bool((np.diff(phase.address.ravel()[flat]) >= phase.count.ravel()[flat][:-1]).all())

@@ -74,7 +74,8 @@ def cuts_around(graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], 
     if between and len(outside):
         yield from _with_helpers(graph, demand, of_node, outside, k, name)
         between = 0.0
-    src, dst = of_node[graph.src], of_node[graph.dst]
+    small = of_node.astype(np.int32)  # of millions of links
+    src, dst = small[graph.src], small[graph.dst]
     crosses = np.flatnonzero(src != dst)
     for ends, bytes_across, way in ((src[crosses], leaving, "out of"), (dst[crosses], entering, "into")):
         link, of_link = crosses[ends >= 0], ends[ends >= 0]
@@ -118,10 +119,12 @@ def _with_helpers(
 def _links_up(graph: UsableLinks) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
     """Return the links that join each tier to those below it, from the first tier on: upper ends, lower ends."""
     tier = levels_from(graph.on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
-    upper, lower = np.concatenate((graph.src, graph.dst)), np.concatenate((graph.dst, graph.src))
-    down = (tier[lower] >= 0) & (tier[lower] < tier[upper])
-    upper, lower = upper[down], lower[down]
-    at = tier[upper]
+    small = tier.astype(np.int32)  # of millions of links
+    a, b = small[graph.src], small[graph.dst]
+    falls, rises = np.flatnonzero((b >= 0) & (b < a)), np.flatnonzero((a >= 0) & (a < b))
+    upper = np.concatenate((graph.src[falls], graph.dst[rises]))
+    lower = np.concatenate((graph.dst[falls], graph.src[rises]))
+    at = np.concatenate((a[falls], b[rises]))
     return [(upper[at == level], lower[at == level]) for level in range(1, int(tier.max()) + 1)]
 
 
