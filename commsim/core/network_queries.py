@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .network import SWITCH, Network
+from .network import NIC, SWITCH, Network
 
 _BETWEEN = (":", "->")  # what stands between the ends of a link; names are written with the first
 _NAMES = ("machine", "rack", "pod")
@@ -218,6 +218,13 @@ def units(network: Network) -> NDArray[np.int64]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
     n_machines = int(network.machine.max()) + 1
     return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int64)
+
+
+def live_nics(network: Network) -> NDArray[np.integer[Any]]:
+    """Return the NICs of machines that a cable still joins to a network; all of them where none is joined."""
+    nic, machine = network.kind == NIC, network.machine
+    joined = np.unique(network.src[nic[network.src] & (machine[network.src] != machine[network.dst])])
+    return joined if joined.size else np.flatnonzero(nic)
 
 
 def host_names(network: Network) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
+from commsim.core.network_queries import live_nics
 
 # Rates that ports are sold with, bytes/s, and the least part of one that is left without headers.
 PORT_RATES = tuple(gbps * 1e9 / 8 for gbps in (10, 25, 40, 50, 100, 200, 400, 800))
@@ -86,6 +87,26 @@ def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:
     return f"{names[0]} to {names[-1]}" if is_run else ", ".join(names)
 
 
+def fewest_nics(network: Network, unit: NDArray[np.int64], nodes: NDArray[np.integer[Any]]) -> int:
+    """Return the first GPU of the machine that has the fewest live NICs: NCCL takes the fewest channels of any node.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the machines.
+    unit : int64[n_nodes]
+        Machine of each node.
+    nodes : int[n]
+        GPUs, at least one.
+
+    References
+    ----------
+    NCCL 2.30.7, ``src/init.cc`` (initTransportsRank: the least of all ranks' graphs).
+    """
+    live = np.bincount(unit[live_nics(network)], minlength=int(unit.max()) + 1)
+    return int(nodes[np.argmin(live[unit[nodes]])])
+
+
 def links_outside(
     network: Network, unit: NDArray[np.int64], node: int, *, as_read: bool = False
 ) -> tuple[float, int, str, bool]:  # fmt: skip
@@ -118,7 +139,8 @@ def links_outside(
     near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[in_unit] == CPU).any() else "PXB")
     own = float(network.bandwidth[plugs].min(initial=rate))
     own = port_rate(own) if as_read else own  # a NIC delivers to its machine what its port does
-    return min(rate, own), int(nics.sum()), near, own < rate
+    live = np.isin(ports, np.flatnonzero(nics)).sum()  # those that have lost their cable carry nothing
+    return min(rate, own), int(live or nics.sum()), near, own < rate
 
 
 def ports_outside(network: Network, in_unit: NDArray[np.bool_]) -> tuple[NDArray[np.integer[Any]], float]:

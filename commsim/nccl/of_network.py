@@ -15,6 +15,7 @@ from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.nccl.machine_links import (
     adding_switches,
+    fewest_nics,
     gpus_beside_a_nic,
     gpus_outside,
     islands_inside,
@@ -134,14 +135,15 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         spread = f"nodes have {counts.min()} to {counts.max()}"
         assumed.append(Assumption(f"ranks must be spread evenly; {spread}, and NCCL rounds down"))
     node = int(nodes[0])
+    outer = fewest_nics(network, unit, nodes)
     inside, path = links_inside(network, unit, nodes)
-    outside, n_nics, near, is_own = links_outside(network, unit, node, as_read=True)
+    outside, n_nics, near, is_own = links_outside(network, unit, outer, as_read=True)
     ports = ports_apart(network, setting.version)
     outside, n_nics = outside / ports, n_nics * ports
     if setting.nic is not None:
         outside = setting.nic
     elif len(machines) > 1:
-        by_gpus = gpus_outside(network, unit, node) / ports
+        by_gpus = gpus_outside(network, unit, outer) / ports
         outside, is_own = min(outside, by_gpus), is_own or by_gpus < outside
         whose = "machine's NIC and PCIe links" if is_own else "network"
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))

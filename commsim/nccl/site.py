@@ -7,7 +7,7 @@ from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
-from commsim.nccl.machine_links import gpus_outside, links_inside, links_outside, ports_apart
+from commsim.nccl.machine_links import fewest_nics, gpus_outside, links_inside, links_outside, ports_apart
 
 from .channel_search import SINCE_HOPPER, NcclSetting
 from .prediction import Site
@@ -33,7 +33,8 @@ def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Sit
     link, path = links_inside(network, unit, nodes)
     if setting.n_nodes == 1:
         return Site(setting, link, path != "NVL", version=setting.version)
-    rate, n_nics, *_ = links_outside(network, unit, int(nodes[0]))
+    outer = fewest_nics(network, unit, nodes)
+    rate, n_nics, *_ = links_outside(network, unit, outer)
     facts = read_hardware(network.hardware)
     name = transport_of(network.hardware)
     if not name:
@@ -43,7 +44,7 @@ def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Sit
     if name == "efa":
         name = efa_of(setting.gpu, facts.get("gpudirect") != "no")
     n_nics = max(n_nics, 1)
-    host, ports = gpus_outside(network, unit, int(nodes[0])) * n_nics, ports_apart(network, setting.version)
+    host, ports = gpus_outside(network, unit, outer) * n_nics, ports_apart(network, setting.version)
     return Site(setting, link, path != "NVL", rate * n_nics, name, setting.version, n_nics=n_nics * ports, host=host)
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from collectives import NEEDS
 from commsim.core.locality import Groups
 from commsim.core.machines.parts import NVLINK_METRIC
-from commsim.core.network import NIC, Network
-from commsim.core.network_queries import levels_from
+from commsim.core.network import Network
+from commsim.core.network_queries import levels_from, live_nics
 from commsim.core.placement import Placement, count_places, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
@@ -37,7 +37,7 @@ def count_rails(network: Network, placement: Placement, groups: Groups) -> int |
     machines = np.unique(network.machine[placement.nodes[[group[0] for group in groups]]])
     if machines[0] < 0 or len(machines) < len(groups):
         return None
-    nics = np.bincount(network.machine[network.kind == NIC], minlength=int(machines.max()) + 1)[machines]
+    nics = np.bincount(network.machine[live_nics(network)], minlength=int(machines.max()) + 1)[machines]
     rails = min(int(nics.min()), min(len(group) for group in groups), MAX_RAILS)
     return rails or None
 
@@ -88,7 +88,7 @@ def nearest_rails(network: Network, nodes: NDArray[np.integer[Any]]) -> list[tup
         Nodes of machines with NICs.
     """
     machine = network.machine
-    nics = np.flatnonzero(network.kind == NIC)
+    nics = live_nics(network)
     nics = nics[np.argsort(machine[nics], kind="stable")]
     rail = np.arange(len(nics)) - np.searchsorted(machine[nics], machine[nics])
     inside = (machine[network.src] == machine[network.dst]) & (machine[network.src] >= 0)

@@ -69,6 +69,17 @@ def test_nccl_joins_the_ports_of_a_nic_since_2_20(version, n, rate):
     assert plugin.channels["ring"].n == 16
 
 
+@pytest.mark.parametrize("machine", [0, 1, 3])
+def test_the_machine_with_the_fewest_live_nics_decides(machine):
+    """Seven NICs of one machine leave seven rings to all, wherever it is: about 8/7 of the time."""
+    topology, dead = "dgx-h100@star:machines=4", f"link:m{machine}.nic2:switch0"
+    network = cs.with_faults(load_network(topology), fail=[dead])
+    found = setting_of(network, place(network, 32), 32, NcclOptions())
+    assert (found.channels["ring"].n, found.channels["ring"].inter) == (7, 48e9)
+    healthy, hurt = (cs.predict("nccl_all_gather", topology, "1GiB", fail=fail).time for fail in ((), (dead,)))
+    assert 1.13 < hurt / healthy < 1.22
+
+
 def test_plain_hosts_are_nodes_with_one_gpu():
     found = derive("star:n_hosts=4,bandwidth=400Gbps")
     assert (found.n_nodes, found.per_node, found.one_nic_tree) == (4, 1, True)
