@@ -9,6 +9,7 @@ from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 
+from .call import NEWEST, release_of
 from .launch import SIZE, VERSION, Machines
 from .point_to_point import BATCH, PeerMessage, message, peer_channels
 
@@ -19,21 +20,22 @@ NIC = 50e9
 
 
 def cut_message(
-    n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0
-) -> tuple[PeerMessage, int]:
+    n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0,
+    version: tuple[int, int] = NEWEST,
+) -> tuple[PeerMessage, int]:  # fmt: skip
     """Return how a message of so many bytes is sent, and how many peers are served at once."""
     many, n = machines is not None and len(machines) > 1, CHANNELS if channels is None else channels
-    least, most = peer_channels(n, n_ranks, NIC if many else None)
-    sent = message(n_bytes, least, most, network=many, many_nodes=many, buffer=buffer)
+    least, most = peer_channels(n, n_ranks, NIC if many else None, version)
+    sent = message(n_bytes, least, most, network=many, many_nodes=many, buffer=buffer, version=version)
     return sent, max(1, BATCH * n // sent.n_channels)
 
 
 def all_to_all_cost(
-    n_ranks: int, size: float, link: LogGP, channels: int | None = None, version: str = VERSION,  # noqa: ARG001
+    n_ranks: int, size: float, link: LogGP, channels: int | None = None, version: str = VERSION,
     n_bytes: int = SIZE, machines: Machines | None = None, buffer: int = 0,
 ) -> float:  # fmt: skip
     """Cost of batches one after the other, each of some peers that are served together."""
-    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines, buffer)
+    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines, buffer, release_of(version))
     batches = [min(at_once, n_ranks - first) for first in range(0, n_ranks, at_once)]
     part = link.o + size / (n_ranks * sent.n_channels * link.B)
     peers = [n - (i == 0) for i, n in enumerate(batches)]  # the first one has the rank itself
@@ -42,7 +44,7 @@ def all_to_all_cost(
 
 @collective("all_to_all", cost=all_to_all_cost, needs=("nccl",))
 def nccl_all_to_all(
-    n_ranks: int, channels: int | None = None, version: str = VERSION, n_bytes: int = SIZE,  # noqa: ARG001
+    n_ranks: int, channels: int | None = None, version: str = VERSION, n_bytes: int = SIZE,
     machines: Machines | None = None, buffer: int = 0,
 ) -> Schedule:  # fmt: skip
     """All-to-all of NCCL, C parts of each message, all peers at once: (p-1)(C o + S/(pB)) + L seconds.
@@ -54,7 +56,7 @@ def nccl_all_to_all(
     channels : int, optional
         Channels of a rank. Default: what NCCL's search finds on the network, else 16.
     version : str
-        Version of NCCL; all known ones cut messages alike.
+        Version of NCCL, which decides channels of a peer and how long LL is taken.
     n_bytes : int
         Size of the array; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
@@ -72,14 +74,14 @@ def nccl_all_to_all(
     ----------
     NCCL 2.30.7, ``src/enqueue.cc``; the rules are in :mod:`collectives.nccl.point_to_point`.
     """
-    return exchange_all(n_ranks, channels, n_bytes, machines, buffer)
+    return exchange_all(n_ranks, channels, n_bytes, machines, buffer, version)
 
 
 def exchange_all(
-    n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0
-) -> Schedule:
+    n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0, version: str = VERSION
+) -> Schedule:  # fmt: skip
     """Build an all-to-all; parameters are those of :func:`nccl_all_to_all`."""
-    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines, buffer)
+    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines, buffer, release_of(version))
     parts = sent.n_channels
     p = Program(n_ranks, n_chunks=n_ranks * parts)
     rank, part = (axis.ravel() for axis in np.meshgrid(np.arange(n_ranks), np.arange(parts), indexing="ij"))
@@ -93,17 +95,17 @@ def exchange_all(
 
 
 def send_recv_cost(
-    n_ranks: int, size: float, link: LogGP, channels: int | None = None, version: str = VERSION,  # noqa: ARG001
+    n_ranks: int, size: float, link: LogGP, channels: int | None = None, version: str = VERSION,
     n_bytes: int = SIZE, machines: Machines | None = None, buffer: int = 0,
 ) -> float:  # fmt: skip
     """Cost of the parts of one message, side by side."""
-    parts = cut_message(n_ranks, channels, n_bytes, machines, buffer)[0].n_channels
+    parts = cut_message(n_ranks, channels, n_bytes, machines, buffer, release_of(version))[0].n_channels
     return parts * link.o + size / link.B + link.L if n_ranks > 1 else 0.0
 
 
 @collective("send_recv", cost=send_recv_cost, needs=("nccl",))
 def nccl_send_recv(
-    n_ranks: int, channels: int | None = None, version: str = VERSION, n_bytes: int = SIZE,  # noqa: ARG001
+    n_ranks: int, channels: int | None = None, version: str = VERSION, n_bytes: int = SIZE,
     machines: Machines | None = None, buffer: int = 0,
 ) -> Schedule:  # fmt: skip
     """Send to the next rank and receive from the previous one by NCCL, in C parts: C o + L + S/B seconds.
@@ -115,7 +117,7 @@ def nccl_send_recv(
     channels : int, optional
         Channels of a rank. Default: what NCCL's search finds on the network, else 16.
     version : str
-        Version of NCCL; all known ones cut messages alike.
+        Version of NCCL, which decides channels of a peer and how long LL is taken.
     n_bytes : int
         Size of the message; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
@@ -132,12 +134,14 @@ def nccl_send_recv(
     ----------
     NCCL 2.30.7, ``src/enqueue.cc``; the rules are in :mod:`collectives.nccl.point_to_point`.
     """
-    return send_next(n_ranks, channels, n_bytes, machines, buffer)
+    return send_next(n_ranks, channels, n_bytes, machines, buffer, version)
 
 
-def send_next(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0) -> Schedule:
+def send_next(
+    n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None, buffer: int = 0, version: str = VERSION
+) -> Schedule:  # fmt: skip
     """Build a send-receive; parameters are those of :func:`nccl_send_recv`."""
-    parts = cut_message(n_ranks, channels, n_bytes, machines, buffer)[0].n_channels
+    parts = cut_message(n_ranks, channels, n_bytes, machines, buffer, release_of(version))[0].n_channels
     p = Program(n_ranks, n_chunks=parts)
     rank, part = (axis.ravel() for axis in np.meshgrid(np.arange(n_ranks), np.arange(parts), indexing="ij"))
     p.copy(part, src=rank, dst=(rank + 1) % n_ranks, channel=part, dst_buffer=OUTPUT)

@@ -2,24 +2,32 @@
 
 References
 ----------
-NCCL 2.30.7, ``src/enqueue.cc`` (parts, protocol, chunks) and ``src/init.cc`` (chunk sizes, channels for each peer).
+NCCL 2.30.7, ``src/enqueue.cc`` (parts, protocol, chunks), ``src/init.cc`` (chunk sizes) and ``src/graph/paths.cc``
+(channels for each peer); the same of 2.18 to 2.29 for what differs by release.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .call import KIB, PROTOCOLS
+from .call import KIB, NEWEST, PROTOCOLS
 
 NET_CHUNK, NVLINK_CHUNK, LL_LARGEST = 128 * KIB, 512 * KIB, 16 * KIB
 # GB/s of a NIC that one channel to a peer is taken to carry.
 NET_CHANNEL_GBS = 14
+# From the first of these releases on LL is for messages of up to 16 KiB for each channel that a peer can have, from the
+# second on for each that the message takes, as before the first.
+LL_BY_MOST, LL_BY_TAKEN = (2, 22), (2, 29)
+# Up to this release a peer on another machine has two channels, and one where the operations of all ranks would be
+# more than four on each channel.
+FEW_BY_NIC, OPERATIONS_OF_A_CHANNEL = (2, 28), 4
 # Peers that a rank exchanges with at once; the others follow.
 BATCH = 8
 # Warps of a channel (640 threads), which are shared among these; up to how many of a share as many send as receive.
 WARPS, EVEN_WARPS = 20, 4
 # Steps of a connection's buffer, of which each holds a chunk.
 STEPS = 8
+LL_STEP = PROTOCOLS["ll"].buffer // STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +62,29 @@ class PeerMessage:
         return max(1, -(-self.part // self.chunk))
 
 
-def peer_channels(n_channels: int, n_ranks: int, nic: float | None = None) -> tuple[int, int]:
+def peer_channels(
+    n_channels: int, n_ranks: int, nic: float | None = None, version: tuple[int, ...] = NEWEST
+) -> tuple[int, int]:  # fmt: skip
     """Return the least and the most channels to one peer.
 
     Parameters
     ----------
     n_channels : int
-        Number of channels of a rank for messages: a power of two.
+        Number of channels of a rank for messages: a power of two, the one above those of its rings.
     n_ranks : int
         Ranks.
     nic : float, bytes/s, optional
         Rate of a NIC, where there are several nodes.
+    version : (int, int)
+        Release of NCCL.
     """
     most = n_channels
-    if nic is not None:
-        most = min(most, _power(max(1, int(nic / 1e9 / NET_CHANNEL_GBS))))
+    if nic is not None and version[:2] <= FEW_BY_NIC:
+        most = min(most, 2 if 2 * n_ranks <= OPERATIONS_OF_A_CHANNEL * n_channels else 1)
+    elif nic is not None:
+        most = min(most, power_above(max(1, -(-int(nic / 1e9) // NET_CHANNEL_GBS))))
+        while most > 1 and most * -(-n_ranks // BATCH) > n_channels:
+            most //= 2
     least = most
     while least > 1 and least * n_ranks > n_channels:
         least //= 2
@@ -90,7 +106,8 @@ def receiving_warps(n_peers: int) -> int:
 
 
 def message(
-    n_bytes: int, least: int, most: int, *, network: bool, many_nodes: bool, nvlink: bool = True, buffer: int = 0
+    n_bytes: int, least: int, most: int, *, network: bool, many_nodes: bool, nvlink: bool = True, buffer: int = 0,
+    version: tuple[int, ...] = NEWEST,
 ) -> PeerMessage:  # fmt: skip
     """Cut one message.
 
@@ -110,17 +127,22 @@ def message(
         Whether all GPUs of a node are joined by NVLink.
     buffer : int, bytes
         Buffer of a connection with Simple, which holds eight chunks; 0 for NCCL's own, which is large enough.
+    version : (int, int)
+        Release of NCCL.
     """
     step = NVLINK_CHUNK if nvlink and not many_nodes else NET_CHUNK
     step = min(step, buffer // STEPS) if buffer else step
     if n_bytes == 0:
         return PeerMessage(0, 1, "ll", LL_LARGEST)
+    is_ll = LL_BY_MOST <= version[:2] < LL_BY_TAKEN and n_bytes <= most * LL_LARGEST
+    step = LL_STEP if is_ll else step
     smallest, largest = (step // 2, step) if many_nodes else (step // 8, step * 32)
     n = min(least, -(-n_bytes // smallest))
     while max(smallest, -(-n_bytes // n)) > largest and n <= most // 2:
         n *= 2
-    protocol = "ll" if n_bytes <= n * LL_LARGEST else "simple"
-    chunk = step if protocol == "simple" else PROTOCOLS["ll"].buffer // 8
+    if not LL_BY_MOST <= version[:2] < LL_BY_TAKEN:
+        is_ll = n_bytes <= n * LL_LARGEST
+    protocol, chunk = ("ll", LL_STEP) if is_ll else ("simple", step)
     if network and protocol == "simple" and n_bytes < chunk:
         chunk //= 4
     elif network and n_bytes < 8 * chunk:
@@ -128,6 +150,6 @@ def message(
     return PeerMessage(n_bytes, n, protocol, chunk // 2 if protocol == "ll" else chunk)
 
 
-def _power(number: int) -> int:
+def power_above(number: int) -> int:
     """Return the power of two that is not smaller."""
     return 1 << (number - 1).bit_length()

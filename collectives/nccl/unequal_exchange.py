@@ -12,6 +12,7 @@ from commsim.core.operations import operation
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 
+from .call import release_of
 from .exchanges import cut_message
 from .launch import SIZE, VERSION, Machines
 
@@ -19,20 +20,21 @@ Numbers = NDArray[np.int64]
 
 
 def _cut_messages(
-    n_ranks: int, counts: Counts, channels: int | None, n_bytes: int, machines: Machines | None
+    n_ranks: int, counts: Counts, channels: int | None, n_bytes: int, machines: Machines | None, version: str
 ) -> tuple[Numbers, Numbers, int]:
     """Return counts, parts of each message, int64[n_ranks, n_ranks], and how many peers are served at once."""
     chunks = np.reshape(np.array(counts, np.int64), (n_ranks, n_ranks))
     unit = n_bytes / operation("all_to_all_v").least_chunks(n_ranks, counts)
     sizes, where = np.unique(chunks, return_inverse=True)
-    sent = [cut_message(n_ranks, channels, int(size * unit), machines) for size in sizes.tolist()]
+    release = release_of(version)
+    sent = [cut_message(n_ranks, channels, int(size * unit), machines, version=release) for size in sizes.tolist()]
     parts = np.array([found.n_channels for found, _ in sent])[where].reshape(chunks.shape)
     return chunks, np.where(chunks > 0, parts, 0), min(at_once for _, at_once in sent)
 
 
 def all_to_all_v_bounds(
     n_ranks: int, size: float, link: LogGP, counts: Counts | None = None, channels: int | None = None,
-    version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,  # noqa: ARG001
+    version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
 ) -> tuple[float, float]:  # fmt: skip
     """Bounds on the time on an idle star: the busiest port; and batch by batch, two ports one after the other.
 
@@ -41,7 +43,7 @@ def all_to_all_v_bounds(
     lower, upper : float, s
     """
     counts = counts or (1,) * n_ranks**2
-    chunks, parts, at_once = _cut_messages(n_ranks, counts, channels, n_bytes, machines)
+    chunks, parts, at_once = _cut_messages(n_ranks, counts, channels, n_bytes, machines, version)
     chunk = size / operation("all_to_all_v").least_chunks(n_ranks, counts)
     rank = np.arange(n_ranks)
     shift = (rank - rank[:, np.newaxis]) % n_ranks
@@ -61,7 +63,7 @@ def all_to_all_v_bounds(
 
 @collective("all_to_all_v", bounds=all_to_all_v_bounds, needs=("nccl",))
 def nccl_all_to_all_v(
-    n_ranks: int, counts: Counts | None = None, channels: int | None = None, version: str = VERSION,  # noqa: ARG001
+    n_ranks: int, counts: Counts | None = None, channels: int | None = None, version: str = VERSION,
     n_bytes: int = SIZE, machines: Machines | None = None,
 ) -> Schedule:  # fmt: skip
     """All-to-all of unequal blocks by NCCL, in parts on channels: the busiest port's sum of C o + S/(kB), + L seconds.
@@ -76,7 +78,7 @@ def nccl_all_to_all_v(
     channels : int, optional
         Channels of a rank. Default: what NCCL's search finds on the network, else 16.
     version : str
-        Version of NCCL; all known ones cut messages alike.
+        Version of NCCL, which decides channels of a peer and how long LL is taken.
     n_bytes : int
         S; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
@@ -103,7 +105,7 @@ def nccl_all_to_all_v(
     """
     counts = (1,) * n_ranks**2 if counts is None else tuple(counts)
     least = operation("all_to_all_v").least_chunks(n_ranks, counts)
-    chunks, parts, at_once = _cut_messages(n_ranks, counts, channels, n_bytes, machines)
+    chunks, parts, at_once = _cut_messages(n_ranks, counts, channels, n_bytes, machines, version)
     fine = max(
         1, int(parts.max())
     )  # chunks of the schedule in one that is counted: a message has at least as many as parts

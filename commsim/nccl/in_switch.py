@@ -24,8 +24,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from collectives.nccl.call import BY_RANK, NcclCall
-from collectives.nccl.point_to_point import message, peer_channels, receiving_warps
+from collectives.nccl.call import BY_RANK, NEWEST, NcclCall
+from collectives.nccl.point_to_point import message, peer_channels, power_above, receiving_warps
 from collectives.nccl.rules import cut_call
 from collectives.nccl.trees import busiest_share, tree_depth
 
@@ -213,7 +213,7 @@ class ExchangeTime(NamedTuple):
 
 def exchange_of(
     ways: CallLinks, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1,
-    buffer: int = 0, works: int = 0,
+    buffer: int = 0, works: int = 0, version: tuple[int, ...] = NEWEST,
 ) -> ExchangeTime:  # fmt: skip
     """Return the time of an all-to-all; of one send to one peer for two ranks that exchange the whole.
 
@@ -235,14 +235,17 @@ def exchange_of(
         Buffer of a connection with Simple; 0 for NCCL's own.
     works : int
         Peers that a rank has messages for, itself among them; 0 for all ranks.
+    version : (int, int)
+        Release of NCCL.
 
     Notes
     -----
     All peers are served at once, so that the link or the NIC bounds what the latency of protocol and chunks leaves.
     """
     p, many = ways.primitives, ways.plugin is not None
-    least, most = peer_channels(_power_below(n_channels), n_ranks, ways.nics / ways.n_nics if many else None)
-    sent = message(each, least, most, network=many, many_nodes=many, buffer=buffer)
+    channels = power_above(n_channels)  # NCCL opens more for messages (ncclTopoComputeP2pChannels)
+    least, most = peer_channels(channels, n_ranks, ways.nics / ways.n_nics if many else None, version)
+    sent = message(each, least, most, network=many, many_nodes=many, buffer=buffer, version=version)
     out = float(each * (n_ranks - 1))
     if ways.plugin is None:
         if sent.protocol == "ll":
@@ -251,7 +254,7 @@ def exchange_of(
             )
         chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
         rate = bare_link * (p.p2p_efficiency if n_ranks > 2 else 1.0)  # one peer meets nobody else's messages
-        used = min(_power_below(n_channels), sent.n_channels * (works or n_ranks))  # peers have channels of their own
+        used = min(channels, sent.n_channels * (works or n_ranks))  # peers have channels of their own
         rate = min(rate, used * receiving_warps(works or n_ranks) * p.p2p_warp)
         return ExchangeTime(p.launch + p.p2p_simple + chunks * p.p2p_chunk, out, rate)
     peers = n_ranks - near
@@ -278,7 +281,3 @@ def send_of(ways: CallLinks, size: int, bare_link: float) -> ExchangeTime:
     """
     p = ways.primitives
     return ExchangeTime(p.launch, float(size), size / joint_limit(p.p2p_ll, size / bare_link))
-
-
-def _power_below(number: int) -> int:
-    return 1 << (max(1, number).bit_length() - 1)

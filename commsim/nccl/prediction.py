@@ -342,7 +342,19 @@ def exchange_at(site: Site, ways: CallLinks, operation: str, size: int) -> Excha
         alone = replace(ways, nics=ways.nics / k, n_nics=1, host=ways.host / k)
         if site.one_way and ways.plugin is None:
             return send_of(alone, size, bare)
-        return exchange_of(alone, size, 2, 1, site.max_channels, bare, buffer=site.setting.buffer, works=1)
+        return exchange_of(
+            alone, size, 2, 1, site.max_channels, bare, buffer=site.setting.buffer, works=1, version=site.version
+        )
     together = n // site.setting.n_nodes
     per_node = together if site.p2p else 1
-    return exchange_of(ways, -(-size // n), n, per_node, site.max_channels, bare, together, buffer=site.setting.buffer)
+    return exchange_of(
+        ways,
+        -(-size // n),
+        n,
+        per_node,
+        site.max_channels,
+        bare,
+        together,
+        buffer=site.setting.buffer,
+        version=site.version,
+    )

@@ -31,9 +31,26 @@ def test_channels_are_doubled_until_parts_are_small_enough_or_none_are_left(seed
 
 def test_a_peer_has_a_channel_for_every_14_gigabytes_per_second_of_a_nic_and_fewer_where_peers_are_many():
     assert peer_channels(32, 2, 50e9) == (4, 4)
-    assert peer_channels(32, 2, 25e9) == (1, 1)
-    assert peer_channels(32, 64, 50e9) == (1, 4)
+    assert peer_channels(32, 2, 25e9) == (2, 2)  # rounded up
+    assert [peer_channels(32, n, 50e9) for n in (64, 128, 256)] == [(1, 4), (1, 2), (1, 1)]  # 8 peers for each channel
     assert peer_channels(32, 8) == (4, 32)
+
+
+def test_up_to_2_28_a_peer_on_another_machine_has_two_channels_or_one():
+    assert [peer_channels(32, n, 50e9, (2, 28)) for n in (16, 64, 65)] == [(2, 2), (1, 2), (1, 1)]
+    assert peer_channels(32, 8, None, (2, 28)) == peer_channels(32, 8)
+
+
+@pytest.mark.parametrize(("version", "kib"), [((2, 21), 64), ((2, 22), 512), ((2, 28), 512), ((2, 29), 64)])
+def test_messages_take_ll_up_to_16_kib_for_each_channel_by_release(version, kib):
+    """Of all channels of a peer (32 of 8 GPUs) from 2.22 to 2.28, else of those that are taken (4)."""
+    sent = [
+        message(n * KIB, 4, 32, network=False, many_nodes=False, nvlink=True, version=version).protocol
+        for n in (kib, kib + 1)
+    ]
+    assert sent == (["ll", "simple"] if kib == 512 else ["simple", "simple"])
+    small = message(16 * KIB, 4, 32, network=False, many_nodes=False, version=version)
+    assert (small.protocol, small.n_channels) == ("ll", 2 if kib == 512 else 1)
 
 
 def test_small_messages_over_a_network_have_smaller_chunks():
