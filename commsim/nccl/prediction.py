@@ -335,26 +335,14 @@ def direct_heads(site: Site, operation: str) -> int:
 
 def exchange_at(site: Site, ways: CallLinks, operation: str, size: int) -> ExchangeTime:
     """Return the time of an exchange of messages at a place."""
-    n = site.setting.n_ranks
+    n, buffer, version = site.setting.n_ranks, site.setting.buffer, site.version
     bare = ways.link * ways.exchange if site.pcie else site.link
     if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
         k = min(ways.n_nics, ways.per_node)  # NICs in use
         alone = replace(ways, nics=ways.nics / k, n_nics=1, host=ways.host / k)
         if site.one_way and ways.plugin is None:
             return send_of(alone, size, bare)
-        return exchange_of(
-            alone, size, 2, 1, site.max_channels, bare, buffer=site.setting.buffer, works=1, version=site.version
-        )
+        return exchange_of(alone, size, 2, 1, site.max_channels, bare, buffer=buffer, works=1, version=version)
     together = n // site.setting.n_nodes
-    per_node = together if site.p2p else 1
-    return exchange_of(
-        ways,
-        -(-size // n),
-        n,
-        per_node,
-        site.max_channels,
-        bare,
-        together,
-        buffer=site.setting.buffer,
-        version=site.version,
-    )
+    per_node, each = together if site.p2p else 1, -(-size // n)
+    return exchange_of(ways, each, n, per_node, site.max_channels, bare, together, buffer=buffer, version=version)
