@@ -63,6 +63,8 @@ class Allocation:
 
     def stop(self, state: JobState) -> None:
         """Take a job off its GPUs and links."""
+        if state.beside is not None:
+            self.changed[state.beside.index] = state.beside
         self.pool.release(state)
         self.running.remove(state)
         sharer = self.sharers.pop(state.index, None)
@@ -76,6 +78,7 @@ class Allocation:
         """Bring the slowdowns of all running jobs up to date."""
         for sharer in self.traffic.settle():
             state = self._of_sharer[id(sharer)]
+            state.count()
             state.stretch, state.slowdown = sharer.stretch, sharer.slowdown
             self.changed[state.index] = state
 
@@ -100,6 +103,7 @@ class Allocation:
                 self.traffic.shift(sharer, profile, shift)
                 if now > (state.first_start or 0.0):
                     delay = (shift - state.shift) % profile.period
+                    state.count()
                     state.resume = max(state.resume, now) + delay
                     self.n_shifts, self.shift_delay = self.n_shifts + 1, self.shift_delay + delay
                 state.shift = shift
@@ -126,6 +130,7 @@ class Allocation:
             self.pool.take(state, spread)
         else:
             self.pool.share(state, other)
+            self.changed[other.index] = other
         self._start(state, spread, now)
 
     def _ways(

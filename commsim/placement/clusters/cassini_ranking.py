@@ -32,7 +32,7 @@ class CassiniRanking:
 
     def __init__(self, traffic: ClusterTraffic) -> None:
         self._traffic = traffic
-        self._shifted: dict[PeriodicJob, NDArray[np.float64]] = {}
+        self._shifted: dict[PeriodicJob, tuple[NDArray[np.float64], NDArray[np.uint8]]] = {}
 
     def best(self, job: PeriodicJob, routes: Sequence[tuple[str, ...]]) -> tuple[int, float, float]:
         """Choose among rings over hosts.
@@ -52,41 +52,40 @@ class CassiniRanking:
 
     def better(self, job: PeriodicJob, sharer: Sharer, gain: float) -> float | None:
         """Find a shift of a job that sends already with a score higher by more than `gain`; None without one."""
-        from .contention_kernel import shift_scores
-
-        base, shared = self._traffic.others(sharer)
+        shared = self._traffic.with_others(sharer)
         if not shared.any():
             return None
-        base, use, capacity = base[shared], sharer.use[shared], self._traffic.capacity[sharer.links[shared]]
-        now = np.empty(1)
-        shift_scores(base, use, capacity, sharer.rates[:, None], now)
-        if now[0] > 1.0 - gain:
+        links = sharer.links[shared]
+        now = self._traffic.score(links)
+        if now > 1.0 - gain:
             return None
-        scores = self._scores(job, base, use, capacity)
+        scores = self._scores(job, links, sharer.use[shared], sharer.rates)
         best = int(np.argmax(scores > scores.max() - 1e-12))
-        return job.period * best / SHIFTS if scores[best] > now[0] + gain else None
+        return job.period * best / SHIFTS if scores[best] > now + gain else None
 
     def _score(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> tuple[float, float]:
         """Best shift and its score on these links."""
         contended = self._traffic.shared_by_others(links)
         if not job.phases or not contended.any():
             return 0.0, 1.0
-        shared = links[contended]
-        scores = self._scores(job, self._traffic.demand[shared], use[contended], self._traffic.capacity[shared])
+        scores = self._scores(job, links[contended], use[contended], np.zeros(len(self._traffic.instants)))
         best = int(np.argmax(scores > scores.max() - 1e-12))
         return job.period * best / SHIFTS, float(scores[best])
 
     def _scores(
-        self, job: PeriodicJob, base: NDArray[np.float64], use: NDArray[np.float64], capacity: NDArray[np.float64]
+        self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64], own: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Score of every shift beside what others send."""
+        """Score of every shift beside what others send; `own` is what the job sends now as part of all."""
         from .contention_kernel import shift_scores
 
         if job not in self._shifted:
             if len(self._shifted) > 200:
                 self._shifted.clear()
             shifts = job.period * np.arange(SHIFTS) / SHIFTS
-            self._shifted[job] = np.array([self._traffic.rates(job, shift) for shift in shifts]).T.copy()
+            rates = np.array([self._traffic.rates(job, shift) for shift in shifts]).T
+            levels, number = np.unique(rates, return_inverse=True)
+            self._shifted[job] = levels, number.reshape(rates.shape).astype(np.uint8)
         scores = np.empty(SHIFTS)
-        shift_scores(base, use, capacity, self._shifted[job], scores)
+        levels, at = self._shifted[job]
+        shift_scores(self._traffic.demand, links, use, own, self._traffic.capacity, levels, at, scores)
         return scores

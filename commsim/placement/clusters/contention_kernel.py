@@ -75,40 +75,70 @@ def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
 
 
 @kernel
-def shift_scores(base: F, use: F, capacity: F, shifted: F, scores: F) -> None:
-    """Score every shift of one job against what the links already carry.
+def link_loads(demand: F, links: NDArray[np.intp], capacity: F, loads: F) -> None:
+    """Sum up what is sent over some links.
 
     Parameters
     ----------
-    base : float64[n_links, n_instants], bytes/s
-        What the other jobs send over each contended link.
-    use : float64[n_links]
-        How many times the job's rate each carries.
+    demand : float64[n_links, n_instants], bytes/s
+        What all jobs send over each link.
+    links : intp[n]
+        Links whose demand has changed.
     capacity : float64[n_links], bytes/s
         Capacity of each link.
-    shifted : float64[n_instants, n_shifts], bytes/s
-        What the job would send with each shift.
+    loads : float64[3, n_links], bytes/s
+        Written for these links: highest demand, mean demand beyond the capacity, mean demand.
+    """
+    n_instants = demand.shape[1]
+    for link in links:
+        highest = over = asked = 0.0
+        for n in range(n_instants):
+            now = demand[link, n]
+            highest = max(highest, now)
+            over += max(now - capacity[link], 0.0)
+            asked += now
+        loads[0, link], loads[1, link], loads[2, link] = highest, over / n_instants, asked / n_instants
+
+
+@kernel
+def shift_scores(
+    demand: F, links: NDArray[np.intp], use: F, own: F, capacity: F, levels: F, at: NDArray[np.uint8], scores: F
+) -> None:
+    """Score every shift of one job against what the links already carry.
+
+    A job sends at few rates. What an instant exceeds the capacity with each of them is summed over the links once; a
+    shift then picks one of these sums at each instant.
+
+    Parameters
+    ----------
+    demand : float64[n_links, n_instants], bytes/s
+        What all jobs send over each link.
+    links : intp[n]
+        Contended links of the job.
+    use : float64[n]
+        How many times the job's rate each of them carries.
+    own : float64[n_instants], bytes/s
+        What the job itself sends now, as part of the demand; 0 of a job that does not send yet.
+    capacity : float64[n_links], bytes/s
+        Capacity of each link.
+    levels : float64[n_levels], bytes/s
+        Rates at which the job sends.
+    at : uint8[n_instants, n_shifts]
+        Index of its rate at each instant with each shift.
     scores : float64[n_shifts]
         Written: the mean over links of one minus the mean excess demand over the capacity.
     """
-    n_links, n_instants = base.shape
-    n_shifts = shifted.shape[1]
-    most, excess = 0.0, np.empty(n_shifts)
-    for n in range(n_instants):
-        for s in range(n_shifts):
-            most = max(most, shifted[n, s])
+    n_instants, n_shifts = at.shape
+    excess = np.zeros((len(levels), n_instants))
+    for i in range(len(links)):
+        base, most = demand[links[i]], capacity[links[i]]
+        for k in range(len(levels)):
+            for n in range(n_instants):
+                excess[k, n] += max(base[n] + use[i] * (levels[k] - own[n]) - most, 0.0) / most
     for s in range(n_shifts):
         scores[s] = 0.0
-    for i in range(n_links):
-        highest = 0.0
-        for n in range(n_instants):
-            highest = max(highest, base[i, n])
+    for n in range(n_instants):
         for s in range(n_shifts):
-            excess[s] = 0.0
-        for n in range(n_instants if highest + use[i] * most > capacity[i] else 0):  # else no shift exceeds it
-            for s in range(n_shifts):  # all shifts at an instant, so that several are added up at a time
-                excess[s] += max(base[i, n] + use[i] * shifted[n, s] - capacity[i], 0.0)
-        for s in range(n_shifts):
-            scores[s] += 1.0 - excess[s] / (n_instants * capacity[i])
+            scores[s] += excess[at[n, s], n]
     for s in range(n_shifts):
-        scores[s] /= n_links
+        scores[s] = 1.0 - scores[s] / (n_instants * len(links))

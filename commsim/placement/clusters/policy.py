@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -77,6 +77,8 @@ class View:
         Progress on so many GPUs.
     machines : Machines
         Hosts.
+    n_gpus : int
+        GPUs that may be given away, those of kept jobs among them.
     """
 
     now: float
@@ -85,11 +87,10 @@ class View:
     usable: NDArray[np.int64]
     work: ClusterJobs
     machines: Machines
+    n_gpus: int = field(init=False)
 
-    @property
-    def n_gpus(self) -> int:
-        """GPUs that may be given away, those of kept jobs among them."""
-        return int(self.usable.sum())
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_gpus", int(self.usable.sum()))
 
     def remaining(self, state: JobState) -> float:
         """Seconds that a job still needs without others on what it asked for."""

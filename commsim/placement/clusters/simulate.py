@@ -21,7 +21,7 @@ from .models import Assumptions
 from .outcome import ClusterReplay, Stay, job_outcomes
 from .placement_choices import Placing
 from .policy import Grant, View, load_policy
-from .state import ClusterJobs, JobState, speeds
+from .state import Clock, ClusterJobs, JobState, speeds
 from .trace_job import TraceJob
 
 LONGEST = 3650 * DAY
@@ -91,8 +91,11 @@ class _Replay:
         self._policy, self._facts = entry.build, entry.metadata
         self._work = ClusterJobs(jobs, machines, assumed.models)
         self._allocation = Allocation(machines, self._work, placing=placing, assumed=assumed, seeds=seeds)
-        self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]
-        self._machines, self._now, self._next = machines, 0.0, 0
+        self._clock, self._machines, self._next = Clock(), machines, 0
+        self.states = [
+            JobState(i, job, self._work.total(i), self._work.ideal(i), self._clock) for i, job in enumerate(jobs)
+        ]
+        self._has_limits = bool(np.isfinite(machines.cpu).any() or np.isfinite(machines.memory).any())
         self._active: list[JobState] = []
         self._usable = ~machines.inference
         self._began: dict[int, tuple[float, tuple[int, ...]]] = {}
@@ -100,13 +103,12 @@ class _Replay:
         self.stays: list[Stay] = []
         self.use: list[tuple[float, int]] = [(0.0, 0)]
         self.excess = self.asked = 0.0
-        self._iterations: dict[float, float] = {}
 
     def outcome(self) -> ClusterReplay:
         """Sum the run up, once all jobs have finished."""
         jobs = job_outcomes(self.states, self._machines.n_gpus)
         share = self.excess / self.asked if self.asked else 0.0
-        times = tuple(sorted(self._iterations.items()))
+        times = tuple(sorted(self._clock.iterations.items()))
         return ClusterReplay(
             self.name, self._placing, self._machines.n_gpus, jobs, tuple(self.stays), tuple(self.use), share, times,
             self._allocation.n_shifts, self._allocation.shift_delay,
@@ -115,15 +117,16 @@ class _Replay:
     def step(self) -> bool:
         """Go to the next event and decide; False after the last one."""
         arrival = self.states[self._next].job.submit if self._next < len(self.states) else math.inf
-        ends = {state.index: self._end(state) for state in self._allocation.running}
         a_round = self._round()
-        then = min(arrival, min(ends.values(), default=math.inf), a_round)
+        then = min(arrival, min([state.end for state in self._allocation.running], default=math.inf), a_round)
         if then == math.inf:
             return False
         if then > LONGEST:
             raise InputError(f"the simulation would last longer than {LONGEST / DAY:.0f} days")
-        self._advance(then)
-        for state in [s for s in self._allocation.running if ends[s.index] <= then]:
+        self.excess += self._flow[0] * (then - self._clock.now)
+        self.asked += self._flow[1] * (then - self._clock.now)
+        self._clock.now = then
+        for state in [s for s in self._allocation.running if s.end <= then]:
             self._finish(state)
         while self._next < len(self.states) and self.states[self._next].job.submit <= then:
             self._active.append(self.states[self._next])
@@ -140,69 +143,55 @@ class _Replay:
         waiting = len(self._active) > len(self._allocation.running)
         if not interval or not self._active or not (waiting or self._facts["scales"]):
             return math.inf
-        return (math.floor(self._now / interval * (1 + 1e-15)) + 1) * interval
-
-    def _end(self, state: JobState) -> float:
-        return max(self._now, state.resume) + (state.total - state.done) / state.rate
-
-    def _advance(self, then: float) -> None:
-        now, passed = self._now, then - self._now
-        for state in self._allocation.running:
-            iterating = passed if state.resume <= now else max(0.0, then - state.resume)
-            state.done += state.rate * iterating
-            took = state.took
-            self._iterations[took] = self._iterations.get(took, 0.0) + iterating / took
-            state.attained += len(state.gpus) * passed
-            state.run_time += passed
-            state.iterating += iterating
-            state.stretched += iterating / state.slowdown
-        self.excess += self._flow[0] * (then - self._now)
-        self.asked += self._flow[1] * (then - self._now)
-        self._now = then
+        return (math.floor(self._clock.now / interval * (1 + 1e-15)) + 1) * interval
 
     def _finish(self, state: JobState) -> None:
+        state.count()
         if abs(state.done - state.total) > 1e-6 * state.total:
             raise PhysicsError(f"{state.job.name} ends with {state.done} of {state.total} iterations")
-        state.done, state.finish = state.total, self._now
+        state.counted, state.finish = state.total, self._clock.now
         self._allocation.stop(state)
         self._active.remove(state)
 
     def _decide(self, is_round: bool) -> None:
         """Ask the policy, allocate GPUs, and bring all rates up to date."""
         allocation = self._allocation
-        if self._facts["borrows"] and (is_round or self._now == 0.0):
-            self._usable = self._machines.lent(self._now, allocation.used())
+        if self._facts["borrows"] and (is_round or self._clock.now == 0.0):
+            self._usable = self._machines.lent(self._clock.now, allocation.used())
             for state in tuple(allocation.running):
                 if not all(self._usable[host] for host, _ in state.spread):
                     allocation.stop(state)
         unchanged = [] if is_round and self._facts["interval"] else list(allocation.running)
         usable = np.where(self._usable, self._machines.gpus, 0)
-        view = View(self._now, tuple(self._active), unchanged, usable, self._work, self._machines)
+        view = View(self._clock.now, tuple(self._active), unchanged, usable, self._work, self._machines)
         grants = self._policy(view)
         if not isinstance(grants, list) or not all(isinstance(grant, Grant) and grant.n_gpus >= 1 for grant in grants):
             raise InputError(
                 f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
             )
-        allocation.apply(grants, self._usable, self._now)
+        allocation.apply(grants, self._usable, self._clock.now)
         allocation.settle()
-        for index, factor in speeds(self._machines, self._work, allocation.running, self._facts["tunes_cpu"]).items():
+        # Where hosts have CPUs and memory to share out, each job that comes may slow down any other.
+        changed = allocation.running if self._has_limits else [s for s in allocation.changed.values() if s.running]
+        for index, factor in speeds(self._machines, self._work, changed, self._facts["tunes_cpu"]).items():
             state = self.states[index]
+            state.count()
             state.rate = state.alone_rate * factor / state.stretch
-            if state.took_at != (at := (state.period, state.stretch)):
-                state.took_at, state.took = at, max(round(state.period * state.stretch, 4), 1e-4)
+            state.took = max(round(state.period * state.stretch, 4), 1e-4)
+            state.end = max(state.since, state.resume) + (state.total - state.counted) / state.rate
         self._record()
 
     def _record(self) -> None:
         """Record starts and ends, the use of GPUs, and the demand on links."""
         changed = self._allocation.changed
-        for index in [index for index in self._began if index in changed] if changed else ():
+        for index in [index for index in changed if index in self._began]:
             since, gpus = self._began[index]
             if changed[index].gpus != gpus:
-                self.stays.append(Stay(index, since, self._now, gpus))
+                self.stays.append(Stay(index, since, self._clock.now, gpus))
                 del self._began[index]
-        for state in self._allocation.running if changed else ():
-            if state.index in changed:
-                self._began.setdefault(state.index, (self._now, state.gpus))
+        for index, state in changed.items():
+            if state.running:
+                self._began.setdefault(index, (self._clock.now, state.gpus))
         changed.clear()
-        self.use.append((self._now, self._allocation.pool.used))
+        self.use.append((self._clock.now, self._allocation.pool.used))
         self._flow = self._allocation.traffic.excess()

@@ -23,8 +23,27 @@ UNKNOWN = TrainedModel("", 0.0, 1.0)
 
 
 @dataclass(slots=True, eq=False)
+class Clock:
+    """Time of a replay, and what its jobs have counted.
+
+    Parameters
+    ----------
+    now : float, s
+        Time since the start of the trace.
+    iterations : dict of float to float
+        Number of iterations of all jobs that took so many seconds.
+    """
+
+    now: float = 0.0
+    iterations: dict[float, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
 class JobState:
     """One job that has come.
+
+    What it has done grows while the clock goes on. :meth:`count` adds it up; whatever changes its GPUs, rate, restart
+    or slowdown calls that before.
 
     Parameters
     ----------
@@ -32,14 +51,20 @@ class JobState:
         Index in the trace.
     job : TraceJob
         What it asked for.
-    total, done : float
-        Iterations that it has to do, and has done.
+    total, counted : float
+        Iterations that it has to do, and had done at `since`.
     ideal : float, s
         Time that it would take without other jobs.
-    attained : float, GPU s
-        Service received.
-    run_time : float, s
-        Time in which it held GPUs.
+    clock : Clock
+        The replay's.
+    since : float, s
+        Time up to which all is counted.
+    end : float, s
+        Time at which it ends if nothing changes.
+    service : float, GPU s
+        Service received until `since`.
+    held : float, s
+        Time in which it held GPUs until `since`.
     spread, gpus : Spread, tuple of int
         Hosts and GPUs that it has now; empty while it waits.
     beside : JobState, optional
@@ -51,8 +76,8 @@ class JobState:
         without others' traffic.
     alone_rate, period : float
         Progress per second on the GPUs that it has, without contention, and its iteration time there, s.
-    took, took_at : float, (float, float)
-        Iteration time with contention as it is counted, and the period and stretch that it is of.
+    took : float, s
+        Iteration time with contention, to 0.1 ms, as it is counted.
     shift : float, s
         Time shift of its iterations.
     kept : Grant, optional
@@ -63,9 +88,12 @@ class JobState:
     job: TraceJob
     total: float
     ideal: float
-    done: float = 0.0
-    attained: float = 0.0
-    run_time: float = 0.0
+    clock: Clock = field(default_factory=Clock)
+    since: float = 0.0
+    end: float = math.inf
+    counted: float = 0.0
+    service: float = 0.0
+    held: float = 0.0
     first_start: float | None = None
     finish: float | None = None
     spread: Spread = ()
@@ -79,12 +107,44 @@ class JobState:
     alone_rate: float = 0.0
     period: float = 0.0
     took: float = 0.0
-    took_at: tuple[float, float] = (0.0, 0.0)
     shift: float = 0.0
     starts: int = 0
     iterating: float = field(default=0.0)
     stretched: float = field(default=0.0)
     kept: object = None
+
+    @property
+    def done(self) -> float:
+        """Iterations that it has done."""
+        return self.counted + self.rate * self._iterated() if self.gpus else self.counted
+
+    @property
+    def attained(self) -> float:
+        """Service received, GPU s."""
+        return self.service + len(self.gpus) * (self.clock.now - self.since)
+
+    @property
+    def run_time(self) -> float:
+        """Seconds in which it held GPUs."""
+        return self.held + (self.clock.now - self.since if self.gpus else 0.0)
+
+    def _iterated(self) -> float:
+        """Seconds in which it iterated since all was counted."""
+        return max(0.0, self.clock.now - max(self.since, self.resume))
+
+    def count(self) -> None:
+        """Add up what it has done until now."""
+        now = self.clock.now
+        if self.gpus and now > self.since:
+            iterated, iterations = self._iterated(), self.clock.iterations
+            self.counted += self.rate * iterated
+            self.service += len(self.gpus) * (now - self.since)
+            self.held += now - self.since
+            self.iterating += iterated
+            self.stretched += iterated / self.slowdown
+            if iterated:
+                iterations[self.took] = iterations.get(self.took, 0.0) + iterated / self.took
+        self.since = now
 
     @property
     def running(self) -> bool:
@@ -133,6 +193,7 @@ class GpuPool:
 
     def release(self, state: JobState) -> None:
         """Take a job off its GPUs; one beside it keeps them."""
+        state.count()
         hosts = set()
         for gpu in state.gpus:
             self.users[gpu].remove(state)
@@ -149,6 +210,7 @@ class GpuPool:
         state.gpus, state.spread, state.beside, state.kept = (), (), None, None
 
     def _enter(self, state: JobState, spread: Spread, gpus: tuple[int, ...]) -> None:
+        state.count()
         for gpu in gpus:
             self.users[gpu].append(state)
         state.gpus, state.spread = gpus, spread
@@ -174,6 +236,7 @@ class ClusterJobs:
         self._machines = machines
         self._port, self._nics = float(machines.port.min()), int(machines.nics.min())
         self._known: dict[tuple[object, ...], PeriodicJob] = {}
+        self._rates: dict[tuple[object, ...], NDArray[np.float64]] = {}
         self.models: list[TrainedModel] = []
         for job in jobs:
             if job.n_gpus > machines.n_gpus:
@@ -204,6 +267,14 @@ class ClusterJobs:
         job, noise = self.jobs[i], self.models[i].noise
         worth = gpus / job.n_gpus * (noise + job.n_gpus) / (noise + gpus)
         return worth / self.profile(i, gpus, n_hosts or self.packed_hosts(gpus), gpu_type).period
+
+    def rates(self, i: int, most: int) -> NDArray[np.float64]:
+        """Return the progress of job `i` per second with 1, 2, ... `most` GPUs, as :meth:`rate`."""
+        job = self.jobs[i]
+        key = (i if job.period else self.models[i].name, job.n_gpus, most)
+        if key not in self._rates:
+            self._rates[key] = np.array([self.rate(i, gpus) for gpus in range(1, most + 1)])
+        return self._rates[key]
 
     def total(self, i: int) -> float:
         """Count the iterations that job `i` has to do."""

@@ -78,7 +78,9 @@ class ClusterTraffic:
         self.demand = np.zeros((cluster.network.n_links, INSTANTS))
         self._on_link: list[list[Sharer]] = [[] for _ in range(cluster.network.n_links)]
         self._extra: dict[int, NDArray[np.float64]] = {}
-        self._over, self._asked = np.zeros((2, cluster.network.n_links))
+        # Of each link: highest demand, mean demand beyond the capacity, mean demand; `_stale` ones are to be summed.
+        self._loads = np.zeros((3, cluster.network.n_links))
+        self._stale: set[int] = set()
         self._dirty: set[int] = set()
         self._uses: dict[tuple[str, ...], tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
 
@@ -109,7 +111,7 @@ class ClusterTraffic:
         for link, times in zip(links, use, strict=True):
             self._on_link[link].append(sharer)
             self.demand[link] += times * sharer.rates
-        self._dirty.update(map(int, links))
+        self._changes(sharer)
         return sharer
 
     def remove(self, sharer: Sharer) -> None:
@@ -117,7 +119,7 @@ class ClusterTraffic:
         for link in sharer.links:
             self._on_link[link].remove(sharer)
             self._sum(int(link))
-        self._dirty.update(map(int, sharer.links))
+        self._changes(sharer)
 
     def shift(self, sharer: Sharer, job: PeriodicJob, shift: float) -> None:
         """Let the iterations of a job that sends start `shift` late."""
@@ -125,31 +127,47 @@ class ClusterTraffic:
         self._see_alone(sharer)
         for link in sharer.links:
             self._sum(int(link))
-        self._dirty.update(map(int, sharer.links))
+        self._changes(sharer)
 
     def changed(self) -> set[Sharer]:
         """Jobs that share a link with others, on links whose jobs have changed since all was last settled."""
         return {job for link in self._dirty if len(self._on_link[link]) > 1 for job in self._on_link[link]}
 
-    def others(self, sharer: Sharer) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Demand of all other jobs on the links of one, float64[n, n_instants], and which of the links have any."""
-        shared = np.array([len(self._on_link[link]) > 1 for link in sharer.links], np.bool_)
-        return self.demand[sharer.links] - sharer.use[:, None] * sharer.rates, shared
+    def with_others(self, sharer: Sharer) -> NDArray[np.bool_]:
+        """Find the links of a job that carry others, too."""
+        return np.array([len(self._on_link[link]) > 1 for link in sharer.use_of], np.bool_)
+
+    def score(self, links: NDArray[np.intp]) -> float:
+        """Mean over links of one minus the mean excess demand over the capacity, as all jobs send now."""
+        self._load()
+        return 1.0 - float((self._loads[1, links] / self.capacity[links]).mean())
+
+    def _changes(self, sharer: Sharer) -> None:
+        """Note that the demand on all links of a job has changed."""
+        self._dirty.update(sharer.use_of)
+        self._stale.update(sharer.use_of)
+
+    def _load(self) -> None:
+        """Sum up the demand on links on which it has changed."""
+        from .contention_kernel import link_loads
+
+        if self._stale:
+            links = np.fromiter(self._stale, np.intp, len(self._stale))
+            link_loads(self.demand, links, self.capacity, self._loads)
+            self._stale.clear()
 
     def settle(self) -> list[Sharer]:
         """Compute the stretch of every job on a link that has changed; return these jobs."""
         from .contention_kernel import stretch
 
+        self._load()
         affected: dict[int, Sharer] = {}
         for link in sorted(self._dirty):
             jobs = self._on_link[link]
             affected |= {id(job): job for job in jobs}
             self._extra.pop(link, None)
-            demand, capacity = self.demand[link], float(self.capacity[link])
-            peak = float(demand.max())
-            self._over[link] = np.maximum(demand - capacity, 0.0).mean() if peak > capacity else 0.0
-            self._asked[link] = demand.mean()
-            if len(jobs) > 0 and peak > capacity * (1 + 1e-9):
+            capacity = float(self.capacity[link])
+            if jobs and self._loads[0, link] > capacity * (1 + 1e-9):
                 use = np.array([job.use_of[link] for job in jobs])
                 extra = np.empty((len(jobs), INSTANTS))
                 capacity *= self._contended if len(jobs) > 1 else 1.0
@@ -172,7 +190,8 @@ class ClusterTraffic:
 
     def excess(self) -> tuple[float, float]:
         """Bytes per second that links were asked to carry beyond their capacity, and at all, when last settled."""
-        return float(self._over.sum()), float(self._asked.sum())
+        _, over, asked = self._loads.sum(axis=1).tolist()
+        return over, asked
 
     def _sum(self, link: int) -> None:
         """Add the demand up anew, so that no rounding is left of jobs that have gone."""

@@ -9,6 +9,8 @@ import heapq
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from commsim.placement.clusters.policy import Grant, View, policy
 from commsim.placement.clusters.state import JobState
 
@@ -37,7 +39,11 @@ class Shares:
 
     def may_grow(self, state: JobState) -> bool:
         """Whether a job may get one more."""
-        return self.free > 0 and self.gpus.get(state.index, 0) < max(MOST * state.job.n_gpus, state.job.max_gpus)
+        return self.free > 0 and self.gpus.get(state.index, 0) < self.most(state)
+
+    def most(self, state: JobState) -> int:
+        """GPUs that a job may have."""
+        return max(MOST * state.job.n_gpus, state.job.max_gpus)
 
     def rate(self, state: JobState, more: int = 0) -> float:
         """Return the iterations per second of a job with its GPUs and `more`; 0 without any."""
@@ -67,28 +73,20 @@ class Shares:
 @policy(interval=600.0, scales=True, paper="Hwang et al., NSDI 2021: AFS-L; interval is assumed")
 def afs(view: View) -> list[Grant]:
     """One GPU for each job, short ones first; then each to the job for which it adds most, long against short."""
+    from commsim.placement.clusters.afs_kernel import hand_out
+
     shares = Shares(view)
     for state in sorted(shares.open, key=lambda s: (view.remaining(s) * s.job.n_gpus, s.index))[: shares.free]:
         shares.give(state)
-    while growing := [state for state in shares.open if state.index in shares.gpus and shares.may_grow(state)]:
-        best = growing[0]
-        for other in growing[1:]:
-            if _goes_first(shares, other, best):
-                best = other
-        shares.give(best)
+    open_to_change = [state for state in shares.open if state.index in shares.gpus]
+    if open_to_change and shares.free:
+        rates = [view.work.rates(state.index, shares.most(state)) for state in open_to_change]
+        gpus = np.array([shares.gpus[state.index] for state in open_to_change], np.int64)
+        work = np.array([state.left * state.total for state in open_to_change])
+        first = np.cumsum([0, *map(len, rates)], dtype=np.int64)
+        hand_out(np.concatenate(rates), first, work, gpus, shares.free)
+        shares.gpus |= {state.index: n for state, n in zip(open_to_change, gpus.tolist(), strict=True)}
     return shares.grants()
-
-
-def _goes_first(shares: Shares, a: JobState, b: JobState) -> bool:
-    """Whether the next GPU goes to `a`: the longer job's gain counts by its new rate, the shorter one's by its old.
-
-    Source: Hwang et al., "Elastic resource sharing for distributed deep learning", NSDI 2021, rule of AFS-L.
-    """
-    a_is_short = shares.left(a) < shares.left(b)
-    short, long = (a, b) if a_is_short else (b, a)
-    short_gain = shares.rate(short, 1) / shares.rate(short) - 1.0
-    long_gain = 1.0 - shares.rate(long) / shares.rate(long, 1)
-    return (short_gain >= long_gain) == a_is_short
 
 
 @policy(interval=600.0, scales=True, paper="Peng et al., EuroSys 2018; rings in place of parameter servers")
@@ -121,5 +119,5 @@ def elasticflow(view: View) -> list[Grant]:
 
 def _least_share(shares: Shares, state: JobState, within: float) -> int | None:
     """Fewest GPUs with which a job ends within so many seconds; None if no number does."""
-    most = min(shares.free, max(MOST * state.job.n_gpus, state.job.max_gpus))
+    most = min(shares.free, shares.most(state))
     return next((n for n in range(1, most + 1) if shares.left(state, n) <= within), None)

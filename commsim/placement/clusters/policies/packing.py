@@ -39,15 +39,14 @@ def lucid(view: View) -> list[Grant]:
     ordered = sorted(view.states, key=lambda state: state.job.n_gpus * view.remaining(state))
     grants, _ = fill(view, ordered)
     granted = {id(grant.state) for grant in grants}
-    alone = [grant for grant in grants if grant.state.beside is None]
+    alone: dict[int, list[JobState]] = {}  # by their number of GPUs, those that use most of them first
+    for grant in sorted(grants, key=lambda grant: view.work.models[grant.state.index].busy)[::-1]:
+        if grant.state.beside is None:
+            alone.setdefault(grant.n_gpus, []).append(grant.state)
     for state in ordered:
-        if id(state) in granted:
-            continue
-        fitting = [o for o in alone if o.n_gpus == state.job.n_gpus and disturbance(view, state, o.state) <= MOST]
-        if fitting:
-            partner = min(fitting, key=lambda other: disturbance(view, state, other.state))
-            alone.remove(partner)
-            grants.append(Grant(state, state.job.n_gpus, beside=partner.state))
+        fitting = alone.get(state.job.n_gpus)
+        if id(state) not in granted and fitting and disturbance(view, state, fitting[-1]) <= MOST:
+            grants.append(Grant(state, state.job.n_gpus, beside=fitting.pop()))
     return grants
 
 
@@ -63,8 +62,18 @@ def muri(view: View) -> list[Grant]:
     granted = {id(grant.state) for grant in grants}
     alone = [grant for grant in grants if grant.state.beside is None]
     waiting = [state for state in ordered if id(state) not in granted]
+    together: dict[tuple[str, str, int], float] = {}
+
+    def speed(a: JobState, b: JobState) -> float:
+        if not a.job.model or not b.job.model:
+            return sum(side_by_side(view.work, a, b))
+        key = a.job.model, b.job.model, a.job.n_gpus
+        if key not in together:
+            together[key] = sum(side_by_side(view.work, a, b))
+        return together[key]
+
     pairs = sorted(
-        (-sum(side_by_side(view.work, state, other.state)), i, j)
+        (-speed(state, other.state), i, j)
         for i, state in enumerate(waiting) for j, other in enumerate(alone) if other.n_gpus == state.job.n_gpus
     )  # fmt: skip
     placed: set[int] = set()
