@@ -107,6 +107,7 @@ class Allocation:
                     state.resume = max(state.resume, now) + delay
                     self.n_shifts, self.shift_delay = self.n_shifts + 1, self.shift_delay + delay
                 state.shift = shift
+                self.changed[state.index] = state
             if not moved:
                 break
 

@@ -165,7 +165,10 @@ def fill(
     free : int
         GPUs that are left.
     """
-    grants = [_kept(state, order) for state in view.running]
+    grants: list[Grant] = [
+        kept if (kept := state.kept) is not None and kept.order == order else _kept(state, order)
+        for state in view.running
+    ]
     if any(state.beside is not None for state in view.running):
         free = view.n_gpus - len({gpu for state in view.running for gpu in state.gpus})
     else:
@@ -183,13 +186,6 @@ def fill(
 
 
 def _kept(state: JobState, order: Order) -> Grant:
-    """Return the grant of what a running job has: that of the last time, where it has the same."""
-    kept = state.kept
-    if (
-        not isinstance(kept, Grant)
-        or kept.n_gpus != len(state.gpus)
-        or kept.beside is not state.beside
-        or kept.order != order
-    ):
-        state.kept = kept = Grant(state, len(state.gpus), beside=state.beside, order=order)
+    """Return the grant of what a running job has, which is remembered."""
+    state.kept = kept = Grant(state, len(state.gpus), beside=state.beside, order=order)
     return kept

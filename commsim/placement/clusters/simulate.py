@@ -165,7 +165,8 @@ class _Replay:
         usable = np.where(self._usable, self._machines.gpus, 0)
         view = View(self._clock.now, tuple(self._active), unchanged, usable, self._work, self._machines)
         grants = self._policy(view)
-        if not isinstance(grants, list) or not all(isinstance(grant, Grant) and grant.n_gpus >= 1 for grant in grants):
+        kinds = set(map(type, grants)) if isinstance(grants, list) else {object}
+        if not all(issubclass(kind, Grant) for kind in kinds) or any(grant.n_gpus < 1 for grant in grants):
             raise InputError(
                 f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
             )

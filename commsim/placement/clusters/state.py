@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,7 @@ class JobState:
     shift : float, s
         Time shift of its iterations.
     kept : Grant, optional
-        Last grant of what it has, while it has that.
+        Grant of what it has, while it has that.
     """
 
     index: int
@@ -111,7 +112,7 @@ class JobState:
     starts: int = 0
     iterating: float = field(default=0.0)
     stretched: float = field(default=0.0)
-    kept: object = None
+    kept: Any = None
 
     @property
     def done(self) -> float:
@@ -189,7 +190,7 @@ class GpuPool:
     def share(self, state: JobState, other: JobState) -> None:
         """Let a job run beside another one, on all of its GPUs."""
         self._enter(state, other.spread, other.gpus)
-        state.beside, other.beside = other, state
+        state.beside, other.beside, other.kept = other, state, None
 
     def release(self, state: JobState) -> None:
         """Take a job off its GPUs; one beside it keeps them."""
@@ -206,7 +207,7 @@ class GpuPool:
         for host in hosts:
             self._free[host].sort(reverse=True)
         if state.beside is not None:
-            state.beside.beside = None
+            state.beside.beside = state.beside.kept = None
         state.gpus, state.spread, state.beside, state.kept = (), (), None, None
 
     def _enter(self, state: JobState, spread: Spread, gpus: tuple[int, ...]) -> None:

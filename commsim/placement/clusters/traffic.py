@@ -157,28 +157,33 @@ class ClusterTraffic:
             self._stale.clear()
 
     def settle(self) -> list[Sharer]:
-        """Compute the stretch of every job on a link that has changed; return these jobs."""
+        """Compute the stretch of every job on a link that has changed and is full or was; return these jobs."""
         from .contention_kernel import stretch
 
         self._load()
         affected: dict[int, Sharer] = {}
+        known: dict[tuple[object, ...], NDArray[np.float64]] = {}  # both ways of a cable are alike
         for link in sorted(self._dirty):
-            jobs = self._on_link[link]
-            affected |= {id(job): job for job in jobs}
-            self._extra.pop(link, None)
-            capacity = float(self.capacity[link])
+            jobs, capacity = self._on_link[link], float(self.capacity[link])
+            was_full = self._extra.pop(link, None) is not None
             if jobs and self._loads[0, link] > capacity * (1 + 1e-9):
-                use = np.array([job.use_of[link] for job in jobs])
-                extra = np.empty((len(jobs), INSTANTS))
-                capacity *= self._contended if len(jobs) > 1 else 1.0
-                stretch(np.array([job.rates for job in jobs]), use, capacity, extra)
-                self._extra[link] = extra
+                uses = tuple([job.use_of[link] for job in jobs])
+                key = (capacity, uses, *map(id, jobs))
+                if key not in known:
+                    known[key] = extra = np.empty((len(jobs), INSTANTS))
+                    reached = capacity * (self._contended if len(jobs) > 1 else 1.0)
+                    stretch(np.array([job.rates for job in jobs]), np.array(uses), reached, extra)
+                self._extra[link] = known[key]
+            elif not was_full:
+                continue
+            affected |= {id(job): job for job in jobs}
         self._dirty.clear()
         for sharer in affected.values():
-            full = [link for link in sharer.use_of if link in self._extra]
-            worst = np.zeros(INSTANTS if full else 1)
-            for link in full:
-                np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
+            rows = {id(of): of[self._on_link[link].index(sharer)] for link in sharer.use_of
+                    if (of := self._extra.get(link)) is not None}  # fmt: skip
+            worst = np.zeros(INSTANTS if rows else 1)
+            for row in rows.values():
+                np.maximum(worst, row, out=worst)
             sharer.stretch = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
         return list(affected.values())
 
