@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cassini_ranking import CANDIDATES, CassiniRanking
+from .gpu_pool import GpuPool
 from .machines import Machines
 from .models import Assumptions
 from .placement_choices import Placing, spreads
 from .policy import Grant
-from .state import ClusterJobs, GpuPool, JobState, Spread, room
+from .state import ClusterJobs, JobState, Spread, room
 from .traffic import ClusterTraffic, Sharer
 
 # Rounds over all jobs in which shifts are solved anew; a shift is only changed where the score gains more than this.
