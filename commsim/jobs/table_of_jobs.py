@@ -84,8 +84,8 @@ def _parts_of_links(rows: Sequence[dict[str, Any]], verbose: bool) -> list[Part]
         [row["link"], ", ".join(row["jobs"]), f"{sum(row['bytes']):.0f}", microseconds(row["needed_s"]),
          f"{row['busy']:.1%}"] for row in shown
     ]  # fmt: skip
-    some = f"the first {len(shown)} of {len(rows)} (-v: all)" if len(shown) < len(rows) else f"all {len(rows)}"
-    title = f"links that jobs share, {some}; busy: share of the jobs' time in which the link is full with their bytes"
+    some = f"{len(shown)} of {len(rows)} (-v: all)" if len(shown) < len(rows) else f"all {len(rows)}"
+    title = f"links that jobs share, {some}; busy: part of the jobs' time"
     return [Table(["link", "jobs", "bytes(B)", "needs(us)", "busy"], cells, title, ["bytes(B)"])]
 
 

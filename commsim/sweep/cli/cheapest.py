@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from commsim.cli.flags import Flags, WithJson, flag, repeated
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text, first_of, format_bandwidth, format_time
-from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
+from commsim.report.answer import Answer, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.sweep.cheapest import Offer
     from commsim.sweep.price import Goal, Prices
 
 MAX_ROWS = 40
+# Piece of the title that a narrow terminal leaves out.
+WORST = ": the worst of all that is asked, each with what is best for it; * no other is cheaper and as good"
 _COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
 
@@ -62,19 +64,16 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
         for i, offer in lines[:MAX_ROWS]
     ]  # fmt: skip
     side = "at least" if goal.more_is_better else "within"
-    title = (
-        f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
-        "with what is best for it; * no other is cheaper and as good"
-    )
+    title = f"{goal.keep} {side} {_written(goal.bound, goal)}{WORST}"
     if n_hashes:
-        title += f"; the median of {'/'.join(map(str, sorted(n_hashes)))} hashes of ECMP decides"
+        title += f"; the median of {'/'.join(map(str, sorted(n_hashes)))} hashes decides"
     left = len(offers) - len(rows)
     told_less = f"{left} more are in the JSON: of those that miss the goal, only * are here"
     more = [Remark("shortened", told_less, needed=True)] if left else []
     more += as_remarks(_about_spare(offers, prices), "spare")
-    table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"])
-    answer, *bill = _about_best(offers, prices, f"{goal.keep} {side}", goal)
-    return [*comments([answer]), Lines([f"# {line}" for line in bill]), table, *remarks(more)]
+    table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"], lambda: (WORST,))
+    answer = _about_best(offers, prices, f"{goal.keep} {side}", goal)
+    return [*comments([answer]), table, *_bill(offers[0]), *remarks(more)]
 
 
 def _about_spare(offers: Sequence[Offer], prices: Prices) -> list[str]:
@@ -106,13 +105,21 @@ def _money(value: float, prices: Prices) -> str:
     return f"{round(value, 2):.10g} {prices.currency}".rstrip()
 
 
-def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> list[str]:
-    """Return what the cheapest offer is made of, or that none keeps the goal."""
+def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> str:
+    """Name the cheapest offer, or say that none keeps the goal."""
     best = offers[0]
     if not best.keeps:
-        return [f"none of the {len(offers)} topologies keeps {kept} {_written(goal.bound, goal)}"]
-    bill = [f"  {line.count} x {line.item} {line.what}: {line.count * line.each:.10g}" for line in best.bill]
-    return [f"cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip(), *bill]
+        return f"none of the {len(offers)} topologies keeps {kept} {_written(goal.bound, goal)}"
+    return f"cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip()
+
+
+def _bill(best: Offer) -> list[Part]:
+    """Return the table of what the cheapest offer is made of; none where it does not keep the goal."""
+    rows = [
+        [f"{line.item} {line.what}".strip(), str(line.count), f"{line.each:.10g}", f"{line.count * line.each:.10g}"]
+        for line in best.bill
+    ]
+    return [Table(["of the cheapest", "count", "each", "cost"], rows)] if best.keeps else []
 
 
 def _count(offer: Offer, *items: str) -> int:
