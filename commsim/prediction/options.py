@@ -93,7 +93,7 @@ class PlacedOptions(NetworkOptions, total=False):
         Seed of all that is drawn: faults, placement, hashes of routes, data, jitter, losses.
     hashes : int
         Number of hashes of routes that are drawn where their times differ: a time is their median. Default: 8, or
-        3 where a draw takes seconds.
+        3 where a draw takes seconds. More are drawn while all are alike though cables have unequal rates; with 1 none.
     engine : str
         Model of time: ``flow`` (default), ``packet``, ``alpha-beta``, ``closed-form`` or ``auto``.
     transport : str or Spraying

@@ -47,9 +47,7 @@ def times_over_hashes(
         matter.
     """
     seeds = hash_seeds(seed, (n or HASHES) if is_hashed(network.routing) else 1)
-    more = (
-        more_seeds(network, seed, HASHES, is_told=n is not None, is_small=network.n_links <= FEW_LINKS) if seeds else ()
-    )
+    more = more_seeds(network, seed, 1 + len(seeds), is_small=network.n_links <= FEW_LINKS)
     draws = draws_of(network, Outcome(play(seed)), seeds, lambda one: Outcome(play(one)), more)
     times = np.array([[result.time for result in draw.results] for draw in draws])
     if alike(times):

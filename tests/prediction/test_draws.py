@@ -179,10 +179,12 @@ def test_a_table_has_the_spread_where_it_matters_and_says_so_once(capsys):
 TWO_BY_TWO = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
 
 
+@pytest.mark.parametrize("hashes", [None, 2, 16])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_draws_that_are_alike_by_chance_do_not_hide_that_a_slow_cable_costs_only_some_of_them(seed):
+def test_draws_that_are_alike_by_chance_do_not_hide_that_a_slow_cable_costs_only_some_of_them(seed, hashes):
     """Two messages cross; where both first draws, or the first eight, took the slow cable, one number was shown."""
-    found = cs.predict("ring_all_reduce", TWO_BY_TWO, "1GB", scale=["link:leaf1:spine0=0.25"], seed=seed)
+    asked = {} if hashes is None else {"hashes": hashes}
+    found = cs.predict("ring_all_reduce", TWO_BY_TWO, "1GB", scale=["link:leaf1:spine0=0.25"], seed=seed, **asked)
     assert found.hashes.fastest == pytest.approx(0.140, rel=0.01)
     assert found.hashes.slowest == pytest.approx(0.560, rel=0.01)
 

@@ -37,7 +37,8 @@ class Hashes(Flags):
     hashes: int | None = flag(
         metavar="N",
         help="number of hashes of ECMP to draw where they change the time, which is then their median (default: 8, "
-        "or 3 where one takes seconds); 1 takes the hash of --seed",
+        "or 3 where one takes seconds; more while all are alike though cables have unequal rates); 1 takes the hash "
+        "of --seed",
     )
 
 

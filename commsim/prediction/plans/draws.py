@@ -93,12 +93,12 @@ def draws_of(
     return draws
 
 
-def more_seeds(network: Network, seed: int, n: int, *, is_told: bool, is_small: bool) -> list[int]:
-    """Return the seeds behind the usual draws, for as long as all are alike; none where their number was asked for.
+def more_seeds(network: Network, seed: int, n: int, *, is_small: bool) -> list[int]:
+    """Return the seeds behind the first `n` draws, for as long as all are alike; none behind a single one.
 
     Where all cables among which a hash chooses have one rate, the usual draws say whether messages meet.
     """
-    if is_told or not is_small:
+    if n < 2 or not is_small:
         return []
     rates = network.bandwidth[_between_ends_with_a_choice(network)]
     uneven = len(rates) > 0 and float(rates.min()) < float(rates.max())
@@ -144,7 +144,7 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     others = hash_seeds(wish.seed, n)
     seeds: list[int | None] = [wish.hash_seed, *others]
     few = engine in SHARING and _messages(plan, size) <= FEW_MESSAGES
-    more = more_seeds(plan.network, wish.seed, n, is_told=bool(wish.hashes), is_small=few)
+    more = more_seeds(plan.network, wish.seed, n, is_small=few)
     draws = draws_of(
         plan.network, first, others, lambda seed: plan.outcome(size, dataclasses.replace(one, hash_seed=seed)), more
     )
