@@ -253,7 +253,7 @@ def exchange_of(
                 p.launch + p.p2p_ll, out, out / joint_limit(sent.part / p.rate_ll, out / ways.inside("ll"))
             )
         chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
-        rate = bare_link * (p.p2p_efficiency if n_ranks > 2 else 1.0)  # one peer meets nobody else's messages
+        rate = bare_link * p.p2p_efficiency
         used = min(channels, sent.n_channels * (works or n_ranks))  # peers have channels of their own
         rate = min(rate, used * receiving_warps(works or n_ranks) * p.p2p_warp)
         return ExchangeTime(p.launch + p.p2p_simple + chunks * p.p2p_chunk, out, rate)

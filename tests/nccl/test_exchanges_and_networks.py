@@ -28,6 +28,16 @@ def test_on_hopper_messages_are_held_by_the_links():
     assert costs().of_gpu("hopper").p2p_warp == float("inf")
 
 
+def test_two_gpus_exchange_at_the_same_share_of_their_links_as_eight():
+    """Two H100 of an operator that nothing is fitted on reach 315 GB/s each way, and eight 328; the links have 371."""
+    rates = []
+    for n in (2, 8):
+        size = 2**34
+        seconds = prepare("nccl_all_to_all", f"hgx-h100:n_gpus={n}").predict(size).time
+        rates.append(size * (n - 1) / n / seconds)
+    assert rates[0] == pytest.approx(rates[1], rel=0.02)
+
+
 def test_a_buffer_smaller_than_eight_chunks_cuts_messages_and_a_larger_one_does_not():
     usual = message(2**26, 32, 32, network=False, many_nodes=False)
     assert usual.chunk == 2**19
