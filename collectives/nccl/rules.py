@@ -216,7 +216,9 @@ def cut_call(call: NcclCall) -> tuple[ChannelPart, ...]:
     tuple of ChannelPart
         One for each channel that has work.
     """
-    return tuple(_channel_part(call, part) for part in split(call))
+    parts = split(call)
+    cut = {part: _channel_part(call, part) for part in dict.fromkeys(parts)}  # most channels carry as much as others
+    return tuple(cut[part] for part in parts)
 
 
 def first_loops(part: ChannelPart, n_loops: int) -> ChannelPart:

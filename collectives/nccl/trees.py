@@ -91,10 +91,13 @@ def over_machines(machines: Sequence[Sequence[int]], nodes: Parents, rail: int, 
         Participants.
     """
     parent = np.full(n, -2, np.int64)
-    chains = [np.roll(np.array(machine), -(rail % len(machine))) for machine in machines]
-    for chain, above in zip(chains, nodes.tolist(), strict=True):
-        parent[chain[1:]] = chain[:-1]
-        parent[chain[0]] = chains[above][0] if above >= 0 else -1
+    sizes = np.array([len(machine) for machine in machines])
+    begin, size = (np.repeat(column, sizes) for column in (np.cumsum(sizes) - sizes, sizes))
+    place = np.arange(len(begin)) - begin
+    rank = np.concatenate(machines)[begin + (place + rail) % size]  # of each machine from that of the rail on
+    parent[rank[1:]] = rank[:-1]
+    heads = rank[place == 0]
+    parent[heads] = np.where(nodes >= 0, heads[nodes], -1)
     return parent
 
 

@@ -17,13 +17,17 @@ class Cache(Generic[Kind]):
     Parameters
     ----------
     most : int
-        How many are kept.
+        How many are kept, or how many bytes.
     wanted : callable
         Whether a value is worth its memory.
+    size : callable
+        Bytes of a value, where `most` is in bytes.
     """
 
-    def __init__(self, most: int, wanted: Callable[[Kind], bool] = lambda _: True) -> None:
-        self.most, self.wanted = most, wanted
+    def __init__(
+        self, most: int, wanted: Callable[[Kind], bool] = lambda _: True, size: Callable[[Kind], int] = lambda _: 1
+    ) -> None:
+        self.most, self.wanted, self.size = most, wanted, size
         self._found: OrderedDict[Hashable, Kind] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -40,8 +44,9 @@ class Cache(Generic[Kind]):
         if self.wanted(value):
             with self._lock:
                 self._found[key] = value
-                while len(self._found) > self.most:
-                    self._found.popitem(last=False)
+                total = sum(map(self.size, self._found.values()))
+                while total > self.most:
+                    total -= self.size(self._found.popitem(last=False)[1])
         return value
 
     def clear(self) -> None:

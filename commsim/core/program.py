@@ -219,7 +219,9 @@ class Program:
     def _close(self, times: int, first: int, step: tuple[int, int, int, int], xor: bool) -> None:
         """Turn the hops written since the last block into a block."""
         if times > 0 and (self._hops or self._fences):
-            body = np.concatenate(self._hops) if self._hops else np.empty(0, TRANSFER)
+            body = np.empty(sum(map(len, self._hops)), TRANSFER)
+            if self._hops:  # as bytes: NumPy would join the fields one by one, in thirty times as long
+                np.concatenate([hop.view(np.uint8) for hop in self._hops], out=body.view(np.uint8))
             body.setflags(write=False)  # not shared, so the block need not copy it
             self._blocks.append(Block(body, len(self._hops), self._fences, times, first, step, xor))
         self._hops, self._fences = [], 0

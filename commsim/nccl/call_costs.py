@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from collectives.nccl.call import ALLOWED, PROTOCOLS
 from collectives.nccl.exchanges import cut_message
+from commsim.core.cache import Cache
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, Network
 from commsim.core.network_queries import units
@@ -38,6 +39,13 @@ from commsim.nccl.prediction import (
 # Rate of a link that is in nobody's way, bytes/s.
 ENDLESS = 1e24
 __all__ = ["CallCosts", "call_costs"]
+
+
+# Networks as the calls see them that were asked for last, by all that decides their rates and latencies; with the
+# network itself, so that its id stays its own. Sizes with the same costs of messages so have the same networks.
+_PRICED: Cache[tuple[Network, ...]] = Cache(16, lambda found: found[0].n_links <= 2**18)
+# Costs of the last calls, which a plan and its remarks both ask for.
+_LATEST: Cache[tuple[Network, Site, CallCosts]] = Cache(4, lambda found: found[0].n_links <= 2**18)
 
 
 class CallCosts(NamedTuple):
@@ -98,16 +106,28 @@ def call_costs(
     InputError
         If the costs of the GPUs' primitives or of the network are not known.
     """
+    key = id(network), id(site), operation, size, *parameters.items()
+    return _LATEST.get(key, lambda: (network, site, _found(network, site, operation, size, parameters)))[2]
+
+
+def _found(network: Network, site: Site, operation: str, size: int, parameters: Mapping[str, Any]) -> CallCosts:
     known = costs()
     ways = ways_of(site, known)
     if operation in ALLOWED:
         messages, shares, seconds = _of_call(site, ways, operation, size, parameters)
     else:
         messages, shares, seconds = _of_exchange(site, ways, operation, size, parameters)
-    priced = _priced(network, site, messages, shares)
+    crosses = site.setting.n_nodes > 1 or not site.p2p
+    said = crosses, site.nics / site.n_nics, site.pcie, messages.inside, messages.between, shares
+    _, priced, reference = _PRICED.get((id(network), *said), lambda: _both(network, site, messages, shares))
     return CallCosts(
-        priced, _reference(priced), messages.rate, messages.fixed, seconds, spread_of(site, size)
+        priced, reference, messages.rate, messages.fixed, seconds, spread_of(site, size)
     )  # fmt: skip
+
+
+def _both(network: Network, site: Site, messages: CallMessageCosts, shares: _Shares) -> tuple[Network, ...]:
+    priced = _priced(network, site, messages, shares)
+    return network, priced, _reference(priced)
 
 
 def _of_call(

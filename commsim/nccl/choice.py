@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from commsim.core.cache import Cache
 from commsim.core.errors import InputError
 from commsim.core.units import format_size
 
@@ -36,6 +37,11 @@ _ALLOWED = {
     "all_reduce": ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree"),
 }  # fmt: skip
 PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "tree"}
+
+
+# Tables of the settings that were asked for last, which are kept too, so that their ids stay their own.
+_TABLES: Cache[tuple[NcclSetting, tuple[Cell, ...]]] = Cache(32)
+_RANGES: Cache[tuple[NcclSetting, tuple[SizeRange, ...]]] = Cache(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +146,9 @@ def ranges(
     """
     if largest < 1:
         raise InputError(f"the largest size must be at least 1 byte, got {largest}")
-    table = cells(setting, operation) if table is None else table
+    if table is None:
+        key = id(setting), operation, largest
+        return _RANGES.get(key, lambda: (setting, ranges(setting, operation, largest, cells(setting, operation))))[1]
     if not any(cell.bandwidth for cell in table):
         raise InputError(f"NCCL has no algorithm for {operation} here")
 
@@ -237,6 +245,10 @@ def cells(setting: NcclSetting, operation: str) -> tuple[Cell, ...]:
     """
     if operation not in OPERATIONS:
         raise InputError(f"NCCL chooses algorithms for {', '.join(OPERATIONS)}, not for {operation}")
+    return _TABLES.get((id(setting), operation), lambda: (setting, _cells(setting, operation)))[1]
+
+
+def _cells(setting: NcclSetting, operation: str) -> tuple[Cell, ...]:
     by_size = []
     for algorithm in ALGORITHMS:
         for p, protocol in enumerate(PROTOCOLS):

@@ -7,22 +7,39 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.files.network_file import write_network
+from commsim.engine.ways import carriers
+from commsim.engine.ways.proof_cache import PROOFS, TIMES
+from commsim.nccl import call_costs, choice
 from commsim.nccl.plans.plan_nccl import PLANS
 from commsim.prediction.inputs import NETWORKS, load_network
 from topologies import at_most
 
+# All that is kept between questions.
+KEPT = (NETWORKS, PLANS, PROOFS, TIMES, call_costs._PRICED, call_costs._LATEST, choice._TABLES, choice._RANGES)
 FABRIC = "dgx-h100@leaf_spine:machines=2,n_leaves=2,n_spines=2,uplinks_per_spine=4"
+
+
+def clear():
+    for cache in KEPT:
+        cache.clear()
+    carriers._kept.clear()
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_known():
-    NETWORKS.clear()
-    PLANS.clear()
+    clear()
+
+
+def answer(network, question):
+    """Return all of an answer, to the last bit."""
+    collective, size, options = question
+    one = cs.predict(collective, network, size, **options)
+    bits = one.time.hex(), one.interval, one.hashes, one.method, one.link_bytes.tobytes(), one.bytes_on_wire.hex()
+    return *bits, repr(one), [remark.text for remark in one.remarks]
 
 
 def answers(network, questions):
-    found = [cs.predict(collective, network, size, **options) for collective, size, options in questions]
-    return [(one.time.hex(), repr(one), [remark.text for remark in one.remarks]) for one in found]
+    return [answer(network, question) for question in questions]
 
 
 def test_answers_of_questions_asked_again_are_those_of_the_first_time():
@@ -34,11 +51,33 @@ def test_answers_of_questions_asked_again_are_those_of_the_first_time():
     ]
     first = []
     for question in questions:
-        NETWORKS.clear()
-        PLANS.clear()
+        clear()
         first += answers(FABRIC, [question])
     assert answers(FABRIC, questions) == first
     assert answers(FABRIC, questions[::-1]) == first[::-1]
+
+
+# Sizes of each choice, whose last loop is full or not, and that differ in the rate of a connection only.
+SIZES = (2**16, 2**17, 2**20, 3 * 2**20, 2**26, 10**8, 2**29, 3 * 10**8, 2**20)
+
+
+@pytest.mark.parametrize(
+    ("machine", "collective", "sizes"),
+    [
+        *(("dgx-h100", f"nccl_{name}", SIZES) for name in ("all_reduce", "reduce_scatter", "all_to_all", "broadcast")),
+        ("dgx-h100:net=roce", "nccl_all_reduce", SIZES[:4]), ("mi300x", "rccl_all_reduce", SIZES[:4]),
+    ],
+)  # fmt: skip
+def test_a_size_has_the_answer_of_a_fresh_process_whatever_sizes_were_asked_before(machine, collective, sizes):
+    fabric = f"{machine}@leaf_spine:machines=2,n_leaves=2,n_spines=2,uplinks_per_spine=4"
+    questions = [(collective, size, {"hashes": 2}) for size in sizes]
+    first = []
+    for question in questions:
+        clear()
+        first.append(answer(fabric, question))
+    clear()
+    assert answers(fabric, questions) == first
+    assert answers(fabric, questions[::-1]) == first[::-1]
 
 
 def test_a_network_of_names_is_the_same_one_and_one_of_a_file_is_read_anew(tmp_path):

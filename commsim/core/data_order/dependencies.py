@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +102,17 @@ def longest_chain(schedule: Schedule) -> int | None:
     return int(depth.max(initial=0))
 
 
-def connections(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+def connections(
+    schedule: Schedule, transfers: Transfers | Mapping[str, NDArray[np.integer[Any]]]
+) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
     """Give numbers to the connections: what shares source, destination and channel is one, and keeps its order.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Schedule of the transfers.
+    transfers : TRANSFER[n], or mapping of str to int[n]
+        Transfers, or their source, destination, channel and hop.
 
     Returns
     -------
@@ -118,19 +128,20 @@ def connections(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.in
     n_keys = schedule.n_participants**2 * n_channels
     key = (transfers["src"] * np.int64(schedule.n_participants) + transfers["dst"]) * n_channels + channel
     if n_keys > 4 * len(key) + 2**20:  # a table of all keys would be larger than the transfers themselves
-        _, lead, wire = np.unique(key, return_index=True, return_inverse=True)
-        return _by_hop(transfers, wire.astype(np.int32), lead)
+        _, lead, rank = np.unique(key, return_index=True, return_inverse=True)
+        return _by_hop(transfers, rank.astype(np.int32), lead)
     number = np.zeros(n_keys, np.int32)
     number[key] = 1
     np.cumsum(number, out=number)
-    wire = number[key] - np.int32(1)
+    wire = number[key]
+    wire -= 1
     lead = np.empty(number[-1] if n_keys else 0, np.intp)
     lead[wire[::-1]] = np.arange(len(key) - 1, -1, -1)  # reversed, so that the first transfer is written last
     return _by_hop(transfers, wire, lead)
 
 
 def _by_hop(
-    transfers: Transfers, wire: NDArray[np.int32], lead: NDArray[np.intp]
+    transfers: Transfers | Mapping[str, NDArray[np.integer[Any]]], wire: NDArray[np.int32], lead: NDArray[np.intp]
 ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
     """Renumber wires in order of the hops of their first transfers; those of one hop keep their order."""
     hop = transfers["hop"][lead]

@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
-from commsim.core.data_order.dependencies import connections
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 from commsim.core.result import Result
-from commsim.core.schedule import TRANSFER, Schedule
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.results import not_negative, one_job_result
-from commsim.engine.ways.proof_cache import PROOFS, digest_of
+from commsim.engine.ways.carriers import Carriers, carriers
+from commsim.engine.ways.proof_cache import PROOFS, Examined, digest_of
 from commsim.routing.joined_routes import JoinedRoutes
 from commsim.routing.pinned import find_shared_routes
 
@@ -85,52 +84,6 @@ class ClosedForm:
     reference: Network
     framing: Framing | None = None
     loops: Loops | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Carriers:
-    """Connections of a schedule, found without laying out repetitions that use the same ones.
-
-    Parameters
-    ----------
-    of_row : int32[n_rows]
-        Connection of each row.
-    ends : int32[n_connections, 2]
-        Participants.
-    channel : int64[n_connections]
-        Channel.
-    count, times : int64[n_rows]
-        Chunks of each row's message, and how many such messages there are.
-    """
-
-    of_row: NDArray[np.int32]
-    ends: NDArray[np.int32]
-    channel: NDArray[np.int64]
-    count: NDArray[np.int64]
-    times: NDArray[np.int64]
-
-    def on_wire(self, chunk: float, framing: Framing | None) -> NDArray[np.float64]:
-        """Return the bytes of each connection, headers included: float64[n_connections]."""
-        each = (framing or Framing()).on_wire(self.count * chunk) * self.times
-        return np.bincount(self.of_row, weights=each, minlength=len(self.ends)).astype(np.float64)
-
-
-def carriers(schedule: Schedule) -> Carriers:
-    """Find the connections of a schedule."""
-    rows, times = [np.empty(0, TRANSFER)], [0]  # a schedule of one rank sends nothing
-    for block in schedule.blocks:
-        moves = block.xor or any(block.step[:2])
-        for number in range(block.times if moves else 1):
-            rows.append(schedule.repetition(block, number) if moves else block.body)
-            times.append(1 if moves else block.times)
-    lengths = [len(row) for row in rows]
-    transfers = np.concatenate(rows)
-    of_row, lead = connections(schedule, transfers)
-    ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
-    return Carriers(
-        of_row, ends, transfers["channel"][lead].astype(np.int64), transfers["count"].astype(np.int64),
-        np.repeat(np.array(times, np.int64), lengths),
-    )  # fmt: skip
 
 
 def full_link(network: Network, reference: Network, routes: JoinedRoutes, cap: float) -> int:
@@ -240,19 +193,19 @@ def prove(
     found = carriers(job.schedule) if found is None else found
     job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
 
-    def examine() -> tuple[JoinedRoutes, int]:
-        routes = find_shared_routes(network, job.placement, found.ends, found.channel, routing=routing, seed=seed)
-        return routes, full_link(network, known.reference, routes, job.rate_cap)
+    def examine() -> Examined:
+        return Examined(
+            find_shared_routes(network, job.placement, found.ends, found.channel, routing=routing, seed=seed)
+        )
 
     if job.placement.routes is not None:
-        routes, full = examine()
-        return Proof(routes, found, full)
-    key = (
-        digest_of(network), digest_of(known.reference), digest_of(job.placement.nodes, found.ends, found.channel),
-        job.rate_cap, routing, seed,
-    )  # fmt: skip
-    routes, full = PROOFS.get(key, examine)
-    return Proof(routes, found, full)
+        one = examine()
+    else:
+        nodes = digest_of(job.placement.nodes)
+        key = digest_of(network), digest_of(known.reference), nodes, found.wires.digest, routing, seed
+        one = PROOFS.get(key, examine)
+    full = one.full(job.rate_cap, lambda cap: full_link(network, known.reference, one.routes, cap))
+    return Proof(one.routes, found, full)
 
 
 def applies(network: Network, job: FlowJob, known: ClosedForm, starts: ArrayLike, framing: Framing | None) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -18,19 +19,61 @@ from commsim.core.network import Network
 from commsim.routing.joined_routes import JoinedRoutes
 from commsim.routing.routing import Routes
 
-# Times, 100 bytes each; proofs, a few megabytes each for a thousand GPUs; and digests of networks.
-MANY_TIMES, MANY_PROOFS, MANY_DIGESTS = 1024, 32, 16
-# Bytes of routes beyond which a proof is not kept.
-LONG = 2**24
+# Times, 100 bytes each, and digests of networks.
+MANY_TIMES, MANY_DIGESTS = 1024, 16
+# Bytes of all proofs: a few megabytes each for a ring of a thousand GPUs, 24 for an all-to-all of these; and of one
+# beside its routes.
+PROOF_BYTES, FEW_BYTES = 2**28, 2**12
 # Seconds that loops take.
 TIMES: Cache[float] = Cache(MANY_TIMES)
 # Digests by the network itself, which is frozen; it is kept too, so that its id stays its own.
 _DIGESTS: Cache[tuple[Network, bytes]] = Cache(MANY_DIGESTS)
-__all__ = ["PROOFS", "TIMES", "digest_of", "digest_of_routes"]
-
-
+# A rate of connections above all that they have, bytes/s.
+ENDLESS = 1e30
 # Routes of connections with a link that may be in their way.
-PROOFS: Cache[tuple[JoinedRoutes, int]] = Cache(MANY_PROOFS, lambda proof: proof[0].n_bytes <= LONG)
+PROOFS: Cache[Examined] = Cache(
+    PROOF_BYTES, lambda found: found.routes.n_bytes <= PROOF_BYTES / 4, lambda found: found.routes.n_bytes + FEW_BYTES
+)
+__all__ = ["PROOFS", "TIMES", "Examined", "digest_of", "digest_of_routes"]
+
+
+class Examined:
+    """Routes of connections, and up to which rate of a connection no link is in their way.
+
+    A link that is in the way of no connection at one rate is in nobody's way at a lower one: what it may carry are sums
+    and minima of rates, which rounding does not turn round.
+
+    Parameters
+    ----------
+    routes : JoinedRoutes
+        Route of each connection.
+    """
+
+    def __init__(self, routes: JoinedRoutes) -> None:
+        self.routes, self._free, self._latest, self._is_new = routes, 0.0, (0.0, -1), True
+
+    def full(self, cap: float, look: Callable[[float], int]) -> int:
+        """Return a link that may be in the way at a rate, or -1.
+
+        Parameters
+        ----------
+        cap : float, bytes/s
+            Most that a connection gets.
+        look : callable
+            Function from a rate to such a link, or -1.
+        """
+        if 0 < cap <= self._free:
+            return -1
+        if cap != self._latest[0]:
+            if self._free > 0 and self._is_new:  # another size: perhaps no rate at all needs to be looked at again
+                self._is_new = False
+                if look(ENDLESS) < 0:
+                    self._free = ENDLESS
+                    return -1
+            self._latest = cap, look(cap)
+            if self._latest[1] < 0:
+                self._free = max(self._free, cap)
+        return self._latest[1]
 
 
 def digest_of(*values: Network | NDArray[Any]) -> bytes:

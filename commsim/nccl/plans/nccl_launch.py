@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -138,7 +139,7 @@ class NcclLaunch:
         """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
         setting, site, known = self.setting, self.known_site, costs()
         assert setting is not None
-        table = once(self._facts, "cells", lambda: cells(setting, self.operation))
+        table = cells(setting, self.operation)
         algorithm, protocol = (parameters.get(key, AUTO) for key in ("algorithm", "protocol"))
         usable = usable_protocols(site, known) if protocol == AUTO else (protocol,)
         among = known.algorithms_over(site.network if site else "") if algorithm == AUTO else (algorithm,)
@@ -201,7 +202,6 @@ class NcclLaunch:
         total = min(map(loops_of, parts))
         if total < 2 * FEW_LOOPS[1] or total < (1 - EQUAL) * max(map(loops_of, parts)):
             return None
-        every = dataclasses.replace(asked, n_bytes=0)  # of the size a schedule has its parts only
 
         def build(n_loops: int) -> FlowJob:
             made = launch(dataclasses.replace(asked, loops=n_loops), schedule.root)
@@ -209,6 +209,7 @@ class NcclLaunch:
             return dataclasses.replace(job, schedule=made)
 
         def key(n_loops: int) -> Hashable:
+            every = dataclasses.replace(asked, n_bytes=0)  # of the size a schedule has its parts only
             return every, tuple(first_loops(part, n_loops) for part in parts), schedule.root
 
         return Loops(build, key, FEW_LOOPS, max(map(loops_of, parts)))
@@ -217,7 +218,8 @@ class NcclLaunch:
     def site(self) -> Site:
         """What NCCL takes the place for; raises an InputError where its network is not known."""
         assert self.setting is not None
-        return self.given_site or site_of(self.network, self.placement, self.setting)
+        find = functools.partial(site_of, self.network, self.placement, self.setting)
+        return self.given_site or once(self._facts, "site", find)
 
     @property
     def known_site(self) -> Site | None:
@@ -333,8 +335,9 @@ def nccl_launch(
     if assumed and setting is not None and "version" not in parameters:
         assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
-        text = f"{name}: {count_text(len(assumed), 'setting')} assumed"
-        notes.append(Remark(ASSUMED, text, details="; ".join(assumed)))
+        notes.append(
+            Remark(ASSUMED, f"{name}: {count_text(len(assumed), 'setting')} assumed", details="; ".join(assumed))
+        )
     return dataclasses.replace(found, notes=tuple(notes))
 
 

@@ -168,7 +168,7 @@ class NcclPlan(Plan):
         ):
             return []
         setting = launch.setting
-        if not sizes or once(launch._facts, "ranges", lambda: len(ranges(setting, launch.operation))) <= MAX_NAMED:
+        if not sizes or len(ranges(setting, launch.operation)) <= MAX_NAMED:
             return []
         found = [(format_size(size), launch.parameters(size)) for size in sizes]
         texts = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
