@@ -25,5 +25,6 @@ def of_own_row(one: Setup, row: dict[str, str]) -> Setup:
         one, model=name, gpu=gpu, precision=row.get("precision") or "bf16", micro_batch=size["micro_batch"],
         global_batch=batch, sequence=sequence, sharding=row.get("sharding") or "optimizer",
         layout=ParallelSizes(size["tp"], size["pp"], size["cp"], data, size["ep"], size["vp"], size["replicas"]),
-        recompute=float(row.get("recompute") or 0), measured=measured,
+        recompute=float(row.get("recompute") or 0), measured=measured, attention=row.get("attention") or "",
+        graphs=bool(row.get("graphs")), hides_experts=bool(row.get("hides_experts")),
     )  # fmt: skip

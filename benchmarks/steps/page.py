@@ -16,6 +16,7 @@ from benchmarks.steps.pushes import Push
 from benchmarks.steps.slices import Slices
 from commsim.training.steps.ask import training_step
 from commsim.training.steps.step_setting import KINDS
+from commsim.training.steps.transformer import transformer
 
 HEAD = """# Training steps: predictions against published ones
 
@@ -25,8 +26,10 @@ its configuration. Compute is a roofline of every operator: a matrix product tak
 its size and precision (`reached` and `matmul` of `commsim/training/gpus.toml`: measured on one H100 and one H200, see
 [gpus](gpus.md); of other GPUs the best product that others published, with the H100's ratio of usual ones to the best),
 attention the share of the peak that its kernels reach, element-wise work its bytes. What a program loses beside this is
-one factor. Traffic of tensor, context, expert, pipeline and data parallelism is that of the network, less the part that
-hides behind computation; parameters that are sharded are gathered layer by layer in every pass.
+one factor, beside the host's launches in layers with experts
+(`commsim/training/steps/launches.py`). Traffic of tensor, context, expert, pipeline and data parallelism is that of the
+network, less the part that hides behind computation; parameters that are sharded are gathered layer by layer in every
+pass.
 
 The factor is calibrated on one published step for each model, GPU and precision, and for MLPerf and torchtitan also for
 each release (`commsim/training/calibrations.toml` names each row). A model without a calibration takes what programs
@@ -70,8 +73,6 @@ to memory, which the roofline's kernels do not.
 """
 ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "error", "before",
        "model left out", "before", "45 %")  # fmt: skip
-# Models with experts.
-EXPERTS = ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "nemotron")
 FAULTS = (
     ("", "non-blocking", ()),
     (",oversubscription=2", "oversubscription 2:1", ()),
@@ -103,7 +104,7 @@ def blind_groups(rows: Sequence[Predicted]) -> dict[str, list[Predicted]]:
     found: dict[str, list[Predicted]] = {}
     for experts in (False, True):
         for one in rows:
-            if one.blind and one.setup.model.startswith(EXPERTS) == experts:
+            if one.blind and bool(transformer(one.setup.model).experts) == experts:
                 name = f"{'mixtures of experts' if experts else 'dense'}, {one.setup.file}"
                 found.setdefault(name, []).append(one)
                 found.setdefault("mixtures of experts" if experts else "dense", []).append(one)
@@ -127,8 +128,9 @@ def _blind(rows: Sequence[Predicted], before: Before) -> list[str]:
     for name, members in blind_groups(rows).items():
         old = [abs(e) for one in members if (e := _of_before(one, before, "blind_s")) is not None]
         cells.append([name, str(len(members)), summary([abs(one.blind_error) for one in members]), summary(old),
+                      summary([abs(one.foreign_error) for one in members]),
                       summary([abs(one.naive_error) for one in members])])  # fmt: skip
-    head = ["rows of", "rows", "median, p90, worst", "before", "45 % of the peak"]
+    head = ["rows of", "rows", "median, p90, worst", "before", "without any row of its file too", "45 % of the peak"]
     return [BLIND, *_table(head, cells)]
 
 
@@ -165,7 +167,7 @@ def _wrapped(line: str) -> str:
 
 
 def _dense(rows: Sequence[Predicted]) -> list[Predicted]:
-    return [one for one in rows if not one.setup.model.startswith(EXPERTS)]
+    return [one for one in rows if one.step is None or not transformer(one.setup.model).experts]
 
 
 def _table(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:

@@ -18,7 +18,7 @@ from commsim.training.steps.ask import network_for, traffic_on
 from commsim.training.steps.calibration import CalibrationFactor, calibration_for, calibrations
 from commsim.training.steps.parallel_sizes import ParallelSizes
 from commsim.training.steps.predicted_step import Step, predict_step
-from commsim.training.steps.step_setting import StepSetting
+from commsim.training.steps.step_setting import StepSetting, hidden_kinds
 from commsim.training.steps.step_traffic import StepTraffic
 from commsim.training.steps.transformer import transformer
 
@@ -52,6 +52,8 @@ class Predicted:
         What was assumed.
     blind : float, s
         Predicted step when no row of the model is calibrated, nor of the model anything known but its shape.
+    foreign : float, s
+        The same when no row of its file is calibrated either: a publisher that nobody calibrated.
     """
 
     setup: Setup
@@ -61,6 +63,7 @@ class Predicted:
     told: tuple[str, ...]
     step: Step | None = None
     blind: float = 0.0
+    foreign: float = 0.0
 
     @property
     def error(self) -> float:
@@ -71,6 +74,11 @@ class Predicted:
     def blind_error(self) -> float:
         """Relative error of what is predicted without any row of the model."""
         return self.blind / self.setup.measured - 1 if self.blind and self.setup.measured else 0.0
+
+    @property
+    def foreign_error(self) -> float:
+        """Relative error of what is predicted without any row of the model or of the file."""
+        return self.foreign / self.setup.measured - 1 if self.foreign and self.setup.measured else 0.0
 
     @property
     def naive_error(self) -> float:
@@ -88,7 +96,7 @@ class Predicted:
             **one.given, "file": one.file, "model": one.model, "gpu_name": one.gpu,
             "precision": one.variant or one.precision,
             "measured_s": one.measured or None, "predicted_s": self.time or None,
-            "blind_s": self.blind or None, "fitted": self.fitted,
+            "blind_s": self.blind or None, "foreign_s": self.foreign or None, "fitted": self.fitted,
             "bridges": self.kind, "assumed": "; ".join(self.told), "left_out": one.left_out,
         }  # fmt: skip
 
@@ -112,6 +120,7 @@ def step_of(setup: Setup, factor: float, *, by_kind: bool = False) -> Step:
     setting = StepSetting(
         transformer(setup.model), gpu(setup.gpu), setup.layout, setup.micro_batch, setup.global_batch, setup.sequence,
         setup.precision, factor, setup.sharding, setup.recompute, setup.frozen,
+        hidden_kinds(None, setup.hides_experts), kernels=setup.attention, graphs=setup.graphs,
     )  # fmt: skip
     return predict_step(setting, traffic_of(setup.gpu, setup.layout.n_ranks), by_kind=by_kind)
 
@@ -180,26 +189,31 @@ def predictions(
 
 
 def with_blind(rows: list[Predicted]) -> list[Predicted]:
-    """Add what each row is predicted as without any calibration of its model: leave one model out."""
+    """Add what each row is predicted as without any calibration of its model, and of its model and file."""
     done: dict[Any, float] = {}
+
+    def time(one: Setup, others: tuple[CalibrationFactor, ...]) -> float:
+        question = (_question(one), calibration_for(*one.key, others).factor)
+        if question not in done:
+            done[question] = step_of(one, question[1]).time
+        return done[question]
+
     found = []
     for one in rows:
         if one.step is None:
             found.append(one)
             continue
         others = tuple(c for c in calibrations() if c.model != one.setup.model)
-        question = _question(one.setup)
-        if question not in done:
-            factor = calibration_for(*one.setup.key, others).factor
-            done[question] = step_of(one.setup, factor).time
-        found.append(replace(one, blind=done[question]))
+        strangers = tuple(c for c in others if not c.row.startswith(f"{one.setup.file}: "))
+        found.append(replace(one, blind=time(one.setup, others), foreign=time(one.setup, strangers)))
     return found
 
 
 def _question(one: Setup) -> tuple[Any, ...]:
     """Return all that a prediction depends on."""
     sizes = (one.micro_batch, one.global_batch, one.sequence)
-    return (one.key, one.layout, *sizes, one.sharding, one.recompute, one.frozen)
+    program = (one.attention, one.graphs, one.hides_experts)
+    return (one.key, one.layout, *sizes, one.sharding, one.recompute, one.frozen, *program)
 
 
 def _predicted(

@@ -24,8 +24,10 @@ class Setup:
         Batch.
     measured : float, s
         Time of a step.
-    sharding, recompute, frozen
+    sharding, recompute, frozen, attention, graphs
         As in :class:`commsim.training.steps.step_setting.StepSetting`.
+    hides_experts : bool
+        Whether exchanges of experts hide behind computation.
     slices : int
         Slices of TPUs, over which data parallelism goes.
     assumed : tuple of str
@@ -51,6 +53,9 @@ class Setup:
     sharding: str = "optimizer"
     recompute: float = 0.0
     frozen: bool = False
+    attention: str = ""
+    graphs: bool = False
+    hides_experts: bool = False
     slices: int = 1
     assumed: tuple[str, ...] = ()
     left_out: str = ""

@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.steps.own_steps import of_own_row
+from benchmarks.steps.recipes import with_recipe
 from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
 from commsim.training.steps.parallel_sizes import ParallelSizes
+from commsim.training.steps.roofline import UNFUSED
 from commsim.training.steps.transformer import known_transformers, transformer
 
 FILES = ("megatron_bridge.csv", "mlperf_steps.csv", "published.csv", "steps.csv")
@@ -200,11 +202,13 @@ def _of_bridge(one: Setup, row: dict[str, str]) -> Setup:
     frozen = bool(counted and counted < 0.8 * flops and not transformer(name).experts)
     if frozen:
         assumed.append(f"only adapters are trained: {counted / flops:.0%} of the model's operations are counted")
-    return replace(
+    release = re.search(r"\(([\d.]+) NeMo", one.source)
+    found = replace(
         one, model=name, gpu=gpu, precision=PRECISIONS[text], variant=variant, micro_batch=micro, global_batch=batch,
         layout=ParallelSizes(size["tp"], size["pp"], size["cp"], data, size["ep"], size["vp"]), sequence=sequence,
         measured=measured, sharding="full" if fsdp > 1 else "optimizer", frozen=frozen, assumed=tuple(assumed),
     )  # fmt: skip
+    return with_recipe(found, release[1] if release else "")
 
 
 def _published(rows: list[dict[str, str]]) -> list[Setup]:
@@ -269,6 +273,7 @@ def _of_published(one: Setup, row: dict[str, str]) -> Setup:
         recompute=recompute,
         software=software,
         sharding="full" if "FSDP" in text else "optimizer",
+        attention=UNFUSED if megatron else "",
         assumed=tuple(assumed),
     )
 

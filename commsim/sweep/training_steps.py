@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
 
 SIZES = ("tp", "pp", "cp", "ep", "vp", "replicas", "micro_batch", "global_batch", "sequence")
+OVERLAP = ("expose", "hide_experts")
 # Parameters of a step, as the flags of ``commsim workload step``, and the kind of each.
 KINDS = {
     f"workload.{key}": kind
     for key, kind in {
         "model": "text", "gpu": "text", "ranks": "whole", **dict.fromkeys(SIZES, "whole"), "precision": "text",
         "factor": "number", "sharding": "text", "recompute": "truth", "frozen": "truth",
-        "ignore_memory": "truth", "expose": "text",
+        "ignore_memory": "truth", "expose": "text", "attention": "text", "graphs": "truth", "hide_experts": "truth",
     }.items()
 }  # fmt: skip
 
@@ -67,11 +68,12 @@ def step_row(
     from commsim.training.steps.predicted_step import predict_step
     from commsim.training.steps.step_setting import hidden_kinds
 
-    options = {key: value for key, value in own.items() if key not in ("model", "gpu", "ranks", "expose")}
+    options = {key: value for key, value in own.items() if key not in ("model", "gpu", "ranks", *OVERLAP)}
     damaged = any(f"topology.{key}" in parameters for key in ("fail", "scale"))
     built = network_of(network_for(gpu(own["gpu"]), own["ranks"])) if network is None else network
+    overlap = hidden_kinds(own.get("expose"), own.get("hide_experts", False))
     setting, _ = setting_of(
-        own["model"], own["gpu"], own.get("ranks", len(built.endpoints)), overlap=hidden_kinds(own.get("expose")),
+        own["model"], own["gpu"], own.get("ranks", len(built.endpoints)), overlap=overlap,
         **({"micro_batch": 1} | options),
     )  # fmt: skip
     strategy, engine = parameters.get("placement.strategy", "packed"), parameters.get("engine.name", "flow")

@@ -32,6 +32,8 @@ WORLD = {
     "RCCL: other tables": "RCCL, tables that no constant was chosen on",
     "MPI": "MPI's named algorithms",
     "experts: other tables": "Exchanges of experts, tables to which nothing was fitted",
+    "training steps: model left out, without experts": "Training steps, model left out, without experts",
+    "training steps: model left out, with experts": "Training steps, model left out, with experts",
     "training steps: another scale than the calibrated one": "Training steps on more or fewer GPUs than calibrated",
     "papers: numbers whose set-up is known": "Figures of papers whose set-up is known",
     "testbed: testbed": "Collectives from 256 KiB in network namespaces, measured here",

@@ -67,11 +67,17 @@ class StepConfig(OnNetwork, PhaseFlags):
     )
     recompute: bool = switched(help="recompute the forward pass in the backward pass")
     frozen: bool = switched(help="weights are frozen: only adapters are trained")
+    attention: str = flag(
+        default="", choices=("fused", "flash", "unfused"),
+        help="kernels of attention (default: flash with full sharding, else fused)",
+    )  # fmt: skip
+    graphs: bool = switched(help="a step is captured as a CUDA graph: the host launches no kernels of experts")
     ignore_memory: bool = switched(help="predict a step that does not fit in the memory of the GPUs")
     expose: str | None = flag(
         metavar="KIND,...",
         help="kinds of traffic that do not overlap with computation: tensor, context, pipeline, data",
     )
+    hide_experts: bool = switched(help="exchanges of experts overlap with the pass of another micro-batch")
 
 
 def run_step(config: StepConfig) -> Answer:
@@ -80,10 +86,9 @@ def run_step(config: StepConfig) -> Answer:
     from commsim.training.steps.step_setting import hidden_kinds
 
     config.check_phases()
-    asked = config.flags("topology", "expose", "seed", "model", "gpu", "phases", "phase_gap", "job")
-    step = training_step(
-        config.model, config.gpu, config.topology, overlap=hidden_kinds(config.expose), seed=config.seed or 0, **asked
-    )
+    asked = config.flags("topology", "expose", "hide_experts", "seed", "model", "gpu", "phases", "phase_gap", "job")
+    overlap = hidden_kinds(config.expose, config.hide_experts)
+    step = training_step(config.model, config.gpu, config.topology, overlap=overlap, seed=config.seed or 0, **asked)
     row = step.row()
     written = _write_phases(config, step) if config.phases else []
     return Answer(

@@ -58,6 +58,8 @@ def training_step(
     hashes: int | None = None,
     overhead: float | str | None = None,
     software: str | None = None,
+    attention: str = "",
+    graphs: bool = False,
     ignore_memory: bool = False,
 ) -> Step:
     """Predict a step of training a transformer on a network, and what each kind of its traffic exposes.
@@ -92,6 +94,11 @@ def training_step(
         Placement of the ranks.
     seed, engine, fail, scale, hashes, overhead, software
         As in :func:`commsim.prediction.read.scenario_of`.
+    attention : {"", "fused", "flash", "unfused"}
+        Kernels of attention: of cuDNN and flash attention 3, flash attention 2, or products and a softmax, as before
+        2022. Default: flash with full sharding, else fused.
+    graphs : bool
+        Whether a step is captured as a CUDA graph, so that the host launches no kernel of a layer with experts.
     ignore_memory : bool
         Whether a step is predicted that does not fit in the memory of the GPUs.
 
@@ -125,7 +132,7 @@ def training_step(
         model, gpu, len(built.endpoints) if ranks is None else ranks, global_batch=global_batch, tp=tp, pp=pp, cp=cp,
         ep=ep, vp=vp, replicas=replicas, micro_batch=micro_batch, sequence=sequence, precision=precision,
         factor=factor, sharding=sharding, recompute=recompute, frozen=frozen, overlap=overlap,
-        ignore_memory=ignore_memory,
+        attention=attention, graphs=graphs, ignore_memory=ignore_memory,
     )  # fmt: skip
     traffic = traffic_on(
         built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale), hashes=hashes
@@ -150,6 +157,7 @@ def setting_of(
     precision: str | None = None,
     factor: float | None = None,
     sequence: int | None = None,
+    attention: str = "",
     ignore_memory: bool = False,
     **options: Any,
 ) -> tuple[StepSetting, tuple[Remark, ...]]:
@@ -190,7 +198,9 @@ def setting_of(
     if tp > shape.kv_heads:
         heads = f"tp {tp} is above the {shape.kv_heads} KV heads of {model}: each is on several ranks"
         remarks = (*remarks, Remark("kv-heads", heads, needed=True))
-    setting = StepSetting(shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, **options)
+    setting = StepSetting(
+        shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, kernels=attention, **options
+    )
     return setting, (*remarks, *(() if ignore_memory else check_memory(setting)))
 
 

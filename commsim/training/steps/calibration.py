@@ -111,7 +111,8 @@ def calibration_for(
 def usual_factor(model: str, every: tuple[CalibrationFactor, ...]) -> tuple[float, int]:
     """Return what programs usually lose beside the roofline: the median of all other models, of each its median.
 
-    Models with and without experts are apart: grouped products, permutations and idle experts are in no roofline.
+    Models with and without experts are apart: grouped products, permutations and idle experts are in no roofline. Where
+    none of the one kind is calibrated, those of the other stand in.
 
     Parameters
     ----------
@@ -126,10 +127,10 @@ def usual_factor(model: str, every: tuple[CalibrationFactor, ...]) -> tuple[floa
         Factor, and the number of models.
     """
     shapes = known_transformers()
-    experts = bool(shapes[model].experts)
+    others = [row for row in every if row.model != model and row.model in shapes]
+    alike = [row for row in others if bool(shapes[row.model].experts) == bool(shapes[model].experts)]
     by_model: dict[str, list[float]] = {}
-    for row in every:
-        if row.model != model and row.model in shapes and bool(shapes[row.model].experts) == experts:
-            by_model.setdefault(row.model, []).append(row.factor)
+    for row in alike or others:
+        by_model.setdefault(row.model, []).append(row.factor)
     medians = [statistics.median(of) for of in by_model.values()]
     return (statistics.median(medians) if medians else NOTHING), len(medians)

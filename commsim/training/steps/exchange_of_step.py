@@ -5,15 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-def copies_of_token(top_k: int, n_machines: int) -> float:
+def copies_of_token(top_k: int, n_machines: int, n_ranks: int) -> float:
     """Return the copies of a token for which an all-to-all has the bytes of one copy for each machine.
 
     Experts are drawn uniformly: of n machines (n-1)(1 - (1-1/n)^k) others get a copy, where k (n-1)/n messages to
-    single ranks would leave. Inside of one machine all k are sent.
+    single ranks would leave. Inside of one machine each rank gets one copy, however many of its experts are drawn: the
+    rule of DeepEP and of Megatron's flexible dispatcher.
+
+    Parameters
+    ----------
+    top_k : int
+        Experts that a token visits.
+    n_machines, n_ranks : int
+        Machines and ranks of the expert parallel group.
     """
-    if n_machines < 2:
-        return float(top_k)
-    return n_machines * (1 - (1 - 1 / n_machines) ** top_k)
+    n = n_machines if n_machines > 1 else n_ranks
+    return n * (1 - (1 - 1 / n) ** top_k)
 
 
 @dataclass(frozen=True, slots=True)

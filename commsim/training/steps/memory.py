@@ -21,6 +21,7 @@ from commsim.core.remark import Remark
 from commsim.core.units import format_size
 
 from .parallel_sizes import layers_of_chunks
+from .roofline import UNFUSED
 from .step_setting import StepSetting
 from .transformer import ACTIVATION
 
@@ -120,7 +121,9 @@ def _activations(setting: StepSetting, layers: int, stage: int) -> float:
     tokens = setting.micro_batch * setting.sequence / lay.context / lay.tensor
     wide = (model.expert_ffn * model.top_k + model.shared_ffn) if model.experts else model.ffn
     heads = 2 * (model.heads + model.kv_heads) * model.head_dim  # queries, keys, values, and what attention returns
-    all_of_it = 4 * model.hidden + heads + (3 if model.gated else 2) * wide
+    all_of_it: float = 4 * model.hidden + heads + (3 if model.gated else 2) * wide
+    if setting.attention == UNFUSED:  # softmax, what dropout leaves of it, and its mask, of each score
+        all_of_it += 2.5 * model.heads * setting.sequence
     again = float(setting.recompute)
     each = (1 - again) * all_of_it + again * model.hidden
     at_once = float(min(setting.micro_batches, lay.pipeline - stage))

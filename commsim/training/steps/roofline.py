@@ -25,8 +25,12 @@ from .transformer import ACTIVATION, ELEMENTWISE, Transformer
 BACKWARD, BACKWARD_ATTENTION, BACKWARD_FROZEN = 2.0, 2.5, 1.0
 # Bytes by which a factor of a product below BF16 is cast: read as BF16, written once for each of two products.
 CAST = 4
-# Kernels of attention of Megatron and Transformer Engine; PyTorch's own are flash attention 2.
-FUSED, FLASH = "fused", "flash"
+# Kernels of attention of Megatron and Transformer Engine; PyTorch's own are flash attention 2; programs before 2022
+# multiplied, and wrote the scores to memory.
+FUSED, FLASH, UNFUSED = "fused", "flash", "unfused"
+# Bytes by which each score is written and read where it is in memory: forward by the first product, mask and softmax,
+# dropout with its mask, and the second product; backward by the products and derivatives of all these.
+SCORE_BYTES, SCORE_BYTES_BACKWARD = 13, 19
 # Bytes of a parameter's optimizer that are read and written: gradient, FP32 weight and two moments, and the weight.
 OPTIMIZER_BYTES = 30
 # Passes over all gradients of a rank beside the optimizer: clearing, and their norm.
@@ -82,8 +86,8 @@ def layer_times(
         Sequences of a micro-batch, and tokens of each.
     precision : str
         Precision of matrix products; attention is BF16.
-    attention : {"fused", "flash"}
-        Kernels of attention: those of cuDNN and flash attention 3, or flash attention 2.
+    attention : {"fused", "flash", "unfused"}
+        Kernels of attention: those of cuDNN and flash attention 3, flash attention 2, or products and a softmax.
     """
     tokens = micro_batch * sequence / layout.context
     products = sum(
@@ -91,16 +95,23 @@ def layer_times(
         for product in products_of(model, layout, tokens)
     )
     each = tokens / layout.tensor  # heads are divided, and activations between products
-    kind = "attention_fused" if attention == FUSED else "attention"
-    core = each * model.core(sequence) / gpu.peak("bf16")
     wide = (model.expert_ffn * model.top_k + model.shared_ffn) if model.experts else model.ffn
     moved = each * ACTIVATION * (ELEMENTWISE * model.hidden + 3 * wide)
     if precision not in ("bf16", "tf32", "fp32"):
         moved += each * CAST * (3 * model.hidden + wide)
-    return LayerTimes(
-        products, core / gpu.reach(kind), BACKWARD_ATTENTION * core / gpu.reach(f"{kind}_backward"),
-        moved / gpu.memory_rate,
-    )  # fmt: skip
+    return LayerTimes(products, *_attention(model, gpu, each, sequence, attention), moved / gpu.memory_rate)
+
+
+def _attention(model: Transformer, gpu: Gpu, tokens: float, sequence: int, kernels: str) -> tuple[float, float]:
+    """Seconds of attention for so many tokens with all of their heads, forward and backward."""
+    core = tokens * model.core(sequence) / gpu.peak("bf16")
+    if kernels == UNFUSED:  # products know no mask, so they take the whole square
+        product = 2 * core / gpu.reach("bf16")
+        scores = tokens * sequence * model.heads * (model.attention_layers or model.layers) / model.layers
+        moved = scores / gpu.memory_rate
+        return product + SCORE_BYTES * moved, BACKWARD * product + SCORE_BYTES_BACKWARD * moved
+    kind = "attention_fused" if kernels == FUSED else "attention"
+    return core / gpu.reach(kind), BACKWARD_ATTENTION * core / gpu.reach(f"{kind}_backward")
 
 
 def head_time(model: Transformer, gpu: Gpu, layout: ParallelSizes, micro_batch: int, sequence: int) -> float:

@@ -12,6 +12,7 @@ from commsim.training.parallel.pipeline_orders import interleaved, one_forward_o
 from commsim.training.task_graph import TaskTimeline, simulate_graph
 
 from .exchange_of_step import StepExchange, copies_of_token
+from .launches import expert_launches
 from .parallel_sizes import layers_of_chunks
 from .roofline import head_time, layer_times, optimizer_time
 from .step_graph import with_exchanges
@@ -21,8 +22,8 @@ from .transformer import ACTIVATION
 
 # Parts in which parameters of a model without a pipeline are gathered and reduced, one while another is computed.
 BUCKETS = 8
-# Share of a data parallel exchange behind computation that the step takes longer for all that: both want the same
-# memory and processors. Fitted once for all models and GPUs, on MLPerf 3.1, GPT-3 on 4,096 H100 (eos-dfw_n512).
+# Share of an exchange of parameters, gradients or tokens behind computation that the step takes longer for all that:
+# both want the same memory and processors. Fitted once, on MLPerf 3.1's GPT-3 on 4,096 H100 (eos-dfw_n512).
 INTERFERENCE = 0.4
 
 
@@ -96,7 +97,8 @@ class StepCosts:
         exposed = self._layers[part] * sum(
             self._exposed(kind, backward) for kind in kinds & {"tensor", "context", "expert"}
         )
-        seconds = compute * setting.factor + exposed
+        launches = 0.0 if setting.graphs else expert_launches(setting.model, setting.layout, backward=backward)
+        seconds = compute * setting.factor + exposed + launches * self._layers[part]
         return self._sharded(part, seconds, backward=backward) if self._full and "data" in kinds else seconds
 
     @property
@@ -142,12 +144,14 @@ class StepCosts:
         sent = sum(map(self._time, each)) * many / of
         if kind not in setting.overlap:
             return sent
-        products = setting.factor * self._times.products * (2 if backward and not setting.frozen else 1)
+        times, f = self._times, setting.factor
         if kind == "tensor":
             piece = sent / lay.tensor
-            return piece + max(0.0, sent - piece - products)
-        attention = setting.factor * (self._times.attention_backward if backward else self._times.attention)
-        return max(0.0, sent - (attention if kind == "context" else products))
+            return piece + max(0.0, sent - piece - f * times.products * (2 if backward and not setting.frozen else 1))
+        if kind == "expert":  # behind the pass of another micro-batch, which it disturbs as sharding's does
+            hidden = min(sent, f * (times.backward(frozen=setting.frozen) if backward else times.forward))
+            return sent - hidden + INTERFERENCE * hidden
+        return max(0.0, sent - f * (times.attention_backward if backward else times.attention))
 
     def _time(self, exchange: StepExchange) -> float:
         return self.traffic.time(exchange.operation, self.setting.layout.groups(exchange.kind), exchange.size)
@@ -166,7 +170,7 @@ class StepCosts:
             )
             return [StepExchange("all_gather", kind, size)] * (1 + backward), (1, 1)
         width = model.expert_hidden or model.hidden
-        copies = copies_of_token(model.top_k, self.traffic.n_machines(lay.groups(kind)[0]))
+        copies = copies_of_token(model.top_k, self.traffic.n_machines(lay.groups(kind)[0]), lay.expert)
         size = self._tokens / lay.tensor * copies * width * ACTIVATION
         return [StepExchange("all_to_all", kind, size)] * 2, (model.n_expert_layers, model.layers)
 
@@ -199,9 +203,6 @@ class StepCosts:
         ends = (part == 0) + (part == self.n_parts - 1)
         dense = (share * model.other_weights + ends * model.vocab * model.hidden) / lay.tensor
         return dense, share * model.expert_weights / lay.expert
-
-    def _gather(self, part: int) -> float:
-        return self._exchanged("all_gather", part)
 
     def _exchanged(self, operation: str, part: int) -> float:
         """Seconds in which the parameters of a part are gathered, or its gradients reduced and scattered."""
@@ -287,7 +288,7 @@ class StepCosts:
         setting, p = self.setting, self.setting.layout.pipeline
         m = setting.micro_batches
         few = 3 * p
-        if m <= 4 * p and (m % p == 0 or self._plain):
+        if m <= 4 * p and (m % p == 0 or self._chunks == 1):
             return self._simulated(m, kinds)
         if m < p:  # the interleaved schedule needs a micro-batch for each stage
             return self._simulated(p, kinds) * (m * self._chunks + p - 1) / (p * self._chunks + p - 1)
@@ -296,10 +297,6 @@ class StepCosts:
             few = m // p * p
             one, two = (self._simulated(n, kinds) for n in (few, few + p))
         return one + (m - few) / p * (two - one)
-
-    @property
-    def _plain(self) -> bool:
-        return self._chunks == 1
 
     def _simulated(self, m: int, kinds: frozenset[str]) -> float:
         timeline, disturbed, added = self.timeline(m, kinds)
@@ -336,7 +333,10 @@ class StepCosts:
             send = 0.0
         graph = pipeline_graph(order, StageCosts(forward, backward, activation=float(send > 0)))
         data = "data" in kinds and not setting.frozen and not self._full
-        gather = [self._gather(i) if data and setting.sharding != "none" else 0.0 for i in range(self.n_parts)]
+        gather = [
+            self._exchanged("all_gather", i) if data and setting.sharding != "none" else 0.0
+            for i in range(self.n_parts)
+        ]
         reduce = [self._exchanged(self._reduction, i) if data else 0.0 for i in range(self.n_parts)]
         whole = with_exchanges(graph, order, gather, reduce, self._update(), apart="data" not in setting.overlap)
         added = self._of_replicas(kinds) if "data" in kinds else 0.0

@@ -9,17 +9,25 @@ from commsim.core.errors import InputError
 from commsim.training.gpus import Gpu
 
 from .parallel_sizes import ParallelSizes, layers_of_chunks
-from .roofline import FLASH, FUSED
+from .roofline import FLASH, FUSED, UNFUSED
 from .transformer import ACTIVATION, Transformer
 
 KINDS = ("tensor", "context", "expert", "pipeline", "data")
 # Those that hide behind computation unless a setting says otherwise.
 HIDDEN = ("tensor", "context", "pipeline", "data")
+ATTENTION = (FUSED, FLASH, UNFUSED)
 MAX_MICRO_BATCHES = 1_000_000
 
 
-def hidden_kinds(exposed: str | None) -> tuple[str, ...]:
+def hidden_kinds(exposed: str | None, experts: bool = False) -> tuple[str, ...]:
     """Return the kinds of traffic that hide behind computation, without those of a list such as ``tensor,data``.
+
+    Parameters
+    ----------
+    exposed : str, optional
+        Kinds that do not hide.
+    experts : bool
+        Whether exchanges of experts hide too.
 
     Raises
     ------
@@ -30,7 +38,7 @@ def hidden_kinds(exposed: str | None) -> tuple[str, ...]:
     for kind in without:
         if kind not in HIDDEN:
             raise InputError(f"expose must name some of {', '.join(HIDDEN)}, got {kind!r}")
-    return tuple(kind for kind in HIDDEN if kind not in without)
+    return tuple(kind for kind in HIDDEN if kind not in without) + ("expert",) * experts
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,10 @@ class StepSetting:
         Kinds of :data:`KINDS` whose exchanges hide behind computation: usually tensor, context, pipeline and data.
     gradient_bytes : int
         Bytes of a gradient that is sent.
+    kernels : {"", "fused", "flash", "unfused"}
+        Kernels of attention, as of :func:`commsim.training.steps.roofline.layer_times`; empty for the usual ones.
+    graphs : bool
+        Whether a step is captured as a graph, so that the host launches no kernel.
 
     Raises
     ------
@@ -81,6 +93,8 @@ class StepSetting:
     frozen: bool = False
     overlap: tuple[str, ...] = HIDDEN
     gradient_bytes: int = ACTIVATION
+    kernels: str = ""
+    graphs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("micro_batch", "global_batch", "sequence"):
@@ -92,6 +106,8 @@ class StepSetting:
             raise InputError(f"recompute must be 0 to 1, got {self.recompute}")
         if self.sharding not in ("optimizer", "full", "none"):
             raise InputError(f"sharding must be optimizer, full or none, got {self.sharding!r}")
+        if self.kernels not in ("", *ATTENTION):
+            raise InputError(f"attention must be {', '.join(ATTENTION[:-1])} or {UNFUSED}, got {self.kernels!r}")
         for kind in self.overlap:
             if kind not in KINDS:
                 raise InputError(f"overlap must name some of {', '.join(KINDS)}, got {kind!r}")
@@ -112,8 +128,8 @@ class StepSetting:
 
     @property
     def attention(self) -> str:
-        """Kernels of attention: PyTorch's own with its full sharding in BF16, else those of Transformer Engine."""
-        return FLASH if self.sharding == "full" and self.precision == "bf16" else FUSED
+        """Kernels of attention: PyTorch's own with full sharding, which it brought, else those of Megatron."""
+        return self.kernels or (FLASH if self.sharding == "full" else FUSED)
 
     @property
     def micro_batches(self) -> int:

@@ -1,0 +1,67 @@
+"""Launches of layers with experts, copies of tokens, and what hides the exchanges of experts."""
+
+import pytest
+
+import commsim as cs
+from commsim.training.steps.exchange_of_step import copies_of_token
+from commsim.training.steps.launches import (
+    CALLS_BACKWARD,
+    CALLS_FORWARD,
+    CALLS_OF_EXPERT,
+    ELEMENTWISE_LAUNCH,
+    LAUNCH,
+    PRODUCT_LAUNCH,
+    expert_launches,
+)
+from commsim.training.steps.parallel_sizes import ParallelSizes
+from commsim.training.steps.step_costs import INTERFERENCE
+from commsim.training.steps.step_setting import HIDDEN
+from commsim.training.steps.transformer import transformer
+
+QWEN = transformer("qwen3-30b-a3b")
+ASKED = {"ranks": 8, "ep": 8, "global_batch": 16, "micro_batch": 1, "sequence": 4096, "factor": 1.0, "overhead": "0us"}
+
+
+def step(**more):
+    return cs.training_step("qwen3-30b-a3b", "h100", **(ASKED | more))
+
+
+def test_launches_are_counted_for_the_layer_and_for_each_expert_of_a_rank():
+    """128 experts on 8 ranks: 16 of a rank, each with six products and four other calls."""
+    both = sum(expert_launches(QWEN, ParallelSizes(data=8, expert=8), backward=back) for back in (False, True))
+    each = 6 * PRODUCT_LAUNCH + 2 * CALLS_OF_EXPERT * ELEMENTWISE_LAUNCH
+    assert both == pytest.approx((CALLS_FORWARD + CALLS_BACKWARD) * LAUNCH + 16 * each)
+    assert expert_launches(transformer("llama3-8b"), ParallelSizes(), backward=True) == 0
+
+
+def test_a_step_takes_its_launches_longer_than_one_that_is_a_graph():
+    """Two micro-batches of 48 layers on each rank; a hidden exchange of gradients is as long in both."""
+    each = sum(expert_launches(QWEN, ParallelSizes(data=8, expert=8), backward=back) for back in (False, True))
+    assert step().time - step(graphs=True).time == pytest.approx(2 * 48 * each, rel=0.02)
+
+
+def test_a_graph_has_no_effect_without_experts():
+    asked = {"ranks": 8, "global_batch": 8, "factor": 1.0}
+    usual, graph = (cs.training_step("llama3-8b", "h100", graphs=graphs, **asked) for graphs in (False, True))
+    assert usual.time == graph.time
+
+
+def test_a_token_is_sent_once_to_each_rank_of_a_machine_and_once_to_each_machine():
+    assert copies_of_token(8, 1, 8) == pytest.approx(8 * (1 - (7 / 8) ** 8))
+    assert copies_of_token(8, 1, 64) == pytest.approx(7.57, abs=0.01)
+    assert copies_of_token(8, 4, 32) == pytest.approx(4 * (1 - (3 / 4) ** 8))
+    assert copies_of_token(1, 1, 8) == pytest.approx(1)
+
+
+def test_exchanges_of_experts_that_hide_still_disturb_the_computation():
+    apart, hidden = step(), step(overlap=(*HIDDEN, "expert"))
+    assert hidden.exposed["expert"] == pytest.approx(INTERFERENCE * apart.exposed["expert"], rel=1e-6)
+    assert hidden.hidden["expert"] > 0 == pytest.approx(apart.hidden["expert"], abs=1e-9)
+
+
+def test_the_command_names_graphs_attention_and_hidden_experts(commsim):
+    asked = ["workload", "step", "--model", "qwen3-30b-a3b", "--gpu", "h100", "--ranks", 8, "--ep", 8]
+    asked += ["--global-batch", 16, "--sequence", 4096, "--factor", 1.0, "--overhead", "0us"]
+    row = commsim.results(*asked, "--graphs", "--hide-experts", "--attention", "flash")["results"][0]
+    own = step(graphs=True, overlap=(*HIDDEN, "expert"), attention="flash")
+    assert row["step_s"] == own.time < step(attention="flash").time
