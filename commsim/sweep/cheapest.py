@@ -160,7 +160,7 @@ def cheapest_topologies(
     folder : path, optional
         Folder that keeps the results, or has some to continue with. Default: none.
     jobs : int, optional
-        Number of worker processes. Default: all processors.
+        Number of worker processes; 1 computes in this one. Default: all processors.
     say : callable, optional
         Function that shows progress, as :func:`commsim.run_sweep` takes it.
     code : sequence of path
@@ -181,7 +181,7 @@ def cheapest_topologies(
     bills, spare = read_bills(sweep, prices)
     with tempfile.TemporaryDirectory() as scratch:
         directory = scratch if folder is None else folder
-        run_sweep(sweep, directory, jobs=jobs, say=say)
+        run_sweep(sweep, directory, "serial" if jobs == 1 else None, jobs=jobs, say=say)
         offers = rank_offers(read_table(directory), sweep, bills, goal)
         asked = {spec: spec for spec in bills}  # which may be code, while the results are data
         offers = tuple(

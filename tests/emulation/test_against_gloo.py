@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ports import free_ports
 
 import commsim as cs
 from commsim.cli import main
@@ -36,9 +37,25 @@ d.destroy_process_group()
 pytestmark = pytest.mark.torch
 
 
+# Ranks as torchrun starts them, but as children of a process that has imported torch once for all.
+RANKS = """
+import os, runpy, sys
+import torch.distributed
+n, os.environ["MASTER_PORT"] = int(sys.argv[1]), sys.argv[2]
+del sys.argv[:3]
+os.environ.update(MASTER_ADDR="127.0.0.1", WORLD_SIZE=str(n), LOCAL_WORLD_SIZE=str(n))
+for rank in range(n):
+    if os.fork() == 0:
+        os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        sys.exit()
+sys.exit(any([os.wait()[1] for _ in range(n)]))
+"""
+
+
 def under_gloo(n_ranks, *program):
     """Run a program for real; return what it printed."""
-    command = (sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_ranks}", *program)
+    command = (sys.executable, "-c", RANKS, str(n_ranks), str(*free_ports(1)), *program)
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

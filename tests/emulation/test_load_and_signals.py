@@ -68,8 +68,8 @@ def command_of(path, way):
 @pytest.mark.parametrize(
     ("way", "n_runs"),
     [
-        ("threads", 20), ("processes", 2),
-        *(pytest.param(way, 20, marks=pytest.mark.deep) for way in ("processes", "alike", "stages")),
+        ("threads", 8), ("processes", 2),
+        *(pytest.param(way, 20, marks=pytest.mark.deep) for way in ("threads", "processes", "alike", "stages")),
     ],
 )  # fmt: skip
 def test_virtual_times_do_not_depend_on_other_load(tmp_path, way, n_runs):

@@ -39,7 +39,8 @@ def results(tmp_path_factory):
     """A sweep's folder."""
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "sweep.toml").write_text(SWEEP)
-    assert main(["sweep", "run", str(folder / "sweep.toml"), "-o", str(folder / "r"), "--jobs", "1"]) in (0, None)
+    words = ["sweep", "run", str(folder / "sweep.toml"), "-o", str(folder / "r"), "--executor", "serial"]
+    assert main(words) in (0, None)
     return folder / "r"
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -175,10 +176,14 @@ def test_prices_that_are_missing_are_named_for_all_topologies(tree):
         read_bills(config, read_prices(tree, "f"))
 
 
-def test_the_answer_comes_first_and_of_those_that_miss_the_goal_only_the_front_is_shown(capsys):
+def test_the_answer_comes_first_and_of_those_that_miss_the_goal_only_the_front_is_shown(tmp_path, capsys):
     from commsim.cli import main
 
-    path = Path(__file__).parents[2] / "examples" / "sweep_cost.toml"
+    example = (Path(__file__).parents[2] / "examples" / "sweep_cost.toml").read_text()
+    few = 'n_spines = [2, 8], bandwidth = ["100Gbps", "400Gbps"], uplink_bandwidth = ["100Gbps", "400Gbps"]'
+    path = tmp_path / "sweep.toml"
+    path.write_text(re.sub(r"n_spines = .*(?= \}\n)", few, example))
+    assert few in path.read_text()
     assert main(["sweep", "cheapest", str(path), "--jobs", "1", "-v"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("# cheapest: leaf_spine")

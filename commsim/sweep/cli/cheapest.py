@@ -33,7 +33,7 @@ class SweepCheapestConfig(WithJson, Code):
 
     sweep: str = flag("sweep", metavar="SWEEP.toml", help="a sweep with the tables [cost] and [goal]")
     output: str | None = flag("-o", metavar="DIR", help="keep the results of the sweep, or continue with earlier ones")
-    jobs: int | None = flag(metavar="N", help="number of worker processes (default: all processors)")
+    jobs: int | None = flag(metavar="N", help="worker processes; with 1, this one computes (default: all processors)")
 
 
 def run(config: SweepCheapestConfig) -> Answer:
