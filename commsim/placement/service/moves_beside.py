@@ -19,6 +19,8 @@ from .limits import require_answer, require_work
 from .models import MoveSearch
 from .state import ClusterState
 
+_LONGEST = 2.0  # seconds in which the moves of one request are simulated, by what a simulation was measured to take
+
 
 def read_moves(asked: MoveSearch, state: ClusterState) -> Callable[[], dict[str, Any]]:
     """Read the request, and return what finds the moves.
@@ -58,31 +60,34 @@ def slowest(kept: KeptJobs, movable: Sequence[str], n: int) -> list[str]:
 
 
 def _beside(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], names: Sequence[str]) -> dict[str, Any]:
-    rows = [_move(asked, kept, seeds, name) for name in names]
+    rows = [_move(asked, kept, seeds, name, _LONGEST / (2 * len(names))) for name in names]
     answer = {"moves": sorted(rows, key=lambda row: -float(row["gain"])), "notes": []}
     require_answer(answer)
     return answer
 
 
-def _move(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], name: str) -> dict[str, Any]:
+def _move(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], name: str, longest: float) -> dict[str, Any]:
+    """Hold a job's place and start against the best of others, both as candidates beside the jobs that stay."""
     job, others = kept.jobs[name].job, kept.changed({}, (name,))
+    now = RankingBeside(others, seeds, [job]).rank(1, GENERATORS, 0, longest)[0]
     ranking = RankingBeside(others, seeds, [replace(job, placement=None, start=None)])
-    best = ranking.rank(asked.candidates, asked.generators or GENERATORS, 0, simulate=False)[0]
-    row, h = ranking.row(best), best.median
-    now = kept.of(h)[2].final
-    with_it, without = (float((one.of(h)[2].final / one.period).sum()) for one in (kept, others))
-    cost = with_it - without - 1
-    gain = cost - best.of_seed[h].cost
-    stays = gain <= LEAST_GAIN
-    at = {other: i for i, other in enumerate(kept.jobs)}
+    best = ranking.rank(asked.candidates, asked.generators or GENERATORS, 0, longest)[0]
+    row = ranking.row(best)
+    by_formula = now.is_estimate or best.is_estimate  # an estimate is held against another one
+    before, after = ((one.estimated if by_formula else one.cost) for one in (now, best))
+    stays = before - after <= LEAST_GAIN
+    times = now.of_seed[now.median].times.final if now.simulated is None else now.simulated[2].after
+    at = {other: i for i, other in enumerate((*others.jobs, name))}
+    is_simulated = not by_formula and any(one.simulated is not None for one in (now, best))
     return {
         "job": name,
-        "gain": 0.0 if stays else round(gain, 9),
-        "cost_now": round(cost, 9) + 0.0,
-        "cost_after": round(cost if stays else best.of_seed[h].cost, 9) + 0.0,
+        "gain": 0.0 if stays else round(before - after, 9),
+        "cost_now": round(before, 9) + 0.0,
+        "cost_after": round(before if stays else after, 9) + 0.0,
+        "prediction": "simulation" if is_simulated else "estimate",
         "placement_now": list(job.placement or ()),
         "placement_after": list(job.placement or ()) if stays else row["placement"][name],
-        "iteration_now_ms": {one: round(float(now[at[one]]) * 1e3, 9) for one in row["predicted_iteration_ms"]},
+        "iteration_now_ms": {one: round(float(times[at[one]]) * 1e3, 9) for one in row["predicted_iteration_ms"]},
         "iteration_after_ms": {} if stays else row["predicted_iteration_ms"],
         "shifts_after_ms": {} if stays else row["shifts_ms"],
     }

@@ -95,6 +95,7 @@ def test_a_move_gains_what_is_lost_no_longer():
         first = answer["moves"][0]
         assert first["gain"] > 0.2
         assert first["cost_after"] == 0.0
+        assert first["prediction"] == "simulation"
         assert len(set(first["placement_after"])) == 1
         assert first["iteration_now_ms"][first["job"]] > first["iteration_after_ms"][first["job"]]
         assert service.ask("POST", "/moves", {"jobs": ["b"]})[1]["moves"][0]["job"] == "b"

@@ -185,9 +185,9 @@ class KeptJobs:
         rows = [(j, *kept.links[0]) for j, kept in enumerate((*jobs.values(), *(added[name] for name in late)))]
         uses = uses_of(rows, bandwidth)
         shift = np.append(np.zeros(len(jobs)), np.full(len(late), np.nan))  # nobody meets those that have none yet
-        met = met_jobs([*(kept.on(0) for kept in jobs.values()), *(added[name].on(0) for name in late)], shift)
+        met = met_jobs([*(kept.on(0) for kept in jobs.values()), *(added[name].on(0) for name in late)])
         for j, name in enumerate(late, len(jobs)):
-            shift[j], _ = best_start(met, [(uses, uses_of([rows[j]], bandwidth))], j)
+            shift[j], _ = best_start(shifted(met, shift), [(uses, uses_of([rows[j]], bandwidth))], j)
             jobs[name] = replace(added[name], job=replace(added[name].job, start=float(shift[j])))
         return {name: jobs[name] for name in (*stay, *added)}
 
@@ -249,7 +249,7 @@ def best_start(met: MetJobs, hashes: Sequence[tuple[Uses, Uses]], moved: int) ->
     return start if start < period else 0.0, (length - 1) * period / BINS
 
 
-def met_jobs(jobs: Sequence[PeriodicJob], shift: NDArray[np.float64] | None = None) -> MetJobs:
+def met_jobs(jobs: Sequence[PeriodicJob]) -> MetJobs:
     """Return jobs as the kernels see them; a fixed start is in the offsets of their phases."""
     row, phases, first = np.zeros(len(jobs), JOB_ROW), [], 0
     for j, job in enumerate(with_starts(jobs)):
@@ -260,8 +260,12 @@ def met_jobs(jobs: Sequence[PeriodicJob], shift: NDArray[np.float64] | None = No
         phases += [(p.offset * longer, p.duration * longer, p.rate, p.duration, p.length) for p in job.phases]
         first = end
     place, moment = _draws()
-    shift = np.zeros(len(jobs)) if shift is None else shift
-    return MetJobs(row, np.array(phases, PHASE_ROW), shift, place, moment)
+    return MetJobs(row, np.array(phases, PHASE_ROW), np.zeros(len(jobs)), place, moment)
+
+
+def shifted(met: MetJobs, starts: NDArray[np.float64]) -> MetJobs:
+    """Return jobs that start later, at `starts` in s, which are stretched with the rounded periods as phases are."""
+    return met._replace(shift=starts * (met.row["whole"] * QUANTUM / met.row["period"]))
 
 
 def with_more(met: MetJobs, jobs: Sequence[PeriodicJob]) -> MetJobs:

@@ -53,6 +53,8 @@ class PlacementBeside:
         Machines of each job, added up.
     simulated : (int, float, SimulatedBeside), optional
         The hash with the median cost, and the cost and the times that were simulated with it.
+    n_joined : int
+        New jobs and running ones that full links join to them, with the median hash; 0 where nobody loses anything.
     """
 
     generator: str
@@ -63,6 +65,17 @@ class PlacementBeside:
     nics: Mapping[str, tuple[int, int]]
     n_machines: int
     simulated: tuple[int, float, SimulatedBeside] | None = None
+    n_joined: int = 0
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether jobs lose time by a formula, and not by a simulation."""
+        return self.n_joined > 0 and self.simulated is None
+
+    @property
+    def prediction(self) -> str:
+        """How its times were found; the formula is exact where nobody loses anything."""
+        return "estimate" if self.simulated is None else "simulation"
 
     @property
     def median(self) -> int:
@@ -71,9 +84,14 @@ class PlacementBeside:
         return costs.index(sorted(costs)[(len(costs) - 1) // 2])
 
     @property
+    def estimated(self) -> float:
+        """Cost with the median hash by the formula."""
+        return self.of_seed[self.median].cost
+
+    @property
     def cost(self) -> float:
         """Cost with the median hash, as it is known best."""
-        return self.of_seed[self.median].cost if self.simulated is None else self.simulated[1]
+        return self.estimated if self.simulated is None else self.simulated[1]
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -19,8 +19,8 @@ from commsim.placement.strategies import candidates
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .beside_kernel import JobTimes, Uses, add_jobs
-from .finalists_beside import simulated_beside, started
-from .kept_jobs import KeptJobs, best_start, links_of, parts_of, uses_of, with_links, with_more
+from .finalists_beside import LONGEST, joined_beside, simulated_beside, started
+from .kept_jobs import KeptJobs, best_start, links_of, parts_of, shifted, uses_of, with_links, with_more
 from .meeting_kernel import MetJobs
 from .placement_beside import OfSeed, PlacementBeside
 
@@ -52,8 +52,8 @@ class RankingBeside:
         self._base = [float((times.final / kept.period).sum()) for _, _, times in self._hashes]
         self._inner = inner_links(kept.cluster.network)
 
-    def rank(self, n: int, generators: Sequence[str], seed: int, *, simulate: bool = True) -> list[PlacementBeside]:
-        """Return candidates, best first.
+    def rank(self, n: int, generators: Sequence[str], seed: int, longest: float = LONGEST) -> list[PlacementBeside]:
+        """Return candidates, best first; those in which jobs lose time are simulated, as long as there is time.
 
         Parameters
         ----------
@@ -64,8 +64,8 @@ class RankingBeside:
             Strategies that are asked in turn.
         seed : int
             Seed of candidates that are drawn.
-        simulate : bool
-            Whether the first ones are simulated, with the running jobs that they slow down.
+        longest : float, s
+            Time in which candidates are simulated, with the running jobs that they slow down.
         """
         few = -(-n // max(1, len(set(generators)))) + 1  # of each: the first ones are the same as of more
         placed = first_in_turn(self._cluster, self._asked, generators, n, few, seed)
@@ -80,27 +80,26 @@ class RankingBeside:
             found += self._tried(new[:n_more])
         found.sort(key=self._order)
         final = sorted([*map(self._with_other_starts, found[:FINALISTS]), *found[FINALISTS:]], key=self._order)[:n]
-        for one in final[:FINALISTS] if simulate else ():
-            self._simulate(one)
+        for one in final:
+            longest -= self._simulate(one, longest)
         final.sort(key=self._order)
-        if simulate and self._simulate(final[0]):
-            final.sort(key=self._order)
         return final
 
-    def _simulate(self, one: PlacementBeside) -> bool:
-        """Simulate a candidate with its median hash, unless that was done; return whether it was."""
+    def _simulate(self, one: PlacementBeside, longest: float) -> float:
+        """Simulate a candidate with its median hash if that takes no longer; return the seconds that it takes."""
         h = one.median
         of = one.of_seed[h]
-        if one.simulated is not None:
-            return False
-        first = len(self._kept.jobs)
-        new = started(of.new, one.shift[first:])
-        found = simulated_beside(self._kept, h, new, of.more, of.score, of.times)
-        if found is None:
-            return False
+        new = started(of.new, one.shift[len(self._kept.jobs) :])
+        joined = joined_beside(self._kept, h, new, of.more, of.score, of.times)
+        if joined is None:
+            return 0.0
+        one.n_joined = len(joined.jobs)
+        if joined.cost > longest:
+            return 0.0
+        found = simulated_beside(self._kept, h, joined, of.more, of.times)
         cost = float((found.after / self._period).sum() - (found.before / self._kept.period).sum()) - len(new)
         one.simulated = h, cost, found
-        return True
+        return joined.cost
 
     def _order(self, one: PlacementBeside) -> tuple[float, ...]:
         return one.order(self._inner)
@@ -145,7 +144,7 @@ class RankingBeside:
         free = [i for i, job in enumerate(self._asked) if job.start is None and job.phases]
         for _ in range(_ROUNDS if len(free) > 1 else 1):
             for i in free:
-                shift[first + i], window[i] = best_start(met[0]._replace(shift=shift), hashes, first + i)
+                shift[first + i], window[i] = best_start(shifted(met[0], shift), hashes, first + i)
         return shift, window
 
     def _at(
@@ -158,7 +157,7 @@ class RankingBeside:
         n, found = len(shift), []
         for (uses, known, before), jobs, of, one, base in zip(self._hashes, new, met, more, self._base, strict=True):
             times, score = JobTimes(*(np.empty(n) for _ in range(4))), np.empty(len(one.link))
-            add_jobs(of._replace(shift=shift), uses, known, one, before, times, score)
+            add_jobs(shifted(of, shift), uses, known, one, before, times, score)
             cost = float((times.final / self._period).sum()) - base - len(self._asked)
             found.append(OfSeed(jobs, of, one, times, score, cost))
         return found
@@ -208,7 +207,7 @@ class RankingBeside:
             "predicted_iteration_ms": {names[j]: _rounded(float(after[j]) * 1e3) for j in shown},
             "before_iteration_ms": {names[j]: _rounded(float(before[j]) * 1e3) for j in changed},
             "alone_iteration_ms": {names[j]: _rounded(float(of.times.alone[j]) * 1e3) for j in shown},
-            "prediction": "estimate" if one.simulated is None else "simulation",
+            "prediction": one.prediction,
             "hash_seed": self._seeds[one.median],
         }  # fmt: skip
 
@@ -233,7 +232,14 @@ class RankingBeside:
 
     def remarks(self, ranked: Sequence[PlacementBeside]) -> list[str]:
         """Return what is to be said of candidates, such as jobs that leave their machines by few NICs."""
-        return [str(remark) for remark in few_nics([one.nics for one in ranked])]
+        lines = [str(remark) for remark in few_nics([one.nics for one in ranked])]
+        estimates = [one for one in ranked if one.is_estimate]
+        if estimates:
+            lines.append(
+                f"{len(estimates)} of {len(ranked)} candidates are estimates: full links join up to "
+                f"{max(one.n_joined for one in estimates)} jobs, which takes long to simulate"
+            )
+        return lines
 
 
 def first_in_turn(
