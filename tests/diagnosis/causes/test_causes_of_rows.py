@@ -83,7 +83,7 @@ def test_an_injected_fault_is_found_from_its_times_with_noise(topology, label, s
 
 @pytest.mark.parametrize("topology", [H100, NODE, ALPS])
 def test_times_as_predicted_but_for_one_small_factor_are_healthy(topology):
-    causes = ranked(topology, noisy(1.06 * ground_on(topology).times(SIZES)))
+    causes = ranked(topology, noisy(1.05 * ground_on(topology).times(SIZES)))
     assert causes[0].label == HEALTHY
     assert causes[0].likelihood > 0.8
 
