@@ -256,14 +256,15 @@ def _sharing(
     src, dst = small[network.src], small[network.dst]
     chosen = np.zeros(n_units, np.bool_)
     chosen[switches] = True
-    up = chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst]
-    up &= (tier[dst] - tier[src]) == 1
+    up = np.flatnonzero(chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst])
+    up = up[tier[dst[up]] - tier[src[up]] == 1]
+    src, dst = src[up], dst[up]
     first = np.arange(n_units)
     while True:
         least = np.full(n_units, n_units)
-        np.minimum.at(least, dst[up], first[src[up]])
+        np.minimum.at(least, dst, first[src])
         after = first.copy()
-        np.minimum.at(after, src[up], least[dst[up]])
+        np.minimum.at(after, src, least[dst])
         if (after == first).all():
             return first
         first = after

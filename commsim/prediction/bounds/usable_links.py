@@ -89,7 +89,7 @@ def usable(
     computes[ranks] = computes[helpers] = True
     passes = computes | network.forwards | anywhere
     link = np.flatnonzero(passes[network.src] & passes[network.dst])
-    return UsableLinks(
-        network, ranks, anywhere, link,
-        network.src[link], network.dst[link], network.bandwidth[link], network.latency[link], helpers,
-    )  # fmt: skip
+    columns = network.src, network.dst, network.bandwidth, network.latency
+    if len(link) < network.n_links:  # else they are the network's own, not copies of hundreds of megabytes
+        columns = network.src[link], network.dst[link], network.bandwidth[link], network.latency[link]
+    return UsableLinks(network, ranks, anywhere, link, *columns, helpers)
