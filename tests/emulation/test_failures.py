@@ -21,20 +21,26 @@ def nothing_left(tmp_path, monkeypatch):
     assert not list(folder.iterdir())
 
 
+# What fails, what is said, and whether every run of the tests has it in processes, too: what the coordinator finds is
+# the same code there.
+FAILURES = [
+    ("if c.rank == 2: 1 / 0\nc.Barrier()", "rank 2: {path}:3: ZeroDivisionError: division by zero", True),
+    ("if c.rank == 1: raise SystemExit(3)\nc.Barrier()", "rank 1: e", True),
+    ("if c.rank: c.recv(source=0, tag=c.rank)", "rank 1: receive from 0, tag 1", False),
+    ("c.Ssend(b'a', (c.rank + 1) % 4)", "rank 0: send to 1, tag 0 (prog.py:3)", True),
+    ("c.bcast(1) if c.rank else c.Barrier()", "calls broadcast with operation 'broadcast' where rank 0", False),
+    ("while not c.Iprobe(): pass", "probe from any, tag any (prog.py:3)", False),
+    ("import numpy\nif c.rank: c.Recv(numpy.empty(1), 0)\nelse: [c.Send(numpy.empty(2), k) for k in (1, 2, 3)]",
+     "rank 1: {path}:4: MPIError: message truncated: 16 bytes for a buffer of 8", True),
+]  # fmt: skip
+
+
 @pytest.mark.slow
-@BOTH
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("if c.rank == 2: 1 / 0\nc.Barrier()", "rank 2: {path}:3: ZeroDivisionError: division by zero"),
-        ("if c.rank == 1: raise SystemExit(3)\nc.Barrier()", "rank 1: e"),
-        ("if c.rank: c.recv(source=0, tag=c.rank)", "rank 1: receive from 0, tag 1"),
-        ("c.Ssend(b'a', (c.rank + 1) % 4)", "rank 0: send to 1, tag 0 (prog.py:3)"),
-        ("c.bcast(1) if c.rank else c.Barrier()", "calls broadcast with operation 'broadcast' where rank 0"),
-        ("while not c.Iprobe(): pass", "probe from any, tag any (prog.py:3)"),
-        ("import numpy\nif c.rank: c.Recv(numpy.empty(1), 0)\nelse: [c.Send(numpy.empty(2), k) for k in (1, 2, 3)]",
-         "rank 1: {path}:4: MPIError: message truncated: 16 bytes for a buffer of 8"),
-    ],
+    ("ranks_as", "text", "said"),
+    [*(("threads", text, said) for text, said, _ in FAILURES),
+     *(pytest.param("processes", text, said, marks=() if always else pytest.mark.deep)
+       for text, said, always in FAILURES)],
 )  # fmt: skip
 def test_one_line_says_which_rank_and_why(command, tmp_path, ranks_as, text, said):
     code, _, err = command(WELL + text, ranks_as=ranks_as)

@@ -230,7 +230,6 @@ def test_an_edit_of_a_helper_or_a_constant_in_another_file_is_compiled_and_equal
     # the last word: Numba loads the list of all that it can compile, and SciPy with it, only to compile
     first = Checkout(tmp_path / "first", tmp_path / "cache")
     assert first.run() == ("6 0 True", 1)
-    assert first.run() == ("6 1 False", 0)
     second = Checkout(tmp_path / "second", tmp_path / "cache")
     assert second.run() == ("6 1 False", 0)
     second.write("helper", HELPER.replace("a + b", "a - b"))

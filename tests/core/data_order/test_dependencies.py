@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from flow_cases import random_schedule
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives.dense.halving_doubling import halving_doubling_all_reduce, recursive_doubling_all_gather
@@ -177,6 +177,7 @@ def long_messages(draw):
 
 @pytest.mark.slow
 @given(schedule=long_messages())
+@settings(max_examples=settings().max_examples // 2)
 def test_cells_give_the_rows_that_looking_at_every_chunk_gives(schedule):
     transfers = schedule.expand()
     chunks = np.empty(len(transfers), CELLS)

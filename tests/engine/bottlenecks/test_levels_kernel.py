@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
@@ -99,6 +99,7 @@ def rates_after_each_step(sharing: Sharing, *, anew: bool = False) -> list[tuple
 
 @pytest.mark.slow
 @given(sharing=sharings())
+@settings(max_examples=settings().max_examples // 2)
 def test_rates_after_arrivals_and_departures_are_those_of_water_filling(sharing: Sharing) -> None:
     for there, rates in rates_after_each_step(sharing):
         expected = max_min_rates(sharing.flows(there), sharing.capacities(there))
