@@ -19,7 +19,7 @@ from commsim.diagnosis.causes.beforehand import weight_on
 from commsim.diagnosis.causes.explain import rank_causes
 from commsim.diagnosis.causes.ground import Ground, ground_of
 from commsim.diagnosis.causes.rows import Rows
-from commsim.diagnosis.causes.told import TOLD_FROM
+from commsim.diagnosis.causes.told import NAMED, TOLD_FROM
 from commsim.diagnosis.errors_of_plan import errors_of_plan
 from commsim.nccl.error_model import ErrorModel
 from commsim.nccl.plans.plan_nccl import NcclPlan
@@ -96,7 +96,7 @@ def draw(n: int, seed: int = 1, only: str = "", *, machines: Sequence[str] = MAC
         rows = Rows(np.array(SIZES), times, whole, ~whole)
         causes = rank_causes(place.ground, rows, place.error, every=place.every)
         labels = [one.label for one in causes]
-        alike = [one.label for one in causes if one.likelihood * TOLD_FROM > causes[0].likelihood]
+        alike = [one.label for one in causes if one.likelihood * TOLD_FROM > causes[0].likelihood][:NAMED]
         is_apart = not any(_are_twins(one, fault) for one in place.every)
         found.n += 1
         found.first += labels[0] == fault.label

@@ -34,7 +34,10 @@ UNKNOWN_PCIE = 12e9
 
 
 def fewer_nics(ground: Ground) -> Iterator[Fault]:
-    """Yield grounds whose machines use n of their N NICs."""
+    """Yield grounds whose machines use n of their N NICs.
+
+    NCCL takes the fewest channels of all machines, so that a NIC that one machine lacks costs what all would cost.
+    """
     nics = nics_of_machines(ground)
     n = min((len(some) for some in nics), default=0)
     counts = sorted({n // part for part in PARTS_OF_NICS if n // part} | ({n - 1} if n > 2 else set()))
@@ -42,6 +45,8 @@ def fewer_nics(ground: Ground) -> Iterator[Fault]:
         dead = np.concatenate([_spread_out(some, left) for some in nics])
         weight = 4.0 if left * 2 == n else 1.0
         text = f"{'half' if left * 2 == n else f'{left} of {n}'} of the NICs are used"
+        if left == n - 1 and ground.has_several:
+            text = f"{left} of {n} NICs are used, by one machine or by all: one is dead"
         yield Fault("half_or_fewer_nics_used", text, without_nodes(ground, dead), weight)
 
 

@@ -12,7 +12,7 @@ from collectives.nccl.call import ALLOWED
 from commsim.diagnosis.causes.fabric_faults import rates_times
 from commsim.diagnosis.causes.fault import ROUNDABOUT, Fault
 from commsim.diagnosis.causes.ground import Ground, links_between, nics_of_machines, without_nodes
-from commsim.nccl.choice import cells
+from commsim.nccl.choice import Cell, cells
 from commsim.nccl.model_versions import MODELS
 from commsim.nccl.prediction import FIRST_RELEASE
 
@@ -26,32 +26,36 @@ COPIES = (1.0, 0.5, 0.25, 0.1)
 LL_OF_SOCKETS = (1.0, 0.2)
 # Parts of the rates that a release may be left with that mistakes a link or a path: known ones reach from 0.9 to 0.1.
 MISTAKEN = (0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.12, 0.08)
+FORCED = "wrong_algorithm_or_protocol_forced"
 NAMES = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
 
 
 def forced_choices(ground: Ground) -> Iterator[Fault]:
     """Yield grounds on which NCCL is held to one algorithm or one protocol."""
-    if ground.operation not in ALLOWED or ground.algorithm or ground.protocol:
-        return
-    table = [cell for cell in cells(ground.site().setting, ground.operation) if cell.bandwidth]
-    label = "wrong_algorithm_or_protocol_forced"
+    table = _choices(ground)
     for algorithm in dict.fromkeys(cell.algorithm for cell in table):
         text = f"NCCL takes {algorithm} at every size"
-        yield Fault(label, text, dataclasses.replace(ground, algorithm=algorithm), other_way=True)
+        yield Fault(FORCED, text, dataclasses.replace(ground, algorithm=algorithm), other_way=True)
     for protocol in dict.fromkeys(cell.protocol for cell in table):
         text = f"NCCL takes {NAMES[protocol]} at every size"
-        yield Fault(label, text, dataclasses.replace(ground, protocol=protocol), other_way=True)
+        yield Fault(FORCED, text, dataclasses.replace(ground, protocol=protocol), other_way=True)
+
+
+def _choices(ground: Ground) -> list[Cell]:
+    """Return the algorithms with their protocols that NCCL chooses from; none where that is forced already."""
+    if ground.operation not in ALLOWED or ground.algorithm or ground.protocol:
+        return []
+    return [cell for cell in cells(ground.site().setting, ground.operation) if cell.bandwidth]
 
 
 def better_choices(ground: Ground) -> Iterator[Fault]:
     """Yield what a healthy table was forced to that is faster than NCCL's own choice: an algorithm, more channels."""
-    if ground.operation not in ALLOWED or ground.algorithm or ground.protocol:
+    table = _choices(ground)
+    if not table:
         return
-    table = [cell for cell in cells(ground.site().setting, ground.operation) if cell.bandwidth]
-    label = "wrong_algorithm_or_protocol_forced"
     for algorithm in dict.fromkeys(cell.algorithm for cell in table):
         forced = dataclasses.replace(ground, algorithm=algorithm)
-        yield Fault(label, f"{algorithm} is faster than what NCCL chooses", ground, other_way=True, reference=forced)
+        yield Fault(FORCED, f"{algorithm} is faster than what NCCL chooses", ground, other_way=True, reference=forced)
     usual = ground.site().max_channels
     for n in MORE_CHANNELS:
         if n > usual:

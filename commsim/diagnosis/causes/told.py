@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from commsim.core.units import format_size
 from commsim.diagnosis.causes.explain import RankedCause
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY
 
 # Times as likely as the next from which a cause is told from it (less is "not worth more than a bare mention": Kass and
 # Raftery, Bayes factors, JASA 90, 1995, section 3.2); and what is able to give a number.
 TOLD_FROM, ABLE = 3.0, 0.02
-NEXT = 2
+# Causes that are named at once, since more are no help; and that follow a first one. All are in the JSON.
+NAMED, NEXT = 3, 2
+# Ratio of two causes' times from which on a further run of a size tells them apart, beside 7 % of noise.
+APART = 1.15
 MEASURE_NEXT = "measure next: -b 1K -e 8G -f 2 on the same ranks, and on two hosts only; NCCL_DEBUG=INFO"
 
 
@@ -30,13 +36,12 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
     first, alike = causes[0], [one for one in causes if one.likelihood * TOLD_FROM > causes[0].likelihood]
     if n_sizes < 3 and not has_reference and first.label != HEALTHY:
         able = [one for one in causes if one.likelihood >= ABLE]
-        named = ", ".join(f"{_name(one)} ({one.likelihood:.0%})" for one in able)
-        return [f"able to give this: {named}", MEASURE_NEXT]
+        return [f"able to give this: {_named(able)}", MEASURE_NEXT]
     lines = []
     if len(alike) > 1:
-        named = ", ".join(f"{_name(one)} ({one.likelihood:.0%})" for one in alike)
-        lines.append(f"nothing distinguishes: {named}")
-        lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NEXT]]
+        lines.append(f"nothing distinguishes: {_named(alike)}")
+        lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NAMED]]
+        lines += _told_apart_by(alike[0], alike[1])
         others = [one for one in causes if one not in alike][:NEXT]
     else:
         times = f"{first.likelihood / causes[1].likelihood:.3g} times" if len(causes) > 1 else "many times"
@@ -44,14 +49,27 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
         lines.append(f"{first.text}: {times} as likely as the next; {within}check: {CAUSES[first.label].check}")
         others = list(causes[1 : 1 + NEXT])
     if others := [one for one in others if one.likelihood >= 0.005]:
-        lines.append("then: " + "; ".join(f"{_name(one)} ({one.likelihood:.0%})" for one in others))
+        lines.append("then: " + "; ".join(f"{one.text} ({one.likelihood:.0%})" for one in others))
     if n_sizes < 3:
         lines.append(MEASURE_NEXT)
     return lines
 
 
-def _name(cause: RankedCause) -> str:
-    return cause.text
+def _named(causes: Sequence[RankedCause]) -> str:
+    """Return the most likely of some causes, and how many there are beside."""
+    named = ", ".join(f"{one.text} ({one.likelihood:.0%})" for one in causes[:NAMED])
+    more = len(causes) - NAMED
+    return f"{named}, and {more} less likely" if more > 0 else named
+
+
+def _told_apart_by(first: RankedCause, second: RankedCause) -> list[str]:
+    """Return the size whose next run tells two causes apart, if one does: the one at which they differ most."""
+    apart = np.abs(np.log(first.times / second.times))
+    most = int(np.argmax(apart))
+    if apart[most] < np.log(APART):
+        return []
+    times = " or ".join(f"{one.times[most] * 1e6:.4g} us ({one.text})" for one in (first, second))
+    return [f"measure next: {format_size(float(first.sizes[most]))} some more times: {times}"]
 
 
 def json_of(causes: Sequence[RankedCause]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from commsim.diagnosis.causes.all_faults import predict_faults
 from commsim.diagnosis.causes.beforehand import weight_on
 from commsim.diagnosis.causes.explain import rank_causes
-from commsim.diagnosis.causes.ground import ground_of
+from commsim.diagnosis.causes.ground import ground_of, nics_of_machines, without_nodes
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY
 from commsim.diagnosis.causes.of_rows import explain_rows
 from commsim.diagnosis.causes.rows import Rows
@@ -114,6 +114,15 @@ def test_every_fault_has_a_label_of_the_list_and_makes_calls_slower():
     whole = ground_on(H100).times(SIZES)
     healthy = [whole if one.healthy is None else one.healthy for one in faults_on(H100)]
     assert all(np.log(one.times / good).mean() > 0 for one, good in zip(faults_on(H100), healthy, strict=True))
+
+
+def test_one_dead_nic_costs_what_all_machines_without_it_would():
+    """NCCL takes the fewest channels of all machines, and a machine alone is not asked which of its NICs is dead."""
+    dead = first_of("half_or_fewer_nics_used", "hgx-h100@star:machines=4", "7 of 8")
+    assert dead.text == "7 of 8 NICs are used, by one machine or by all: one is dead"
+    first = nics_of_machines(ground_on("hgx-h100@star:machines=4"))[0][-1:]
+    alone = without_nodes(ground_on("hgx-h100@star:machines=4"), first).times(SIZES)
+    assert alone == pytest.approx(dead.times, rel=0.02)
 
 
 def test_a_healthy_log_that_was_forced_to_a_faster_algorithm_shows_that_the_choice_is_wrong():
