@@ -3,8 +3,9 @@
 References
 ----------
 IMB 2021, ``src_c/IMB_output.c``: ``#bytes`` is the message of one rank, one block of as many as there are ranks for
-all-gather, all-to-all, gather and scatter. UCC, ``tools/perf/ucc_pt_benchmark.cc``: ``Size`` is so too, and for
-reduce-scatter.
+all-gather, all-to-all, gather and scatter; ``IMB_output.c`` of non-blocking ones has ``t_pure``, the call without work
+beside it. UCC, ``tools/perf/ucc_pt_benchmark.cc``: ``Size`` is so too, and for
+reduce-scatter; a barrier has ``N/A`` for it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _UCC = _IMB | {"reducescatter": ("reduce_scatter", True)}
 _BENCHMARK = re.compile(r"#\s*Benchmarking\s+(\w+)", re.ASCII)
 _PROCESSES = re.compile(r"#\s*#processes\s*=\s*(\d{1,9})", re.ASCII)
 _COLLECTIVE = re.compile(r"\s*Collective:\s*(\w+)", re.ASCII)
-_IMB_COLUMN = re.compile(r"(#bytes|#repetitions|[a-zA-Z_/]+\[\w+\]|[MG]bytes/sec|Msg/sec|defects)", re.ASCII)
+_IMB_COLUMN = re.compile(r"(#bytes|#repetitions|[a-zA-Z_/]+\[[\w%]+\]|[MG]bytes/sec|Msg/sec|defects)", re.ASCII)
+_NOT_THERE = "N/A"
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
 
 
@@ -66,11 +68,13 @@ def read_mpi_tables(path: Path, context: ReadingContext) -> list[Measurement]:
         cells = line.split()
         if _learned(table, line):
             continue
+        if table.is_ucc:
+            cells[:2] = ["0" if cell == _NOT_THERE else cell for cell in cells[:2]]
         if not cells or not table.columns or not all(map(_NUMBER.fullmatch, cells[:2])):
             continue
         known = _UCC if table.is_ucc else _IMB
         key = re.sub(r"[\W_]", "", table.name).lower()
-        key = key if key in known else key.removeprefix("i")
+        key = key if key in known else key.removeprefix("i").removesuffix("pure")
         if key not in known:
             unknown.add(table.name)
         elif (row := _row(table, *known[key], cells, number, path, context)) is not None:
@@ -121,7 +125,7 @@ def _row(
     else:
         size = float(values.get("#bytes", 0))
         times = {key.partition("[")[0]: float(value) for key, value in values.items() if key.endswith("[usec]")}
-        time = times.get("t_avg", times.get("t", 0.0))
+        time = next((times[key] for key in ("t_avg", "t_pure", "t") if key in times), 0.0)
         low, high = times.get("t_min", time), times.get("t_max", time)
     if not time or (not size and operation != "barrier"):
         return None

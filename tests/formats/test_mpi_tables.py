@@ -62,6 +62,31 @@ def test_tables_of_ucc_perftest_are_read(name: str, operation: str, size: int, t
     assert (row.low, row.time, row.high) == pytest.approx((11e-6, 12.5e-6, 14e-6))
 
 
+def test_the_barrier_of_ucc_perftest_has_no_size(tmp_path: Path) -> None:
+    """Count and Size are N/A in its only row, and the bandwidths where they are printed."""
+    row = "        1024        4096       12.50       11.00       14.00        0.33        0.37        0.29\n"
+    assert UCC.endswith(row)
+    own = "         N/A         N/A       12.50       11.00       14.00         N/A         N/A         N/A\n"
+    (tmp_path / "ucc.txt").write_text(UCC.removesuffix(row).format(name="Barrier") + own)
+    (found,) = read_measured(tmp_path / "ucc.txt", n_ranks=8)
+    assert (found.operation, found.size, found.time) == ("barrier", 0, pytest.approx(12.5e-6))
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "row"),
+    [
+        ("Iallreduce", "t_ovrl[usec]  t_pure[usec]   t_CPU[usec]   overlap[%]", "30.00  17.50  18.00  35.00"),
+        ("Iallreduce_pure", "t_min[usec]  t_max[usec]  t_avg[usec]", "17.00  18.00  17.50"),
+    ],
+)
+def test_non_blocking_calls_of_imb_have_the_time_without_work_beside_them(name, columns, row, tmp_path) -> None:
+    head = f"# Benchmarking {name}\n# #processes = 4\n       #bytes #repetitions  {columns}\n"
+    (tmp_path / "imb.txt").write_text(f"{head}         4096         1000  {row}\n")
+    (found,) = read_measured(tmp_path / "imb.txt")
+    assert (found.operation, found.size, found.n_ranks) == ("all_reduce", 4096, 4)
+    assert found.time == pytest.approx(17.5e-6)
+
+
 def test_blocks_without_a_number_of_ranks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "ucc.txt").write_text(UCC.format(name="Allgather"))
     with pytest.raises(InputError, match="give it, as in --ranks 8"):
