@@ -26,7 +26,9 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathm
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"  # made while building: pages need no script and no network
-html_theme = "furo"
+# A site that is only checked, by `make test`, is written as HTML, without furo's navigation and an index to search.
+is_only_checked = os.environ.get("COMMSIM_SITE_PICTURES") == "empty"
+html_theme = "basic" if is_only_checked else "furo"
 html_title = f"commsim {release}"
 html_static_path = ["_site/style"]
 html_css_files = ["site.css"]
@@ -44,7 +46,7 @@ napoleon_use_param = False
 python_use_unqualified_type_names = True
 
 reference_pages.write(HERE)
-if os.environ.get("COMMSIM_SITE_PICTURES") == "empty":
+if is_only_checked:
     gallery.write(HERE / reference_pages.GENERATED, are_drawn=False)
 else:
     gallery.write_apart(HERE / reference_pages.GENERATED)
@@ -57,4 +59,9 @@ def setup(app: Any) -> None:
     def fill(_: Any, name: str, source: list[str]) -> None:
         source[0] = filled(name, source[0])
 
+    def search_nothing(app: Any) -> None:
+        app.builder.search = False
+
     app.connect("source-read", fill)
+    if is_only_checked:
+        app.connect("builder-inited", search_nothing)
