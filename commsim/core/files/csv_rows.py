@@ -89,7 +89,9 @@ def seconds(text: str) -> float:
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | None = None) -> Iterator[CsvRow]:
+def read_rows(
+    path: str | Path, needed: Sequence[str], header: Sequence[str] | None = None, *, delimiter: str = ","
+) -> Iterator[CsvRow]:
     """Go through a CSV file.
 
     Parameters
@@ -98,6 +100,8 @@ def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | N
         Columns that must be there.
     header : sequence of str, optional
         Columns of a file whose first line need not name them.
+    delimiter : str
+        What is between two cells.
 
     Raises
     ------
@@ -110,13 +114,15 @@ def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | N
         with opening(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as stream:
             if path.stat().st_size > MAX_BYTES:
                 raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
-            yield from _rows(path, stream, needed, header)
+            yield from _rows(path, stream, needed, header, delimiter)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
 
 
-def _rows(path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequence[str] | None) -> Iterator[CsvRow]:
-    table = csv.reader(_whole_lines(path, stream), strict=True)
+def _rows(
+    path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequence[str] | None, delimiter: str
+) -> Iterator[CsvRow]:
+    table = csv.reader(_whole_lines(path, stream), delimiter=delimiter, strict=True)
     columns: list[str] | None = None
     try:
         for n, cells in enumerate(table):

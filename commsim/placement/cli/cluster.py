@@ -246,7 +246,9 @@ class ClusterTraceConfig(Flags):
         metavar="FILE|KIND:...",
         help="file of a log, or a synthetic trace such as poisson:jobs=500,load=0.9,seed=1",
     )
-    kind: str | None = flag("--from", metavar="KIND", help="kind of log: philly, helios, pai2020, pai2023 or acme")
+    kind: str | None = flag(
+        "--from", metavar="KIND", help="kind of log: philly, helios, pai2020, pai2023, acme or sacct"
+    )
     gpus: int | None = flag(metavar="N", help="number of GPUs of the cluster for which a synthetic trace is made")
     seed: int = flag(default=0, help="seed of the models drawn for a log's jobs")
     output: str = flag("-o", required=True, metavar="FILE.csv", help="file to write")

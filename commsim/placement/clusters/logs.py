@@ -1,4 +1,4 @@
-"""Readers of public job logs: Philly, Helios, PAI (2020 and 2023) and Acme.
+"""Readers of job logs: Philly, Helios, PAI (2020 and 2023) and Acme, which are public, and a cluster's own by sacct.
 
 Each keeps the jobs that ran on whole GPUs, and says what it assumed. None of these logs names the model that a job
 trained in a way that we could use, so models are drawn at random, seeded.
@@ -17,6 +17,7 @@ from commsim.core.errors import InputError
 from .pai_log import read_pai_2020, read_pai_2023
 from .philly_log import read_philly
 from .reading_summary import ReadingSummary
+from .sacct_log import read_sacct
 from .slurm_logs import read_acme, read_helios
 from .trace_file import MAX_JOBS, checked
 from .trace_job import TraceJob
@@ -27,6 +28,7 @@ READERS: dict[str, Callable[[str | Path, ReadingSummary], list[TraceJob]]] = {
     "pai2020": read_pai_2020,
     "pai2023": read_pai_2023,
     "acme": read_acme,
+    "sacct": read_sacct,
 }
 
 

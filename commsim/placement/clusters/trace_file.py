@@ -2,7 +2,7 @@
 
 Columns: ``job, submit_s, gpus``; ``duration_s`` or ``iterations``; ``model``, or ``iter_time_ms`` with ``phases`` as in
 (offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``; and, as far as wanted, ``cpu, memory_GiB,
-deadline_s, min_gpus, max_gpus``.
+deadline_s, min_gpus, max_gpus``. Columns ``own_NAME`` are the user's own, for policies of the user's own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ COLUMNS = (
     *NEEDED, "duration_s", "iterations", "model", "iter_time_ms", "phases",
     "cpu", "memory_GiB", "deadline_s", "min_gpus", "max_gpus",
 )  # fmt: skip
+OWN = "own_"
 GIB = 2.0**30
 MAX_JOBS = 1_000_000
 
@@ -59,7 +60,9 @@ def checked(jobs: Sequence[TraceJob], source: str | Path) -> tuple[TraceJob, ...
 
 def write_trace(path: str | Path, jobs: Sequence[TraceJob]) -> None:
     """Write a trace that :func:`read_trace` reads back; the file appears whole or not at all."""
-    write_rows(path, (COLUMNS, *map(_cells, jobs)))
+    own = list(dict.fromkeys(name for job in jobs for name in job.own))
+    rows = ([*_cells(job), *(job.own.get(name, "") for name in own)] for job in jobs)
+    write_rows(path, ((*COLUMNS, *(OWN + name for name in own)), *rows))
 
 
 def _cells(job: TraceJob) -> list[object]:
@@ -80,9 +83,10 @@ def build_job(row: CsvRow, build: Callable[[CsvRow], TraceJob]) -> TraceJob:
 
 
 def _is_known(row: CsvRow) -> bool:
-    unknown = [name for name in row.columns if name not in COLUMNS]
+    unknown = [name for name in row.columns if name not in COLUMNS and not name.startswith(OWN)]
     if unknown:
-        raise InputError(f"{row.where}: unknown column {unknown[0]!r}; known: {', '.join(COLUMNS)}")
+        known = f"known: {', '.join(COLUMNS)}; columns of your own begin with {OWN}"
+        raise InputError(f"{row.where}: unknown column {unknown[0]!r}; {known}")
     return True
 
 
@@ -108,6 +112,7 @@ def _job(row: CsvRow) -> TraceJob:
         optional("deadline_s"),
         row.whole("min_gpus", gpus),
         row.whole("max_gpus", gpus),
+        {name[len(OWN) :]: row.text(name) for name in row.columns if name.startswith(OWN)},
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
 from commsim.training.sharing.periodic import JobPhase
@@ -44,6 +45,8 @@ class TraceJob:
         Deadline, from the start of the trace.
     min_gpus, max_gpus : int
         Smallest and largest number of GPUs for policies that scale jobs; by default `n_gpus`.
+    own : mapping of str to str
+        Columns of the user's own, `own_NAME` of the file, by NAME: for policies of the user's own.
 
     Raises
     ------
@@ -64,19 +67,20 @@ class TraceJob:
     deadline: float | None = None
     min_gpus: int = 0
     max_gpus: int = 0
+    own: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for field in ("min_gpus", "max_gpus"):
-            object.__setattr__(self, field, getattr(self, field) or self.n_gpus)
+        for name in ("min_gpus", "max_gpus"):
+            object.__setattr__(self, name, getattr(self, name) or self.n_gpus)
         if not (self.name and self.name.isprintable()):
             raise InputError(f"job must be printable text, got {self.name!r}")
         self._require("submit_s", 0 <= self.submit <= MAX_SECONDS, f"0..{MAX_SECONDS:g}", self.submit)
         self._require("gpus", 1 <= self.n_gpus <= MAX_GPUS, f"1..{MAX_GPUS}", self.n_gpus)
         self._require("min_gpus", 1 <= self.min_gpus <= self.n_gpus, f"1..{self.n_gpus}", self.min_gpus)
         self._require("max_gpus", self.n_gpus <= self.max_gpus <= MAX_GPUS, f"{self.n_gpus}..{MAX_GPUS}", self.max_gpus)
-        for field in ("cpu", "memory"):
-            value = getattr(self, field)
-            self._require(field, 0 <= value < math.inf, "0 or more", value)
+        for name in ("cpu", "memory"):
+            value = getattr(self, name)
+            self._require(name, 0 <= value < math.inf, "0 or more", value)
         if self.deadline is not None:
             late = self.submit < self.deadline <= MAX_SECONDS
             self._require("deadline_s", late, f"later than submit_s and at most {MAX_SECONDS:g}", self.deadline)
@@ -92,10 +96,8 @@ class TraceJob:
         if (self.duration is None) == (self.iterations is None):
             raise InputError(f"{self.name}: give duration_s or iterations, one of the two")
         work = self.duration if self.duration is not None else self.iterations
-        field = "duration_s" if self.duration is not None else "iterations"
-        self._require(
-            field, work is not None and 0 < work <= MAX_SECONDS, f"more than 0, at most {MAX_SECONDS:g}", work
-        )
+        name = "duration_s" if self.duration is not None else "iterations"
+        self._require(name, work is not None and 0 < work <= MAX_SECONDS, f"more than 0, at most {MAX_SECONDS:g}", work)
         if bool(self.model) == (self.period > 0):
             raise InputError(f"{self.name}: give a model or iter_time_ms, one of the two")
         if any(phase.is_demand for phase in self.phases):

@@ -33,6 +33,24 @@ TASKS = (
     "j2,tensorflow,1,Failed,900.0,950.0,600.0,20.0,50.0,T4\n"
     "j3,tensorflow,1,Running,900.0,,600.0,20.0,50.0,T4\n"
 )
+SACCT = (
+    "JobID|User|Submit|Start|End|AllocTRES|State\n"
+    "101|u|2026-01-05T08:00:00|2026-01-05T08:00:10|2026-01-05T09:00:10|billing=8,cpu=64,gres/gpu:h100=16,gres/gpu=16|COMPLETED\n"
+    "101.batch|u|2026-01-05T08:00:10|2026-01-05T08:00:10|2026-01-05T09:00:10|cpu=64,gres/gpu=16|COMPLETED\n"
+    "102|u|2026-01-05T08:05:00|2026-01-05T08:05:00|2026-01-05T08:35:00|cpu=8,gres/gpu:a100=4,gres/gpu:h100=2|TIMEOUT\n"
+    "103|u|2026-01-05T08:06:00|None|2026-01-05T08:07:00||CANCELLED by 1000\n"
+    "104|u|2026-01-05T08:07:00|2026-01-05T08:07:00|2026-01-05T08:17:00|cpu=64|COMPLETED\n"
+    "105|u|2026-01-05T08:09:00|2026-01-05T08:09:00|Unknown|gres/gpu=32|RUNNING\n"
+)
+
+
+def test_sacct_counts_gpus_of_all_types_and_says_what_it_leaves_out(tmp_path):
+    said = ReadingSummary()
+    jobs = read_log("sacct", written(tmp_path, SACCT), MODELS, said=said)
+    assert [(job.name, job.submit, job.n_gpus, job.duration) for job in jobs] == [
+        ("101", 0.0, 16, 3600.0), ("102", 300.0, 6, 1800.0)
+    ]  # fmt: skip
+    assert said.told() == ["4 rows left out: 1 steps of jobs, 1 that never started, 1 without GPUs, 1 still running"]
 
 
 def attempt(start, end, *counts):
@@ -110,6 +128,12 @@ def test_philly_adds_up_attempts_and_takes_the_largest(tmp_path):
         ("philly", json.dumps(PHILLY).replace("01:13:23", "25:13:23"), "job 0: end_time must be a date"),
         ("philly", '[{"attempts": [{"start_time": "1", "end_time": "2", "detail": [3]}]}]', "detail must be a list"),
         ("philly", "[", "log.csv"),
+        (
+            "sacct",
+            SACCT.replace("|2026-01-05T09:00:10|billing", "|noon|billing"),
+            "line 2: End must be seconds or a date",
+        ),
+        ("sacct", HELIOS, "line 1: lacks the columns JobID"),
         ("slurm", "", "unknown kind of log 'slurm'; known: philly"),
     ],
 )
@@ -120,7 +144,8 @@ def test_a_log_that_is_not_what_it_should_be_is_refused(tmp_path, kind, text, me
 
 @pytest.mark.parametrize("kind", READERS)
 def test_the_models_are_drawn_by_the_seed(tmp_path, kind):
-    text = {"philly": json.dumps(PHILLY), "helios": HELIOS, "acme": KALOS, "pai2020": TASKS, "pai2023": PODS}[kind]
+    text = {"philly": json.dumps(PHILLY), "helios": HELIOS, "acme": KALOS, "pai2020": TASKS, "pai2023": PODS,
+            "sacct": SACCT}[kind]  # fmt: skip
     path = written(tmp_path, text)
     models = tuple(f"m{i}" for i in range(1000))
     assert read_log(kind, path, models, 1) == read_log(kind, path, models, 1) != read_log(kind, path, models, 2)

@@ -23,6 +23,15 @@ def test_a_trace_is_read_in_order_of_submission(tmp_path):
     assert (b.deadline, b.cpu, b.memory, b.min_gpus, b.max_gpus) == (100.0, 8.0, 3 * 2.0**30, 2, 4)
 
 
+def test_columns_of_the_user_s_own_reach_policies_and_are_written_back(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text("job,submit_s,gpus,duration_s,model,own_priority\na,0,1,60,vgg16,7\nb,1,1,60,vgg16,\n")
+    jobs = read_trace(path)
+    assert [job.own for job in jobs] == [{"priority": "7"}, {"priority": ""}]
+    write_trace(path, jobs)
+    assert read_trace(path) == jobs
+
+
 def test_phases_are_offset_duration_and_rate(tmp_path):
     text = "job,submit_s,gpus,iterations,iter_time_ms,phases\na,0,2,100,255,141:100:37;250:2:10:4\n"
     (job,) = read_trace(write(tmp_path, text))
