@@ -52,9 +52,11 @@ def _error(name: str, n_ranks: int) -> float:
     if facts["cost"] is not None:
         low = high = ready.predict(size, engine="closed-form").time
     else:
-        from commsim.engine.closed_form import slowest_link
+        from commsim.engine.closed_form import used_paths
 
-        low, high = facts["bounds"](n_ranks, size, slowest_link(ready.network, ready.paths.job), **ready.parameters)
+        low, high = facts["bounds"](
+            n_ranks, size, used_paths(ready.network, ready.paths.job).slowest, **ready.parameters
+        )
     error = max(low - time, time - high, 0.0) / high if high else time
     if error > TOLERANCE:
         raise CommsimError(f"{name} on {n_ranks} ranks takes {time} s on a star, and its docstring says {low}..{high}")
