@@ -74,6 +74,7 @@ def run(config: ClusterRunConfig) -> Answer:
     from commsim.placement.clusters.machines import machines_of
     from commsim.placement.clusters.models import Assumptions, read_assumptions
     from commsim.placement.clusters.outcome import job_rows, unfilled
+    from commsim.placement.clusters.reading_summary import ReadingSummary
     from commsim.placement.clusters.replay_hashes import replay_over_hashes
     from commsim.placement.clusters.traces import load_trace
 
@@ -84,7 +85,8 @@ def run(config: ClusterRunConfig) -> Answer:
         check_chart(config.plot)
     assumed = read_assumptions(config.assume) if config.assume else Assumptions()
     machines = machines_of(read_cluster(config.cluster), assumed)
-    jobs = load_trace(config.trace, machines.n_gpus, assumed.models, config.seed)
+    said = ReadingSummary()
+    jobs = load_trace(config.trace, machines.n_gpus, assumed.models, config.seed, said)
     small = _small_enough(jobs, config.largest)
     outcomes = [
         replay_over_hashes(
@@ -105,6 +107,7 @@ def run(config: ClusterRunConfig) -> Answer:
     over = f"; median of {'/'.join(map(str, sorted(drawn)))} hashes of ECMP" if drawn else ""
     parts = [
         *comments([_replayed(machines, small) + over]),
+        *remarks([Remark("rows-of-log", text, needed=True) for text in said.told()]),
         *remarks(_about(config, machines, jobs, small)),
         Table(*with_ends(COLUMNS, cells, 2, rows, lambda time: f"{time / 3600:.3f}"), least=LEAST),
         *remarks([*as_remarks(unfilled(outcomes), "unfilled"), *_gains(outcomes)]),

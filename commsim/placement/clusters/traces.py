@@ -1,4 +1,4 @@
-"""Traces from a file, a public log or a generator."""
+"""Traces from a file, a log or a generator."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from commsim.core.spec import read_arguments, split_spec
 from .generated_traces import GENERATORS
 from .logs import READERS, read_log
 from .models import TrainedModel
+from .reading_summary import ReadingSummary
 from .trace_file import read_trace
 from .trace_job import TraceJob
 
 
-def load_trace(text: str, n_gpus: int, models: Mapping[str, TrainedModel], seed: int = 0) -> tuple[TraceJob, ...]:
-    """Read ``FILE.csv``, ``KIND:FILE`` of a public log, or make ``poisson:jobs=500,load=0.9,seed=1`` and the like.
+def load_trace(
+    text: str, n_gpus: int, models: Mapping[str, TrainedModel], seed: int = 0, said: ReadingSummary | None = None
+) -> tuple[TraceJob, ...]:
+    """Read ``FILE.csv``, ``KIND:FILE`` of a log, or make ``poisson:jobs=500,load=0.9,seed=1`` and the like.
 
     Parameters
     ----------
@@ -27,7 +30,9 @@ def load_trace(text: str, n_gpus: int, models: Mapping[str, TrainedModel], seed:
     models : mapping of str to TrainedModel
         The table from which models are drawn; those that a file names must be in it.
     seed : int
-        Seed of the models that are drawn for a public log.
+        Seed of the models that are drawn for a log.
+    said : ReadingSummary, optional
+        Counts what is left out of a log.
 
     Raises
     ------
@@ -37,7 +42,7 @@ def load_trace(text: str, n_gpus: int, models: Mapping[str, TrainedModel], seed:
     kind, _, rest = text.partition(":")
     names = tuple(models)
     if kind in READERS and (kind not in GENERATORS or Path(rest).exists() or "=" not in rest):
-        return read_log(kind, rest, names, seed)
+        return read_log(kind, rest, names, seed, said)
     if kind in GENERATORS:
         build = GENERATORS[kind]
         given = ("n_gpus", "models")

@@ -150,3 +150,11 @@ def test_a_trace_needs_gpus_or_a_kind_of_log(commsim, tmp_path):
     log.write_text("job_id\n")
     assert "give the kind of log with --from philly|helios" in commsim.refuses("cluster", "trace", log, "-o", out)
     assert not out.exists()
+
+
+def test_a_replay_of_a_log_says_what_it_leaves_out(commsim, cluster, tmp_path):
+    log = tmp_path / "sacct.txt"
+    jobs = ["1|10|20|80|cpu=4,gres/gpu=4", "2|11|None|12|", "3|12|13|90|cpu=4"]
+    log.write_text("\n".join(["JobID|Submit|Start|End|AllocTRES", *jobs, ""]))
+    assert commsim("cluster", "run", cluster, "--trace", f"sacct:{log}", "--policy", "fifo").code == 0, commsim.err
+    assert "2 rows left out: 1 that never started, 1 without GPUs" in commsim.out
