@@ -318,12 +318,12 @@ def kinds(n_hosts: int, n_switches: int) -> NDArray[np.uint8]:
 
 def node_names(**counts: int) -> tuple[str, ...]:
     """Names ``h0, h1, …, leaf0, …`` from ``node_names(h=16, leaf=4)``, in that order."""
-    return tuple(name for prefix, n in counts.items() for name in map(prefix.__add__, map(str, range(n))))
+    return tuple(f"{prefix}{i}" for prefix, n in counts.items() for i in range(n))
 
 
 def _all_are_names(names: tuple[Any, ...]) -> bool:
     try:
-        return all(names) and "".join(names).isprintable()
+        return all(names) and all(map(str.isprintable, names))
     except TypeError:  # not text
         return False
 
