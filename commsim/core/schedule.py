@@ -65,6 +65,8 @@ class Block(Value):
     first: int = 0
     step: tuple[int, int, int, int] = (0, 0, 0, 0)
     xor: bool = False
+    # Spaces of the schedule that it was checked in: it never changes, and is asked for again under another name.
+    checked: tuple[int, ...] = dataclasses.field(default=(), init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         body = self.body
@@ -127,8 +129,11 @@ class Schedule(Value):
             if self.operation not in OPERATIONS:
                 raise ScheduleError(f"{self.name}: unknown operation {self.operation!r}")
             _check_layout(self)
+        spaces = self.n_ranks, self.n_helpers, self.n_chunks, self.n_scratch
         for block in self.blocks:
-            _check_block(self, block)
+            if block.checked != spaces:
+                _check_block(self, block)
+                object.__setattr__(block, "checked", spaces)
         weights = freeze(np.asarray(self.weights, np.float64), np.float64)
         wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
         if weights.ndim != 1 or wrong.size:
@@ -286,9 +291,9 @@ def _check_block(schedule: Schedule, block: Block) -> None:
     for end in ("src", "dst"):
         participant = block.body[end]
         limit = schedule.n_ranks if step[end] else schedule.n_participants
-        if participant.size and (participant.min() < 0 or participant.max() >= limit):
-            bad = participant.min() if participant.min() < 0 else participant.max()
-            raise ScheduleError(f"{schedule.name}: {end} must be 0..{limit - 1}, got {bad}")
+        low, high = (participant.min(), participant.max()) if participant.size else (0, 0)
+        if low < 0 or high >= limit:
+            raise ScheduleError(f"{schedule.name}: {end} must be 0..{limit - 1}, got {low if low < 0 else high}")
     if block.body.size and block.body["count"].min() < 1:
         raise ScheduleError(f"{schedule.name}: count must be at least 1, got {block.body['count'].min()}")
     for chunk, buffer in (("src_chunk", "src_buffer"), ("dst_chunk", "dst_buffer")):
@@ -327,11 +332,8 @@ def _aligned(schedule: Schedule, block: Block) -> bool:
 
 
 def _check_every_repetition(schedule: Schedule, block: Block) -> None:
-    if not block.xor and not _may_leave(schedule, block):
-        return
-    for i in range(block.times):
-        moved = schedule.repetition(block, i)
-        _check_block(schedule, Block(moved, block.n_hops, block.n_fences))
+    for i in range(block.times) if block.xor or _may_leave(schedule, block) else ():
+        _check_block(schedule, Block(schedule.repetition(block, i), block.n_hops, block.n_fences))
 
 
 def _may_leave(schedule: Schedule, block: Block) -> bool:
@@ -339,9 +341,8 @@ def _may_leave(schedule: Schedule, block: Block) -> bool:
     turns, count = (np.arange(block.times) + block.first)[:, np.newaxis], block.body["count"].astype(np.int64)
     for chunk, step in zip(STEPPED[2:], block.step[2:], strict=True):
         size = np.broadcast_to(schedule._modulus(chunk, block.body), len(count))
-        _, lead = np.unique(
-            block.body[chunk] * (2 * count.max() + 2) + 2 * count + (size == size[0]), return_index=True
-        )
+        place = block.body[chunk] * (2 * count.max() + 2) + 2 * count + (size == size[0])
+        _, lead = np.unique(place, return_index=True)
         ends = (block.body[chunk][lead].astype(np.int64) + turns * step) % size[lead] + count[lead]
         if (ends > size[lead]).any():
             return True
