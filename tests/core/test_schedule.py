@@ -224,3 +224,19 @@ def test_a_repetition_that_wraps_is_found_as_by_looking_at_each_one():
         with pytest.raises(ScheduleError, match="outside") if wraps else contextlib.nullcontext():
             Schedule("moved", "custom", 2, 0, n_chunks, 0, (block,))
     assert 20 < refused < 280
+
+
+def test_a_block_that_was_checked_is_checked_again_in_other_spaces_and_when_it_changes(monkeypatch):
+    p = Program(4, 4)
+    with p.repeat(3, dst=1, first=1):
+        p.copy(np.arange(4), src=np.arange(4), dst=np.arange(4))
+    schedule = p.build()
+    (block,) = schedule.blocks
+    with pytest.raises(ScheduleError, match="src_chunk 2 with count 1 is outside the 2 chunks"):
+        dataclasses.replace(schedule, n_chunks=2)
+    with pytest.raises(ScheduleError, match=r"src must be 0\.\.2, got 3"):
+        dataclasses.replace(schedule, n_ranks=3)
+    with pytest.raises(ScheduleError, match="a block repeats at least once, got 0"):
+        dataclasses.replace(schedule, blocks=(dataclasses.replace(block, times=0),))
+    monkeypatch.setattr("commsim.core.schedule._check_block", None)  # the same under another name is not
+    assert dataclasses.replace(schedule, name="other").blocks == schedule.blocks
