@@ -10,7 +10,7 @@ from collectives.sparse.parallax import parallax
 from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.engine.closed_form import slowest_link
+from commsim.engine.closed_form import used_paths
 from commsim.engine.flow import simulate_plan
 from commsim.prediction.build import prepare
 from commsim.prediction.read import with_costs
@@ -39,7 +39,7 @@ def test_time_lies_between_the_bounds(n_ranks, n_servers, share, size, data):
     )
     ready = prepare(f"parallax:n_servers={n_servers},dense_share={share!r}", network, n_ranks=n_ranks)
     sized = ready.at(size)  # partitions are as many as suit the overhead
-    link = slowest_link(network, sized.paths.job)
+    link = used_paths(network, sized.paths.job).slowest
     low, high = COLLECTIVES["parallax"].metadata["bounds"](n_ranks, size, link, **sized.parameters)
     assert low * (1 - 1e-9) <= ready.predict(size).time <= high * (1 + 1e-9)
 
