@@ -39,13 +39,13 @@ def test_a_prediction_is_healthy_and_its_machines_are_counted(tmp_path):
     assert [row.ratio for row in found.rows] == pytest.approx([1.0] * 4, rel=0.01)
 
 
-def test_large_sizes_at_half_their_rate_are_below_the_floor(tmp_path):
-    found = cs.check_log(log(tmp_path / "a.log", factor=2.0), TWO)
+def test_large_sizes_at_61_percent_of_what_is_expected_are_below_the_floor(tmp_path):
+    found = cs.check_log(log(tmp_path / "a.log", factor=1 / 0.61), TWO)
     assert [(one.sizes, one.n_sizes, one.is_below) for one in found.classes] == [
         ("middle", 1, False), ("large", 3, True),
     ]  # fmt: skip
     assert not found.is_healthy
-    assert found.classes[1].ratio == pytest.approx(0.5, rel=1e-3)
+    assert found.classes[1].ratio == pytest.approx(0.61, rel=1e-3)
 
 
 def test_one_size_that_is_far_out_is_named_and_makes_no_log_unhealthy(tmp_path):
