@@ -32,6 +32,7 @@ OWN_FILES = {
     "commsim/profiles/kernel_names.py",
     "commsim/core/limits.py",
     "commsim/experts/kernels.py",
+    "commsim/nccl/error_model.py",
     "commsim/nccl/gpu_costs.py",
     "commsim/nccl/intervals.py",
     "commsim/nccl/rccl_choice.py",
