@@ -146,7 +146,7 @@ def test_version_any_is_the_newest_release_with_an_interval_over_all():
 
 
 @pytest.mark.parametrize(
-    ("rate", "whose"), [(200, "25 GB/s of the network;"), (800, "GB/s of the machine's NIC and PCIe links; a")]
+    ("rate", "whose"), [(200, "25 GB/s of the network;"), (800, "48 GB/s of the machine's NIC and PCIe links;")]
 )
 def test_the_rate_of_a_nic_is_that_of_the_network_or_of_the_machine_itself_where_that_is_less(rate, whose):
     notes = prepare("nccl_all_reduce", f"{H100}@star:machines=2,bandwidth={rate}Gbps").notes

@@ -50,7 +50,8 @@ class Examined:
     """
 
     def __init__(self, routes: JoinedRoutes) -> None:
-        self.routes, self._free, self._latest, self._is_new = routes, 0.0, (0.0, -1), True
+        self.routes = routes
+        self._free, self._latest, self._is_new = 0.0, (0.0, -1), True
 
     def full(self, cap: float, look: Callable[[float], int]) -> int:
         """Return a link that may be in the way at a rate, or -1.
