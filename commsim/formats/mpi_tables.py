@@ -2,10 +2,11 @@
 
 References
 ----------
-IMB 2021, ``src_c/IMB_output.c``: ``#bytes`` is the message of one rank, one block of as many as there are ranks for
-all-gather, all-to-all, gather and scatter; ``IMB_output.c`` of non-blocking ones has ``t_pure``, the call without work
-beside it. UCC, ``tools/perf/ucc_pt_benchmark.cc``: ``Size`` is so too, and for
-reduce-scatter; a barrier has ``N/A`` for it.
+Intel MPI Benchmarks, github.com/intel/mpi-benchmarks at 46e8757 (2021.11): ``src_c/IMB_output.c`` (columns; ``t_pure``
+of calls that do not block is the call without work beside it), ``IMB_allgather.c``, ``IMB_alltoall.c``,
+``IMB_gather.c`` and ``IMB_scatter.c`` (``#bytes`` is one block of as many as there are ranks), ``IMB_reduce_scatter.c``
+and ``IMB_reduce_scatter_block.c`` (so is theirs since commit df3db3a, version 2019; before, it was the whole array).
+UCC, ``tools/perf/ucc_pt_benchmark.cc``: ``Size`` is one block, too; a barrier has ``N/A`` for it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from .nccl_tests import without_prefix
 # By their names in small letters without signs: ours, and whether the size is that of one block.
 _IMB = {
     "allreduce": ("all_reduce", False), "reduce": ("reduce", False), "bcast": ("broadcast", False),
-    "reducescatter": ("reduce_scatter", False), "reducescatterblock": ("reduce_scatter", False),
+    "reducescatter": ("reduce_scatter", True), "reducescatterblock": ("reduce_scatter", True),
     "allgather": ("all_gather", True), "allgatherv": ("all_gather", True), "alltoall": ("all_to_all", True),
     "alltoallv": ("all_to_all", True), "gather": ("gather", True), "gatherv": ("gather", True),
     "scatter": ("scatter", True), "scatterv": ("scatter", True), "barrier": ("barrier", False),
     "pingpong": ("send_recv", False), "sendrecv": ("send_recv", False),
 }  # fmt: skip
-_UCC = _IMB | {"reducescatter": ("reduce_scatter", True)}
+# Version of IMB since which sizes of reduce-scatter are blocks.
+_SINCE_BLOCKS = 2019
+_VERSION = re.compile(r"#\s*Intel\s?\(R\) MPI Benchmarks? (?:Suite V)?(\d{1,4})", re.ASCII)
 _BENCHMARK = re.compile(r"#\s*Benchmarking\s+(\w+)", re.ASCII)
 _PROCESSES = re.compile(r"#\s*#processes\s*=\s*(\d{1,9})", re.ASCII)
 _COLLECTIVE = re.compile(r"\s*Collective:\s*(\w+)", re.ASCII)
@@ -53,6 +56,7 @@ class _Table:
     n_ranks: int | None = None
     columns: list[str] = field(default_factory=list)
     is_ucc: bool = False
+    version: int = _SINCE_BLOCKS
 
 
 def read_mpi_tables(path: Path, context: ReadingContext) -> list[Measurement]:
@@ -72,12 +76,11 @@ def read_mpi_tables(path: Path, context: ReadingContext) -> list[Measurement]:
             cells[:2] = ["0" if cell == _NOT_THERE else cell for cell in cells[:2]]
         if not cells or not table.columns or not all(map(_NUMBER.fullmatch, cells[:2])):
             continue
-        known = _UCC if table.is_ucc else _IMB
         key = re.sub(r"[\W_]", "", table.name).lower()
-        key = key if key in known else key.removeprefix("i").removesuffix("pure")
-        if key not in known:
+        key = key if key in _IMB else key.removeprefix("i").removesuffix("pure")
+        if key not in _IMB:
             unknown.add(table.name)
-        elif (row := _row(table, *known[key], cells, number, path, context)) is not None:
+        elif (row := _row(table, *_IMB[key], cells, number, path, context)) is not None:
             rows.append(row)
             check_count(path, len(rows))
         else:
@@ -98,7 +101,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _learned(table: _Table, line: str) -> bool:
     """Take from a line what it says of the rows after it; whether it is no row."""
-    if match := _BENCHMARK.match(line):
+    if match := _VERSION.match(line):
+        table.version = int(match[1])
+    elif match := _BENCHMARK.match(line):
         table.name, table.columns, table.is_ucc = match[1], [], False
     elif match := _PROCESSES.match(line):
         table.n_ranks = int(match[1])
@@ -129,6 +134,7 @@ def _row(
         low, high = times.get("t_min", time), times.get("t_max", time)
     if not time or (not size and operation != "barrier"):
         return None
+    in_blocks &= table.is_ucc or operation != "reduce_scatter" or table.version >= _SINCE_BLOCKS
     n_ranks = 2 if operation == "send_recv" else table.n_ranks or context.n_ranks
     if in_blocks and n_ranks is None:
         raise InputError(

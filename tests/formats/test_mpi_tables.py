@@ -87,6 +87,26 @@ def test_non_blocking_calls_of_imb_have_the_time_without_work_beside_them(name, 
     assert found.time == pytest.approx(17.5e-6)
 
 
+@pytest.mark.parametrize(
+    ("head", "size"),
+    [
+        ("#    Intel(R) MPI Benchmarks 2021.3, MPI-1 part\n", 4 * 4096),
+        ("#    Intel(R) MPI Benchmarks 2019 Update 6, MPI-1 part\n", 4 * 4096),
+        ("", 4 * 4096),
+        ("#    Intel (R) MPI Benchmarks 2018, MPI-1 part\n", 4096),
+        ("#    Intel (R) MPI Benchmark Suite V3.2, MPI-1 part\n", 4096),
+    ],
+)
+@pytest.mark.parametrize("name", ["Reduce_scatter", "Reduce_scatter_block", "Ireduce_scatter_pure"])
+def test_sizes_of_imbs_reduce_scatter_are_blocks_since_2019(head: str, size: int, name: str, tmp_path: Path) -> None:
+    table = (
+        f"# Benchmarking {name}\n# #processes = 4\n       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
+    )
+    (tmp_path / "imb.txt").write_text(f"{head}{table}         4096         1000  17.00  18.00  17.50\n")
+    (found,) = read_measured(tmp_path / "imb.txt")
+    assert (found.operation, found.size) == ("reduce_scatter", size)
+
+
 def test_blocks_without_a_number_of_ranks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "ucc.txt").write_text(UCC.format(name="Allgather"))
     with pytest.raises(InputError, match="give it, as in --ranks 8"):
