@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, flag
-from commsim.core.errors import BackendError, InputError
+from commsim.core.errors import BackendError, InputError, located
 from commsim.core.files.whole_files import read_text, write_tree
 from commsim.core.network import Network
 from commsim.core.remark import Remark
@@ -135,14 +135,17 @@ def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any
     labels = [label.strip() for label in config.labels.split(",")] if config.labels else []
     nodes = read_kube_nodes(read_text(config.file), config.file, labels)
     latency = parse_time(config.latency, "--latency")
-    network = build_network(nodes.tree, parse_tiers(config.tier_bandwidth), latency, Path(config.file).name)
+    by = f"switches by the labels {', '.join(nodes.labels)}"
+    tiers = parse_tiers(config.tier_bandwidth)
+    with located(f"{config.file}: {by}"):
+        network = build_network(nodes.tree, tiers, latency, Path(config.file).name)
     usual = Counter(nodes.gpus.values()).most_common(1)[0][0]
     hosts: dict[str, Any] = {"gpus": usual}
     if others := {name: n for name, n in nodes.gpus.items() if n != usual}:
         hosts["per_host"] = others
     if nodes.busy:
         hosts["busy"] = dict(nodes.busy)
-    said = [f"switches by the labels {', '.join(nodes.labels)}", *nodes.remarks, *cables_up(network)]
+    said = [by, *nodes.remarks, *cables_up(network)]
     return network, said, hosts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
@@ -64,11 +65,18 @@ class Tiers:
         raise InputError(f"--tier-bandwidth does not give the rate of tier {tier} ({what}); the file has no"
                          f" rates; give for example --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
 
-    def require_used(self, n_tiers: int) -> None:
-        """Raise if the table says something about a tier that is not there."""
+    def require_used(self, what: Mapping[int, str]) -> None:
+        """Raise if the table says something about a tier that is not there.
+
+        Parameters
+        ----------
+        what : mapping of int to str
+            By tier, the ends of one of its links, for messages.
+        """
         for tier in (*self.bandwidth, *self.oversubscription):
-            if not 1 <= tier <= n_tiers:
-                raise InputError(f"--tier-bandwidth has a tier {tier}, but there are 1..{n_tiers}")
+            if tier not in what:
+                known = ", ".join(f"{number} ({ends})" for number, ends in sorted(what.items()))
+                raise InputError(f"--tier-bandwidth has a tier {tier}, but there are 1..{max(what)}: {known}")
 
 
 def parse_tiers(text: str) -> Tiers:

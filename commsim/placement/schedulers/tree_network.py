@@ -42,6 +42,8 @@ def build_network(tree: SwitchTree, tiers: Tiers, latency: float = LINK_LATENCY,
     """
     tier, above = tree.tiers(), tree.above
     up = {node: tiers.uplinks(1, 0.0, 0.0, f"node {node} to {above[node]}") for node in tree.nodes}
+    first = tree.nodes[0]
+    links = {1: f"node {first} to {above[first]}"}
     for switch in tree.from_below():
         if switch.name in above:
             below = [up[child] for child in (*switch.switches, *switch.nodes)]
@@ -50,7 +52,8 @@ def build_network(tree: SwitchTree, tiers: Tiers, latency: float = LINK_LATENCY,
             what = f"switch {switch.name} to {above[switch.name]}"
             capacity, port = sum(rate * n for rate, n in below), max(rate for rate, _ in below)
             up[switch.name] = tiers.uplinks(tier[switch.name] + 1, capacity, port, what)
-    tiers.require_used(1 + max((tier[name] for name in up if name in tier), default=0))
+            links.setdefault(tier[switch.name] + 1, what)
+    tiers.require_used(links)
     names = (*tree.nodes, *(s.name for s in tree.switches))
     number = {name: i for i, name in enumerate(names)}
     over = {name: (above[name],) for name in names if name in above} | tree.shared

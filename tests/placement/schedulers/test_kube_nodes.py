@@ -91,3 +91,11 @@ def test_nodes_become_a_cluster_that_jobs_are_placed_on(tmp_path):
     assert {name for name, n in zip(cluster.network.nodes, cluster.gpus.tolist(), strict=True) if n == 4} == {"n3"}
     assert main([*words, "--tier-bandwidth", "1=100Gbps,2=2:1", "--gpus-per-host", "8"]) == 2
     assert main(words) == 2
+
+
+def test_a_tier_too_many_is_told_which_tiers_there_are(commsim, tmp_path):
+    (tmp_path / "nodes.json").write_text(json.dumps(listed(OWN)))
+    words = ("place", "import", tmp_path / "nodes.json", "--from", "kube-nodes", "-o", tmp_path / "c.toml")
+    said = commsim.refuses(*words, "--labels", ",".join(OWN), "--tier-bandwidth", "1=100Gbps,2=2:1,3=2:1")
+    assert "nodes.json: switches by the labels example.com/rack, example.com/hall: --tier-bandwidth has" in said
+    assert "but there are 1..2: 1 (node n0 to leaf0), 2 (switch leaf0 to spine)" in said

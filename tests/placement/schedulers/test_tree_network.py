@@ -106,7 +106,7 @@ def test_rates_and_ratios_are_read():
     assert tiers.uplinks(1, 0.0, 0.0, "x") == (12.5e9, 1)
     assert tiers.uplinks(2, 8 * 12.5e9, 12.5e9, "x") == (12.5e9, 4)
     assert tiers.uplinks(3, 1.0, 1.0, "x") == (50e9, 1)
-    tiers.require_used(3)
+    tiers.require_used({1: "a to b", 2: "b to c", 3: "c to d"})
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_a_tier_that_is_missing_or_too_much_is_named():
     with pytest.raises(InputError, match=r"the rate of tier 2 \(switch a to b\)"):
         tiers.uplinks(2, 1.0, 1.0, "switch a to b")
     with pytest.raises(InputError, match=r"has a tier 4, but there are 1..2"):
-        tiers.require_used(2)
+        tiers.require_used({1: "a to b", 2: "b to c"})
