@@ -49,6 +49,8 @@ class Examined:
         Route of each connection.
     """
 
+    routes: JoinedRoutes
+
     def __init__(self, routes: JoinedRoutes) -> None:
         self.routes = routes
         self._free, self._latest, self._is_new = 0.0, (0.0, -1), True

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.core.units import Bandwidth, Bytes, Seconds
 from commsim.packets import codes
-from commsim.packets.transports.own_controls import Own, own_control
+from commsim.packets.transports.own_controls import CONTROLS, Own, own_control
 
 # Marks of DCQCN from 5 to 200 kB at 40 Gbit/s, at most 1 %; queues up to where its paper's switches pause.
 _RED = (5e3 / 5e9, 200e3 / 5e9, 0.01)
@@ -233,7 +233,7 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     if name not in TRANSPORTS and (own := own_control(text)):
         return _OWN, own
     if name not in TRANSPORTS:
-        raise InputError(f"unknown transport {name!r}; known: {', '.join(TRANSPORTS)}")
+        raise InputError(f"unknown transport {name!r}; known: {', '.join((*TRANSPORTS, *CONTROLS))}")
     build = TRANSPORTS[name].constants
     if build is NoConstants and raw:
         raise InputError(f"{name} takes no constants, got {', '.join(raw)}")

@@ -1,7 +1,7 @@
 """What limits a prediction: a kind of link with its share of the time, a switch's slots, or messages in turn.
 
-All verbs have these words. A kind of link is as busy as the busiest of its links: the bytes that it carried, at its
-rate, over the time.
+All predictions have these words; `switch simulate` and bounds name what their own models have. A kind of link is as
+busy as the busiest of its links: the bytes that it carried, at its rate, over the time.
 """
 
 from __future__ import annotations
