@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
 from commsim.core.remark import Remark
-from commsim.core.units import format_time
+from commsim.core.units import count_text, format_time
 from commsim.prediction.inputs import PACKED
 from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
 
@@ -64,11 +65,33 @@ def spreading_in_title(network: Network, routing: str | None = None) -> str:
     return f", {net} spreads packets" if spreads else ""
 
 
-def placement_in_title(placement: str | Placement | None) -> str:
-    """Return what a title says, after a comma, of where ranks are; nothing of the placement that is usual."""
+def placement_in_title(
+    placement: str | Placement | None, network: Network, nodes: NDArray[np.integer[Any]] | Sequence[int] = ()
+) -> str:
+    """Return what a title says, after a comma, of where ranks are; nothing of the placement that is usual.
+
+    Parameters
+    ----------
+    placement : str or Placement or None
+        What was asked for.
+    network : Network
+        Network with the ranks.
+    nodes : int[n_ranks]
+        Node of each rank, of one job. Where machines are used in part only, it is said how many are used.
+    """
     if placement in (None, PACKED):
         return ""
-    return f", placement {placement if isinstance(placement, str) else 'given'}"
+    machines, counts = np.unique(network.machine[np.asarray(nodes, np.intp)], return_counts=True)
+    told = f", placement {placement if isinstance(placement, str) else 'given'}"
+    seats = network.machine[network.endpoints]
+    if (
+        len(machines) < 2
+        or machines[0] < 0
+        or counts.min() != counts.max()
+        or counts[0] == (seats == machines[0]).sum()
+    ):
+        return told
+    return f"{told}: {len(machines)} machines of {count_text(int(counts[0]), 'rank')}"
 
 
 def least_in_title(

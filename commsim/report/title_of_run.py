@@ -27,7 +27,8 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
         engines = f"{engines}, {house().reports[engines].told(solution.scenario.wish)}"
     what = f"{count_text(len(groups), 'group')} at once" if groups else count_text(plan.schedules[0].n_ranks, "rank")
     if solution.scenario.placement is not None:
-        what += placement_in_title(solution.scenario.placement)
+        nodes = plan.placement.nodes[: plan.schedule.n_ranks] if isinstance(plan, Plan) else ()
+        what += placement_in_title(solution.scenario.placement, plan.network, nodes)
     if isinstance(plan, Plan) and plan.chooses:
         what += choice_in_title(plan, results)
     costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)

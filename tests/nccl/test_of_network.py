@@ -221,3 +221,15 @@ def test_gpus_of_one_island_have_nvlink_sharp(tmp_path):
         assert setting.channels["nvls"].n == 4
         assert setting.channels["ring"].path_intra == "NVL"
         assert not any("NVLink joins" in one.what for one in setting.assumed)
+
+
+@pytest.mark.parametrize("machine", ["m0", "m1"])
+def test_one_slow_cable_does_not_change_what_the_other_nics_are_taken_for(machine):
+    question = "nccl_all_reduce", "dgx-h100@star:machines=4", "1GiB"
+    healthy, slow = (cs.predict(*question, scale=scale) for scale in ((), (f"link:{machine}.nic0:switch0=0.5",)))
+    rates = [
+        [str(remark) for remark in found.remarks if "NCCL takes a NIC to have the" in str(remark)]
+        for found in (healthy, slow)
+    ]
+    assert rates[0] == rates[1] != []
+    assert slow.time >= healthy.time

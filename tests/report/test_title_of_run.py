@@ -5,7 +5,9 @@ import io
 
 import pytest
 
+import commsim as cs
 from commsim.cli import main
+from commsim.report import title_of_run
 
 FABRIC = "dgx-h100@leaf_spine:machines=16,n_leaves=2,n_spines=8,oversubscription=4"
 
@@ -48,3 +50,17 @@ def test_in_a_pipe_nothing_is_left_out(monkeypatch):
     assert FABRIC in title
     assert ", placement spread, nvls_tree/simple, engine flow, the library's own costs" in title
     assert title.endswith("fabric 4:1 oversubscribed, infiniband spreads packets")
+
+
+@pytest.mark.parametrize(
+    ("placement", "n_ranks", "told"),
+    [
+        ("spread", 8, "placement spread: 4 machines of 2 ranks"),
+        ("spread", 32, "placement spread"),  # whole machines
+        ("packed", 8, None),
+    ],
+)
+def test_machines_that_are_used_in_part_are_counted(placement, n_ranks, told):
+    scenario = cs.scenario_of("nccl_all_reduce", "dgx-h100@star:machines=4", n_ranks=n_ranks, placement=placement)
+    phrases = title_of_run.title_of(cs.solve(scenario, ["1MiB"]))
+    assert [phrase for phrase in phrases if phrase.startswith("placement")] == ([told] if told else [])

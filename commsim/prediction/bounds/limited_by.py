@@ -24,6 +24,8 @@ from commsim.prediction.work_plan import WorkPlan
 
 # Share of the time from which on links limit it: those of one kind, or of the kinds that are busy in turn together.
 BUSY = 0.5
+# NICs limit also where another kind of link is busier by less than 3 %.
+ABOUT = 0.97
 MESSAGES, SLOTS = "messages in turn", "the switch's slots"
 NICS, NVLINK, SOCKETS, HOST_MEMORY, PCIE = "the NICs", "NVLink", "the links between CPU sockets", "host memory", "PCIe"
 XGMI, HOST_CABLES = "xGMI", "the cables between hosts"
@@ -105,6 +107,9 @@ def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
     if not by_kind or sum(by_kind.values()) < BUSY:
         return Limit(MESSAGES, most)
     what = max(by_kind, key=lambda name: by_kind[name])
+    # A machine's PCIe links are made for its NICs: where both are as busy, the NICs are what one would look for.
+    if by_kind.get(NICS, 0.0) > ABOUT * by_kind[what]:
+        what = NICS
     return Limit(what, min(1.0, by_kind[what]))
 
 
