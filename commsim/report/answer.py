@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from commsim.core.remark import Remark
 
 Cells: TypeAlias = Sequence[str]
-__all__ = ["Answer", "Facts", "Lines", "Part", "Remarks", "Table", "comments", "remarks"]
+__all__ = ["Answer", "Facts", "Lines", "Part", "Remarks", "Table", "comments", "remarks", "without"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,14 @@ def remarks(notes: Iterable[Remark]) -> list[Part]:
     """Return remarks as a part, or nothing where nothing is to be said."""
     known = tuple(dict.fromkeys(notes))
     return [Remarks(known)] if known else []
+
+
+def without(parts: Iterable[Part], code: str) -> list[Part]:
+    """Return parts without the remarks of one code."""
+    kept: list[Part] = []
+    for part in parts:
+        kept += remarks(one for one in part.items if one.code != code) if isinstance(part, Remarks) else [part]
+    return kept
 
 
 def comments(texts: Iterable[str]) -> list[Part]:

@@ -58,6 +58,11 @@ class Sizes(Flags):
     )
     warmup_iters: int | None = flag("-w", metavar="N", help="iterations before the measured ones")
 
+    @property
+    def asks_sizes(self) -> bool:
+        """Whether sizes other than the usual one are asked for."""
+        return bool(self.given("size", "minbytes", "maxbytes", "stepfactor", "stepbytes"))
+
     def sizes(self) -> list[int]:
         """Return the sizes asked for, in bytes.
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Verb
 from commsim.core.errors import InputError, NoClosedFormError
-from commsim.core.remark import Remark
+from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.extensions import house
-from commsim.report.answer import Answer, Part, remarks
+from commsim.report.answer import Answer, Part, Remarks, remarks, without
 from commsim.report.terminal import progress
 
 from .answered import Answered, answered_by, resolved_network
@@ -67,6 +67,9 @@ def run(config: RunConfig) -> Answer:
         one.check(getattr(config, name))  # a file that cannot be written is refused before anything is computed
     answered = kind.answer(config, sizes)
     parts = [*remarks(without_effect(config)), *answered.parts]
+    codes = {one.code for part in parts if isinstance(part, Remarks) for one in part.items}
+    if SIZE_UNUSED in codes and not config.asks_sizes:  # of the usual size it is no news
+        parts = without(parts, SIZE_UNUSED)
     for one in renderings.values():
         parts += one.render(config, answered)
     more = answered.more | {"network": resolved_network(answered.network)}

@@ -105,7 +105,7 @@ def _sizes(config: BoundConfig) -> tuple[list[int], list[Remark]]:
     sizes = config.sizes()
     if not operation(config.operation).signals:
         return sizes, []
-    return [0], [Remark(SIZE_UNUSED, no_bytes(config.operation))]
+    return [0], [Remark(SIZE_UNUSED, no_bytes(config.operation))] if config.asks_sizes else []
 
 
 def _parts_of_bounds(

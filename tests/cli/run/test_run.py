@@ -187,6 +187,15 @@ def test_a_barrier_carries_no_bytes_whatever_the_sizes(commsim):
     np.testing.assert_allclose(row["time_s"], 2 * 2e-6, rtol=1e-9)
 
 
+@pytest.mark.parametrize("line", ["run dissemination_barrier", "bound --operation barrier", "run ep_dispatch"])
+def test_that_sizes_have_no_effect_is_said_where_one_was_asked_for(line, commsim):
+    verb, *words = line.split()
+    commsim.results(verb, *words, "--topology", "star:n_hosts=4", "-v")
+    assert "sizes have no effect" not in commsim.out
+    commsim.results(verb, *words, "--topology", "star:n_hosts=4", "-v", "--size", "1M")
+    assert "sizes have no effect" in commsim.out
+
+
 def test_late_starters_are_seeded_and_reported_both_ways(commsim):
     late = ("run", "--topology", STAR, "--start-jitter", "1ms", "--seed")
     one, same, other = (commsim.results(*late, seed)["results"][0] for seed in (1, 1, 2))
@@ -493,9 +502,12 @@ def test_the_contract_for_scripts_holds_for_sparse_data(spec, tmp_path, capsys):
 def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
     np.save(tmp_path / "g.npy", np.eye(4, 100, dtype=np.float32))
     spec = f"agsparse:gradients={tmp_path / 'g.npy'}"
-    assert main(["run", "--collective", spec, "--topology", STAR_16, "--ranks", "4", "-v"]) == 0
+    asked = ["run", "--collective", spec, "--topology", STAR_16, "--ranks", "4", "-v"]
+    assert main([*asked, "--size", "1M"]) == 0
+    assert "no effect, the size is that of the gradients" in capsys.readouterr().out
+    assert main(asked) == 0
     out = capsys.readouterr().out
-    assert "no effect, the size is that of the gradients" in out
+    assert "no effect" not in out
     assert "400 B: density 0.01, of the sum 0.04, 4 times denser" in out
 
 
