@@ -83,13 +83,9 @@ def placement_in_title(
         return ""
     machines, counts = np.unique(network.machine[np.asarray(nodes, np.intp)], return_counts=True)
     told = f", placement {placement if isinstance(placement, str) else 'given'}"
-    seats = network.machine[network.endpoints]
-    if (
-        len(machines) < 2
-        or machines[0] < 0
-        or counts.min() != counts.max()
-        or counts[0] == (seats == machines[0]).sum()
-    ):
+    if len(machines) < 2 or machines[0] < 0 or counts.min() != counts.max():
+        return told
+    if counts[0] == (network.machine[network.endpoints] == machines[0]).sum():  # whole machines
         return told
     return f"{told}: {len(machines)} machines of {count_text(int(counts[0]), 'rank')}"
 
