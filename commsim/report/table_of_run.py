@@ -141,13 +141,16 @@ COLUMNS = (
     RunColumn("busiest(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
     RunColumn("busiest_link", lambda row: row.busiest[0] or "-", 9),
 )
-INTERVAL = (RunColumn("low(us)", lambda row: _interval(row, 0)), RunColumn("high(us)", lambda row: _interval(row, 1)))
+INTERVAL = (
+    RunColumn("low(us)", lambda row: _interval(row, 0), 12),
+    RunColumn("high(us)", lambda row: _interval(row, 1), 11),
+)
 HASHES = (
     RunColumn(SPREAD[0], lambda row: spread_cells(row.result)[0]),
     RunColumn(SPREAD[1], lambda row: spread_cells(row.result)[1]),
 )
 FAULTS = (
-    RunColumn(COST[0], lambda row: cost_cells(row.result)[0]),
+    RunColumn(COST[0], lambda row: cost_cells(row.result)[0], 13),  # the cost beside it says as much
     RunColumn(COST[1], lambda row: cost_cells(row.result)[1]),
 )
 GROUP = (RunColumn("group", lambda row: row.group),)

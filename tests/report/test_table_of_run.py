@@ -1,4 +1,6 @@
+import commsim as cs
 from commsim.cli import main
+from commsim.report.table_of_run import rows_of, table_of
 
 
 def printed(capsys, *words):
@@ -38,3 +40,13 @@ def test_a_transport_that_met_no_marks_is_said_to_make_no_difference(capsys):
     assert ["takes as long here as the transport window" in out for out in ring.values()] == [False, True, True]
     assert "takes as long here" not in printed(capsys, "parameter_server", *star, "dcqcn")
     assert "takes as long here" not in printed(capsys, "ring_all_reduce", *star, "swift")
+
+
+def test_a_narrow_terminal_leaves_out_intervals_before_what_a_fault_costs():
+    scenario = cs.scenario_of(
+        "nccl_all_to_all", "dgx-h100@star:machines=2", fail=["link:m0.nic0:switch0"]
+    )  # fmt: skip
+    table = table_of(rows_of(cs.solve(scenario, ["64MiB"])), "")
+    assert {"low(us)", "whole(us)", "faults_cost"} <= set(table.columns)
+    assert list(table.least[-3:]) == ["high(us)", "low(us)", "whole(us)"]
+    assert "faults_cost" not in table.least

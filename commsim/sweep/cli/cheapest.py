@@ -71,7 +71,9 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
     told_less = f"{left} more are in the JSON: of those that miss the goal, only * are here"
     more = [Remark("shortened", told_less, needed=True)] if left else []
     more += as_remarks(_about_spare(offers, prices), "spare")
-    table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"], lambda: (WORST,))
+    table = Table(
+        columns, rows, title, ["ports", "cables", "switches", "rank", "with", *value[:0:-1]], lambda: (WORST,)
+    )
     answer = _about_best(offers, prices, f"{goal.keep} {side}", goal)
     return [*comments([answer]), table, *_bill(offers[0]), *remarks(more)]
 
