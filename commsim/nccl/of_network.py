@@ -46,6 +46,8 @@ from .site import efa_of
 
 # Times the rate of a NIC from which on a cable is faster: less is a header or a rounded rate.
 FASTER = 1.1
+# Code of what says so.
+CABLE_ABOVE = "cable-above-nic"
 # NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
 _ROW_OF = {"turing": "volta", "ada": "ampere"}
 CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
@@ -194,7 +196,10 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
 
 
 def shown_by_network(setting: NcclSetting) -> list[Remark]:
-    """Return remarks on what the network itself shows: those with an unknown effect are always shown."""
+    """Return remarks on what the network itself shows: those with an unknown effect are always shown.
+
+    That cables are faster than NICs has the most that it can take of a time, which a plan knows better.
+    """
     found = (one for one in setting.assumed if one.code)
     return [Remark(one.code, one.what, one.effect, needed=one.effect is None) for one in found]
 
@@ -204,7 +209,7 @@ def _cable_above(cable: float, nic: float) -> list[Assumption]:
     if cable <= FASTER * nic:
         return []
     rates = f"cables carry {cable / 1e9:.4g} GB/s, the machines' NICs or PCIe links {nic / 1e9:.4g}"
-    return [Assumption(f"{rates}: a higher bandwidth changes nothing", code="cable-above-nic", effect=1 - nic / cable)]
+    return [Assumption(f"{rates}: a higher bandwidth changes nothing", code=CABLE_ABOVE, effect=1 - nic / cable)]
 
 
 def _channels(

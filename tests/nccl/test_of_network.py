@@ -7,7 +7,10 @@ from commsim.core.remark import largest
 from commsim.nccl.choice import ranges
 from commsim.nccl.machine_links import port_rate
 from commsim.nccl.of_network import NcclOptions, setting_of
+from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.inputs import load_network
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import solve
 
 
 def derive(text, n_ranks=None, **given):
@@ -212,6 +215,19 @@ def test_cables_above_what_nics_carry_are_said_with_their_effect_beside_the_time
     nic = float(faster.text.split("links ")[1].split(":")[0])
     assert faster.effect == pytest.approx(1 - nic / 50, abs=0.01)
     assert not any(remark.code == "cable-above-nic" for remark in found[200])
+
+
+@pytest.mark.parametrize(
+    ("operation", "size", "limit"),
+    [("all_gather", "1GiB", "the NICs"), ("all_reduce", "1GiB", "NVLink"), ("all_reduce", "64KiB", "messages in turn")],
+)
+def test_cables_above_nics_have_an_effect_where_the_nics_limit_only(operation, size, limit):
+    network = cs.load_network("dgx-h100@star:machines=2,bandwidth=800Gbps")
+    solution = solve(scenario_of(f"nccl_{operation}", network), [cs.parse_size(size)])
+    assert limit_of(solution.plan, solution.results[0]).what == limit
+    (faster,) = [remark for remark in solution.said if remark.code == "cable-above-nic"]
+    assert faster.effect == pytest.approx(0.52 if limit == "the NICs" else 0.0, abs=0.01)
+    assert faster.is_shown == (limit == "the NICs")
 
 
 def test_gpus_of_one_island_have_nvlink_sharp(tmp_path):

@@ -24,12 +24,14 @@ from commsim.nccl.channel_search import NcclSetting
 from commsim.nccl.choice import MAX_NAMED, ranges
 from commsim.nccl.interval_remarks import of_tables
 from commsim.nccl.intervals import RCCL, interval_of
+from commsim.nccl.of_network import CABLE_ABOVE, shown_by_network
 from commsim.nccl.option_words import WORDS
 from commsim.nccl.plans.nccl_files import READERS, split_files
 from commsim.nccl.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.nccl.prediction import Site, faster_than_chosen
 from commsim.nccl.rccl_costs import priced
 from commsim.prediction.bounds.floor import floor_of
+from commsim.prediction.bounds.limited_by import NICS, limit_of
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
@@ -154,9 +156,20 @@ class NcclPlan(Plan):
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:
         """Return what results leave out, assume or depend on."""
         sizes = [result.size for result in results]
-        own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes)]
+        own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes), *self._fast_cables(results)]
         own += Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
         return own + of_tables(self.network, self.ranks, results)
+
+    def _fast_cables(self, results: Sequence[Result]) -> list[Remark]:
+        """Say that cables are faster than the machines' NICs: without an effect where these limit none of the times."""
+        setting = self.launch.setting
+        found = [] if setting is None else [one for one in shown_by_network(setting) if one.code == CABLE_ABOVE]
+        if not found:
+            return []
+        limits = {limit.what for result in results if (limit := limit_of(self, result)) is not None}
+        if NICS in limits:
+            return found
+        return [dataclasses.replace(one, effect=0.0 if limits else None) for one in found]
 
     def _chosen(self, sizes: Sequence[float]) -> list[Remark]:
         """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""
