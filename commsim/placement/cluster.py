@@ -39,6 +39,8 @@ class Cluster(Value):
         How many of these are taken by something that sends nothing that we know of; by default 0.
     block_sizes : tuple of int
         Nodes that Slurm's topology/block gives a job in one piece, where its file said so; kept for the export.
+    labels : tuple of str
+        Labels of Kubernetes' nodes that name their switches, the closest first; kept for the export.
 
     Raises
     ------
@@ -50,12 +52,14 @@ class Cluster(Value):
     gpus: NDArray[np.int64]
     busy: NDArray[np.int64] = 0  # type: ignore[assignment]  # a scalar broadcasts in __post_init__
     block_sizes: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
 
     if TYPE_CHECKING:
 
         def __init__(
-            self, network: Network, gpus: ArrayLike, busy: ArrayLike = ..., block_sizes: tuple[int, ...] = ...
-        ) -> None: ...
+            self, network: Network, gpus: ArrayLike, busy: ArrayLike = ..., block_sizes: tuple[int, ...] = ...,
+            labels: tuple[str, ...] = ...,
+        ) -> None: ...  # fmt: skip
 
     def __post_init__(self) -> None:
         for field in ("gpus", "busy"):
@@ -106,7 +110,7 @@ def read_cluster(path: ClusterLike) -> Cluster:
         top.table("hosts"), network
     )  # `inside` is of runs: no phase of a job is on links inside of a host
     with located(path):
-        return Cluster(network, told.gpus, told.busy, told.block_sizes)
+        return Cluster(network, told.gpus, told.busy, told.block_sizes, told.labels)
 
 
 def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -> tuple[Cluster, list[Remark]]:

@@ -61,6 +61,11 @@ def cluster_schema() -> dict[str, Any]:
                         "items": {"type": "integer", "minimum": 1},
                         "description": "sizes of Slurm's topology/block, for place export",
                     },
+                    "labels": {
+                        "type": "array",
+                        "items": text,
+                        "description": "labels of nodes that name their switches, the closest first, for place export",
+                    },
                     "inside": {**text, "description": "rate between a GPU and its host in runs, such as 300GBps"},
                 },
             },

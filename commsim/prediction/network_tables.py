@@ -104,12 +104,15 @@ class HostTables(NamedTuple):
         Rate between a GPU and its host.
     block_sizes : tuple of int
         Nodes that Slurm's topology/block gives a job in one piece.
+    labels : tuple of str
+        Labels of Kubernetes that name the switches above a node, the closest first.
     """
 
     gpus: NDArray[np.int64]
     busy: NDArray[np.int64]
     inside: float | None
     block_sizes: tuple[int, ...]
+    labels: tuple[str, ...]
 
 
 def read_hosts(hosts: TableFields, network: Network) -> HostTables:
@@ -125,8 +128,9 @@ def read_hosts(hosts: TableFields, network: Network) -> HostTables:
     gpus, busy = _read_gpus(hosts, network)
     inside = None if hosts.raw("inside") is None else parse_bandwidth(hosts.text("inside"), "inside")
     sizes = hosts.wholes("block_sizes") if "block_sizes" in hosts else ()
+    labels = hosts.items("labels", str, "a label of nodes") if "labels" in hosts else ()
     hosts.finish()
-    return HostTables(gpus, busy, inside, tuple(sizes))
+    return HostTables(gpus, busy, inside, tuple(sizes), tuple(labels))
 
 
 def _read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -77,7 +77,7 @@ def run(config: PlaceExportConfig) -> Answer:
     text = (
         _placement_text(config, cluster, tree)
         if config.target in _PLACED
-        else _text(config, tree, tuple(comments), cluster.block_sizes)
+        else _text(config, tree, tuple(comments), cluster)
     )
     if config.output is None:
         return Answer([Lines(text.splitlines(), is_file=True)])
@@ -86,11 +86,11 @@ def run(config: PlaceExportConfig) -> Answer:
     return Answer([Lines([f"{config.output}: written"])])
 
 
-def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...], sizes: tuple[int, ...]) -> str:
+def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...], cluster: Cluster) -> str:
     from commsim.placement.schedulers import kubernetes, slurm, slurm_yaml
     from commsim.placement.schedulers.fabric_tree import blocks_of
 
-    topology = blocks_of(tree, sizes) if config.plugin == "block" else tree
+    topology = blocks_of(tree, cluster.block_sizes) if config.plugin == "block" else tree
     match config.target:
         case "slurm-conf":
             return slurm.write_slurm_conf(topology, comments)
@@ -102,7 +102,7 @@ def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...]
             return kubernetes.write_topograph_graph(tree)
         case "volcano":
             return kubernetes.write_volcano(tree, comments)
-    return kubernetes.write_kueue(tree, comments)
+    return kubernetes.write_kueue(tree, comments, labels=cluster.labels)
 
 
 def _placement_text(config: PlaceExportConfig, cluster: Cluster, tree: SwitchTree) -> str:
@@ -124,7 +124,8 @@ def _placement_text(config: PlaceExportConfig, cluster: Cluster, tree: SwitchTre
             tell(f"# {who} chooses the GPUs of {', '.join(parts[:_MAX_NAMES])}: which of them job {job} has is lost")
     if config.target == "kueue-jobs":
         wanted: Wanted = "required" if config.level == "required" else "preferred"
-        return write_kueue_jobs(tree, {job: [host_of[node] for node in nodes] for job, nodes in placed.items()}, wanted)
+        on_hosts = {job: [host_of[node] for node in nodes] for job, nodes in placed.items()}
+        return write_kueue_jobs(tree, on_hosts, wanted, labels=cluster.labels)
     if config.target == "pods":
         return write_pods({job: [host_of[node] for node in nodes] for job, nodes in placed.items()}, starts)
     if late := [f"{job} {ms:g} ms" for job, ms in starts.items() if ms]:

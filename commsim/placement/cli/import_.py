@@ -143,6 +143,7 @@ def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any
     hosts: dict[str, Any] = {"gpus": usual}
     if others := {name: n for name, n in nodes.gpus.items() if n != usual}:
         hosts["per_host"] = others
+    hosts["labels"] = list(nodes.labels)
     if nodes.busy:
         hosts["busy"] = dict(nodes.busy)
     said = [by, *nodes.remarks, *cables_up(network)]

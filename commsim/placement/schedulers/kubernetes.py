@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from commsim.core.errors import InputError, located
@@ -13,9 +14,7 @@ from commsim.core.hostlist import check_name, compress_hosts, expand_hosts, spli
 from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import SwitchTree, require_unique, tree_from
-
-# Label of a node that names its switch of a tier, 0 for the closest; topograph sets these.
-LABEL = "fabric.topograph.run/tier-{}"
+from .kube_nodes import LABEL_SETS
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
@@ -47,15 +46,33 @@ def write_volcano(tree: SwitchTree, comments: tuple[str, ...] = ()) -> str:
     return write_yaml(documents, comments)
 
 
-def write_kueue(tree: SwitchTree, comments: tuple[str, ...] = (), name: str = "commsim") -> str:
-    """Write a Topology of one label for each tier, the farthest first, and the host's name last.
-
-    The labels that nodes need are those that topograph sets. For clusters without it, comments say how to set them.
+def tier_labels(labels: Sequence[str], n_tiers: int) -> Sequence[str]:
+    """Return the labels that name a node's switches, the closest first: those of the cluster, or topograph's.
 
     Raises
     ------
     InputError
-        If the nodes are not all equally deep, there are more tiers than Kueue takes, or a name is not allowed.
+        If there are more tiers of switches than labels.
+    """
+    labels = labels or LABEL_SETS[0]
+    if n_tiers > len(labels):
+        raise InputError(f"{n_tiers} tiers of switches need as many labels, and there are {', '.join(labels)}")
+    return labels[:n_tiers]
+
+
+def write_kueue(
+    tree: SwitchTree, comments: tuple[str, ...] = (), name: str = "commsim", labels: Sequence[str] = ()
+) -> str:
+    """Write a Topology of one label for each tier, the farthest first, and the host's name last.
+
+    The labels that nodes need are those of the cluster, if it has some, or those that topograph sets. For clusters
+    without it, comments say how to set them.
+
+    Raises
+    ------
+    InputError
+        If the nodes are not all equally deep, there are more tiers than Kueue takes or than labels, or a name is not
+        allowed.
     """
     layers = {_node(node): above for node, above in tree.layers().items()}
     n_tiers = len(next(iter(layers.values())))
@@ -68,18 +85,21 @@ def write_kueue(tree: SwitchTree, comments: tuple[str, ...] = (), name: str = "c
                 raise InputError(f"the value of a label has at most {_LONGEST_LABEL} characters, got {switch!r}")
     if n_tiers + 1 > _MAX_LEVELS:
         raise InputError(f"Kueue takes at most {_MAX_LEVELS} levels, got {n_tiers + 1}")
-    levels = [{"nodeLabel": LABEL.format(tier)} for tier in reversed(range(n_tiers))]
+    keys = tier_labels(labels, n_tiers)
+    levels = [{"nodeLabel": key} for key in reversed(keys)]
     document = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Topology",
         "metadata": {"name": name},
         "spec": {"levels": [*levels, {"nodeLabel": "kubernetes.io/hostname"}]},
     }
-    labels = tuple(
-        f"kubectl label node {node} " + " ".join(f"{LABEL.format(tier)}={s}" for tier, s in enumerate(above))
+    if labels:  # the nodes have them
+        return write_yaml([document], comments)
+    commands = tuple(
+        f"kubectl label node {node} " + " ".join(f"{key}={s}" for key, s in zip(keys, above, strict=True))
         for node, above in layers.items()
     )
-    return write_yaml([document], (*comments, "where topograph does not set the labels:", *labels))
+    return write_yaml([document], (*comments, "where topograph does not set the labels:", *commands))
 
 
 def object_name(name: str, what: str) -> str:

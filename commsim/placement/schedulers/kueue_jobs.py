@@ -11,21 +11,31 @@ from commsim.core.errors import InputError
 from commsim.formats.markup import write_yaml
 
 from .fabric_tree import SwitchTree
-from .kubernetes import LABEL, object_name
+from .kubernetes import object_name, tier_labels
 from .pods import IMAGE, RESOURCE
 
 HOSTNAME = "kubernetes.io/hostname"
 Wanted = Literal["required", "preferred"]
 
 
-def level_of(tree: SwitchTree, hosts: Sequence[str]) -> str | None:
-    """Return the label of the smallest level that holds all hosts: a host, or a tier of switches; None if none does."""
+def level_of(tree: SwitchTree, hosts: Sequence[str], labels: Sequence[str] = ()) -> str | None:
+    """Return the label of the smallest level that holds all hosts: a host, or a tier of switches; None if none does.
+
+    Parameters
+    ----------
+    tree : SwitchTree
+        Switches over the hosts.
+    hosts : sequence of str
+        Host of each rank.
+    labels : sequence of str
+        Labels of the tiers, the closest first; by default those that topograph sets.
+    """
     layers = tree.layers()
     if len(set(hosts)) == 1:
         return HOSTNAME
-    for tier in range(min(len(layers[host]) for host in hosts)):
+    for tier, label in enumerate(tier_labels(labels, min(len(layers[host]) for host in hosts))):
         if len({layers[host][tier] for host in hosts}) == 1:
-            return LABEL.format(tier)
+            return label
     return None
 
 
@@ -35,13 +45,14 @@ def write_kueue_jobs(
     wanted: Wanted = "required",
     queue: str = "user-queue",
     comments: tuple[str, ...] = (),
+    labels: Sequence[str] = (),
 ) -> str:
     """Write a suspended Job for each job, of one pod for each of its hosts; Kueue chooses the hosts.
 
     Parameters
     ----------
     tree : SwitchTree
-        Switches over the hosts; labels of their tiers are those of :func:`.write_kueue`.
+        Switches over the hosts.
     placements : mapping of str to sequence of str
         By job, the host of each rank.
     wanted : {"required", "preferred"}
@@ -49,6 +60,10 @@ def write_kueue_jobs(
         gets the widest one as preferred. ``preferred``: Kueue takes the smallest number of domains that it finds.
     queue : str
         Name of the LocalQueue.
+    comments : tuple of str
+        Lines at the beginning of the file.
+    labels : sequence of str
+        Labels of the tiers, the closest first, as by :func:`.write_kueue`; by default those that topograph sets.
 
     Raises
     ------
@@ -67,9 +82,9 @@ def write_kueue_jobs(
             raise InputError(
                 f"job {job} has {min(counts)} to {max(counts)} GPUs on its hosts, and pods of a Job are alike"
             )
-        level = level_of(tree, hosts)
+        level = level_of(tree, hosts, labels)
         how = wanted if level is not None else "preferred"
-        label = level or LABEL.format(n_tiers - 1)
+        label = level or tier_labels(labels, n_tiers)[-1]
         documents.append(_job(name, queue, {f"kueue.x-k8s.io/podset-{how}-topology": label, "commsim/job": job},
                               len(set(hosts)), counts.pop()))  # fmt: skip
     return write_yaml(documents, (*comments, f"replace image {IMAGE}, and add commands; Kueue chooses the hosts"))

@@ -41,6 +41,38 @@ def test_a_job_requires_its_level_or_prefers_it():
     assert annotations["kueue.x-k8s.io/podset-preferred-topology"] == "fabric.topograph.run/tier-0"
 
 
+def test_levels_are_the_labels_of_the_nodes(commsim, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    above = {"n0": "r0", "n1": "r0", "n2": "r1", "n3": "r1"}
+    items = [
+        {
+            "metadata": {"name": name, "labels": {"example.com/rack": rack, "example.com/hall": "hall"}},
+            "status": {"allocatable": {"nvidia.com/gpu": "4"}},
+        }
+        for name, rack in above.items()
+    ]
+    (tmp_path / "nodes.json").write_text(json.dumps({"items": items}))
+    given = ("--labels", "example.com/rack,example.com/hall", "--tier-bandwidth", "1=100Gbps,2=2:1", "-o", "c.toml")
+    assert commsim("place", "import", "nodes.json", "--from", "kube-nodes", *given).code == 0, commsim.err
+    placement = {"small": ["n2", "n3"], "large": [*above]}
+    (tmp_path / "placed.json").write_text(json.dumps({"candidates": [{"placement": placement}]}))
+    export = ("place", "export", "c.toml", "--to")
+    assert commsim(*export, "kueue-jobs", "--placements", "placed.json").code == 0, commsim.err
+    required = [job["spec"]["template"]["metadata"]["annotations"] for job in yaml.safe_load_all(commsim.out)]
+    assert [one["kueue.x-k8s.io/podset-required-topology"] for one in required] == [
+        "example.com/rack", "example.com/hall",
+    ]  # fmt: skip
+    assert commsim(*export, "kueue").code == 0, commsim.err
+    levels = yaml.safe_load(commsim.out)["spec"]["levels"]
+    assert [level["nodeLabel"] for level in levels[:2]] == ["example.com/hall", "example.com/rack"]
+    assert "kubectl label" not in commsim.out
+
+
+def test_more_tiers_than_labels_are_refused():
+    with pytest.raises(InputError, match="3 tiers of switches need as many labels, and there are rack, hall"):
+        level_of(TREE, ("n0", "n1"), ("rack", "hall"))
+
+
 def test_what_a_job_of_kubernetes_cannot_be_is_refused():
     with pytest.raises(InputError, match="job a has 1 to 2 GPUs on its hosts"):
         write_kueue_jobs(TREE, {"a": ["n0", "n0", "n1"]})
