@@ -155,13 +155,24 @@ class Moves:
     before: PlacementCandidate | None = None
     restart: float = 0.0
 
+    @property
+    def stopped(self) -> float:
+        """GPU-seconds for which jobs that have to be moved stand still, together."""
+        return self.restart * sum(len(move.now) for move in self.forced)
+
+    def forced_rows(self) -> list[dict[str, Any]]:
+        """JSON rows of the forced moves, with the GPU-seconds that each costs where `restart` is given."""
+        return [
+            move.row() | ({"stopped_gpu_s": round(self.restart * len(move.now), 9)} if self.restart else {})
+            for move in self.forced
+        ]
+
     def remark_lines(self, most: int = MAX_SHOWN) -> list[str]:
         """Return the forced moves, with at most so many hosts, and the stretch of the jobs before and after them."""
         lines = [f"job {move.job} has to be moved: {counted_names(move.after, most)}" for move in self.forced]
         if self.forced and self.restart:
-            lost = self.restart * sum(len(move.now) for move in self.forced)
             each = f"{count_text(len(self.forced), 'job')} for {format_time(self.restart)}"
-            lines.append(f"stopped: {each}, {lost:.4g} GPU-seconds together (--restart)")
+            lines.append(f"stopped: {each}, {self.stopped:.4g} GPU-seconds together (--restart)")
         if self.before is None:
             return lines
         was, now = _stretch(self.before), _stretch(self.moves[0].now)

@@ -76,7 +76,8 @@ def run(config: PlaceMovesConfig) -> Answer:
     ]
     best = ranked_moves.moves[0]
     parts += [_times(best)] if best.gain else []
-    more = {"forced": [move.row() for move in ranked_moves.forced]} if forced else {}
+    more: dict[str, Any] = {"forced": ranked_moves.forced_rows()} if forced else {}
+    more |= {"stopped_gpu_s": round(ranked_moves.stopped, 9)} if forced and restart else {}
     rows_of_json = [
         move.row() | ({"pays_after_s": move.pays_after(restart) if move.gain else None} if restart else {})
         for move in ranked_moves.moves

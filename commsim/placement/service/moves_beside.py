@@ -101,7 +101,7 @@ def _after_faults(asked: MoveSearch, state: ClusterState, jobs: Sequence[Periodi
     )  # fmt: skip
     names = set(asked.jobs or [move.job for move in moves.moves[: asked.most]])
     answer = {
-        "forced": [one.row() for one in moves.forced],
+        "forced": moves.forced_rows(),
         "moves": [move.row() for move in moves.moves if move.job in names],
         "notes": [str(remark) for remark in moves.remarks],
     }

@@ -142,6 +142,10 @@ def test_a_host_that_fails_makes_its_job_move_at_once(commsim, tmp_path):
     assert commsim("place", "moves", *files, "--fail", "host:h2").code == 0
     assert commsim.out.startswith("# job a has to be moved: ")
     assert "no further move" in commsim.out
+    assert "stopped_gpu_s" not in tree
+    assert "stopped_gpu_s" not in forced
+    tree = commsim.results("place", "moves", *files, "--drain", "h2", "--restart", "120s")
+    assert (tree["stopped_gpu_s"], tree["forced"][0]["stopped_gpu_s"]) == (960.0, 960.0)
     placed = commsim.results("place", *files, "--fail", "host:h2")["candidates"]
     assert all("h2" not in one["placement"]["a"] for one in placed)
     said = commsim.refuses("place", *files, tmp_path / "jobs.json", "--fail", "host:h2")
