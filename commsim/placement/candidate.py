@@ -94,6 +94,10 @@ class PlacementCandidate(Value):
     windows : dict of str to (float, float), s
         First and last start of each job that cost no more, while the others start as they do; of jobs on contended
         links whose iteration times have a common multiple. A window may begin before 0.
+    cost : dict, optional
+        What new jobs cost, where it was asked for: ``own``, the iteration time of each new job over its period;
+        ``added``, what each running job loses, as a part of its period, of those that lose anything; and ``total``, of
+        all ``own`` less 1 and all ``added``.
     """
 
     generator: str
@@ -114,6 +118,7 @@ class PlacementCandidate(Value):
     stretch_worst: float | None = None
     hash_seed: int | None = None
     windows: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    cost: Mapping[str, Any] | None = None
 
     @property
     def slowdown(self) -> float:
@@ -195,6 +200,7 @@ class PlacementCandidate(Value):
             "inconsistency_ms": _rounded(self.inconsistency * 1e3),
             "period_rounding_ms": _rounded(self.rounding * 1e3),
             "links_cut_off": self.n_cut_off,
+            **({} if self.cost is None else {"cost": self.cost}),
         }
 
 

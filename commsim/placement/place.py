@@ -18,6 +18,7 @@ from .nic_counts import few_nics
 from .node_names import on_nodes
 from .other_hashes import values_of
 from .ranking import Ranking as Ranking
+from .ranking import with_cost
 from .ranking_remarks import (
     agreement,
     disagreements,
@@ -53,6 +54,7 @@ def place_jobs(
     settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
+    costs: bool = False,
 ) -> Ranking:
     """Rank ways to place jobs by what the network thinks of them.
 
@@ -90,6 +92,9 @@ def place_jobs(
         How scores are found.
     fail, scale : sequence of str
         Same as in :func:`commsim.with_faults`, which cannot say which hosts failed: jobs on these are moved.
+    costs : bool
+        Say what the jobs without a placement cost, themselves and those that have one
+        (:attr:`.PlacementCandidate.cost`); where all have one, all are taken to be new.
 
     Returns
     -------
@@ -126,6 +131,9 @@ def place_jobs(
     if left_out:
         text = f"{count_text(left_out, 'placement')} not ranked: others have no contended links, and are as fast"
         remarks.append(Remark("not-ranked", text, details=f"--candidates {2 * n} ranks such placements, too"))
+    if costs:
+        running = [job for job in jobs if job.placement is not None] if n_wanted else []
+        ranking = _with_costs(cluster, running, ranking, settings)
     return replace(ranking, remarks=(*remarks, *ranking.remarks))
 
 
@@ -151,6 +159,7 @@ def rank_placements(
     rank_by: str = "slowdown",
     check: bool | None = None,
     settings: ScoreSettings | None = None,
+    new: Sequence[str] = (),
 ) -> Ranking:
     """Rank placements of your own, such as those that a scheduler considers.
 
@@ -163,6 +172,9 @@ def rank_placements(
         placement.
     loops, rank_by, check, settings
         Same as in :func:`place_jobs`.
+    new : sequence of str
+        Names of jobs that would be added to the others, which run: candidates say what they cost these
+        (:attr:`.PlacementCandidate.cost`). By default none is, and they do not.
 
     Returns
     -------
@@ -171,7 +183,8 @@ def rank_placements(
     Raises
     ------
     InputError
-        If the jobs are not the same each time, one has no placement, or a placement is not one of the cluster.
+        If the jobs are not the same each time, one has no placement, a placement is not one of the cluster, or `new`
+        names another job, or leaves one out that does not stay where it is.
 
     Examples
     --------
@@ -206,7 +219,36 @@ def rank_placements(
                 f"{name}: job {unplaced[0]} needs a placement, to be compared with others: `commsim place` of this "
                 "file alone finds one; `commsim place moves` says what moving a running job changes"
             )
-    return _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings or ScoreSettings())
+    settings = settings or ScoreSettings()
+    running = _running(read, new)
+    ranking = _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings)
+    return _with_costs(cluster, running, ranking, settings) if new else ranking
+
+
+def _running(placed: Mapping[str, Sequence[PeriodicJob]], new: Sequence[str]) -> list[PeriodicJob]:
+    """Return the jobs that run where others are new, which are in the same places each time."""
+    if isinstance(new, str):
+        raise wrong_kind("new", "a list of names of jobs", new)
+    first = next(iter(placed.values()))
+    if unknown := [name for name in new if name not in {job.name for job in first}]:
+        raise InputError(f"new: no job is named {unknown[0]}")
+    running = [job for job in first if job.name not in new]
+    for name, jobs in placed.items() if new else ():
+        at = {job.name: (job.placement, job.start) for job in jobs}
+        if moved := [job.name for job in running if at[job.name] != (job.placement, job.start)]:
+            raise InputError(f"{name}: job {moved[0]} runs, as it is not new, and must stay where it is")
+    return running
+
+
+def _with_costs(cluster: Cluster, running: Sequence[PeriodicJob], ranking: Ranking, settings: ScoreSettings) -> Ranking:
+    """Hold each candidate against the running jobs alone, estimates against estimates."""
+    before: dict[str, Mapping[str, float]] = {}
+    for kind in {candidate.prediction for candidate in ranking.candidates} if running else ():
+        check, now = kind == "simulation", [("now", tuple(running))]
+        only = _ranked(cluster, now[0][1], now, "merged", "slowdown", check, settings)
+        before[kind] = only.candidates[0].predicted
+    found = tuple(with_cost(candidate, before.get(candidate.prediction, {})) for candidate in ranking.candidates)
+    return replace(ranking, candidates=found)
 
 
 def _ranked(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commsim.core.data_frames import frame_of
@@ -10,6 +11,8 @@ from commsim.core.remark import Remark
 
 from .candidate import PlacementCandidate, counted_names
 from .ranking_remarks import PRINTED, differing, rank_correlation
+
+_SAME = 1e-6  # part of an iteration by which a time must change to be named
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,25 @@ class Ranking:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
         rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
         return frame_of(rows, library)
+
+
+def with_cost(candidate: PlacementCandidate, before: Mapping[str, float]) -> PlacementCandidate:
+    """Return a candidate with what its new jobs cost: their own times, and what they add to those that run.
+
+    Parameters
+    ----------
+    before : mapping of str to float, s
+        Iteration time of each running job without the new ones, by the same means as the candidate's.
+    """
+    after, period = candidate.predicted, candidate.periods
+    own = {name: after[name] / period[name] for name in period if name not in before}
+    added = {name: (after[name] - time) / period[name] for name, time in before.items()}
+    cost = {
+        "total": round(sum(own.values()) - len(own) + sum(added.values()), 9) + 0.0,
+        "own": {name: round(value, 9) for name, value in own.items()},
+        "added": {name: round(value, 9) for name, value in added.items() if abs(value) > _SAME},
+    }
+    return replace(candidate, cost=cost)
 
 
 def _victim(candidate: PlacementCandidate) -> str:

@@ -37,6 +37,32 @@ def homeless(one: PeriodicJob) -> PeriodicJob:
 TWO = (job("a", "h0", "h2"), job("b", "h1", "h3"))
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_a_new_job_costs_itself_and_each_running_one_what_they_lose(check) -> None:
+    running = [dataclasses.replace(one, start=0.0) for one in (job("a", "h0", "h2"), job("c", "h4", "h5"))]
+    placed = {"beside": job("b", "h1", "h3", busy=0.08), "away": job("b", "h6", "h7", busy=0.08)}
+    found = rank_placements(CLUSTER, {name: [*running, b] for name, b in placed.items()}, check=check, new=["b"])
+    away, beside = (one.cost for one in found.candidates)
+    assert (away["total"], away["own"], away["added"]) == (0.0, {"b": 1.0}, {})
+    shared, period = found.candidates[1].predicted, 0.1
+    assert list(beside["added"]) == ["a"]  # c is alone in its rack
+    assert beside["added"]["a"] > 0.05
+    assert beside["added"]["a"] == pytest.approx(shared["a"] / period - 1)
+    assert beside["own"] == pytest.approx({"b": shared["b"] / period})
+    assert beside["total"] == pytest.approx(beside["own"]["b"] - 1 + beside["added"]["a"])
+    by_place = place_jobs(CLUSTER, [*running, homeless(placed["away"])], check=check, costs=True).candidates
+    assert next(one.cost for one in by_place if one.placement["b"] == ("h6", "h7")) == away
+    assert "cost" not in rank_placements(CLUSTER, {"x": running}).candidates[0].row()
+
+
+def test_running_jobs_stay_where_they_are_beside_new_ones() -> None:
+    placed = {"x": [job("a", "h0", "h2"), job("b", "h1", "h3")], "y": [job("a", "h4", "h5"), job("b", "h1", "h3")]}
+    with pytest.raises(InputError, match="y: job a runs, as it is not new, and must stay where it is"):
+        rank_placements(CLUSTER, placed, new=["b"])
+    with pytest.raises(InputError, match="new: no job is named c"):
+        rank_placements(CLUSTER, placed, new=["c"])
+
+
 def test_a_step_that_one_circle_cannot_have_is_refused_before_any_search(monkeypatch) -> None:
     """`place rank --step 1us` searched other links for 19 s before it was refused."""
 

@@ -12,7 +12,7 @@ from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.node_names import on_nodes
-from commsim.placement.place import GENERATORS, Ranking, place_jobs, rank_placements
+from commsim.placement.place import GENERATORS, place_jobs
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside.kept_jobs import KeptJobs, seeds_of, with_links
@@ -135,10 +135,9 @@ def _as_command(
         cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings)
     ranking = place_jobs(
         cluster, left, n=asked.candidates, settings=settings, rank_by=asked.rank_by, loops=asked.loops,
-        check=asked.check, generators=asked.generators or GENERATORS,
+        check=asked.check, generators=asked.generators or GENERATORS, costs=True,
     )  # fmt: skip
     tree = ranking.to_dict()
-    _add_costs(cluster, left, ranking, tree["candidates"], asked, settings)
     left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
     answer = {
         **{key: tree[key] for key in tree if key not in left_out},
@@ -146,30 +145,3 @@ def _as_command(
     }
     require_answer(answer)
     return SearchAnswer(answer, tuple(left[len(left) - len(wanted) :]))
-
-
-def _add_costs(
-    cluster: Cluster,
-    jobs: Sequence[PeriodicJob],
-    ranking: Ranking,
-    rows: Sequence[dict[str, Any]],
-    asked: Search,
-    settings: ScoreSettings,
-) -> None:
-    """Write into each row what its new jobs cost: their own times, and what they add to those that are placed."""
-    ran = [job for job in jobs if job.placement is not None]
-    before: dict[str, float] = {}
-    if ran and len(ran) < len(jobs):
-        (now,) = rank_placements(cluster, {"now": ran}, check=asked.check, settings=settings).candidates
-        before = dict(now.predicted)
-    new = [job.name for job in jobs if job.name not in before]
-    for candidate, row in zip(ranking.candidates, rows, strict=True):
-        after, period = candidate.predicted, candidate.periods
-        own = {name: after[name] / period[name] for name in new}
-        more = {name: (after[name] - time) / period[name] for name, time in before.items()}
-        total = sum(own.values()) - len(own) + sum(more.values())
-        row["cost"] = {
-            "total": round(total, 9) + 0.0,
-            "own": {name: round(value, 9) for name, value in own.items()},
-            "added": {name: round(value, 9) + 0.0 for name, value in more.items() if abs(value) > 1e-6},
-        }

@@ -75,8 +75,9 @@ def test_drawn_clusters_have_one_answer_each(tmp_path, seeds):
         words = ["--candidates", "6", "--seed", seed, "--rank-by", rank_by, "--loops", loops, "--json", out]
         assert main([str(word) for word in ("place", network, given, *words, *(["--check"] if check else []))]) == 0
         by_command = json.loads(out.read_text())
+        settings = ScoreSettings(seed=seed)
         ranking = cs.place_jobs(
-            str(network), str(given), n=6, rank_by=rank_by, loops=loops, check=check, settings=ScoreSettings(seed=seed)
+            str(network), str(given), n=6, rank_by=rank_by, loops=loops, check=check, settings=settings, costs=True
         )
         by_python = {
             "candidates": [one.row() for one in ranking.candidates],
@@ -88,7 +89,8 @@ def test_drawn_clusters_have_one_answer_each(tmp_path, seeds):
             status, by_service = service.ask("POST", "/place", asked)
         assert status == 200, by_service
         period = {job["job"]: job["iter_time_ms"] for job in jobs}
-        for row in by_service["candidates"]:  # the service says what new jobs cost, beside what the others say
+        for row, same in zip(by_service["candidates"], by_python["candidates"], strict=True):
+            assert row["cost"] == same.pop("cost"), seed  # which the command does not say
             own = {name: time / period[name] for name, time in row["predicted_iteration_ms"].items()}
             cost = row.pop("cost")["own"]
             assert cost == pytest.approx({name: own[name] for name in cost}, abs=2e-9)  # both are rounded to 1e-9
