@@ -32,6 +32,7 @@ from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.real.comparison.pairs import one_per_size
 
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
+from .gpus_of_log import require_gpus
 
 # Part of the false alarms that each class of sizes takes; their sum is 1.
 ALARMS = {"small": 0.1, "middle": 0.1, "large": 0.8}
@@ -190,6 +191,7 @@ def check_log(
     placement: str | None = None,
     hashes: int | None = None,
     false_alarms: float = FALSE_ALARMS,
+    other_gpus: bool = False,
 ) -> LogCheck:
     """Hold a log against what its machines should reach.
 
@@ -208,11 +210,13 @@ def check_log(
         Whether the times in place are taken. Default: those out of place.
     false_alarms : float
         Share of healthy machines that are below the floor of a size, and share of healthy logs that are judged so.
+    other_gpus : bool
+        Whether GPUs that the log names may be of another generation than the machines'.
 
     Raises
     ------
     InputError
-        If the file has no measurement, or is of another number of ranks than the network has.
+        If the file has no measurement, or is of another number of ranks or of other GPUs than the network has.
     """
     check_rate(false_alarms)
     path = str(path_of(path, "path"))
@@ -222,6 +226,8 @@ def check_log(
     if not rows:
         raise InputError(f"{path}: holds no measurement with a size and a time")
     ranks = _ranks_of(path, rows, n_ranks)
+    if not other_gpus:
+        require_gpus(path, network_of(network))
     where, ranks = _place_of(path, network, machines, ranks, n_ranks)
     found, checked = list[Expectation](), list[CheckedSize]()
     for name in dict.fromkeys(row.operation for row in rows):

@@ -14,6 +14,7 @@ from commsim.diagnosis.causes.ground import ground_of
 from commsim.diagnosis.causes.of_rows import explain_rows, has_closed_form
 from commsim.diagnosis.causes.told import json_of, told
 from commsim.diagnosis.errors_of_plan import errors_of_plan
+from commsim.diagnosis.gpus_of_log import require_gpus
 from commsim.diagnosis.log_evidence import Due, due_of, evidence_of
 from commsim.diagnosis.log_facts import LogFacts, read_log_facts
 from commsim.formats.measurement import Measurement
@@ -82,6 +83,7 @@ def diagnose(
     logs: tuple[str | None, str | None] = (None, None),
     scenario: Scenario | None = None,
     over: Callable[[Sequence[Fault]], Iterable[Fault]] = iter,
+    other_gpus: bool = False,
 ) -> Diagnosis | None:
     """Find the causes of slow rows; None where the model has no closed form of the plan, and may not simulate faults.
 
@@ -91,15 +93,19 @@ def diagnose(
         Same as in :func:`commsim.diagnosis.causes.of_rows.explain_rows`.
     logs : pair of str or None
         Files of the slow and of the healthy rows, whose other lines are read.
+    other_gpus : bool
+        Whether GPUs that they name may be of another generation than the plan's.
 
     Raises
     ------
     InputError
-        If a log names more hosts than the ranks are on.
+        If a log names more hosts than the ranks are on, or other GPUs.
     """
     bad, good = (read_log_facts(path) if path else LogFacts() for path in logs)
     for path, facts in zip(logs, (bad, good), strict=True):
         _check_hosts(plan, str(path), facts)
+        if path and not other_gpus:
+            require_gpus(path, plan.network)
     evidence = evidence_of(bad, _due(plan, bad), good if logs[1] else None)
     causes = explain_rows(
         plan, slow, healthy, predicted=predicted, numbers=numbers, evidence=evidence, scenario=scenario, over=over

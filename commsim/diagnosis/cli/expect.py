@@ -52,6 +52,7 @@ class ExpectConfig(Sizes, Placing, Faults, WithJson):
         "--from", metavar="FILE", help="log of nccl-tests, or what compare reads; exits 1 if it is below its floor"
     )
     in_place: bool = switched(help="with --from: the in-place times (default: out of place)")
+    other_gpus: bool = switched(help="with --from: though the log names GPUs of another generation")
     form: str | None = flag(
         "--for", choices=FORM_NAMES, metavar="FORM", help="floors as another program takes them: nccl-tests, azure-nhc"
     )
@@ -74,8 +75,8 @@ def run(config: ExpectConfig) -> Answer:
         raise InputError(f"{name.replace('form', 'for').replace('log', 'from')} takes one number of --machines")
     if config.log is not None:
         return _checked(config, options)
-    if config.in_place:
-        raise InputError("--in-place goes with --from FILE")
+    for name in config.given("in_place", "other_gpus"):
+        raise InputError(f"{name} goes with --from FILE")
     options |= {"fail": config.fail, "scale": config.scale, "seed": config.seed or 0}
     every = [expect(config.topology, config.operation, config.sizes(), **options | {"machines": n}) for n in machines]
     if len(machines) > 1:
@@ -127,7 +128,8 @@ def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
         raise InputError("--from takes one --operation, or none for all that the log has")
     operation = config.operation[0] if config.operation else ""
     assert config.log is not None
-    found = check_log(config.log, config.topology, operation=operation, in_place=config.in_place, **options)
+    found = check_log(config.log, config.topology, operation=operation, in_place=config.in_place,
+                      other_gpus=config.other_gpus, **options)  # fmt: skip
     more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "errors_of": found.expected.errors.kind,
             "classes": [one.row() for one in found.classes]}  # fmt: skip
     parts = [table_of_check(found), *comments(judged(found)), *remarks(found.remarks), *_reported(found, config.report)]

@@ -50,6 +50,7 @@ class CompareConfig(Prediction, WithJson):
         help="operation of the rows, if the file does not name it; if it does, only the rows of this operation",
     )
     in_place: bool = switched(help="compare the in-place times (default: out of place)")
+    other_gpus: bool = switched(help="with --topology: though a file names GPUs of another generation")
     line_rate: str | None = flag(
         metavar="RATE", help="rate of a rank's link, to explain a busbw above it (default: the network's)"
     )
@@ -68,8 +69,10 @@ def run(config: CompareConfig) -> Answer:
     if not config.files and not config.busbw:
         raise InputError("give a file of measurements, or --busbw")
     if config.topology is None:
-        for name in config.given("report"):
-            raise InputError(f"{name} goes with --topology, whose machines have causes")
+        for name in config.given("report", "other_gpus"):
+            raise InputError(
+                f"{name} goes with --topology, whose machines have {'causes' if name == '--report' else 'GPUs'}"
+            )
         return _of_files(config)
     healthy = config.files[0] if len(config.files) + bool(config.busbw) > 1 else None
     path = None if config.busbw else config.files[-1]
@@ -98,7 +101,8 @@ def _with_topology(config: CompareConfig, path: str, healthy: str | None) -> Ans
         operation = operation_of_collective(config.collective)
     comparison = compare(
         path, config.topology, config.collective, operation=operation, in_place=config.in_place,
-        line_rate=config.line_rate, healthy=healthy, over=functools.partial(progress, what="predict"),
+        line_rate=config.line_rate, healthy=healthy, other_gpus=config.other_gpus,
+        over=functools.partial(progress, what="predict"),
         **_prediction(config),
     )  # fmt: skip
     tables: list[Part] = []

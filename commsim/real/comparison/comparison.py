@@ -100,6 +100,7 @@ def compare(
     in_place: bool = False,
     line_rate: float | str | None = None,
     healthy: str | None = None,
+    other_gpus: bool = False,
     over: Callable[[Sequence[Any]], Iterable[Any]] = iter,
     **options: Any,
 ) -> Comparison:
@@ -121,6 +122,8 @@ def compare(
         Rate of a rank's link, to explain a busbw above it. Default: that of the busiest link.
     healthy : str, optional
         File of measurements of healthy machines of the same kind. Default: rows that a CSV calls ``reference``.
+    other_gpus : bool
+        Whether GPUs that the files name may be of another generation than the machines'.
     over : callable
         Wrapper of the sizes, and of the faults that are simulated, which shows progress.
     **options
@@ -129,7 +132,8 @@ def compare(
     Raises
     ------
     InputError
-        If the file has no measurement of the operation, or not of one number of ranks, or something is unknown.
+        If the file has no measurement of the operation, or not of one number of ranks or of other GPUs than the network
+        has, or something is unknown.
     """
     measured, notes = _measured(path, operation, n_ranks, in_place)
     operations = sorted({row.operation for row in measured if row.size > 0})
@@ -174,7 +178,7 @@ def compare(
     slow = [pair.measured for pair in pairs if pair.measured.operation == predicted]
     times = {size: result.time for (_, size), result in results.items()}
     diagnosis = diagnosed(
-        plan, slow, reference, predicted=times, logs=(path, healthy), over=over,
+        plan, slow, reference, predicted=times, logs=(path, healthy), over=over, other_gpus=other_gpus,
         scenario=scenario if reference or explain_slow(pairs) else None,
     )  # fmt: skip
     return dataclasses.replace(
