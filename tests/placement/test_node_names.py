@@ -57,7 +57,7 @@ def test_a_machine_gives_the_gpus_that_no_other_job_has() -> None:
 def test_more_than_a_machine_has_is_refused() -> None:
     with pytest.raises(InputError, match="job a has 8 GPUs of m0, which has 7"):
         places(MACHINES, "placed", "m0x8", gpus=8)
-    with pytest.raises(InputError, match="a: 4 GPUs cannot have 8 places"):
+    with pytest.raises(InputError, match="a: 4 GPUs cannot have 8 places: a job that shrinks lists the 4"):
         places(HOSTS, "placed", "h0-1x4")
 
 

@@ -14,6 +14,11 @@ _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?
 _MOST = 100_000  # nodes of one range
 
 
+def kept_of(n_gpus: int) -> str:
+    """Return what to do where a job has more places than GPUs, as one that shrinks has."""
+    return f"a job that shrinks lists the {n_gpus} that it keeps, and `commsim place rank` compares choices of these"
+
+
 def placement_of(fields: TableFields, n_gpus: int) -> tuple[str, ...] | None:
     """Return the node of each rank of a job in a file, None without; a name may count, such as ``h0-3x4``."""
     if fields.raw("placement") is None:
@@ -24,7 +29,8 @@ def placement_of(fields: TableFields, n_gpus: int) -> tuple[str, ...] | None:
         names = names if len(names) == n_gpus else read(nodes)
     if len(names) != n_gpus:
         wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
-        fields.fail("placement", f"must name {wanted}, got {len(names)}")
+        more = f": {kept_of(n_gpus)}" if len(names) > n_gpus else ""
+        fields.fail("placement", f"must name {wanted}, got {len(names)}{more}")
     return tuple(names)
 
 
@@ -36,7 +42,7 @@ def placed_of(fields: TableFields, n_gpus: int) -> tuple[str, ...]:
     if not all(names):
         fields.refuse("placed", "names of nodes")
     if len(names) > n_gpus:
-        fields.fail("placed", f"names {len(names)} GPUs, but the job has {n_gpus}")
+        fields.fail("placed", f"names {len(names)} GPUs, but the job has {n_gpus}: {kept_of(n_gpus)}")
     return tuple(names)
 
 

@@ -28,7 +28,7 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
 
-from .job_places import placed_of, placement_of
+from .job_places import kept_of, placed_of, placement_of
 from .job_places import spelled_out as spelled_out
 
 GBPS = 1e9 / 8  # bytes per second
@@ -130,9 +130,11 @@ class PeriodicJob:
         if not 0 < self.period < math.inf:
             raise InputError(f"{self.name}: period must be positive and finite, got {self.period}")
         if self.placement is not None and len(self.placement) != self.n_gpus:
-            raise InputError(f"{self.name}: {self.n_gpus} GPUs need as many places, got {len(self.placement)}")
+            more = f": {kept_of(self.n_gpus)}" if len(self.placement) > self.n_gpus else ""
+            raise InputError(f"{self.name}: {self.n_gpus} GPUs need as many places, got {len(self.placement)}{more}")
         if len(self.placed) > self.n_gpus:
-            raise InputError(f"{self.name}: {self.n_gpus} GPUs cannot have {len(self.placed)} places")
+            got = f"{self.n_gpus} GPUs cannot have {len(self.placed)} places"
+            raise InputError(f"{self.name}: {got}: {kept_of(self.n_gpus)}")
         if self.start is not None and not 0 <= self.start < MOST_PERIODS * self.period:
             raise InputError(
                 f"{self.name}: start must be 0 or more and less than {MOST_PERIODS} periods, got {self.start}"

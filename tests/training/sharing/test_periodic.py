@@ -91,6 +91,8 @@ def test_phases_may_touch_whatever_their_decimals():
         (with_phases((20, 10, 1), (0, 10, 1)), r"phases\[1\].offset_ms must be at or after the end"),
         (with_phases((10, 10, 1), (200, 66, 1)), r"phases\[1\].dur_ms must be such that it ends before the first"),
         ([ROW | {"placement": ["h0"]}], r"\[0\].placement must name 2 nodes, one per GPU, such as h0 .*, got 1"),
+        ([ROW | {"placement": ["h0", "h1", "h2"]}], r"got 3: a job that shrinks lists the 2 that it keeps"),
+        ([ROW | {"placed": ["h0", "h1", "h2"]}], r"the job has 2: a job that shrinks lists the 2 that it keeps"),
         ([ROW | {"placement": ["h0", 1]}], r"\[0\].placement\[1\] must be the name of a node, got 1"),
         (
             [ROW | {"start_ms": 255000}],
