@@ -5,6 +5,8 @@ its tables, by which a log is judged (:func:`commsim.diagnosis.check_log.least_m
 what a new operator has whose class has the operators that are known: normal with an unknown middle and an unknown
 width, so that the answer is Student's t (Gelman et al., Bayesian Data Analysis, section 3.3, the conjugate prior). What
 is known beforehand is the middle and the width of all kinds inside of machines, or between them, worth some operators.
+Of more machines than eight few operators are known, and what they differ by there is mostly what they differ by below:
+beforehand their class has what the class of fewer machines of the kind is expected to have, worth its operators too.
 An operator counts once, whatever the number of its rows. How many it is worth matters little (of 1 to 8 for each of the
 two, the likelihood of operators left out is within 5 % of the best for 3 and 8, and false alarms are the same).
 
@@ -18,13 +20,26 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.nccl_tables.intervals import Score
 from commsim.core.errors import InputError
 from commsim.diagnosis.check_log import least_middle
-from commsim.nccl.error_model import ERROR_SIZES, INSIDE, SHAPE, ClassErrors, Classes, Likeness, error_class, span_of
+from commsim.nccl.error_model import (
+    ERROR_SIZES,
+    FEW,
+    INSIDE,
+    MANY,
+    SHAPE,
+    ClassErrors,
+    Classes,
+    Likeness,
+    error_class,
+    errors_of,
+    span_of,
+)
 from commsim.nccl.intervals import EVERY
 
 # Operators that all kinds together are worth: for the width of a class, and for its middle.
@@ -65,6 +80,15 @@ class _Operators:
         return self.square * self.n / max(1, self.n - 1)
 
 
+class _Before(NamedTuple):
+    """What is known of a class beforehand: middle and variance, and the operators that each of the two is worth."""
+
+    middle: float
+    variance: float
+    worth_of_middle: float = WORTH_OF_MIDDLE
+    worth_of_width: float = WORTH_OF_WIDTH
+
+
 def classes_of(scores: Sequence[Score]) -> dict[tuple[str, str, str, str], ClassErrors]:
     """Return the errors of all classes, and of all kinds together by span.
 
@@ -85,27 +109,34 @@ def classes_of(scores: Sequence[Score]) -> dict[tuple[str, str, str, str], Class
         own = {key: one for key, one in values.items() if key[1:] == (span, what, size)}
         near = [key for key in values if key[2:] == (what, size) and (key[1] == INSIDE) is (span == INSIDE)]
         around = _Operators([value for key in near for value in values[key]])
-        found[EVERY, span, what, size] = _expected(_Operators([]), around)._replace(
+        every = _Before(around.middle, around.variance)
+        found[EVERY, span, what, size] = _expected(_Operators([]), every)._replace(
             n_tables=around.n_tables, n_operators=around.n
         )
         for key, one in own.items():
-            found[key] = _expected(_Operators(one), around)
+            few = found.get((key[0], FEW, what, size)) if span == MANY else None
+            found[key] = _expected(_Operators(one), every if few is None else _before_of(few))
     return found
 
 
-def _expected(own: _Operators, around: _Operators) -> ClassErrors:
+def _before_of(few: ClassErrors) -> _Before:
+    """Return what is known of many machines by few of their kind."""
+    worth = WORTH_OF_MIDDLE + few.n_operators
+    return _Before(few.middle, few.scale**2 / (1 + 1 / worth), worth, few.degrees)
+
+
+def _expected(own: _Operators, before: _Before) -> ClassErrors:
     """Return what a new operator is expected to have: the posterior predictive of a normal distribution."""
-    worth, degrees = WORTH_OF_MIDDLE + own.n, WORTH_OF_WIDTH + own.n
-    middle = (WORTH_OF_MIDDLE * around.middle + own.n * own.middle) / worth
-    apart = WORTH_OF_MIDDLE * own.n / worth * (own.middle - around.middle) ** 2
-    squares = WORTH_OF_WIDTH * around.variance + own.n * own.square + apart * bool(own.n)
+    worth, degrees = before.worth_of_middle + own.n, before.worth_of_width + own.n
+    middle = (before.worth_of_middle * before.middle + own.n * own.middle) / worth
+    apart = before.worth_of_middle * own.n / worth * (own.middle - before.middle) ** 2
+    squares = before.worth_of_width * before.variance + own.n * own.square + apart * bool(own.n)
     return ClassErrors(middle, math.sqrt(squares / degrees * (1 + 1 / worth)), degrees, own.n_tables, own.n)
 
 
 def errors_at(classes: Classes, score: Score, what: str = "rows") -> ClassErrors:
     """Return the errors of the class of a row; of all kinds where it has none."""
-    place = span_of(score.n_machines), what, error_class(score.n_bytes)
-    return classes.get((score.kind, *place)) or classes[EVERY, *place]
+    return errors_of(classes, score.kind, score.n_machines, what, error_class(score.n_bytes))
 
 
 def middles_of(scores: Sequence[Score]) -> list[Score]:

@@ -3,8 +3,8 @@
 The logarithm of measured over predicted time is Student's t, by kind of machines, their number and the size
 (``errors.toml``). It is what an operator that nothing is known of is expected to have, given those that are known:
 each counts once, whatever the number of its rows, and the fewer there are the wider are the tails. A kind with few
-operators leans on the others, inside of machines or between them. The distribution has its own middle, since slow and
-fast errors need not be alike, and a floor is made of its slow side.
+operators leans on the others, inside of machines or between them, and many machines on few of the kind. The
+distribution has its own middle, since slow and fast errors need not be alike, and a floor is made of its slow side.
 
 Errors of two sizes of one table are alike. The sizes whose time is mostly latency have a factor in common, those whose
 time is mostly bytes another one; what is left is alike for near sizes, and the less so the more octaves lie between.
@@ -35,6 +35,8 @@ ERROR_SIZES = ((2**16, "small"), (2**26, "middle"), (float("inf"), "large"))
 # Machines that share no link: one, or an NVLink domain; few: as many as a leaf switch of 64 ports holds with a NIC for
 # each of eight GPUs, so that there are no uplinks; many.
 INSIDE, FEW, MANY, MOST_OF_FEW = "inside", "few", "many", 8
+# Nine machines are not another kind than eight: over an octave beyond those of few the errors go over to those of many.
+LEAST_OF_MANY = 2 * MOST_OF_FEW
 # Sizes of one class from which on their middle has lighter tails than one of them.
 SEVERAL = 3
 # Size from which on a time is taken to be mostly bytes.
@@ -69,6 +71,12 @@ class ClassErrors(NamedTuple):
     def share_slower(self, log: float) -> float:
         """Return the share that is slower than a logarithm of the ratio."""
         return t_share((log - self.middle) / self.scale, self.degrees)
+
+    def towards(self, other: ClassErrors, part: float) -> ClassErrors:
+        """Return errors that lie a part of the way to others, and are made of the tables of these."""
+        rest, square = 1 - part, (1 - part) * self.scale**2 + part * other.scale**2
+        middle, degrees = rest * self.middle + part * other.middle, rest * self.degrees + part * other.degrees
+        return ClassErrors(middle, math.sqrt(square), degrees, other.n_tables, other.n_operators)
 
 
 class Likeness(NamedTuple):
@@ -167,19 +175,39 @@ def error_model(kind: str, n_machines: int) -> ErrorModel:
     n_machines : int
         Machines, or NVLink domains.
     """
-    return _of_span(kind, span_of(n_machines))
+    return _of_machines(kind, min(n_machines, LEAST_OF_MANY))
 
 
 @functools.cache
-def _of_span(kind: str, span: str) -> ErrorModel:
+def _of_machines(kind: str, n_machines: int) -> ErrorModel:
     classes, likeness = read_errors(PATH.read_text(encoding="utf-8"))
     names = [name for _, name in ERROR_SIZES]
     rows, middles = (
-        {size: classes.get((kind, span, what, size)) or classes[EVERY, span, what, size] for size in names}
-        for what in ("rows", "middles")
+        {size: errors_of(classes, kind, n_machines, what, size) for size in names} for what in ("rows", "middles")
     )
     is_of_kind = any(kind == known for known, _ in intervals())
-    return ErrorModel(kind, is_of_kind, span, rows, middles, likeness)
+    return ErrorModel(kind, is_of_kind, span_of(n_machines), rows, middles, likeness)
+
+
+def errors_of(classes: Classes, kind: str, n_machines: int, what: str, size: str) -> ClassErrors:
+    """Return the errors of a kind and a number of machines; those of all kinds where there are none of the kind.
+
+    Parameters
+    ----------
+    classes : mapping of (str, str, str, str) to ClassErrors
+        As :func:`read_errors` returns them.
+    kind, n_machines
+        Same as in :func:`error_model`.
+    what, size : str
+        ``rows`` or ``middles``, and a class of sizes.
+    """
+
+    def of(span: str) -> ClassErrors:
+        return classes.get((kind, span, what, size)) or classes[EVERY, span, what, size]
+
+    if n_machines <= MOST_OF_FEW:
+        return of(span_of(n_machines))
+    return of(FEW).towards(of(MANY), min(1.0, math.log2(n_machines / MOST_OF_FEW)))
 
 
 def read_errors(text: str) -> tuple[Classes, Likeness]:

@@ -60,6 +60,18 @@ def test_a_kind_of_one_operator_leans_on_the_others_of_its_span():
     assert inside["roce", "inside", "rows", "large"].scale < 0.1 < inside["roce", "few", "rows", "large"].scale
 
 
+def test_many_machines_lean_on_few_of_their_kind_by_numbers_of_operators():
+    """Two operators that are three times as far out move the width of many machines part of the way; twenty, most."""
+    few = drawn(8, width=0.1)
+    two, twenty = (
+        classes_of([*few, *drawn(n, width=0.3, seed=4, n_machines=32)])["roce", "many", "rows", "large"]
+        for n in (2, 20)
+    )  # fmt: skip
+    alone = classes_of(few)["roce", "few", "rows", "large"]
+    assert alone.scale < two.scale < 0.2 < twenty.scale
+    assert two.degrees == alone.degrees + 2
+
+
 def test_the_file_is_read_as_it_is_written():
     classes, likeness = classes_of(drawn(4)), likeness_of(drawn(4))
     read, alike = read_errors(written_errors(classes, likeness))

@@ -46,6 +46,16 @@ def test_errors_are_of_as_many_machines():
     assert error_model("unheard-of", 2).rows == error_model(EVERY, 2).rows
 
 
+def test_floors_do_not_jump_where_fewer_operators_are_known():
+    """Beyond eight machines two operators are known: their class leans on that of fewer machines."""
+    eight, nine, twelve, sixteen, many = (
+        np.exp(-error_model("infiniband", n).of(2**33).exceeded(0.01)) for n in (8, 9, 12, 16, 512)
+    )
+    assert eight > nine > twelve > sixteen == many
+    assert nine > 0.94 * eight
+    assert sixteen > 0.8 * eight
+
+
 def test_few_sizes_have_the_errors_of_a_row():
     model, one = error_model("infiniband", 2), 2.0**30
     assert model.middle_of([one]) == model.of(one)

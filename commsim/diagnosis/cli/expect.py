@@ -15,6 +15,7 @@ from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 if TYPE_CHECKING:
     from commsim.diagnosis.check_log import CheckedClass, LogCheck
     from commsim.diagnosis.expectation import Expectation, ExpectedSize
+    from commsim.nccl.error_model import ErrorModel
 
 EXAMPLES = {
     "expect": """
@@ -203,7 +204,7 @@ def table_of_expectation(found: Expectation) -> Table:
     ]
     limited = f", limited by {found.limited_by}" if found.limited_by else ""
     where = f"{found.network}, {count_text(found.n_ranks, 'rank')}{limited}"
-    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it"
+    title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it{_known(found.errors)}"
     return Table(COLUMNS, rows, title, least=LEAST)
 
 
@@ -226,6 +227,15 @@ def table_of_check(found: LogCheck) -> Table:
     where = f"{found.path} on {found.expected.network}{limited}"
     title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it at a size"
     return Table(CHECKED, rows, title, least=["low"])
+
+
+def _known(errors: ErrorModel) -> str:
+    """Return how many operators are known of many machines, which lean on those of few."""
+    from commsim.nccl.error_model import MANY, MOST_OF_FEW
+
+    if errors.span != MANY or not errors.is_of_kind:
+        return ""
+    return f" ({count_text(errors.rows['large'].n_operators, 'operator')} known beyond {MOST_OF_FEW} machines)"
 
 
 def _ends(one: ExpectedSize) -> tuple[float, float, float]:
