@@ -198,7 +198,7 @@ def _without_verb(argv: list[str], *, is_all: bool = False) -> int:
         house().read_installed()
     width = max(40, shutil.get_terminal_size().columns - 2)
     verbs = listed_verbs()
-    groups = _by_question(verbs) if is_all else {"what most start with": FIRST}
+    groups = _by_question(verbs) if is_all else {"verbs to start with": FIRST}
     listing = "\n".join(
         f"\n{title}:\n" + "\n".join(_listed(verb, verbs[verb], width) for verb in group if verb in verbs)
         for title, group in groups.items()
@@ -211,7 +211,7 @@ def _without_verb(argv: list[str], *, is_all: bool = False) -> int:
         before_examples=f"{listing.strip()}\n\n`commsim help VERB` prints the flags of a verb.{others}",
     )
     parser.add_argument("--version", action="version", version=f"commsim {__version__}")
-    parser.add_argument("verb", choices=verbs, metavar="VERB", help="what to do")
+    parser.add_argument("verb", choices=verbs, metavar="VERB", help="subcommand")
     if not argv:
         parser.print_help()
         return 2

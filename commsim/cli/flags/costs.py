@@ -29,7 +29,7 @@ class CostFlags(Flags):
     TITLE: ClassVar[str] = "costs of messages"
     RARE: ClassVar[Mapping[str, str | None]] = {"recv_overhead": "", "reduce_rate": ""}
     overhead: str | None = flag(
-        metavar="TIME", help="time per message at the sender, o of LogP (default: 1us, 0us of machines' GPUs)"
+        metavar="TIME", help="time per message at the sender, o of LogP (default: 1us, or 0us for GPUs of machines)"
     )
     recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver")
     reduce_rate: str | None = flag(metavar="RATE", help="rate at which a rank reduces, such as 10GB/s (1/gamma)")

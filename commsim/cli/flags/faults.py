@@ -36,9 +36,8 @@ class Hashes(Flags):
     TITLE: ClassVar[str] = "faults"
     hashes: int | None = flag(
         metavar="N",
-        help="number of hashes of ECMP to draw where they change the time, which is then their median (default: 8, "
-        "or 3 where one takes seconds; more while all are alike though cables have unequal rates); 1 takes the hash "
-        "of --seed",
+        help="number of hashes of ECMP; if they change the time, it is the median over them (default: 8, or 3 if one "
+        "takes seconds; more while all give the same time and cables have unequal rates); 1 uses the hash of --seed",
     )
 
 

@@ -38,27 +38,27 @@ class ExpectConfig(Sizes, Placing, Faults, WithJson):
 
     DEFAULTS: ClassVar[dict[str, Any]] = {"minbytes": "1M", "maxbytes": "16G", "stepfactor": "4"}
     topology: str = flag("topology", metavar=TOPOLOGY, help="machines on a fabric, or one machine such as dgx-h100")
-    machines: str | None = flag(metavar="N[,N]", help="numbers of machines, where one machine is named (default: 1)")
+    machines: str | None = flag(metavar="N[,N]", help="number of machines, if the network is one machine (default: 1)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME",
         help="operation; repeatable (default: all_reduce, all_gather, reduce_scatter and all_to_all)",
     )  # fmt: skip
     collective: str | None = flag(metavar="NAME", help="library with its release, such as nccl:version=2.27")
-    hashes: int | None = flag(metavar="N", help="hashes of ECMP of which the median is taken (default: 8)")
+    hashes: int | None = flag(metavar="N", help="number of hashes of ECMP; times are the median over them (default: 8)")
     false_alarms: str | None = flag(
         metavar="RATE",
-        help="share of healthy machines that are below a floor: at a size, and with --from of logs (default: 1%%)",
+        help="share of healthy machines below the floor of a size; with --from, also of healthy logs (default: 1%%)",
     )  # fmt: skip
     log: str | None = flag(
         "--from", metavar="FILE", help="log of nccl-tests, or what compare reads; exits 1 if it is below its floor"
     )
-    in_place: bool = switched(help="with --from: the in-place times (default: out of place)")
-    other_gpus: bool = switched(help="with --from: though the log names GPUs of another generation")
+    in_place: bool = switched(help="with --from: use the in-place times (default: out of place)")
+    other_gpus: bool = switched(help="with --from: accept a log that names GPUs of another generation")
     form: str | None = flag(
         "--for", choices=FORM_NAMES, metavar="FORM", help="floors as another program takes them: nccl-tests, azure-nhc"
     )
     report: str | None = flag(
-        metavar="FILE.html", help="also write a page: measured against expected with its band, and the floor"
+        metavar="FILE.html", help="also write a page: measured and expected bus bandwidth, interval and floor"
     )
 
 

@@ -89,7 +89,7 @@ class TrafficConfig(TrafficOutputs, Packets, FaultsInTime, Hashes, Faults, Traff
     )
     MEANT: ClassVar[Mapping[str, str]] = {"": "; a pattern is given as --pattern {}"}
     overhead: str | None = flag(
-        metavar="TIME", help="time per message at the sender, o of LogP (default: 1us, 0us of machines' GPUs)"
+        metavar="TIME", help="time per message at the sender, o of LogP (default: 1us, or 0us for GPUs of machines)"
     )
     engine: str = flag(default="packet", metavar="NAME", help="packet, or flow")
 

@@ -30,7 +30,7 @@ class OnNetwork(Hashes, Faults, WithJson):
     )
     placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of the ranks")
     overhead: str | None = flag(
-        metavar="TIME", help="time per message at the sender (default: 1us of hosts, 0s of machines' GPUs)"
+        metavar="TIME", help="time per message at the sender (default: 1us for hosts, 0s for GPUs of machines)"
     )
     software: str | None = flag(metavar="NAME", help="communication library whose measured rate per port is used")
 
