@@ -3,13 +3,15 @@
 A switch with adaptive routing sends a packet through the least loaded of its ports. Alone it sees its own queues. Where
 a cable is dead further on, the queue before it fills, credits come back later (InfiniBand) or the sender is told
 (congestion control of Spectrum-X, SRD, Ultra Ethernet), and less goes that way until all queues are equally long.
-Here every message has these shares from its start, as if every tier were full.
+Here every message has these shares from its start, as if every tier were full: that shares are in proportion to
+capacity is our model of what these mechanisms end in, not a formula of the sources.
 
 References
 ----------
-InfiniBand Architecture Specification 1.4, volume 1, 7.9 (flow control by credits). Kim, Dally, Scott and Abts,
-"Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4 (queues tell of congestion further on, by
-back-pressure). Hoefler et al., "Ultra Ethernet's design principles and architectural innovations", arXiv:2508.08906.
+Shpiner et al., "Adaptive routing based on flow-control credits", US patent 10,200,294 (a switch chooses among ports by
+the credits that come back). Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
+2008 (what is congested behind another router is sensed by the time that credits take). Hoefler et al., "Ultra
+Ethernet's design principles and architectural innovations", arXiv:2508.08906.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def shared_by_capacity(network: Network, src: Ints, routes: Routes) -> Routes:
     """
     if net_of(network.hardware) not in SPREADING or (routes.share == 1).all():
         return routes
-    cables = _CableCapacity.of(network)
+    cables = CableCapacity.of(network)
     if cables is None:
         return routes
     share, low = routes.share.copy(), 0
@@ -55,14 +57,14 @@ def shared_by_capacity(network: Network, src: Ints, routes: Routes) -> Routes:
         high = max(low + 1, int(np.searchsorted(routes.first, routes.first[low] + AT_ONCE, "right")) - 1)
         rows = slice(routes.first[low], routes.first[high])
         of_route = np.repeat(np.arange(high - low), np.diff(routes.first[low : high + 1]))
-        some = _PathsByLevel.of(network, cables, src[low:high], routes.link[rows], of_route)
+        some = PathsByLevel.of(network, cables, src[low:high], routes.link[rows], of_route)
         share[rows] = some.shares(share[rows])
         low = high
     return Routes(routes.first, routes.link, share, routes.latency)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _CableCapacity:
+class CableCapacity:
     """Cables between switches of the fabric.
 
     Parameters
@@ -80,7 +82,7 @@ class _CableCapacity:
     part: Floats
 
     @classmethod
-    def of(cls, network: Network) -> _CableCapacity | None:
+    def of(cls, network: Network) -> CableCapacity | None:
         """Sum cables up; None if switches of a tier have equally many neighbours in another, with equal capacity."""
         fabric, tier = fabric_nodes(network), tiers(network) + 1
         inside = fabric[network.src] & fabric[network.dst]
@@ -115,7 +117,7 @@ def _extremes(values: Floats, group: NDArray[np.integer]) -> tuple[Floats, Float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _PathsByLevel:
+class PathsByLevel:
     """Links of several routes, and the nodes of each route by themselves.
 
     Parameters
@@ -129,7 +131,7 @@ class _PathsByLevel:
     level : int64[n_rows]
         Metric from the first node of the route to the link; those at one level are alternatives.
     whole, part : float64[n_rows]
-        Same as of :class:`_CableCapacity`.
+        Same as of :class:`CableCapacity`.
     adapts : bool[n_nodes]
         Whether each node is a switch of the fabric that leads on to others.
     """
@@ -144,8 +146,8 @@ class _PathsByLevel:
 
     @classmethod
     def of(
-        cls, network: Network, cables: _CableCapacity, src: Ints, link: NDArray[np.int32], route: Ints
-    ) -> _PathsByLevel:
+        cls, network: Network, cables: CableCapacity, src: Ints, link: NDArray[np.int32], route: Ints
+    ) -> PathsByLevel:
         """Tell the nodes of the routes apart, and find how far each is from the first one."""
         wide = np.stack((network.src[link], network.dst[link]), axis=1) + route[:, None] * network.n_nodes
         node, at = np.unique(wide, return_inverse=True)

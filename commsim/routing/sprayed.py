@@ -4,7 +4,9 @@ Each of E values hashes to one of the shortest paths, and every message puts an 
 Parts meet on links by chance, so that some links get more than others, by about 1/sqrt(E) of the mean.
 
 A sender that adapts (NSCC, DCTCP) slows down until the fullest of its links carries what it gets: flows over these
-shares. Marks and trimming keep it off slower paths, so a value counts in proportion to the slowest link of its path.
+shares. Marks and trimming keep it off slower paths, so a value counts in proportion to the slowest link of its path;
+where cables of the fabric are uneven, to the link that has the least room for the values that hash to it, as if all
+tiers were full.
 One that has credit of its receiver (RCCC, EQDS, NDP) goes on at the rate of its link; what a link cannot carry is
 trimmed to headers, and sent again over some other value. That costs the sender's link, and not the fullest link of
 the fabric: with `trims`, shares count what is sent again. A message then takes 1 / (delivered part of what is sent) of
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 
+from .capacity_shares import CableCapacity, PathsByLevel
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
 
@@ -65,7 +68,7 @@ def sprayed(
     if trims:
         part = _sent_again(network, src, dst, routes, (owner, depth), entropies)
     else:
-        part = np.repeat(_parts(network, routes, entropies), length)
+        part = np.repeat(_parts(routes, _rooms(network, src, dst, routes, owner), entropies), length)
     key, place = np.unique(owner * network.n_links + routes.link, return_inverse=True)
     share = np.bincount(place, part, len(key)).astype(np.float64)
     nearest = np.full(len(key), 2**31)
@@ -77,12 +80,32 @@ def sprayed(
     return Routes(first.astype(np.int64), link, share[order], latency)
 
 
-def _parts(network: Network, routes: Routes, entropies: int) -> Floats:
-    """Part of its message that each value carries, in proportion to the slowest link of its path."""
+def _parts(routes: Routes, room: Floats, entropies: int) -> Floats:
+    """Part of its message that each value carries, in proportion to the link of its path with the least room."""
     slowest = np.full(len(routes.first) - 1, np.inf)
-    np.minimum.at(slowest, np.repeat(np.arange(len(slowest)), np.diff(routes.first)), network.bandwidth[routes.link])
+    np.minimum.at(slowest, np.repeat(np.arange(len(slowest)), np.diff(routes.first)), room)
     weight = np.where(np.isinf(slowest), 1.0, slowest).reshape(-1, entropies)
     return np.asarray(weight / weight.sum(axis=1, keepdims=True)).ravel()
+
+
+def _rooms(network: Network, src: Ints, dst: Ints, routes: Routes, owner: Ints) -> Floats:
+    """Room that each hop of each value has for it, float64[n_hops]: the bandwidth where all cables are there.
+
+    Else the bandwidth over the part of all values that hash to the link, relative to what all links as far from the
+    sender would carry without faults.
+    """
+    cables = CableCapacity.of(network)
+    if cables is None:
+        return network.bandwidth[routes.link]
+    every, _ = walk(network, src, dst, np.zeros(len(src), np.int64), "spray")
+    route, bandwidth = np.repeat(np.arange(len(src)), np.diff(every.first)), network.bandwidth[every.link]
+    level = PathsByLevel.of(network, cables, src, every.link, route).level
+    tier = np.unique(np.stack((route, level)), axis=1, return_inverse=True)[1].ravel()
+    room = bandwidth / every.share / np.bincount(tier, bandwidth / cables.whole[every.link])[tier]
+    key = route * network.n_links + every.link
+    order = np.argsort(key)
+    place = np.searchsorted(key[order], owner * network.n_links + routes.link)
+    return np.asarray(room[order][place])
 
 
 def _sent_again(

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.faults.failures import fail_links
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes, read_routing
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
+TWO_CABLES = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=1"  # to each spine
 
 
 def test_one_entropy_is_one_path_and_many_are_all_equally():
@@ -125,3 +127,24 @@ NONE = ("spray:entropies=0", "spray:entropies=x", "spray:paths=3", "ecmp:entropi
 def test_what_is_no_routing_is_refused(text):
     with pytest.raises(InputError, match="entropies=E"):
         read_routing(text)
+
+
+def test_values_see_a_cable_that_is_lost_further_on():
+    """Senders get marks of the last cable from spine 0: a third of the bytes go that way, not half."""
+    network = fail_links(load_network(TWO_CABLES), ["spine0:leaf1"])
+    src, dst = network.endpoints[0], network.endpoints[-1]
+    for back, link in ((False, "spine0:leaf1"), (True, "leaf1:spine0")):
+        ends = (dst, src) if back else (src, dst)
+        routes = find_routes(network, *ends, routing="spray:entropies=4096")
+        by_link = list(zip(map(network.link_name, routes.link.tolist()), routes.share.tolist(), strict=True))
+        (weak,) = [share for name, share in by_link if name.startswith(link)]
+        assert weak == pytest.approx(1 / 3, rel=0.06)
+        for name, share in by_link:
+            if "spine1" in name:
+                assert share == pytest.approx(1 / 3, rel=0.06), name
+
+
+def test_values_of_an_even_network_have_equal_parts():
+    network = load_network(TWO_CABLES)
+    share = find_routes(network, network.endpoints[0], network.endpoints[-1], routing="spray:entropies=64").share
+    np.testing.assert_array_equal(share * 64, np.round(share * 64))
