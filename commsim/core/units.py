@@ -281,7 +281,8 @@ def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:
 
 def _rate_hint(text: str, unit: str) -> str:
     if _DATA_UNIT.fullmatch(unit):
-        return f", did you mean {text.strip()}ps or {text.strip()}/s?"
+        size = re.sub(r"(b|B|bit|bits)$", "", text.strip())
+        return f", did you mean {size}bps (bits) or {size}B/s (bytes)?"
     if re.fullmatch(r"[kmgtp]i?(bit|b)(/s|ps)", unit, re.IGNORECASE):
         return "; case counts: k M G T P, b for bits, B for bytes"
     return ""

@@ -91,8 +91,8 @@ def test_what_is_no_number_is_refused(parse, text):
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("100Gb", "did you mean 100Gbps or 100Gb/s?"),
-        ("100GB", "did you mean 100GBps or 100GB/s?"),
+        ("100Gb", "did you mean 100Gbps (bits) or 100GB/s (bytes)?"),
+        ("100GB", "did you mean 100Gbps (bits) or 100GB/s (bytes)?"),
         ("10gbps", "case counts"),
         ("10KB/s", "case counts"),
         ("10Mbitps", "must be a rate"),
