@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic, process_time  # bound here: an emulated program has a clock of its own
 from types import FrameType
 from typing import NoReturn
@@ -19,6 +20,7 @@ SILENT = 2.0  # seconds before the first line
 BETWEEN = 1.0  # seconds between two on a terminal
 LONG = 10.0  # seconds of an estimate, or of processor time, that are printed where there is no terminal, too
 AGAIN = 0.01  # seconds after which an ignored interruption is repeated: its callback has returned
+SHARED = 0.8  # share of a core below which other work is said to be the reason for the wait
 PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solver does not hear it
 
 
@@ -45,11 +47,20 @@ def _show(verb: str, over: threading.Event) -> None:
     from commsim.core.limits import EXPECTED
     from commsim.report.render import show_step, tell
 
+    ran, waited = scheduled()
     next_told, shown, wait = 0.0, False, 0.0
     while not over.wait(wait):
         wait = BETWEEN
         elapsed = monotonic() - began
-        text = line(verb, elapsed, EXPECTED.what, EXPECTED.seconds, EXPECTED.part, compiled_s() - compiled)
+        text = line(
+            verb,
+            elapsed,
+            EXPECTED.what,
+            EXPECTED.seconds,
+            EXPECTED.part,
+            compiled_s() - compiled,
+            share_of_core(ran, waited),
+        )
         if EXPECTED.is_shown:
             continue
         if sys.stderr.isatty():
@@ -62,7 +73,25 @@ def _show(verb: str, over: threading.Event) -> None:
         show_step()
 
 
-def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "", compiled: float = 0.0) -> str:
+def scheduled() -> tuple[float, float]:
+    """Return the seconds that the main thread has run, and has waited for a core; zeros where it is not known."""
+    try:
+        ran, waited, _ = Path("/proc/self/schedstat").read_text(encoding="ascii").split()
+        return int(ran) * 1e-9, int(waited) * 1e-9
+    except (OSError, ValueError):
+        return 0.0, 0.0
+
+
+def share_of_core(ran: float, waited: float) -> float:
+    """Return the share of the time since `ran` and `waited` in which the main thread got the core that it asked for."""
+    now_ran, now_waited = scheduled()
+    wanted = now_ran - ran + now_waited - waited
+    return (now_ran - ran) / wanted if wanted > 0 else 1.0
+
+
+def line(
+    verb: str, elapsed: float, what: str, seconds: float, part: str = "", compiled: float = 0.0, share: float = 1.0
+) -> str:
     """Write a line of progress.
 
     Parameters
@@ -77,10 +106,13 @@ def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "", c
         Which of several parts of the command it is.
     compiled : float
         Seconds of `elapsed` in which kernels were compiled; the estimate is one of the work without them.
+    share : float
+        Share of a core that it gets beside other work; the estimate is one of processor time.
     """
     from commsim.core.limits import duration
 
     so_far = f"{duration(elapsed)} so far" + (f", {duration(compiled)} of them compiling" if compiled >= 1 else "")
+    so_far += f", with {share:.0%} of a core beside other work" if share < SHARED else ""
 
     if part:
         declared = f", {what}, about {duration(seconds)}" if what else ""
@@ -88,7 +120,7 @@ def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "", c
     if not what:
         return f"commsim {verb}: {so_far}; Ctrl-C ends it"
     about = f"about {duration(seconds)}"
-    if elapsed - compiled > seconds:  # the estimate was too short, and says nothing of what is left
+    if (elapsed - compiled) * share > seconds:  # the estimate was too short, and says nothing of what is left
         about = f"more than the {duration(seconds)} estimated"
     return f"commsim {verb}: {what}, {about}; {so_far}; Ctrl-C ends it"
 

@@ -63,6 +63,7 @@ def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_termin
 def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(monkeypatch):
     monkeypatch.setattr(progress, "SILENT", 0.001)
     monkeypatch.setattr(progress, "BETWEEN", 0.001)
+    monkeypatch.setattr(progress, "scheduled", lambda: (0.0, 0.0))
     monkeypatch.setattr(progress, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
     told = progress.threading.Event()
     texts = []
@@ -223,3 +224,17 @@ def test_time_of_compiling_is_not_time_of_the_work_that_was_estimated():
         "commsim run: simulating 120000 packets, about 5 s; 51 s so far, 48 s of them compiling; Ctrl-C ends it"
     )
     assert "more than the 5 s estimated" in progress.line("run", 54.0, "simulating 120000 packets", 5.0, compiled=48.0)
+
+
+def test_an_estimate_is_of_processor_time_and_other_work_is_named():
+    alone, beside = (progress.line("run", 12.0, "simulating", 10.0, share=share) for share in (1.0, 0.25))
+    assert "more than the 10 s estimated" in alone
+    assert "other work" not in alone
+    assert "about 10 s" in beside
+    assert "12 s so far, with 25% of a core beside other work" in beside
+
+
+def test_the_share_of_a_core_is_that_of_the_time_that_the_thread_wanted_one(monkeypatch):
+    monkeypatch.setattr(progress, "scheduled", lambda: (13.0, 34.0))
+    assert progress.share_of_core(10.0, 25.0) == 0.25
+    assert progress.share_of_core(13.0, 34.0) == 1.0
