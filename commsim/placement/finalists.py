@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.limits import EXPECTED, expect
 from commsim.core.units import count_text
 from commsim.training.sharing.periodic import PeriodicJob
+from commsim.training.sharing.shared_run import PER_USE
 
 from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
@@ -25,9 +26,6 @@ from .starts.simulated_search import searched
 # Estimates are 0.93 to 1.26 times a simulation in eight of ten clusters, so candidates up to this part above the first
 # may be better.
 ERROR = 0.35
-# Seconds to simulate a candidate, for each job times each phase of all: 3e-6 to 4e-6 were measured of 20 to 240 jobs,
-# for 60 iterations.
-PER_PAIR = 7e-6
 # Seconds in which finalists are simulated: the first one in any case that takes less by itself.
 LONGEST = 1.0
 
@@ -54,24 +52,35 @@ def simulated_first(
         All, best first.
     """
     seed = scores.settings.seed
-    each = PER_PAIR * len(jobs) * sum(len(job.phases) for job in jobs)
-    n_left = int(LONGEST / each) if each else len(kept)
+    packed = [one for one in kept if one.candidate.generator == PACKED][:1]
+    left = LONGEST - sum(_seconds(jobs, one) for one in packed)
+
+    def is_simulated_within(one: ScoredPlacement, longest: float) -> bool:
+        return _seconds(jobs, one) <= longest and _simulate(cluster, jobs, one, seed)
+
     best = kept[0].candidate.stretch if kept else 1.0
     likely = [one for one in kept if one.candidate.stretch <= best * (1 + ERROR)]
-    packed = [one for one in kept if one.candidate.generator == PACKED][:1]
-    for one in likely[: max(n_left - len(packed), 1)] + packed if n_left > 0 else ():
-        n_left -= _simulate(cluster, jobs, one, seed)
+    for one in likely:
+        left -= _seconds(jobs, one) * is_simulated_within(one, LONGEST if one is likely[0] else left)
+    for one in packed:
+        is_simulated_within(one, LONGEST)
     kept.sort(key=order)
     searched_for = kept[:_SEARCHED] + [one for one in packed if not any(one is other for other in kept[:_SEARCHED])]
-    for one in searched_for if n_left > 0 else ():
+    for one in searched_for if left > 0 else ():
         if one.candidate.prediction == "simulation" and one.candidate.slowdown > 1 + _SLOWER:
             _search(cluster, one, scores)
             _simulate(cluster, jobs, one, seed)
     kept.sort(key=order)
-    while n_left > 0 and (missing := kept[:1]) and _simulate(cluster, jobs, missing[0], seed):
-        n_left -= 1
+    while kept and is_simulated_within(kept[0], left):
+        left -= _seconds(jobs, kept[0])
         kept.sort(key=order)
     return _not_worse(kept, packed)
+
+
+def _seconds(jobs: Sequence[PeriodicJob], one: ScoredPlacement) -> float:
+    """Return the time that it takes to simulate a candidate: for each phase, each use of a full link and each job."""
+    n_uses = sum(len(link.jobs) for link in one.candidate.links if link.is_contended)
+    return PER_USE * (n_uses + len(jobs)) * sum(len(job.phases) for job in jobs)
 
 
 def _not_worse(kept: list[ScoredPlacement], packed: Sequence[ScoredPlacement]) -> list[ScoredPlacement]:
@@ -107,11 +116,12 @@ def _seed(candidate: PlacementCandidate, seed: int) -> int:
 
 def simulate_all(cluster: Cluster, jobs: Sequence[PeriodicJob], kept: Sequence[ScoredPlacement], seed: int) -> None:
     """Simulate candidates, and say which one it is, and how long all that are left will take."""
-    each = PER_PAIR * len(jobs) * sum(len(job.phases) for job in jobs)
+    left = sum(_seconds(jobs, one) for one in kept)
     for i, one in enumerate(kept, 1):
         EXPECTED.begin(f"simulating candidate {i} of {len(kept)}")
         what = f"{count_text(len(jobs), 'job')} in {count_text(len(kept) - i + 1, 'candidate')}"
-        expect(each * (len(kept) - i + 1), what, "fewer --candidates or no --check")
+        expect(left, what, "fewer --candidates or no --check")
+        left -= _seconds(jobs, one)
         one.candidate = simulated(cluster, jobs, one.candidate, seed=_seed(one.candidate, seed))
     EXPECTED.begin("")
 

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from commsim.training.sharing.periodic import PeriodicJob
 from commsim.training.sharing.shared_links import fair_times
-from commsim.training.sharing.shared_run import MEASURED
+from commsim.training.sharing.shared_run import MEASURED, PER_USE
 
 from .beside_kernel import JobTimes, Uses
 from .kept_jobs import KeptJobs
 
-# Seconds that the simulations of one request may take, and what one takes for each phase times each use of a link by a
-# job: 5e-6 to 7e-6 were measured of 12 to 42 jobs, 1e-5 to 1.5e-5 of 86 on 400 links.
-LONGEST, PER_USE = 0.15, 8e-6
+# Seconds that the simulations of one request may take.
+LONGEST = 0.15
 _LESS = 1e-9  # part of an iteration by which a job must be slowed down
 
 
