@@ -15,4 +15,9 @@ def register(house: House) -> None:
     house.commands(
         "commsim.nccl.cli.nccl_choices", nccl="print which algorithm and protocol NCCL chooses at each size, and why"
     )
-    house.warmup("flow engine", "run --topology dgx-h100@star:machines=2 -b 1M -e 1M")
+    faulty = "dgx-h100@leaf_spine:machines=8,n_leaves=8,n_spines=8"  # README's question, whose flows are alike in part
+    house.warmup(
+        "flow engine",
+        "run --topology dgx-h100@star:machines=2 -b 1M -e 1M",
+        f"run nccl --topology {faulty} -b 1G -e 1G --fail links:1",
+    )
