@@ -17,6 +17,8 @@ from commsim.nccl.prediction import predict
 
 # How many times as likely a line makes what it shows, and what it rules out; and what it only suggests.
 SHOWN, EXCLUDED, SUGGESTED = 50.0, 0.02, 4.0
+# A list of fewer NICs than the machine has is the cause itself, and no sign of it: no times speak against it.
+CERTAIN = 1e6
 # Part of a rate or of a number of channels from which on it is as it should be.
 ENOUGH = 0.8
 # Sizes of chosen algorithms that are held against the model's choice.
@@ -111,6 +113,8 @@ def evidence_of(bad: LogFacts, due: Due, healthy: LogFacts | None = None) -> dic
 
     for label, is_so in (*_of_nics(bad, due), *_of_paths(bad), *_of_choices(bad, due), *_of_settings(bad)):
         say(label, SHOWN if is_so else EXCLUDED)
+    if 0 < bad.nics < due.nics:
+        say("half_or_fewer_nics_used", CERTAIN)
     if bad.is_virtual:
         say("virtualisation_or_topology_file_missing", SUGGESTED)
     if healthy is not None and healthy.release and bad.release:

@@ -52,6 +52,13 @@ def test_a_line_speaks_against_a_cause(line, label):
     assert said(line)[label] < 1
 
 
+def test_a_list_of_fewer_nics_than_there_are_decides_before_any_time():
+    """No ratio of two likelihoods of times speaks against what NCCL itself lists; a variable only suggests it."""
+    listed = said("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>")
+    wished = said("NCCL_IB_HCA set by environment to mlx5_0,mlx5_1")
+    assert listed["half_or_fewer_nics_used"] > 1e6 > 100 > wished["half_or_fewer_nics_used"]
+
+
 def test_what_nccl_says_that_it_uses_comes_before_a_variable():
     assert said("NCCL_IB_DISABLE set by environment to 1.", "Using network IB")["ib_disabled_tcp_sockets"] < 1
 

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from commsim.diagnosis.causes.all_faults import FaultTimes, predict_faults
 from commsim.diagnosis.causes.beforehand import shares_beforehand
 from commsim.diagnosis.causes.ground import Ground
-from commsim.diagnosis.causes.likelihood import disturbances, log_likelihood
+from commsim.diagnosis.causes.labels import NONE, UNTRIED
+from commsim.diagnosis.causes.likelihood import disturbances, log_likelihood, log_of_none
 from commsim.diagnosis.causes.rows import Rows
 from commsim.nccl.error_model import ErrorModel
+
+NONE_FITS = "none of the causes that were tried fits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,10 @@ class _RowsInDoubt:
         """Return the log-likelihood of the rows with a fault of this effect on each."""
         disturbed = disturbances(self.rows, self.whole)
         return log_likelihood(self.rows, self.whole * np.exp(effect), self.error, effect, one.fault, disturbed)
+
+    def log_of_none(self) -> float:
+        """Return the log-likelihood of the rows with a cause that is not tried."""
+        return log_of_none(self.rows, self.whole, self.error, disturbances(self.rows, self.whole))
 
 
 def rank_causes(
@@ -116,21 +123,25 @@ def rank_faults(
     whole = closed[where] * (1.0 if more is None else more)
     every = [one for one in every if one.healthy is None or rows.has_reference]
     effects = [_effect(one, closed, rows, where) for one in every]
-    logs = {one.label: 0.0 for one in every}
+    logs, none = {one.label: 0.0 for one in every}, 0.0
     best: dict[str, tuple[float, int]] = {}
     for run in rows.runs():
         question = _RowsInDoubt(rows.at(run), whole[run], error)
+        none += question.log_of_none()
         values = [question.log_of(one, effect[run]) for one, effect in zip(every, effects, strict=True)]
         for label in logs:
             own = [i for i, one in enumerate(every) if one.label == label]
             terms = [values[i] + np.log(every[i].weight) for i in own]
             logs[label] += float(np.logaddexp.reduce(terms)) - np.log(sum(every[i].weight for i in own))
             best[label] = max(best.get(label, (-np.inf, 0)), (max(terms), own[int(np.argmax(terms))]))
-    probable = _probabilities(logs, before, evidence or {})
-    return [
-        _ranked(every[best[label][1]], whole * np.exp(effects[best[label][1]]), rows, whole, probable[label])
-        for label in sorted(probable, key=lambda name: -probable[name])
+    probable = _probabilities({**logs, NONE: none}, {**before, NONE: UNTRIED}, evidence or {})
+    found = [
+        _ranked(every[i], whole * np.exp(effects[i]), rows, whole, probable[label]) for label, (_, i) in best.items()
     ]
+    slow = rows.slow
+    factor = np.exp(np.median(np.log(rows.times[slow] / whole[slow])))
+    none_fits = RankedCause(NONE, probable[NONE], NONE_FITS, 1.0, rows.sizes[slow], whole[slow] * factor)
+    return sorted([*found, none_fits], key=lambda one: -one.likelihood)
 
 
 def _effect(one: FaultTimes, closed: NDArray[np.float64], rows: Rows, where: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -20,7 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 COMMON, USUAL, RARE = 4.0, 2.0, 1.0
-HEALTHY = "healthy_expectation_wrong"
+HEALTHY, NONE = "healthy_expectation_wrong", "none_of_those_tried"
+# Part of all tables whose cause is none of those that are tried.
+UNTRIED = 0.03
 # Part of all tables that people ask about, and part of those with a better reference beside them, that are as they
 # should be.
 HEALTHY_ALONE, HEALTHY_BESIDE_REFERENCE = 0.5, 0.1
@@ -62,4 +64,5 @@ CAUSES: Mapping[str, Cause] = {
     "version_regression": Cause(COMMON, "the same run with another release of NCCL, all else left"),
     "virtualisation_or_topology_file_missing": Cause(RARE, "NCCL_TOPO_FILE; NCCL_TOPO_DUMP_FILE beside bare metal"),
     HEALTHY: Cause(0.0, "expected rate: commsim expect"),
+    NONE: Cause(0.0, "the same run on each machine, on pairs of them, and with NCCL_DEBUG=INFO"),
 }  # fmt: skip

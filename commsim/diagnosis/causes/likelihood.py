@@ -28,6 +28,9 @@ VAGUE = 0.12
 DISTURBED, WINDOW = 0.25, 2
 # What is left of the correlation of the model's errors on two tables where calls go another way in one.
 KEPT = 0.3
+# What a cause that is not tried does to the logarithm of a time: standard deviation of one factor, of what it does by
+# size, and of each row; all are far beyond the errors of the model on healthy machines.
+ANY_FACTOR, ANY_SHAPE, ANY_ROW = 1.0, 0.5, 0.2
 # Normal distributions that Student's t is made of.
 N_SCALES = 9
 
@@ -57,11 +60,38 @@ def log_likelihood(
     doubt, noise = (0.0, 0.0) if fault is None else (fault.doubt, fault.noise)
     fixed = np.diag(disturbed**2 + noise**2 * rows.slow)
     # What is known of the fault's effect: half of it one factor, half of it by size.
-    alike = np.exp(-(_octaves(rows.sizes) ** 2) / (2 * error.likeness.octaves**2))
-    fixed += np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * alike)
+    fixed += np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * _alike(rows, error))
     model = _of_model(rows, error)
     if fault is not None and fault.other_way:
         model = np.where(rows.slow[:, None] == rows.slow[None, :], model, KEPT * model)
+    return _log_of(rows, residual, error, model, fixed)
+
+
+def log_of_none(
+    rows: Rows, predicted: NDArray[np.float64], error: ErrorModel, disturbed: NDArray[np.float64]
+) -> float:  # fmt: skip
+    """Return the logarithm of the density with a cause that is not tried: any factor, and any smooth shape.
+
+    Parameters
+    ----------
+    rows, error, disturbed
+        Same as in :func:`log_likelihood`.
+    predicted : float64[n], s
+        Predicted without a fault.
+    """
+    residual = np.log(rows.times / predicted) - [error.of(size).middle for size in rows.sizes]
+    both = np.outer(rows.slow, rows.slow)
+    fixed = both * (ANY_FACTOR**2 + ANY_SHAPE**2 * _alike(rows, error))
+    return _log_of(
+        rows, residual, error, _of_model(rows, error), fixed + np.diag(disturbed**2 + ANY_ROW**2 * rows.slow)
+    )
+
+
+def _log_of(
+    rows: Rows, residual: NDArray[np.float64], error: ErrorModel, model: NDArray[np.float64],
+    fixed: NDArray[np.float64],
+) -> float:  # fmt: skip
+    """Return the logarithm of the density of residuals, over the tails of the model's errors and the noise of runs."""
     noises = NOISES if len(residual) >= TOLD_FROM else NOISES[:1]
     scales = itertools.product(variances(error.likeness.degrees), noises)
     logs = [_log_normal(residual, model * variance + _of_runs(rows, times) + fixed) for variance, times in scales]
@@ -78,6 +108,12 @@ def variances(degrees: float) -> tuple[float, ...]:
     sums = np.cumsum(at ** (degrees / 2 - 1) * np.exp(-at * degrees / 2))
     middles = (np.arange(N_SCALES) + 0.5) / N_SCALES
     return tuple((1 / np.interp(middles, sums / sums[-1], at)).tolist())
+
+
+def _alike(rows: Rows, error: ErrorModel) -> NDArray[np.float64]:
+    """Return how alike what depends on the size is at each two rows."""
+    found: NDArray[np.float64] = np.exp(-(_octaves(rows.sizes) ** 2) / (2 * error.likeness.octaves**2))
+    return found
 
 
 def _octaves(sizes: NDArray[np.float64]) -> NDArray[np.float64]:

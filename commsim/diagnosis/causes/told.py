@@ -14,6 +14,8 @@ from commsim.diagnosis.causes.labels import CAUSES, HEALTHY
 # Times as likely as the next from which a cause is told from it (less is "not worth more than a bare mention": Kass and
 # Raftery, Bayes factors, JASA 90, 1995, section 3.2); and what is able to give a number.
 TOLD_FROM, ABLE = 3.0, 0.02
+# Odds that are no longer told as a number.
+MANY_TIMES = 1e4
 # Causes that are named at once, since more are no help; and that follow a first one. All are in the JSON.
 NAMED, NEXT = 3, 2
 # Ratio of two causes' times from which on a further run of a size tells them apart, beside 7 % of noise.
@@ -42,14 +44,17 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
         lines.append(f"nothing distinguishes: {_named(alike)}")
         lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NAMED]]
         lines += _told_apart_by(alike[0], alike[1])
-        others = [one for one in causes if one not in alike][:NEXT]
+        then = [one for one in causes if one not in alike][:NEXT]
     else:
-        times = f"{first.likelihood / causes[1].likelihood:.3g} times" if len(causes) > 1 else "many times"
+        others = sum(one.likelihood for one in causes[1:])  # several of which may give the same times
+        odds = f"{first.likelihood / others:.3g} times" if others * MANY_TIMES > first.likelihood else "many times"
         within = f"predicted within {first.far:.0%} at every size; " if first.far < 1 else ""
-        lines.append(f"{first.text}: {times} as likely as the next; {within}check: {CAUSES[first.label].check}")
-        others = list(causes[1 : 1 + NEXT])
-    if others := [one for one in others if one.likelihood >= 0.005]:
-        lines.append("then: " + "; ".join(f"{one.text} ({one.likelihood:.0%})" for one in others))
+        lines.append(
+            f"{first.text}: {odds} as likely as all others together; {within}check: {CAUSES[first.label].check}"
+        )
+        then = list(causes[1 : 1 + NEXT])
+    if then := [one for one in then if one.likelihood >= 0.005]:
+        lines.append("then: " + "; ".join(f"{one.text} ({one.likelihood:.0%})" for one in then))
     if n_sizes < 3:
         lines.append(MEASURE_NEXT)
     return lines

@@ -10,7 +10,7 @@ from commsim.diagnosis.causes.all_faults import predict_faults
 from commsim.diagnosis.causes.beforehand import weight_on
 from commsim.diagnosis.causes.explain import rank_causes
 from commsim.diagnosis.causes.ground import ground_of, nics_of_machines, without_nodes
-from commsim.diagnosis.causes.labels import CAUSES, HEALTHY
+from commsim.diagnosis.causes.labels import CAUSES, HEALTHY, NONE
 from commsim.diagnosis.causes.of_rows import explain_rows
 from commsim.diagnosis.causes.rows import Rows
 from commsim.diagnosis.errors_of_plan import errors_of_plan
@@ -25,6 +25,12 @@ NO_NVLS = f"nvswitch_host:n_gpus=4,n_nics=4,{PARTS}@star:machines=3"
 ALONE = f"nvswitch_host:n_gpus=1,n_nics=1,n_pcie_switches=1,n_cpus=1,{PARTS}@star:machines=2"
 SIZES = [2.0**k for k in range(12, 34)]
 NOISE = 0.07
+
+
+def table_of(sizes, times):
+    """Return the rows of one slow table."""
+    n = len(sizes)
+    return Rows(np.array(sizes), np.asarray(times), np.ones(n, bool), np.zeros(n, bool))
 
 
 @functools.cache
@@ -140,6 +146,19 @@ def test_machines_move_what_is_likely_beforehand():
     assert weight_on(alone, "numa_or_affinity") > weight_on(whole, "numa_or_affinity")
     assert weight_on(card, "pcie_p2p_or_acs") > weight_on(whole, "pcie_p2p_or_acs")
     assert weight_on(ground_on("hgx-h100@star:machines=4"), UPLINKS) > weight_on(whole, UPLINKS)
+
+
+def test_a_shape_that_no_cause_gives_is_said_to_be_none_of_them():
+    """Calls that take three and nine times as long by turns of four octaves are no fault's; a fault's are its own."""
+    plan, ground = plan_on(H100), ground_on(H100)
+    turns = [9.0 if k // 4 % 2 else 3.0 for k in range(len(SIZES))]
+    rows = table_of(SIZES, ground.times(SIZES) * np.array(turns))
+    causes = rank_causes(ground, rows, errors_of_plan(plan))
+    assert causes[0].label == NONE
+    assert causes[0].likelihood > 0.75
+    half = next(one for one in predict_faults(ground, SIZES) if one.text == "half of the NICs are used")
+    found = rank_causes(ground, table_of(SIZES, half.times), errors_of_plan(plan))
+    assert next(one.likelihood for one in found if one.label == NONE) < 0.1
 
 
 def test_one_number_lists_what_is_able_to_give_it():
