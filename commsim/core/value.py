@@ -82,7 +82,7 @@ class Value(Shown):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because arrays come out of a pickle (and of copy.copy) writeable.
-        return type(self), tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+        return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -15,7 +15,7 @@ from commsim.core.placement import place
 from commsim.engine import flow_paths, job_connections
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS, FlowPaths
-from commsim.engine.simultaneous import simultaneous
+from commsim.engine.simultaneous import begun_together
 from commsim.engine.ways import costs
 from commsim.routing import walk
 from topologies.leaf_spine import leaf_spine
@@ -155,7 +155,7 @@ def test_another_hash_examines_the_schedule_no_second_time(monkeypatch: pytest.M
     in_turn = FlowPaths(net, FlowJob(recursive_doubling_all_reduce(16), place(net, 16)))
     for paths, method in ((together, "simultaneous"), (in_turn, "events")):
         assert paths.simulate(2**20).method == method
-    monkeypatch.setattr(simultaneous, "unrolled", None)
+    monkeypatch.setattr(begun_together, "unrolled", None)
     monkeypatch.setattr(job_connections, "connections", None)
     for paths in (together, in_turn):
         paths.hashed_by(7).simulate(2**20)

@@ -86,7 +86,7 @@ def test_an_operation_is_shown_in_detail_as_its_fastest_algorithm(commsim, tmp_p
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
-        (("--engine", "closed-form"), "a closed form has no single transfers"),
+        (("--engine", "closed-form", "--ranks", "2"), "a closed form has no single transfers"),
         (("--group", "0,1", "--group", "2,3"), "groups and jobs that share a network have no timeline"),
     ],
 )
