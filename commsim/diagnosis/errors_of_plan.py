@@ -15,8 +15,8 @@ def errors_of_plan(plan: Plan) -> ErrorModel:
     Parameters
     ----------
     plan : Plan
-        Plan of a collective. One of NCCL on a known network has the errors of that kind of machines and one of RCCL
-        those of RCCL; any other has those of all kinds together.
+        Plan of a collective. One of NCCL on a known network, all of whose GPUs NVLinks join, has the errors of that
+        kind of machines and one of RCCL those of RCCL; any other has those of all kinds together.
     """
     n_machines = len(set(units(plan.network)[plan.placement.nodes[: plan.schedule.n_ranks]].tolist()))
     if not isinstance(plan, NcclPlan):
@@ -24,7 +24,7 @@ def errors_of_plan(plan: Plan) -> ErrorModel:
     if plan.launch.rccl is not None:
         return error_model(RCCL, n_machines)
     site = plan.launch.known_site
-    if site is None:
+    if site is None or any(assumption.code for assumption in site.setting.assumed):  # no public table is of such
         return error_model(EVERY, n_machines)
     setting = site.setting
     return error_model(kind_of(setting.n_ranks, setting.n_nodes, site.network), setting.n_nodes)

@@ -234,7 +234,7 @@ def expect(
     ranks = plan.placement.nodes[: plan.schedule.n_ranks]
     n_machines = len(set(where.machine[ranks].tolist()) - {-1}) or len(set(ranks.tolist()))
     return Expectation(
-        where.name, plan.schedule.n_ranks, n_machines, false_alarms, tuple(found), errors_of_plan(plan),
+        plan.network.name, plan.schedule.n_ranks, n_machines, false_alarms, tuple(found), errors_of_plan(plan),
         tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 

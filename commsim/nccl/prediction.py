@@ -256,6 +256,8 @@ def over_releases(
 
 def spread_of(site: Site, size: float) -> tuple[float, float]:
     """Return between which parts of a predicted time about 80 % of unseen rows lie; (1, 1) where that is not known."""
+    if any(assumption.code for assumption in site.setting.assumed):  # GPUs off NVLink: no public table is of such
+        return 1.0, 1.0
     return interval_of(kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network), size)
 
 

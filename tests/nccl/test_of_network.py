@@ -5,6 +5,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
 from commsim.core.remark import largest
 from commsim.nccl.choice import ranges
+from commsim.nccl.intervals import EVERY, NODE
 from commsim.nccl.machine_links import port_rate
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.prediction.bounds.limited_by import limit_of
@@ -201,6 +202,14 @@ def test_a_gpu_off_nvlink_is_said_beside_the_time_not_among_what_was_assumed(tmp
     assert islands in largest(faulty)
     assert not any("NVLink joins" in str(remark) for remark in faulty if remark is not islands)
     assert not any(remark.code == "nvlink-islands" for remark in healthy)
+
+
+def test_no_interval_is_known_of_a_machine_with_a_gpu_off_nvlink(tmp_path):
+    healthy, faulty = (cs.predict("nccl_all_reduce", read_matrix(tmp_path, off=off), "1GiB") for off in ([], [2]))
+    assert healthy.interval is not None
+    assert faulty.interval is None
+    whole, part = (cs.expect(read_matrix(tmp_path, off=off), ["all_reduce"], ["1GiB"]) for off in ([], [2]))
+    assert (whole.errors.kind, part.errors.kind) == (NODE, EVERY)
 
 
 def test_cables_above_what_nics_carry_are_said_with_their_effect_beside_the_time():

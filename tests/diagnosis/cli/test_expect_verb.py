@@ -59,6 +59,14 @@ def test_what_faults_leave_is_expected_to_reach_less(commsim):
     assert less["floor_busbw_Bps"] < whole["floor_busbw_Bps"]
 
 
+def test_the_title_names_the_faults(commsim):
+    words = ("expect", "dgx-h100", "--machines", "2", "--operation", "all_reduce", "--size", "1G")
+    assert commsim(*words, "--fail", "link:m0.nic0:switch0").code == 0
+    assert commsim.out.splitlines()[0].startswith("# dgx-h100@star:machines=2 without m0.nic0:switch0, 16 ranks")
+    assert commsim(*words, "--scale", "link:m0.nic0:switch0=0.5").code == 0
+    assert "at 0.5" in commsim.out.splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
