@@ -20,6 +20,7 @@ OWN_FILES = {
     "commsim/real/calibrate.py",
     "commsim/cli/__init__.py",
     "commsim/cli/examples.py",
+    "commsim/cli/progress.py",  # /proc/self/schedstat
     "commsim/cli/schema.py",
     "commsim/costmodel/cli/export.py",
     "commsim/costmodel/cost_model_file.py",

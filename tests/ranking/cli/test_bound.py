@@ -59,8 +59,11 @@ def test_the_bound_alone_needs_no_algorithm(commsim):
 
 
 def test_a_barrier_has_no_bytes(commsim):
-    tree = commsim.results("bound", "--topology", "star:n_hosts=4", "--operation", "barrier", "--overhead", "0us", "-v")
+    words = ("bound", "--topology", "star:n_hosts=4", "--operation", "barrier", "--overhead", "0us", "-v")
+    tree = commsim.results(*words)
     assert tree["bounds"][0]["bound_s"] == pytest.approx(1e-6)
+    assert "a barrier carries no bytes" not in commsim.out  # nobody asked for some
+    assert commsim.results(*words, "--size", "1MiB")["bounds"] == tree["bounds"]
     assert "a barrier carries no bytes" in commsim.out
 
 
