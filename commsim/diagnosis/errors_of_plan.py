@@ -5,6 +5,7 @@ from __future__ import annotations
 from commsim.core.network_queries import units
 from commsim.nccl.error_model import ErrorModel, error_model
 from commsim.nccl.intervals import EVERY, RCCL, kind_of
+from commsim.nccl.machine_links import has_islands
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.plans.dense import Plan
 
@@ -24,7 +25,7 @@ def errors_of_plan(plan: Plan) -> ErrorModel:
     if plan.launch.rccl is not None:
         return error_model(RCCL, n_machines)
     site = plan.launch.known_site
-    if site is None or any(assumption.code for assumption in site.setting.assumed):  # no public table is of such
+    if site is None or has_islands(site.setting):
         return error_model(EVERY, n_machines)
     setting = site.setting
     return error_model(kind_of(setting.n_ranks, setting.n_nodes, site.network), setting.n_nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,11 @@ from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import live_nics
 
+if TYPE_CHECKING:
+    from .channel_search import NcclSetting
+
+# Code of what says that NVLinks do not join all GPUs.
+ISLANDS = "nvlink-islands"
 # Rates that ports are sold with, bytes/s, and the least part of one that is left without headers.
 PORT_RATES = tuple(gbps * 1e9 / 8 for gbps in (10, 25, 40, 50, 100, 200, 400, 800))
 DELIVERED = 0.9
@@ -79,6 +84,11 @@ def told_islands(network: Network, islands: Sequence[NDArray[np.integer[Any]]]) 
     lines = [f"no NVLink joins {', '.join(alone)} to other GPUs"] * bool(alone)
     lines += [f"NVLinks join only {'; '.join(_row(network, gpus) for gpus in sets)}"] * (len(sets) > 1)
     return ", and ".join(lines)
+
+
+def has_islands(setting: NcclSetting) -> bool:
+    """Whether GPUs are off NVLink, whose bytes NCCL may copy through the host: no public table is of such a machine."""
+    return any(assumption.code == ISLANDS for assumption in setting.assumed)
 
 
 def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:

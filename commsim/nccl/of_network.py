@@ -14,6 +14,7 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.nccl.machine_links import (
+    ISLANDS,
     adding_switches,
     fewest_nics,
     gpus_beside_a_nic,
@@ -168,7 +169,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
     beside = nodes[unit[nodes] == unit[node]]
     if lines := told_islands(network, islands_inside(network, unit, beside)):
-        assumed.append(Assumption(lines, code="nvlink-islands"))
+        assumed.append(Assumption(lines, code=ISLANDS))
     adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
     adds = adds and not lacks_nvls_of_two(setting.version, int(counts.min()))
     if setting.nvls is not None or (adds and "nvls" not in channels):

@@ -16,6 +16,7 @@ from .choice import Cell, cells, fastest
 from .gpu_costs import GpuCosts, Primitives, costs
 from .in_switch import ExchangeTime, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .intervals import interval_of, kind_of
+from .machine_links import has_islands
 from .model_versions import MODELS
 
 EXCHANGES = ("all_to_all", "send_recv")
@@ -256,9 +257,8 @@ def over_releases(
 
 def spread_of(site: Site, size: float) -> tuple[float, float]:
     """Return between which parts of a predicted time about 80 % of unseen rows lie; (1, 1) where that is not known."""
-    if any(assumption.code for assumption in site.setting.assumed):  # GPUs off NVLink: no public table is of such
-        return 1.0, 1.0
-    return interval_of(kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network), size)
+    kind = kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network)
+    return (1.0, 1.0) if has_islands(site.setting) else interval_of(kind, size)
 
 
 def ways_of(site: Site, known: GpuCosts) -> CallLinks:

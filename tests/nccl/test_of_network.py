@@ -204,6 +204,14 @@ def test_a_gpu_off_nvlink_is_said_beside_the_time_not_among_what_was_assumed(tmp
     assert not any(remark.code == "nvlink-islands" for remark in healthy)
 
 
+def test_cables_that_are_faster_than_nics_leave_the_interval_as_it_is():
+    asked = "nccl_all_reduce", "dgx-h100@star:machines=2,bandwidth={}Gbps", "1GiB"
+    usual, fast = (cs.predict(asked[0], asked[1].format(rate), asked[2]) for rate in (400, 800))
+    assert any(remark.code == "cable-above-nic" for remark in fast.remarks)
+    assert usual.interval is not None
+    assert fast.interval is not None
+
+
 def test_no_interval_is_known_of_a_machine_with_a_gpu_off_nvlink(tmp_path):
     healthy, faulty = (cs.predict("nccl_all_reduce", read_matrix(tmp_path, off=off), "1GiB") for off in ([], [2]))
     assert healthy.interval is not None
