@@ -96,7 +96,7 @@ def shared_searches(network: Network, incoming: Rows, dst: NDArray[np.int64]) ->
     first, link, origin = incoming
     search = np.arange(len(target))
     degree = np.where(network.forwards[target], 0, first[target + 1] - first[target])
-    for n in np.unique(degree[degree > 0]).tolist():
+    for n in np.flatnonzero(np.bincount(degree)[1:]) + 1:  # np.unique would import numpy.ma, 12 ms
         alike = np.flatnonzero(degree == n)
         row = first[target[alike], None] + np.arange(n)
         ends = np.sort(origin[row].astype(np.int64) * (MAX_METRIC + 1) + network.metric[link[row]], axis=1)

@@ -58,8 +58,8 @@ def repeated(*names: str, **options: Any) -> Any:
     return flag(*names, default=(), **options)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Flags:
     """Base of all classes of flags; its subclasses are frozen dataclasses."""
 
@@ -74,7 +74,7 @@ class Flags:
     MEANT: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
-        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)  # each method takes 0.1 ms
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:

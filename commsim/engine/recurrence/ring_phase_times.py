@@ -106,7 +106,8 @@ def _pairs_in_step(group: NDArray[np.int32], alike: NDArray[np.intp], send: Tick
     pairs = np.stack((alike[shares[:-1]], alike[shares[1:]]), axis=1)[same]
     if (abs(send[pairs[:, 0]] - send[pairs[:, 1]]) > SLACK).any():
         return None
-    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    return np.unique(pairs, axis=0) if len(pairs) else pairs  # of none, to import numpy.ma would take longest
 
 
 def _period(table: NDArray[np.int64]) -> int:
