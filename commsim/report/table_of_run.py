@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import as_remarks
-from commsim.core.result import BusiestLink, mean_busbw
+from commsim.core.result import mean_busbw
 from commsim.core.units import microseconds
 from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
@@ -37,6 +37,13 @@ DATATYPES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
     "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
 }  # fmt: skip
+TIME, GROUP = "time(us)", "group"
+ENDS = ("low(us)", "high(us)")
+# Columns that a narrow terminal leaves out, the least important first.
+LEAST = (
+    "type", "redop", "root", "#wrong", "count", "wire(B)", "busiest(B)", "busiest(GB/s)", "busiest_link", "algbw(GB/s)",
+    ENDS[1], ENDS[0], COST[0],  # the cost beside it says as much
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +79,6 @@ class RunRow:
     key: str = ""
     limit: Limit | None = None
 
-    @property
-    def operation(self) -> Any:
-        """Operation, None of a custom one."""
-        return OPERATIONS.get(self.result.operation)
-
-    @property
-    def busiest(self) -> BusiestLink:
-        """Link that needs the longest for its bytes."""
-        return self.result.busiest_link(self.network)
-
 
 class EngineReport(NamedTuple):
     """What an engine adds to the table of a prediction.
@@ -109,53 +106,6 @@ def rate_cell(bytes_per_s: float) -> str:
     return f"{bytes_per_s / 1e9:.3f}" if math.isfinite(bytes_per_s) else "-"
 
 
-class RunColumn(NamedTuple):
-    """A column: its name with a unit, its cell, and the place in which a narrow terminal leaves it out (0: never)."""
-
-    name: str
-    cell: Callable[[RunRow], str]
-    hidden: int = 0
-
-
-def _root(row: RunRow) -> str:
-    return str(row.schedule.root if row.operation and row.operation.has_root else -1)
-
-
-def _interval(row: RunRow, end: int) -> str:
-    return "-" if row.result.interval is None else microseconds(row.result.interval[end])
-
-
-TIME = RunColumn("time(us)", lambda row: microseconds(row.result.time))
-COLUMNS = (
-    RunColumn("size(B)", lambda row: f"{row.result.size:.0f}"),
-    RunColumn("count", lambda row: f"{row.result.size / DATATYPES[row.datatype]:.0f}", 5),
-    RunColumn("type", lambda row: row.datatype, 1),
-    RunColumn("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
-    RunColumn("root", _root, 3),
-    TIME,
-    RunColumn("algbw(GB/s)", lambda row: rate_cell(row.result.algbw), 10),
-    RunColumn("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
-    RunColumn("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
-    RunColumn("wire(B)", lambda row: f"{row.result.bytes_on_wire:.0f}", 6),
-    RunColumn("busiest(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
-    RunColumn("busiest(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
-    RunColumn("busiest_link", lambda row: row.busiest[0] or "-", 9),
-)
-INTERVAL = (
-    RunColumn("low(us)", lambda row: _interval(row, 0), 12),
-    RunColumn("high(us)", lambda row: _interval(row, 1), 11),
-)
-HASHES = (
-    RunColumn(SPREAD[0], lambda row: spread_cells(row.result)[0]),
-    RunColumn(SPREAD[1], lambda row: spread_cells(row.result)[1]),
-)
-FAULTS = (
-    RunColumn(COST[0], lambda row: cost_cells(row.result)[0], 13),  # the cost beside it says as much
-    RunColumn(COST[1], lambda row: cost_cells(row.result)[1]),
-)
-GROUP = (RunColumn("group", lambda row: row.group),)
-
-
 def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] = ()) -> list[RunRow]:
     """Return the rows of a solution: one for each result."""
     network, schedules = solution.plan.network, solution.plan.schedules
@@ -177,17 +127,49 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
 
 
 def table_of(rows: Sequence[RunRow], title: str, title_least: Callable[[], Sequence[str]] = tuple) -> Table:
-    """Return rows as a table; intervals and groups have columns where there are some."""
-    columns = [*(GROUP if any(row.group for row in rows) else ()), *COLUMNS]
-    if any(row.result.hashes is not None for row in rows):
-        at = columns.index(TIME) + 1
-        columns[at:at] = HASHES
-    columns += FAULTS if any(row.result.whole is not None for row in rows) else ()
-    columns += INTERVAL if any(row.result.interval is not None for row in rows) else ()
-    least = sorted((column for column in columns if column.hidden), key=lambda column: column.hidden)
-    cells = [[column.cell(row) for column in columns] for row in rows]
-    names = [column.name for column in columns]
-    return Table(names, cells, title, [column.name for column in least], title_least)
+    """Return rows as a table; groups, hashes, faults and intervals have columns where there are some."""
+    cells = [_cells(row) for row in rows]
+    names = [name for name in cells[0] if name != GROUP or any(row.group for row in rows)]
+    results = [row.result for row in rows]
+    if any(result.hashes is not None for result in results):
+        at = names.index(TIME) + 1
+        names[at:at] = _add(cells, SPREAD, map(spread_cells, results))
+    if any(result.whole is not None for result in results):
+        names += _add(cells, COST, map(cost_cells, results))
+    if any(result.interval is not None for result in results):
+        ends = ([microseconds(end) for end in result.interval] if result.interval else "--" for result in results)
+        names += _add(cells, ENDS, ends)
+    least = [name for name in LEAST if name in names]
+    return Table(names, [[one[name] for name in names] for one in cells], title, least, title_least)
+
+
+def _cells(row: RunRow) -> dict[str, str]:
+    """Return the cells that every row has, by their columns: those of nccl-tests, and of the busiest link."""
+    result, operation = row.result, OPERATIONS.get(row.result.operation)
+    link, load, rate = result.busiest_link(row.network)
+    return {
+        GROUP: row.group,
+        "size(B)": f"{result.size:.0f}",
+        "count": f"{result.size / DATATYPES[row.datatype]:.0f}",
+        "type": row.datatype,
+        "redop": "sum" if operation and operation.reduces else "none",
+        "root": str(row.schedule.root if operation and operation.has_root else -1),
+        TIME: microseconds(result.time),
+        "algbw(GB/s)": rate_cell(result.algbw),
+        "busbw(GB/s)": f"{result.busbw / 1e9:.3f}" if operation else "N/A",
+        "#wrong": "N/A",
+        "wire(B)": f"{result.bytes_on_wire:.0f}",
+        "busiest(B)": f"{load:.0f}",
+        "busiest(GB/s)": f"{rate / 1e9:.3f}",
+        "busiest_link": link or "-",
+    }
+
+
+def _add(cells: Sequence[dict[str, str]], names: Sequence[str], more: Iterable[Sequence[str]]) -> Sequence[str]:
+    """Add cells of further columns to each row, and return the names of these."""
+    for one, values in zip(cells, more, strict=True):
+        one.update(zip(names, values, strict=True))
+    return names
 
 
 def parts_of(
@@ -258,7 +240,7 @@ def _busiest_links(row: RunRow) -> list[Part]:
 
 def json_row(row: RunRow) -> dict[str, Any]:
     """Return the JSON row of one result: what the table shows, and how it was computed."""
-    link, load, rate = row.busiest
+    link, load, rate = row.result.busiest_link(row.network)
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
     how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
