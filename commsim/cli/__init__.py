@@ -39,7 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when it did what it should; 2 when what the user gave is wrong; 1 when something else failed.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    _open_what_is_closed()
     may_run = None
     if argv and argv[0].startswith("--only-code="):
         from commsim.core.files.own_files import read_only_code
@@ -118,14 +117,6 @@ def _alone_on_standard_output(*paths: object) -> AbstractContextManager[None]:
     from commsim.report.answer_files import only_answer
 
     return only_answer(*paths)
-
-
-def _open_what_is_closed() -> None:
-    """Give streams that were closed when we were started, as by ``>&-``, a reader that throws away."""
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _print_no_more() -> None:

@@ -22,6 +22,7 @@ __all__ = ["run"]
 
 def run() -> None:
     """Run the command of this process, and exit with its status."""
+    _open_what_is_closed()
     if ASKED in os.environ:
         complete()
     gc.set_threshold(MAX_NEW_OBJECTS)
@@ -55,3 +56,11 @@ def _skip_collection() -> None:
     """Omit the last collection, which takes 0.3 s: the process returns all its memory at once."""
     if "duckdb" not in sys.modules:  # it counts what is left, and complains
         gc.freeze()
+
+
+def _open_what_is_closed() -> None:
+    """Give streams that were closed when we were started, as by ``>&-``, a reader that throws away."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")

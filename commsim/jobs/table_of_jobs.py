@@ -15,9 +15,9 @@ from commsim.jobs.several_jobs import JobsWork, jobs_of
 from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.report.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
+from commsim.report.hash_columns import COST, cost_cells, spread_cells, spread_names
 from commsim.report.table_of_run import RunRow, json_row, parts_of
-from commsim.report.title_of_network import costs_in_title, least_in_title
+from commsim.report.titles import costs_in_title, hashes_in_title, least_in_title
 
 if TYPE_CHECKING:
     from commsim.jobs.job_entries import JobEntry

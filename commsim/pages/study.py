@@ -16,7 +16,7 @@ import numpy as np
 from commsim.core.errors import InputError, printable
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import parse_bandwidth
-from commsim.report.title_of_network import remark_on_costs
+from commsim.report.titles import remark_on_costs
 
 from .derive import with_derived
 from .figure_tables import Column, FigureTable, distinct, number_column, table_of_rows

@@ -13,9 +13,9 @@ from commsim.prediction.bounds.limited_by import short_limit
 from commsim.ranking.contenders import skipped
 from commsim.ranking.synthesis.bound import SIZES
 from commsim.report.answer import Part, Table, comments, remarks
-from commsim.report.hash_columns import COST, hashes_in_title, spread_cells, spread_names
+from commsim.report.hash_columns import COST, spread_cells, spread_names
 from commsim.report.table_of_run import rate_cell
-from commsim.report.title_of_network import costs_in_title, least_in_title, software_costs
+from commsim.report.titles import costs_in_title, hashes_in_title, least_in_title, software_costs
 
 if TYPE_CHECKING:
     from commsim.core.result import Result

@@ -10,7 +10,7 @@ from commsim.core.units import format_time, microseconds
 
 SPREAD = ("fastest(us)", "slowest(us)")
 COST = ("whole(us)", "faults_cost")
-__all__ = ["COST", "cost_cells", "ends_of_hashes", "hashes_in_title", "spread_cells", "spread_names", "with_ends"]
+__all__ = ["COST", "cost_cells", "ends_of_hashes", "spread_cells", "spread_names", "with_ends"]
 
 
 def spread_names(results: Sequence[Result]) -> list[str]:
@@ -22,12 +22,6 @@ def spread_cells(result: Result) -> list[str]:
     """Return the times of the fastest and the slowest draw; of a result that the hash does not change, its own."""
     ends = (result.time,) * 2 if result.hashes is None else (result.hashes.fastest, result.hashes.slowest)
     return [microseconds(time) for time in ends]
-
-
-def hashes_in_title(results: Sequence[Result]) -> str:
-    """Return what a title says, after a comma, of times that are medians; nothing where none is."""
-    drawn = {result.hashes.n for result in results if result.hashes is not None}
-    return f", median of {'/'.join(map(str, sorted(drawn)))} hashes of ECMP" if drawn else ""
 
 
 def ends_of_hashes(hashes: OverHashes | None) -> str:

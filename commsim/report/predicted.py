@@ -12,7 +12,7 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.extensions import house
 from commsim.prediction.solve import Solution
-from commsim.report.title_of_network import software_costs
+from commsim.report.titles import software_costs
 
 NO_SCENARIO = "a result that was read or pickled has no timeline; predict it again"
 

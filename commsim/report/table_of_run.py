@@ -19,8 +19,7 @@ from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, SPREAD, cost_cells, spread_cells
-from commsim.report.title_of_network import software_costs
-from commsim.report.title_of_run import least_of_run, title_of
+from commsim.report.titles import least_of_run, software_costs, title_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

@@ -232,7 +232,7 @@ class Bench:
             row = self._trainer.row(seed, parameters, network)
             return row | {"remarks": [*row.get("remarks", ()), *(note.tree() for note in notes)]}
         from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
-        from commsim.report.title_of_network import software_costs
+        from commsim.report.titles import software_costs
 
         solution = self._solved(seed, parameters)
         (result,) = solution.results

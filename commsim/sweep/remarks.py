@@ -11,7 +11,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.files.sweep_store import STORE, reading, rows_in
 from commsim.core.remark import Remark, read_remarks
-from commsim.report.title_of_network import remark_on_costs
+from commsim.report.titles import remark_on_costs
 
 # Rows that are read for remarks, and points that are named.
 MAX_ROWS, MAX_POINTS = 100_000, 4

@@ -13,7 +13,8 @@ from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
 from commsim.prediction.result_remarks import NOTHING_LOST
 from commsim.report.answer import Part, Table, remarks
-from commsim.report.hash_columns import COST, cost_cells, hashes_in_title, spread_cells, spread_names
+from commsim.report.hash_columns import COST, cost_cells, spread_cells, spread_names
+from commsim.report.titles import hashes_in_title
 
 if TYPE_CHECKING:
     from commsim.prediction.solve import Solution

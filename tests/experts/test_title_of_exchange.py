@@ -4,7 +4,7 @@ import pytest
 
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
-from commsim.report.title_of_run import title_of
+from commsim.report.titles import title_of
 
 
 @pytest.mark.parametrize(

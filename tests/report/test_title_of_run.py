@@ -7,7 +7,7 @@ import pytest
 
 import commsim as cs
 from commsim.cli import main
-from commsim.report import title_of_run
+from commsim.report import titles
 
 FABRIC = "dgx-h100@leaf_spine:machines=16,n_leaves=2,n_spines=8,oversubscription=4"
 
@@ -62,5 +62,5 @@ def test_in_a_pipe_nothing_is_left_out(monkeypatch):
 )
 def test_machines_that_are_used_in_part_are_counted(placement, n_ranks, told):
     scenario = cs.scenario_of("nccl_all_reduce", "dgx-h100@star:machines=4", n_ranks=n_ranks, placement=placement)
-    phrases = title_of_run.title_of(cs.solve(scenario, ["1MiB"]))
+    phrases = titles.title_of(cs.solve(scenario, ["1MiB"]))
     assert [phrase for phrase in phrases if phrase.startswith("placement")] == ([told] if told else [])

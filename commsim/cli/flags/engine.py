@@ -28,9 +28,12 @@ class FlagGroup(NamedTuple):
     ----------
     flags : type of Flags
         The flags.
+    names : tuple of str
+        Names of those that say something to a scenario.
     options : callable
-        Function from the flags to what they say to a scenario, by its keywords.
+        Function from the flags, of which one of these names is given, to what they say, by the scenario's keywords.
     """
 
     flags: type[Flags]
+    names: tuple[str, ...]
     options: Callable[[Any], Mapping[str, Any]]

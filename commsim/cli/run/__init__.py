@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Verb
@@ -45,23 +45,16 @@ OF_COLLECTIVES: tuple[Refused, ...] = (
     ),
     Refused(("osu",), OF_ONE_COLLECTIVE, lambda config: bool(config.group) or len(config.collective) > 1),
 )
-# Questions that extensions answer, by their names there; the first that is asked is answered. What a kind of work does
-# not honour, its plan refuses.
-QUESTIONS: Mapping[str, Callable[[RunConfig], bool]] = {
-    "jobs": lambda config: config.jobs is not None,
-    "ranking": lambda config: config.compares,
-    "algorithms": lambda config: config.is_ranking,
-}
 
 
 def run(config: RunConfig) -> Answer:
     """Predict what the flags ask for."""
     sizes = config.sizes()
-    asked = next((name for name, is_asked in QUESTIONS.items() if is_asked(config)), "")
-    kind = house().questions[asked] if asked else COLLECTIVES
+    kind: Kind = house().questions[config.question] if config.question else COLLECTIVES
     for refused in kind.refused:
-        for flag in config.given(*refused.flags) if refused.when is None or refused.when(config) else ():
-            raise InputError(refused.why.format(flag))
+        flags = config.given(*refused.flags)
+        if flags and (refused.when is None or refused.when(config)):
+            raise InputError(refused.why.format(flags[0]))
     renderings = {name: house().renderings[name] for name in RENDERED if getattr(config, name)}
     for name, one in renderings.items():
         one.check(getattr(config, name))  # a file that cannot be written is refused before anything is computed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from commsim.extensions import house
 from commsim.report.answer import Lines, Part
 from commsim.report.table_of_run import RunRow, json_row, parts_of, rows_of
-from commsim.report.title_of_run import titles_beside
+from commsim.report.titles import titles_beside
 
 from .config import RunConfig
 

@@ -95,8 +95,11 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
         options |= {name: getattr(self, flag) for flag, name in OTHER.items()}
         options |= {name: getattr(self, name) for name in OF_RUN if hasattr(self, name)}
         for group in flags_of_extensions():
-            options |= group.options(self)
-        return scenario_of(spec, network or self.topology, **(options | more))
+            if self.given(*group.names):
+                options |= group.options(self)
+        options |= more | {"engine": self.engine or None}
+        given = {name: value for name, value in options.items() if value not in (None, ())}
+        return scenario_of(spec, network or self.topology, **given)
 
 
 class Questions(Flags):
@@ -152,26 +155,28 @@ class RunConfig(RunOutputs, Questions, FaultsInTime, PlayConfig):
     }
 
     @property
-    def is_ranking(self) -> bool:
-        """Whether algorithms of an operation are asked for, and not one collective by its name."""
+    def question(self) -> str:
+        """Return what is asked for, one of ``house.questions``; empty of collectives, each with a table of its own.
+
+        What a kind of work does not honour, its plan refuses.
+        """
+        if self.jobs is not None:
+            return "jobs"
         if self.operation is None:
-            return False
+            return ""
         from commsim.prediction.collective_names import LIBRARIES
 
         # `nccl --operation all_gather` names one collective
         names = [spec.partition(":")[0].strip() for spec in self.collective]
-        return self.algorithm is not None or not any(name in LIBRARIES.values() for name in names)
-
-    @property
-    def compares(self) -> bool:
-        """Whether algorithms are compared with each other, and not shown one by one."""
-        return self.is_ranking and self.algorithm in (None, "best")
+        if self.algorithm is None and any(name in LIBRARIES.values() for name in names):
+            return ""
+        return "ranking" if self.algorithm in (None, "best") else "algorithms"
 
     def scenario(self, spec: str | None, network: Network | None = None, **more: Any) -> Scenario:
         """Return the scenario of one collective, or of groups that run it at once."""
         more |= {
-            "groups": [read_group(text) for text in self.group],
-            "tolerance": read_part(self.tolerance),
+            "groups": tuple(read_group(text) for text in self.group),
+            "tolerance": None if self.tolerance is None else read_part(self.tolerance),
             "iterations": self.iters if self.start_jitter else None,  # else `without_effect` names the flag
         }
         return PlayConfig.scenario(self, spec, network, **more)
@@ -201,7 +206,7 @@ def read_group(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def read_part(text: str | None) -> float | None:
+def read_part(text: str) -> float:
     """Read ``10%`` or ``0.1``.
 
     Raises
@@ -209,8 +214,6 @@ def read_part(text: str | None) -> float | None:
     InputError
         If it is neither.
     """
-    if text is None:
-        return None
     number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
     try:
         return float(number) / percent

@@ -140,7 +140,7 @@ def _sizes(text: str, flag: str, most: int) -> list[float]:
 
 
 def _options(config: Packets) -> dict[str, Any]:
-    return {"packets": packet_values(config)} if config.given(*PACKET_FLAGS) else {}
+    return {"packets": packet_values(config)}
 
 
-PACKETS = FlagGroup(Packets, _options)
+PACKETS = FlagGroup(Packets, PACKET_FLAGS, _options)

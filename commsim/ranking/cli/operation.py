@@ -44,7 +44,7 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
     from commsim.prediction.bounds.limited_by import limit_of
     from commsim.ranking.rank_algorithms import rank
     from commsim.ranking.tables_of_questions import parts_of_ranking
-    from commsim.report.title_of_network import (
+    from commsim.report.titles import (
         costs_in_title,
         least_in_title,
         placement_in_title,

@@ -6,7 +6,7 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.prediction.inputs import load_network
-from commsim.report.title_of_network import costs_in_title
+from commsim.report.titles import costs_in_title
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 LEAVES = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"

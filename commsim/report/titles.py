@@ -1,4 +1,4 @@
-"""What the title of a table says of a network: its name, the overhead of messages, and its oversubscription."""
+"""Titles of tables: what was asked for and chosen, what times include, and what a narrow terminal leaves out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
+from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
-from commsim.core.units import count_text, format_time
+from commsim.core.units import count_text, format_size, format_time
+from commsim.extensions import house
 from commsim.prediction.inputs import PACKED
 from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.core.placement import Placement
     from commsim.core.result import Result
+    from commsim.prediction.plans.dense import Plan
+    from commsim.prediction.solve import Solution
 
 _MAX_COSTS = 4
 # Parameters of a topology in the name of a network, such as ``:machines=16,n_leaves=2``.
@@ -60,9 +64,10 @@ def spreading_in_title(network: Network, routing: str | None = None) -> str:
     routing : str, optional
         Routing in place of the network's own.
     """
+    if (routing or network.routing) != "spray" or not network.machine.max(initial=0) > 0:
+        return ""
     net = net_of(network.hardware)
-    spreads = (routing or network.routing) == "spray" and net in SPREADING and network.machine.max(initial=0) > 0
-    return f", {net} spreads packets" if spreads else ""
+    return f", {net} spreads packets" if net in SPREADING else ""
 
 
 def placement_in_title(
@@ -88,6 +93,12 @@ def placement_in_title(
     if counts[0] == (network.machine[network.endpoints] == machines[0]).sum():  # whole machines
         return told
     return f"{told}: {len(machines)} machines of {count_text(int(counts[0]), 'rank')}"
+
+
+def hashes_in_title(results: Sequence[Result]) -> str:
+    """Return what a title says, after a comma, of times that are medians; nothing where none is."""
+    drawn = {result.hashes.n for result in results if result.hashes is not None}
+    return f", median of {'/'.join(map(str, sorted(drawn)))} hashes of ECMP" if drawn else ""
 
 
 def least_in_title(
@@ -156,3 +167,62 @@ def _met_by_nobody(network: Network, results: Sequence[Result]) -> str:
     if not used.any() or "rack" not in groups or np.ptp(groups["rack"]):
         return text
     return f"{text}: all {'machines are in one group' if (network.machine >= 0).any() else 'hosts are in one rack'}"
+
+
+def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
+    """Return the title of a solution's table in phrases: collective, network, ranks, engine, and what times include."""
+    from commsim.prediction.plans.dense import Plan
+
+    results, plan = solution.results, solution.plan
+    engines = "/".join(dict.fromkeys(r.engine for r in results))
+    if engines in house().reports:
+        engines = f"{engines}, {house().reports[engines].told(solution.scenario.wish)}"
+    what = f"{count_text(len(groups), 'group')} at once" if groups else count_text(plan.schedules[0].n_ranks, "rank")
+    if solution.scenario.placement is not None:
+        nodes = plan.placement.nodes[: plan.schedule.n_ranks] if isinstance(plan, Plan) else ()
+        what += placement_in_title(solution.scenario.placement, plan.network, nodes)
+    if isinstance(plan, Plan) and plan.chooses:
+        what += choice_in_title(plan, results)
+    costs = costs_in_title(plan.network, results, has_own_costs=plan.has_own_costs)
+    costs += spreading_in_title(plan.network, solution.scenario.routing)
+    costs += hashes_in_title(results)
+    if not groups:
+        costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
+    return [
+        solution.scenario.name or results[0].collective,
+        plan.network.name,
+        *f"{what}, engine {engines}, {costs}".split(", "),
+    ]
+
+
+def choice_in_title(plan: Plan, results: Sequence[Result]) -> str:
+    """Return, after a comma, what a library chooses at the largest size, and from which size on it does."""
+    sizes = sorted({result.size for result in results})
+    choices = [plan.choice_at(size) for size in sizes]
+    if not choices[-1]:
+        return ""
+    first = len(choices)
+    while first and choices[first - 1] == choices[-1]:
+        first -= 1
+    return f", {choices[-1]}" + (f" from {format_size(sizes[first])}" if first else "")
+
+
+def least_of_run(solution: Solution) -> list[str]:
+    """Return what a narrow terminal leaves out of the title of a solution, the least important first."""
+    plan, results = solution.plan, solution.results
+    said = least_in_title(plan.network, results, solution.scenario.routing, has_own_costs=plan.has_own_costs)
+    meaning = meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
+    return [*said, meaning] if meaning else said
+
+
+def titles_beside(solutions: Sequence[Solution]) -> tuple[str, list[str]]:
+    """Return the title of several solutions on one network, and what the title of each says beside it.
+
+    Where networks have different names there is no common title.
+    """
+    phrases = [title_of(solution) for solution in solutions]
+    if len({network for _, network, *_ in phrases}) > 1:
+        return "", [f"{name} on {network}, {', '.join(rest)}" for name, network, *rest in phrases]
+    common = [phrase for phrase in phrases[0][2:] if all(phrase in rest for _, _, *rest in phrases)]
+    own = [", ".join((name, *(solution for solution in rest if solution not in common))) for name, _, *rest in phrases]
+    return f"{count_text(len(solutions), 'collective')} on {phrases[0][1]}, {', '.join(common)}", own
