@@ -20,8 +20,8 @@ from commsim.prediction.plans.asked import (
     PARTITIONS,
     CollectiveRequest,
     PlacedSchedule,
+    build_collective,
     placement_of,
-    plan_dense,
     plan_schedule,
 )
 from commsim.prediction.plans.dense import Plan
@@ -103,7 +103,10 @@ def prepare(
         has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
         has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
         mark = next((mark for mark in KINDS if mark in has), None)
-        ready = plan_dense(request) if mark is None else house().planners[mark](request)
+        if mark is None:
+            ready = plan_schedule(build_collective(request), network, routing, seed)
+        else:
+            ready = house().planners[mark](request)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {count_text(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     if network.software:

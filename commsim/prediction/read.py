@@ -73,16 +73,19 @@ def changed_network(
         from commsim.prediction.faults import with_faults  # only where there are faults, as below
 
         found, notes = with_faults(found, fail, scale, seed)
-    rate = _number(reduce_rate, parse_bandwidth, "reduce rate")
-    if rate is not None and not rate > 0:
-        raise InputError(f"reduce rate must be above 0, got {reduce_rate}")
-    found = with_costs(
-        with_default_overhead(found) if (overhead, recv_overhead, software) == (None, None, None) else found,
-        overhead=_number(overhead, parse_time, "overhead"),
-        recv_overhead=_number(recv_overhead, parse_time, "recv overhead"),
-        gamma=None if rate is None else 1 / rate,
-        software=software,
-    )
+    if (overhead, recv_overhead, software) == (None, None, None):
+        found = with_default_overhead(found)
+    if (overhead, recv_overhead, software, reduce_rate) != (None, None, None, None):
+        rate = _number(reduce_rate, parse_bandwidth, "reduce rate")
+        if rate is not None and not rate > 0:
+            raise InputError(f"reduce rate must be above 0, got {reduce_rate}")
+        found = with_costs(
+            found,
+            overhead=_number(overhead, parse_time, "overhead"),
+            recv_overhead=_number(recv_overhead, parse_time, "recv overhead"),
+            gamma=None if rate is None else 1 / rate,
+            software=software,
+        )
     if software is not None:
         from commsim.prediction.software import software as software_named
 

@@ -167,10 +167,10 @@ def _met(counters: Mapping[str, float]) -> str:
     return f"{counters['drops_loss']:.0f} packets lost, {counters['retransmissions']:.0f} sent again{late}"
 
 
-def of_switches(
+def remarks_of_switches(
     schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[Remark]
 ) -> list[Remark]:
-    """Describe what the numbers of in-network aggregation mean; nothing of collectives that switches do not aggregate.
+    """Describe what the numbers of helpers mean that add on switches; nothing of other helpers.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def of_switches(
     from collectives import COLLECTIVES
 
     name = schedule.name
-    if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
+    if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"]:
         return []
     above = above_line_rate(network, results, "switches add")
     return [remark.of(name) for remark in (*above, *more)]

@@ -79,11 +79,14 @@ class Flags:
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
         """Add all flags to a parser."""
-        titles = {name: base.__dict__.get("TITLE", "") for base in cls.__mro__[::-1] for name in _own_fields(base)}
-        rare = {name: engine for base in cls.__mro__[::-1] for name, engine in base.__dict__.get("RARE", {}).items()}
+        titles = {
+            name: base.__dict__.get("TITLE", "") for base in cls.__mro__[::-1] for name in inspect.get_annotations(base)
+        }
+        rare = {name: engine for base in bases for name, engine in base.__dict__.get("RARE", {}).items()}
         groups: dict[str, Any] = {"": parser}
         flags = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
-        for title in sorted(dict.fromkeys(titles.values()), key=_order):
+        first = [title for title in titles.values() if title not in LAST_TITLES]
+        for title in dict.fromkeys((*first, *(title for title in LAST_TITLES if title in titles.values()))):
             groups.setdefault(title, title and parser.add_argument_group(title))
         for field in dataclasses.fields(cls):
             title = titles[field.name]
@@ -161,15 +164,6 @@ def _code_of(value: Any, code: Sequence[str] | None) -> Any:
     from commsim.core.spec import OwnFile
 
     return OwnFile(value) if code is None else allowed(value, code)
-
-
-def _order(title: str) -> int:
-    """Return the place of a heading in the help; sorting keeps the order of others."""
-    return LAST_TITLES.index(title) if title in LAST_TITLES else -1
-
-
-def _own_fields(cls: type) -> list[str]:
-    return list(inspect.get_annotations(cls))
 
 
 def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[str, Any]]:

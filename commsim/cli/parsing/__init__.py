@@ -160,7 +160,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse a flag whose value is ``--``."""
         self.words = args = sys.argv[1:] if args is None else list(args)
-        for arg in itertools.takewhile(lambda arg: arg != "--", args):
+        for arg in args[: args.index("--")] if "--" in args else args:
             if arg.startswith("-") and arg.endswith("=--"):
                 self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
         # positional arguments may stand anywhere between options, but where a verb or all the rest follows

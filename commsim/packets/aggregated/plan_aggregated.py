@@ -22,7 +22,7 @@ from commsim.packets.aggregated.systems import split_system, usual_system
 from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run, Starts
-from commsim.prediction.result_remarks import of_switches
+from commsim.prediction.result_remarks import remarks_of_switches
 from commsim.prediction.scenario import Wish
 from commsim.routing.aggregator_placement import AggregatorPlacement
 from switch_model.system import System
@@ -101,7 +101,7 @@ class AggregatedPlan(Plan):
                 Remark("against-packets", f"{size:.0f} B: against engine packet: {'; '.join(gap)}")
                 for size, gap in gaps.items() if gap
             ]  # fmt: skip
-        return of_switches(self.schedule, self.network, results, remarks)
+        return remarks_of_switches(self.schedule, self.network, results, remarks)
 
     def _slots(self, size: float, starts: Starts, wish: Wish) -> Result:
         """Simulate the slots of a switch system."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,8 @@ import numpy as np
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.result import Result
 from commsim.core.units import format_size, format_time
-from commsim.prediction.bounds.cuts import Cut, partition_cuts
+from commsim.prediction.bounds.cuts import Cut, partition_cuts, usable
 from commsim.prediction.bounds.demand import demand_of
-from commsim.prediction.bounds.usable_links import usable
 
 if TYPE_CHECKING:
     from commsim.prediction.plans.dense import Plan
@@ -79,7 +79,7 @@ def floor_of(plan: Plan, anywhere: bool | None = None) -> Floor:
     cuts = partition_cuts(
         usable(network, plan.ranks, uses_more_than_ranks(plan) if anywhere is None else anywhere), demand
     )
-    tightest = max(cuts, key=lambda cut: cut.per_byte, default=Cut(0.0, ""))
+    tightest = max(cuts, key=operator.attrgetter("per_byte"), default=Cut(0.0, ""))
     return Floor(tightest.per_byte, tightest.why) if np.isfinite(tightest.per_byte) else Floor()
 
 

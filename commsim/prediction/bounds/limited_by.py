@@ -6,6 +6,7 @@ busy as the busiest of its links: the bytes that it carried, at its rate, over t
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -106,7 +107,7 @@ def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
     by_kind = _by_kind(network, busy)
     if not by_kind or sum(by_kind.values()) < BUSY:
         return Limit(MESSAGES, most)
-    what = max(by_kind, key=lambda name: by_kind[name])
+    what = max(by_kind, key=by_kind.__getitem__)
     # A machine's PCIe links are made for its NICs: where both are as busy, the NICs are what one would look for.
     if by_kind.get(NICS, 0.0) > ABOUT * by_kind[what]:
         what = NICS
@@ -159,7 +160,7 @@ def told_limits(limits: Sequence[Limit | None], sizes: Sequence[float]) -> str:
         Size of each.
     """
     said: list[tuple[float, Limit]] = []
-    for size, limit in sorted(zip(sizes, limits, strict=True), key=lambda one: one[0]):
+    for size, limit in sorted(zip(sizes, limits, strict=True), key=operator.itemgetter(0)):
         if limit is not None and (not said or said[-1][1].what != limit.what):
             said.append((size, limit))
     lines = [str(limit) if k == 0 else f"{limit} from {format_size(size)}" for k, (size, limit) in enumerate(said)]

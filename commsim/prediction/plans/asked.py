@@ -92,11 +92,6 @@ class PlacedSchedule:
     notes: tuple[Remark, ...] = ()
 
 
-def plan_dense(request: CollectiveRequest) -> Plan:
-    """Plan a collective that needs nothing of its own."""
-    return laid_out(build_collective(request), request)
-
-
 def laid_out(collective: PlacedSchedule, request: CollectiveRequest, **job: Any) -> Plan:
     """Check a placement, and plan a schedule on it; further fields are those of its job."""
     return plan_schedule(collective, request.network, request.routing, request.seed, **job)

@@ -22,7 +22,7 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.plans.draws import over_hashes
 from commsim.prediction.plans.run import Run, played
-from commsim.prediction.result_remarks import of_paths, of_switches, remarks_of_results
+from commsim.prediction.result_remarks import of_paths, remarks_of_results, remarks_of_switches
 from commsim.prediction.scenario import AUTO, Wish
 from commsim.prediction.work_plan import Outcome
 
@@ -261,14 +261,11 @@ class Plan:
         """Return what results leave out, assume or depend on."""
         own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
         own += of_paths(self.network, results)
-        return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
+        of_switches = self._of_switches(results, has_framing, verbose) if self.schedule.n_helpers else []
+        return own + remarks_of_results(results, of_switches)
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[Remark]:  # noqa: ARG002
         """Describe what the numbers of in-network aggregation mean."""
         has_headers = has_framing or results[0].engine == "packet"
-        return of_switches(
-            self.schedule,
-            self.network,
-            results,
-            [] if has_headers else [Remark("no-headers", "headers are not counted")],
-        )
+        left_out = [] if has_headers else [Remark("no-headers", "headers are not counted")]
+        return remarks_of_switches(self.schedule, self.network, results, left_out)

@@ -17,10 +17,9 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.prediction.bounds.cuts import Cut, partition_cuts
+from commsim.prediction.bounds.cuts import Cut, UsableLinks, partition_cuts, usable
 from commsim.prediction.bounds.demand import Demand, demand_of
 from commsim.prediction.bounds.floor import uses_more_than_ranks
-from commsim.prediction.bounds.usable_links import UsableLinks, usable
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.python_values import SizeLike, size_of
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import NIC
-from commsim.prediction.bounds.cuts import Cut
+from commsim.prediction.bounds.cuts import Cut, UsableLinks
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
-from commsim.prediction.bounds.usable_links import UsableLinks
 from commsim.routing.message_engines import engines_of_nodes
 
 MAX_SEARCHES = 64

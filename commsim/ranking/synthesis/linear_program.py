@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.prediction.bounds.cuts import Cut
+from commsim.prediction.bounds.cuts import Cut, UsableLinks
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
-from commsim.prediction.bounds.usable_links import UsableLinks
 
 from .flow_program import FlowProgram, flow, on_links, send, unit
 

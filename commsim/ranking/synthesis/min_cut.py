@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.prediction.bounds.cuts import Cut, cuts_around
+from commsim.prediction.bounds.cuts import Cut, UsableLinks, cuts_around
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
-from commsim.prediction.bounds.usable_links import UsableLinks
 
 # Of a graph that is searched: one maximum flow then takes some tens of milliseconds.
 MAX_LINKS = 30_000

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.prediction.bounds.cuts import Cut
+from commsim.prediction.bounds.cuts import Cut, UsableLinks
 from commsim.prediction.bounds.demand import Demand
-from commsim.prediction.bounds.usable_links import UsableLinks
 
 Floats = NDArray[np.float64]
 

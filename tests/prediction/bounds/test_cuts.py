@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.prediction.bounds.cuts import partition_cuts
+from commsim.prediction.bounds.cuts import partition_cuts, usable
 from commsim.prediction.bounds.demand import demand_of
-from commsim.prediction.bounds.usable_links import usable
 from commsim.prediction.inputs import load_network
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.prediction.bounds.cuts import partition_cuts
+from commsim.prediction.bounds.cuts import partition_cuts, usable
 from commsim.prediction.bounds.demand import demand_of
-from commsim.prediction.bounds.usable_links import usable
 from commsim.ranking.synthesis import lower_bound
 from commsim.ranking.synthesis.linear_program import program_bound
 from commsim.ranking.synthesis.min_cut import min_cuts
