@@ -79,9 +79,8 @@ class Flags:
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
         """Add all flags to a parser."""
-        titles = {
-            name: base.__dict__.get("TITLE", "") for base in cls.__mro__[::-1] for name in inspect.get_annotations(base)
-        }
+        bases = cls.__mro__[::-1]
+        titles = {name: base.__dict__.get("TITLE", "") for base in bases for name in inspect.get_annotations(base)}
         rare = {name: engine for base in bases for name, engine in base.__dict__.get("RARE", {}).items()}
         groups: dict[str, Any] = {"": parser}
         flags = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
