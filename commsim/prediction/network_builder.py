@@ -10,7 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.units import parse_bandwidth
-from commsim.prediction.python_values import seconds_of
+from commsim.prediction.options import seconds_of
 
 PER_LINK = ("bandwidth", "latency", "buffer", "loss")
 

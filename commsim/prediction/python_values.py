@@ -18,7 +18,7 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.core.spec import OwnFile
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import parse_size
 from commsim.prediction.inputs import load_network
 
 if TYPE_CHECKING:
@@ -115,11 +115,6 @@ def framing_of(payload: float | str | None, header: float | str | None) -> Frami
         for value, name in ((payload, "payload"), (header, "header"))
     ]
     return Framing(*(float("inf") if size is None else float(size) for size in sizes))
-
-
-def seconds_of(value: float | str, name: str) -> float:
-    """Return seconds of a number, or of text such as ``10us``."""
-    return parse_time(value, name) if isinstance(value, str) else float(value)
 
 
 def placement_of(

@@ -7,8 +7,8 @@ from typing import Unpack
 
 from commsim.api import scenario_of
 from commsim.prediction.checks import check_names, checked, checked_all
-from commsim.prediction.options import CostOptions, RankedOptions, takes
-from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
+from commsim.prediction.options import CostOptions, RankedOptions, seconds_of, takes
+from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, sizes_of
 from commsim.prediction.read import changed_network as with_options
 from commsim.ranking.rank_algorithms import Ranking
 from commsim.ranking.rank_algorithms import rank as rank_scenario

@@ -1,21 +1,25 @@
-"""Groups of points that are prepared together, as a sample of a sweep has them: some of all, each with some points."""
+"""Points that are prepared together: groups as a sample has them, some of all; and chunks, which go to one worker."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .config import SweepConfig
 from .points import Point, points, structure
+from .worker import Chunk
 
 # Points among which groups are drawn and counted; of more points the others are taken to be like these.
 MAX_WALKED = 1_000_000
 MAX_GROUPS = 4096
 # Points of a group that are kept, at least, if it has so many.
 MAX_KEPT = 64
+# Seconds that a chunk takes, about, and points that it has at most.
+SECONDS = 0.5
+MAX_IN_CHUNK = 500
 T = TypeVar("T")
 
 
@@ -95,3 +99,59 @@ def spread(stream: Iterable[T], least: int) -> tuple[list[T], int]:
                 members, step = members[::2], 2 * step
         n += 1
     return members, n
+
+
+class Chunker:
+    """Cuts a stream of points into chunks whose length follows the speed of earlier chunks.
+
+    Parameters
+    ----------
+    version, sweep : str
+        Version of commsim; hash of the configuration.
+    kinds : mapping of str to str
+        Kind of every parameter.
+    """
+
+    def __init__(self, version: str, sweep: str, kinds: Mapping[str, str]) -> None:
+        self._version, self._sweep, self._kinds = version, sweep, kinds
+        self._points_per_second = 0.0
+
+    def measured(self, seconds: float, n_points: int) -> None:
+        """Update the measured rate with a chunk."""
+        if seconds > 0:
+            now = n_points / seconds
+            self._points_per_second = now if not self._points_per_second else (self._points_per_second + now) / 2
+
+    def chunks(self, points: Iterable[Point]) -> Iterator[Chunk]:
+        """Cut; the first chunk is one point.
+
+        Notes
+        -----
+        A chunk ends where the preparation of its points ends, unless it is less than half full.
+        """
+        held: list[Point] = []
+        last: tuple[Any, ...] | None = None
+        for point in points:
+            shared = structure(point)
+            full = self._length()
+            if held and (len(held) >= full or (shared != last and 2 * len(held) >= full)):
+                yield self._chunk(held)
+                held = []
+            held.append(point)
+            last = shared
+        if held:
+            yield self._chunk(held)
+
+    def _length(self) -> int:
+        return min(max(1, int(self._points_per_second * SECONDS)), MAX_IN_CHUNK)
+
+    def _chunk(self, held: list[Point]) -> Chunk:
+        return Chunk(
+            self._version,
+            self._sweep,
+            self._kinds,
+            tuple(point.order for point in held),
+            tuple(point.digest for point in held),
+            tuple(point.seed for point in held),
+            tuple(point.parameters for point in held),
+        )

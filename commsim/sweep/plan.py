@@ -26,8 +26,8 @@ from commsim.core.errors import InputError
 from .compute import Bench
 from .config import SweepConfig
 from .groups import PointGroup, walk_groups
+from .named_parameters import check_specs
 from .points import MAX_POINTS, Point, count_candidates, count_points
-from .specs import check_specs
 from .worker import import_all, one_line
 
 # Points that are measured of a group beside its first.

@@ -7,7 +7,7 @@ fastest and at its slowest hash, and so at least as far apart as any one hash ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,21 @@ MEDIAN, FASTEST, SLOWEST = range(3)
 # Networks whose draws are few messages, which may be alike by chance.
 FEW_LINKS = 200
 Times: TypeAlias = tuple[float, float, float]
+
+
+@runtime_checkable
+class DrawnCosts(Protocol):
+    """Costs of exchanges whose routes are drawn: a callable from a task to the time of the hash that was chosen."""
+
+    @property
+    def n_drawn(self) -> int:
+        """Hashes of routes that were drawn for an exchange whose times differ; 0 where none do so far."""
+
+    def at(self, which: int) -> Self:
+        """Return the same costs with the `FASTEST` or the `SLOWEST` hash of each exchange, in place of the `MEDIAN`."""
+
+    def __call__(self, task: Task) -> float:
+        """Return the time of a task, s."""
 
 
 def times_over_hashes(
@@ -74,9 +89,7 @@ def spread_of(
     OverHashes or None
         The time with each exchange at its fastest and at its slowest hash; None where they are within 1 %.
     """
-    from .cost_of import NetworkCosts
-
-    if not isinstance(time_of, NetworkCosts) or not time_of.n_drawn:
+    if not isinstance(time_of, DrawnCosts) or not time_of.n_drawn:
         return None
     return ends_of(time_of.n_drawn, median, [total(time_of.at(which)) for which in (FASTEST, SLOWEST)])
 

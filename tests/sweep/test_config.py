@@ -2,7 +2,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.sweep.config import read_config
-from commsim.sweep.specs import check_specs, collective_spec, network_spec
+from commsim.sweep.named_parameters import check_specs
+from commsim.sweep.specs import collective_spec, network_spec
 
 
 def test_a_case_overrides_what_all_cases_have(small):

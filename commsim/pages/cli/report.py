@@ -87,23 +87,9 @@ def run(config: ReportConfig) -> Answer:
 
     check_page(config.output)
     study, notes = read_data(config, detail=not config.no_detail)
+    from commsim.pages.page.write import write_report
+
     return Answer(comments((*notes, *write_report(study, config.output))))
-
-
-def write_report(study: Study, path: str) -> list[str]:
-    """Write the page of a study; return what it leaves out.
-
-    Parameters
-    ----------
-    study : Study
-        What is shown.
-    path : str
-        Path of the page.
-    """
-    from commsim.pages.page.write import write_page
-
-    left_out = write_page(study, path)
-    return [*(f"figure left out: {name}: {why}" for name, why in left_out.items()), f"{path}: written"]
 
 
 def figure_kind(text: str) -> str:

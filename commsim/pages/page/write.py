@@ -197,6 +197,20 @@ def _text(values: np.ndarray[Any, Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
+def write_report(study: Study, path: str) -> list[str]:
+    """Write the page of a study; return what it leaves out.
+
+    Parameters
+    ----------
+    study : Study
+        What is shown.
+    path : str
+        Path of the page.
+    """
+    left_out = write_page(study, path)
+    return [*(f"figure left out: {name}: {why}" for name, why in left_out.items()), f"{path}: written"]
+
+
 def write_page(study: Study, path: str | Path) -> dict[str, str]:
     """Write the page of a study; the file appears whole or not at all.
 

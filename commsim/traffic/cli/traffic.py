@@ -17,7 +17,6 @@ from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import parse_size, parse_time
 from commsim.packets.cli.packet_flags import PACKET_FLAGS, Packets, packet_values
-from commsim.pages.cli.report import write_report
 from commsim.report.answer import Answer, comments, remarks
 from commsim.traffic.traffic_table import more_of_traffic, parts_of_traffic, rows_of_traffic, title_of_traffic
 
@@ -150,6 +149,7 @@ def run(config: TrafficConfig) -> Answer:
         write_queues(config.timeline, network, carried.messages, carried.run)
     if config.report is not None:
         from commsim import __version__
+        from commsim.pages.page.write import write_report
         from commsim.pages.study import made_by
         from commsim.prediction.faults import failed_links
         from commsim.prediction.inputs import load_network

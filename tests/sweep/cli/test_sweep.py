@@ -216,8 +216,8 @@ def test_a_sweep_without_prices_has_no_cheapest_topology(commsim, sweep):
 
 def test_the_example_has_ten_thousand_points():
     from commsim.sweep.config import read_config
+    from commsim.sweep.named_parameters import check_specs
     from commsim.sweep.points import points
-    from commsim.sweep.specs import check_specs
 
     config = read_config(EXAMPLES / "sweep_10k.toml")
     check_specs(config)
