@@ -21,7 +21,6 @@ from commsim.prediction.plans.asked import (
     CollectiveRequest,
     PlacedSchedule,
     build_collective,
-    placement_of,
     plan_schedule,
 )
 from commsim.prediction.plans.dense import Plan
@@ -92,6 +91,8 @@ def prepare(
             collective = load_schedule(path)
     placement = PACKED if placement is None else placement
     if isinstance(collective, Schedule):
+        from commsim.prediction.helper_placement import placement_of
+
         where = placement_of(placement, network, collective, seed)
         ready = plan_schedule(PlacedSchedule(collective, {}, where, notes), network, routing, seed)
         ready = dataclasses.replace(ready, own_size=size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.units import count_text
-
-if TYPE_CHECKING:
-    pass
+from commsim.prediction.inputs import load_placement
 
 MAX_NAMED = 4
 
@@ -152,3 +150,15 @@ def _without_seats(schedule: Schedule) -> str:
 
     known = COLLECTIVES[schedule.name].parameters if schedule.name in COLLECTIVES else {}
     return f"; {schedule.name}:colocated=true puts them on the ranks' own" if "colocated" in known else ""
+
+
+def placement_of(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
+    """Return the placement, that of a file, or that of the ranks by a strategy with the helpers beside them."""
+    if isinstance(placement, Placement):
+        return placement
+    if not is_strategy(placement):
+        return load_placement(placement, network, schedule.n_participants, seed)
+    ranks = load_placement(placement, network, schedule.n_ranks, seed)
+    if not schedule.n_helpers:
+        return ranks
+    return with_helpers(schedule, network, ranks)

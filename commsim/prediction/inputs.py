@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError
@@ -18,9 +17,6 @@ from commsim.core.spec import SUFFIXES, derived, is_own_file, read_arguments, sp
 from commsim.core.units import count_text
 from commsim.extensions import house
 from topologies import TOPOLOGIES, largest
-
-if TYPE_CHECKING:
-    pass
 
 PACKED = "packed"  # the placement where none is given
 

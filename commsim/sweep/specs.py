@@ -98,6 +98,7 @@ def collective_spec(parameters: Mapping[str, Any], kinds: Mapping[str, str]) -> 
 
 
 def spec_of(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
+    """Write the topology or the collective of parameters as on the command line; refused where they name none."""
     name = parameters.get(f"{table}.name")
     if not isinstance(name, str):
         raise InputError(f"{table}.name is missing: the name of a {table}, such as "

@@ -9,7 +9,7 @@ from typing import Any
 from collectives import found_parameters
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement, is_strategy
+from commsim.core.placement import Placement
 from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
@@ -112,22 +112,10 @@ def build_collective(request: CollectiveRequest) -> PlacedSchedule:
         parameters, n_ranks = request.parameters, request.all_ranks
         schedule = entry.build(n_ranks, **parameters)
         if not schedule.n_helpers:
-            where = placement_of(request.placement, request.network, schedule, request.seed)
+            where = request.placement
+            if isinstance(where, str):
+                where = load_placement(where, request.network, schedule.n_ranks, request.seed)
             return PlacedSchedule(schedule, parameters, where)
     from commsim.prediction.plans.fitted import build_fitted
 
-    return build_fitted(request)
-
-
-def placement_of(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
-    """Return the placement, that of a file, or that of the ranks by a strategy with the helpers beside them."""
-    if isinstance(placement, Placement):
-        return placement
-    if not is_strategy(placement):
-        return load_placement(placement, network, schedule.n_participants, seed)
-    ranks = load_placement(placement, network, schedule.n_ranks, seed)
-    if not schedule.n_helpers:
-        return ranks
-    from commsim.prediction.helper_placement import with_helpers
-
-    return with_helpers(schedule, network, ranks)
+    return PlacedSchedule(*build_fitted(request))

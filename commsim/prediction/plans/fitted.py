@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from collectives import NEEDS
 from commsim.core.locality import rank_grid, rank_levels
@@ -16,19 +16,28 @@ from commsim.prediction.helper_placement import (
     helpers_sit_beside,
     machines_of,
     on_memories,
+    placement_of,
     ranks_left,
     require_seats,
     where_helpers_sit,
     with_helpers,
 )
-from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, placement_of
+
+if TYPE_CHECKING:
+    from commsim.prediction.plans.asked import CollectiveRequest
 
 # Needs of collectives whose number of servers follows from the network; the number of ranks stays as it is.
 SERVING = frozenset({"servers", "aggregators"})
 
 
-def build_fitted(request: CollectiveRequest) -> PlacedSchedule:
-    """Build and place a collective, with the parameters that the network and the placement of its ranks decide."""
+def build_fitted(request: CollectiveRequest) -> tuple[Schedule, dict[str, Any], Placement, tuple[Remark, ...]]:
+    """Build and place a collective, with the parameters that the network and the placement of its ranks decide.
+
+    Returns
+    -------
+    Schedule, dict of str to value, Placement, tuple of Remark
+        Schedule with its parameters, where its participants are, and what was derived.
+    """
     entry, network, placement, seed = request.entry, request.network, request.placement, request.seed
     name, needs = entry.name, entry.metadata["needs"]
     parameters, n_ranks, notes = request.parameters, request.all_ranks, list[Remark]()
@@ -84,7 +93,7 @@ def build_fitted(request: CollectiveRequest) -> PlacedSchedule:
     if usual is not None and "n_servers" not in request.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
         text = f"{name}: n_servers={usual}, its default; {count_text(free, 'host')} beside the ranks are free"
         notes.append(Remark("servers-default", text, needed=True))
-    return PlacedSchedule(schedule, parameters, where, tuple(notes))
+    return schedule, parameters, where, tuple(notes)
 
 
 def _free_hosts(network: Network, where: Placement, n_ranks: int) -> int:
