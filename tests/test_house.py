@@ -272,6 +272,10 @@ def test_extensions_that_need_each_other_do_so_only_when_they_are_asked():
     graphlib.TopologicalSorter(slices.needed_at_start(files())).prepare()  # refuses a cycle
 
 
+def test_no_two_files_import_each_other_not_even_inside_of_functions():
+    graphlib.TopologicalSorter(slices.imported(files())).prepare()  # refuses a cycle
+
+
 def test_no_package_has_the_name_of_a_public_function():
     """Importing a package sets its name in the one above, where ``cs.predict`` is."""
     assert {path.parent.name for path in (ROOT / "commsim").glob("*/__init__.py")}.isdisjoint(commsim.__all__)

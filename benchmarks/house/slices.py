@@ -78,6 +78,15 @@ def needed_at_start(files: Iterable[Source] | None = None) -> dict[str, set[str]
     return {name: others - {name} for name, others in found.items()}
 
 
+def imported(files: Iterable[Source] | None = None) -> dict[str, set[str]]:
+    """Return the modules that each file imports, inside of functions too; not what only type checkers read."""
+    files = sources() if files is None else list(files)
+    found: dict[str, set[str]] = {one.module: set() for one in files}
+    for one, target in _between(files, _names_when_run):
+        found[one.module].add(target)
+    return {name: others - {name} for name, others in found.items()}
+
+
 def _between(files: Iterable[Source], names: Callable[[Source], set[str]]) -> Iterator[tuple[Source, str]]:
     files = list(files)
     modules = {one.module for one in files}
@@ -87,8 +96,18 @@ def _between(files: Iterable[Source], names: Callable[[Source], set[str]]) -> It
 
 def _names_at_top(one: Source) -> set[str]:
     """Find the modules that a file imports outside of functions and of what only type checkers read."""
-    body = [node for node in one.tree.body if not isinstance(node, ast.If)]
-    imports: list[ast.stmt] = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return _names_of(one, (node for node in one.tree.body if not isinstance(node, ast.If)))
+
+
+def _names_when_run(one: Source) -> set[str]:
+    blocks = [node for node in ast.walk(one.tree) if isinstance(node, ast.If)]
+    for_types = [block for block in blocks if "TYPE_CHECKING" in ast.unparse(block.test)]
+    left_out = {id(node) for block in for_types for top in block.body for node in ast.walk(top)}
+    return _names_of(one, (node for node in ast.walk(one.tree) if id(node) not in left_out))
+
+
+def _names_of(one: Source, nodes: Iterable[ast.AST]) -> set[str]:
+    imports: list[ast.stmt] = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     return set(rules._names(Source(one.path, "", ast.Module(imports, [])))) if imports else set()
 
 

@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.core.network import ROUTINGS
 from commsim.core.units import format_size, format_time, parse_size
-from commsim.pages.cli.report import write_report
+from commsim.pages.page.write import write_report
 from commsim.prediction.options import COSTS
 from commsim.report.answer import Answer, Facts, Part, Table, comments, remarks
 from commsim.report.render import show_step

@@ -26,11 +26,11 @@ def _picture(config: RunConfig, answered: Answered) -> list[Part]:
 def _page(config: RunConfig, answered: Answered) -> list[Part]:
     """Write the page with figures of what was predicted; say what it leaves out."""
     from commsim import __version__
+    from commsim.pages.page.write import write_report
     from commsim.pages.repeated_runs import with_runs
     from commsim.pages.study import study_of_rows
 
     from .replay import replay
-    from .report import write_report
 
     chosen, path = dataclasses.replace(config, **answered.chosen), config.report or ""
     failed = failed_links(load_network(config.topology), answered.network) if config.fail else []
