@@ -196,7 +196,7 @@ def gpus_outside(network: Network, unit: NDArray[np.int64], node: int) -> float:
     """
     in_unit, kind = unit == unit[node], network.kind
     nics = np.flatnonzero(in_unit & (kind == NIC))
-    own = (kind[network.src] == GPU) & in_unit[network.src] & in_unit[network.dst] & (network.metric != NVLINK_METRIC)
+    own = _own_links(network, unit, in_unit & (kind == GPU))
     if not nics.size or not own.any():
         return float("inf")
     at_hub = np.bincount(network.dst[own], network.bandwidth[own], minlength=network.n_nodes)
@@ -207,10 +207,16 @@ def gpus_outside(network: Network, unit: NDArray[np.int64], node: int) -> float:
     return min(every, float(beside[beside > 0].min(initial=every)))
 
 
+def _own_links(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mark the links from some GPUs, bool[n_nodes], into their machines that are no NVLinks."""
+    inside = unit[network.src] == unit[network.dst]
+    return np.asarray(gpus[network.src] & inside & (network.metric != NVLINK_METRIC))
+
+
 def gpus_beside_a_nic(network: Network, unit: NDArray[np.int64], node: int) -> int:
     """Return the number of GPUs on the PCIe switches that join a GPU to a NIC; 0 where none does."""
     in_unit, kind = unit == unit[node], network.kind
-    hubs = network.dst[(network.src == node) & in_unit[network.dst] & (network.metric != NVLINK_METRIC)]
+    hubs = network.dst[_own_links(network, unit, np.arange(network.n_nodes) == node)]
     hubs = hubs[kind[hubs] == SWITCH]
     beside = np.unique(network.dst[np.isin(network.src, hubs) & in_unit[network.dst]])
     return int((kind[beside] == GPU).sum()) if (kind[beside] == NIC).any() else 0
@@ -234,7 +240,7 @@ def through_host(network: Network, unit: NDArray[np.int64], node: int, near: str
         How it reaches a NIC: ``PIX`` below one switch.
     """
     in_unit, kind = unit == unit[node], network.kind
-    own = (network.src == node) & in_unit[network.dst] & (network.metric != NVLINK_METRIC)
+    own = _own_links(network, unit, np.arange(network.n_nodes) == node)
     if not (in_unit & (kind == CPU)).any() or not own.any():
         return float("inf")
     rate = float(network.bandwidth[own].max())

@@ -197,12 +197,14 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
 
 
 def shown_by_network(setting: NcclSetting) -> list[Remark]:
-    """Return remarks on what the network itself shows: those with an unknown effect are always shown.
-
-    That cables are faster than NICs has the most that it can take of a time, which a plan knows better.
-    """
-    found = (one for one in setting.assumed if one.code)
+    """Return remarks on what the network itself shows, beside its cables: those with an unknown effect are needed."""
+    found = (one for one in setting.assumed if one.code not in ("", CABLE_ABOVE))
     return [Remark(one.code, one.what, one.effect, needed=one.effect is None) for one in found]
+
+
+def shown_by_cables(setting: NcclSetting) -> list[Remark]:
+    """Say that cables are faster than NICs, with the most that this takes of a time; a plan knows what limits it."""
+    return [Remark(one.code, one.what, one.effect) for one in setting.assumed if one.code == CABLE_ABOVE]
 
 
 def _cable_above(cable: float, nic: float) -> list[Assumption]:

@@ -264,7 +264,7 @@ def run(config: NcclConfig) -> Answer:
         return rules_from_results(config)
     if config.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
-    from commsim.nccl.of_network import shown_by_network
+    from commsim.nccl.of_network import shown_by_cables, shown_by_network
     from commsim.nccl.symmetric_kernels import why_none
     from commsim.prediction.inputs import load_network
 
@@ -272,7 +272,7 @@ def run(config: NcclConfig) -> Answer:
     setting = _setting(config, network)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
-    notes += shown_by_network(setting)
+    notes += [*shown_by_cables(setting), *shown_by_network(setting)]
     notes += [Remark(ASSUMED, f"assumed: {one}") for one in setting.assumed if not one.code]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
     size = f"{count_text(setting.n_ranks, 'rank')} on {count_text(setting.n_nodes, 'node')}"

@@ -32,7 +32,7 @@ from commsim.nccl.channel_search import NcclSetting, lacks_nvls_of_two
 from commsim.nccl.choice import PATTERN, Cell, cells, fastest, told_choice
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
-from commsim.nccl.of_network import CABLE_ABOVE, NcclOptions, setting_of, shown_by_network
+from commsim.nccl.of_network import NcclOptions, setting_of, shown_by_network
 from commsim.nccl.plans.nccl_files import NcclFiles
 from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
@@ -328,7 +328,7 @@ def nccl_launch(
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= parameters.keys():
         notes.append(Remark("library-choice", f"{name}: {told_choice(setting, operation, parameters)}"))
     taken = setting.assumed if setting is not None else ()
-    notes += [] if setting is None else [one for one in shown_by_network(setting) if one.code != CABLE_ABOVE]
+    notes += [] if setting is None else shown_by_network(setting)
     assumed = [one.what for one in taken if not one.code]
     if setting is not None and sharp is not None and len(sharp.switches) > 1:
         assumed.insert(0, sharp.text(network))

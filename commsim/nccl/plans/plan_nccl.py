@@ -24,7 +24,7 @@ from commsim.nccl.channel_search import NcclSetting
 from commsim.nccl.choice import MAX_NAMED, ranges
 from commsim.nccl.interval_remarks import of_tables
 from commsim.nccl.intervals import RCCL, interval_of
-from commsim.nccl.of_network import CABLE_ABOVE, shown_by_network
+from commsim.nccl.of_network import shown_by_cables
 from commsim.nccl.option_words import WORDS
 from commsim.nccl.plans.nccl_files import READERS, split_files
 from commsim.nccl.plans.nccl_launch import NcclLaunch, nccl_launch
@@ -162,8 +162,7 @@ class NcclPlan(Plan):
 
     def _fast_cables(self, results: Sequence[Result]) -> list[Remark]:
         """Say that cables are faster than the machines' NICs: without an effect where these limit none of the times."""
-        setting = self.launch.setting
-        found = [] if setting is None else [one for one in shown_by_network(setting) if one.code == CABLE_ABOVE]
+        found = [] if self.launch.setting is None else shown_by_cables(self.launch.setting)
         if not found:
             return []
         limits = {limit.what for result in results if (limit := limit_of(self, result)) is not None}
