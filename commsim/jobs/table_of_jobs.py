@@ -15,7 +15,7 @@ from commsim.jobs.several_jobs import JobsWork, jobs_of
 from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.report.hash_columns import COST, cost_cells, spread_cells, spread_names
+from commsim.report.hash_columns import COST, cost_cells, with_spread
 from commsim.report.table_of_run import RunRow, json_row, parts_of
 from commsim.report.titles import costs_in_title, hashes_in_title, least_in_title
 
@@ -107,9 +107,7 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     if any(result.whole is not None for result in results):
         columns = [*columns[:at], *COST, *columns[at:]]
         cells = [[*row[:at], *cost_cells(result), *row[at:]] for row, result in zip(cells, results, strict=True)]
-    if spread := spread_names(results):
-        columns = [*columns[:at], *spread, *columns[at:]]
-        cells = [[*row[:at], *spread_cells(result), *row[at:]] for row, result in zip(cells, results, strict=True)]
+    columns, cells = with_spread(columns, cells, results)
     pieces = functools.partial(
         least_in_title, solution.plan.network, results, has_own_costs=solution.plan.has_own_costs
     )

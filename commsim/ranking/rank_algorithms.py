@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
@@ -38,6 +38,15 @@ NAME = SYNTHESIZED.removesuffix("_")
 TOLERANCE = 0.01
 # Times that differ by less are equal, and the name decides: they differ by rounding.
 TIE = 1e-9
+Found = TypeVar("Found", bound="Timed")
+
+
+class Timed(Protocol):
+    """What has a time, such as a result."""
+
+    @property
+    def time(self) -> float:
+        """Predicted time, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +291,7 @@ def rank_algorithms(names: Sequence[str], sizes: Sequence[int], predict: Callabl
 
     def ranked(size: int) -> tuple[tuple[str, Result], ...]:
         if size not in known:
-            known[size] = _sorted([(name, predict(name, size)) for name in names])
+            known[size] = fastest_first([(name, predict(name, size)) for name in names])
         return known[size]
 
     crossovers: list[Crossover] = []
@@ -291,10 +300,10 @@ def rank_algorithms(names: Sequence[str], sizes: Sequence[int], predict: Callabl
     return Ranking({size: ranked(size) for size in sizes}, tuple(crossovers))
 
 
-def _sorted(results: list[tuple[str, Result]]) -> tuple[tuple[str, Result], ...]:
-    """Sort by time; those within ``TIE`` of the fastest of them by name."""
+def fastest_first(results: Sequence[tuple[str, Found]]) -> tuple[tuple[str, Found], ...]:
+    """Sort what was found by name by its time; those within ``TIE`` of the fastest of them by name."""
     left = sorted(results, key=lambda item: (item[1].time, item[0]))
-    out: list[tuple[str, Result]] = []
+    out: list[tuple[str, Found]] = []
     while left:
         limit = left[0][1].time * (1 + TIE)
         equal = [item for item in left if item[1].time <= limit]

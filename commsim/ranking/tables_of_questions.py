@@ -13,7 +13,7 @@ from commsim.prediction.bounds.limited_by import short_limit
 from commsim.ranking.contenders import skipped
 from commsim.ranking.synthesis.bound import SIZES
 from commsim.report.answer import Part, Table, comments, remarks
-from commsim.report.hash_columns import COST, spread_cells, spread_names
+from commsim.report.hash_columns import COST, with_spread
 from commsim.report.table_of_run import rate_cell
 from commsim.report.titles import costs_in_title, hashes_in_title, least_in_title, software_costs
 
@@ -90,10 +90,8 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
         for place, (name, r) in enumerate(order, 1)
     ]
     of_rows = [result for order in by_size.values() for _, result in order]
-    names = [*RANKING[:4], *spread_names(of_rows), *RANKING[4:]]
-    if len(names) > len(RANKING):
-        rows = [[*row[:4], *spread_cells(result), *row[4:]] for row, result in zip(rows, of_rows, strict=True)]
-        title += hashes_in_title(of_rows)
+    names, rows = with_spread(RANKING, rows, of_rows)
+    title += hashes_in_title(of_rows)
     least = [*LEAST_OF_RANKING, "size(B)" if len(by_size) == 1 else "fastest(us)"]
     ranks = [f"{result.n_ranks}" for order in by_size.values() for _, result in order]
     if len(set(ranks)) > 1:
@@ -138,10 +136,8 @@ def table_of_advice(advice: Advice, title: str, density: float | None = None) ->
         for i, row in enumerate(ways, 1)
     ]
     names, found = ADVICE + ([] if before is None else list(COST)), [row.result for row in ways]
-    if spread := spread_names(found):
-        names = [*names[:5], *spread, *names[5:]]
-        rows = [[*row[:5], *spread_cells(result), *row[5:]] for row, result in zip(rows, found, strict=True)]
-        title += hashes_in_title(found)
+    names, rows = with_spread(names, rows, found)
+    title += hashes_in_title(found)
     return Table(names, rows, title, LEAST_OF_ADVICE, lambda: least_in_title(advice.network))
 
 
@@ -321,11 +317,8 @@ def table_of_ratios(excess: OverBound, title: str = "") -> Table:
     columns = RATIOS + (list(COST) if excess.has_faults else [])
     rows = [_cells_of_ratio(one, excess.has_faults) for one in excess.ratios]
     results = [one.result for one in excess.ratios]
-    if spread := spread_names(results):
-        columns = [*columns[:3], *spread, *columns[3:]]
-        rows = [[*row[:3], *spread_cells(result), *row[3:]] for row, result in zip(rows, results, strict=True)]
-        title += hashes_in_title(results)
-    return Table(columns, rows, title, LEAST_OF_RATIOS)
+    columns, rows = with_spread(columns, rows, results)
+    return Table(columns, rows, title + hashes_in_title(results), LEAST_OF_RATIOS)
 
 
 def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:

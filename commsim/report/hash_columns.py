@@ -8,9 +8,10 @@ from typing import Any
 from commsim.core.result import OverHashes, Result
 from commsim.core.units import format_time, microseconds
 
+TIME = "time(us)"
 SPREAD = ("fastest(us)", "slowest(us)")
 COST = ("whole(us)", "faults_cost")
-__all__ = ["COST", "cost_cells", "ends_of_hashes", "spread_cells", "spread_names", "with_ends"]
+__all__ = ["COST", "TIME", "cost_cells", "ends_of_hashes", "spread_cells", "spread_names", "with_ends", "with_spread"]
 
 
 def spread_names(results: Sequence[Result]) -> list[str]:
@@ -22,6 +23,23 @@ def spread_cells(result: Result) -> list[str]:
     """Return the times of the fastest and the slowest draw; of a result that the hash does not change, its own."""
     ends = (result.time,) * 2 if result.hashes is None else (result.hashes.fastest, result.hashes.slowest)
     return [microseconds(time) for time in ends]
+
+
+def with_spread(
+    names: Sequence[str], cells: Sequence[Sequence[str]], results: Sequence[Result]
+) -> tuple[list[str], list[list[str]]]:
+    """Return a table's columns and cells with those of the fastest and the slowest draw behind its time.
+
+    Parameters
+    ----------
+    names, cells : sequence
+        Columns, of which one is ``TIME``, and cells of each row.
+    results : sequence of Result
+        Result of each row; where none is a median, nothing is added.
+    """
+    at, spread = names.index(TIME) + 1, spread_names(results)
+    rows = [[*row[:at], *spread_cells(one)[: len(spread)], *row[at:]] for row, one in zip(cells, results, strict=True)]
+    return [*names[:at], *spread, *names[at:]], rows
 
 
 def ends_of_hashes(hashes: OverHashes | None) -> str:

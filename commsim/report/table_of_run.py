@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from commsim.core.units import microseconds
 from commsim.extensions import house
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.report.hash_columns import COST, SPREAD, cost_cells, spread_cells
+from commsim.report.hash_columns import COST, TIME, cost_cells, with_spread
 from commsim.report.titles import least_of_run, software_costs, title_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ DATATYPES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
     "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
 }  # fmt: skip
-TIME, GROUP = "time(us)", "group"
+GROUP = "group"
 ENDS = ("low(us)", "high(us)")
 # Columns that a narrow terminal leaves out, the least important first.
 LEAST = (
@@ -127,19 +127,19 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
 
 def table_of(rows: Sequence[RunRow], title: str, title_least: Callable[[], Sequence[str]] = tuple) -> Table:
     """Return rows as a table; groups, hashes, faults and intervals have columns where there are some."""
-    cells = [_cells(row) for row in rows]
-    names = [name for name in cells[0] if name != GROUP or any(row.group for row in rows)]
-    results = [row.result for row in rows]
+    by_name, results = [_cells(row) for row in rows], [row.result for row in rows]
+    names = [name for name in by_name[0] if name != GROUP or any(row.group for row in rows)]
+    cells = [[one[name] for name in names] for one in by_name]
     if any(result.hashes is not None for result in results):
-        at = names.index(TIME) + 1
-        names[at:at] = _add(cells, SPREAD, map(spread_cells, results))
+        names, cells = with_spread(names, cells, results)
     if any(result.whole is not None for result in results):
-        names += _add(cells, COST, map(cost_cells, results))
+        names += COST
+        cells = [[*row, *cost_cells(result)] for row, result in zip(cells, results, strict=True)]
     if any(result.interval is not None for result in results):
-        ends = ([microseconds(end) for end in result.interval] if result.interval else "--" for result in results)
-        names += _add(cells, ENDS, ends)
-    least = [name for name in LEAST if name in names]
-    return Table(names, [[one[name] for name in names] for one in cells], title, least, title_least)
+        names += ENDS
+        ends = (map(microseconds, result.interval) if result.interval else "--" for result in results)
+        cells = [[*row, *two] for row, two in zip(cells, ends, strict=True)]
+    return Table(names, cells, title, [name for name in LEAST if name in names], title_least)
 
 
 def _cells(row: RunRow) -> dict[str, str]:
@@ -162,13 +162,6 @@ def _cells(row: RunRow) -> dict[str, str]:
         "busiest(GB/s)": f"{rate / 1e9:.3f}",
         "busiest_link": link or "-",
     }
-
-
-def _add(cells: Sequence[dict[str, str]], names: Sequence[str], more: Iterable[Sequence[str]]) -> Sequence[str]:
-    """Add cells of further columns to each row, and return the names of these."""
-    for one, values in zip(cells, more, strict=True):
-        one.update(zip(names, values, strict=True))
-    return names
 
 
 def parts_of(

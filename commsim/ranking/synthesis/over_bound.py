@@ -25,7 +25,7 @@ from commsim.ranking.contenders import (
     prepare_all,
     require_blocks,
 )
-from commsim.ranking.rank_algorithms import contenders
+from commsim.ranking.rank_algorithms import contenders, fastest_first
 
 from .bound import LowerBound, bound_for, lower_bound, times_of
 
@@ -208,7 +208,7 @@ def over_bound(
         for spec, (bound, plan, results) in by_algorithm.items()
         for size, result in zip(sizes, results, strict=True)
     ]
-    ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
+    ordered = [one for size in sizes for _, one in fastest_first([(r.algorithm, r) for r in ratios if r.size == size])]
     bounds = _with_both_kinds(next(iter(plans.values())), scenario.network, list(known.values()))
     of_plans = {spec: results for spec, (_, _, results) in by_algorithm.items()}
     unused = of_unused_faults(
@@ -217,7 +217,7 @@ def over_bound(
     remarks = list(unused)
     return OverBound(
         tuple(bounds),
-        tuple(ratios),
+        tuple(ordered),
         left_out,
         (*scenario.remarks, *about_sizes),
         tuple(remarks),
