@@ -38,10 +38,10 @@ NAME = SYNTHESIZED.removesuffix("_")
 TOLERANCE = 0.01
 # Times that differ by less are equal, and the name decides: they differ by rounding.
 TIE = 1e-9
-Found = TypeVar("Found", bound="Timed")
+Found = TypeVar("Found", bound="HasTime")
 
 
-class Timed(Protocol):
+class HasTime(Protocol):
     """What has a time, such as a result."""
 
     @property
