@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
@@ -38,15 +39,7 @@ NAME = SYNTHESIZED.removesuffix("_")
 TOLERANCE = 0.01
 # Times that differ by less are equal, and the name decides: they differ by rounding.
 TIE = 1e-9
-Found = TypeVar("Found", bound="HasTime")
-
-
-class HasTime(Protocol):
-    """What has a time, such as a result."""
-
-    @property
-    def time(self) -> float:
-        """Predicted time, s."""
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,13 +293,15 @@ def rank_algorithms(names: Sequence[str], sizes: Sequence[int], predict: Callabl
     return Ranking({size: ranked(size) for size in sizes}, tuple(crossovers))
 
 
-def fastest_first(results: Sequence[tuple[str, Found]]) -> tuple[tuple[str, Found], ...]:
+def fastest_first(
+    found: Iterable[tuple[str, Found]], time_of: Callable[[Found], float] = operator.attrgetter("time")
+) -> tuple[tuple[str, Found], ...]:
     """Sort what was found by name by its time; those within ``TIE`` of the fastest of them by name."""
-    left = sorted(results, key=lambda item: (item[1].time, item[0]))
+    left = sorted(found, key=lambda item: (time_of(item[1]), item[0]))
     out: list[tuple[str, Found]] = []
     while left:
-        limit = left[0][1].time * (1 + TIE)
-        equal = [item for item in left if item[1].time <= limit]
+        limit = time_of(left[0][1]) * (1 + TIE)
+        equal = [item for item in left if time_of(item[1]) <= limit]
         out += sorted(equal, key=lambda item: item[0])
         left = left[len(equal) :]
     return tuple(out)
