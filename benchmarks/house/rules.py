@@ -68,7 +68,7 @@ def unused_modules(files: Iterable[Source]) -> list[str]:
 def _loaded_whole(one: Source) -> set[str]:
     """Find the packages of which a file imports every module: those of registries."""
     packages: set[str] = set()
-    for node in ast.walk(one.tree):
+    for node in one.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Registry":
             packages |= {str(arg.value) for arg in node.args[1:] if isinstance(arg, ast.Constant)}
             packages |= {one.module for arg in node.args[1:] if isinstance(arg, ast.Name) and arg.id == "__name__"}
@@ -82,7 +82,7 @@ def _loaded_whole(one: Source) -> set[str]:
 @functools.cache
 def _texts(one: Source) -> set[str]:
     """Find the strings of a file."""
-    constants = (node.value for node in ast.walk(one.tree) if isinstance(node, ast.Constant))
+    constants = (node.value for node in one.nodes if isinstance(node, ast.Constant))
     return {text for text in constants if isinstance(text, str)}
 
 
@@ -91,7 +91,7 @@ def _names(one: Source) -> set[str]:
     """Find the dotted names that a file imports, or has in a string."""
     package = one.module if one.path.name == "__init__.py" else one.module.rpartition(".")[0]
     names: set[str] = set()
-    for node in ast.walk(one.tree):
+    for node in one.nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -139,7 +139,7 @@ def _defined(one: Source) -> Iterator[tuple[ast.stmt, str]]:
 
 def _used(one: Source, modules: Set[str]) -> Iterator[tuple[str, str]]:
     """Find the names of modules that a file uses, as far as its text says."""
-    nodes, names = list(ast.walk(one.tree)), _names(one)
+    nodes, names = one.nodes, _names(one)
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     texts = _texts(one)
     loaded = (node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
@@ -159,7 +159,7 @@ def kernels(files: Iterable[Source]) -> Iterator[tuple[Source, ast.FunctionDef]]
     for one in files:
         if not any(f"@{name}" in one.text for name in KERNEL_DECORATORS):  # most have none: do not walk their trees
             continue
-        for node in ast.walk(one.tree):
+        for node in one.nodes:
             if isinstance(node, ast.FunctionDef) and any(
                 isinstance(d, ast.Name) and d.id in KERNEL_DECORATORS for d in node.decorator_list
             ):
@@ -186,7 +186,7 @@ def unknown_parameters(files: Iterable[Source]) -> list[str]:
     """List the names in docstrings' Parameters that the function does not take, as a renaming may leave them."""
     wrong = []
     for one in files:
-        for node in ast.walk(one.tree):
+        for node in one.nodes:
             section = _PARAMETERS.search(ast.get_docstring(node) or "") if isinstance(node, Definition) else None
             if section is None or not isinstance(node, Definition):
                 continue

@@ -115,7 +115,7 @@ def homonyms(files: Iterable[Source]) -> dict[str, list[str]]:
     """Return the names of classes that stand in more than one file, with the files."""
     of_name: dict[str, set[str]] = defaultdict(set)
     for one in files:
-        for node in ast.walk(one.tree):
+        for node in one.nodes:
             if isinstance(node, ast.ClassDef):
                 of_name[node.name].add(str(one.path))
     return {name: sorted(paths) for name, paths in sorted(of_name.items()) if len(paths) > 1}

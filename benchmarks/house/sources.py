@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ SHIPPED = ("commsim", "collectives", "topologies", "switch_model")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """One Python file of the shipped packages.
 
@@ -37,6 +38,11 @@ class Source:
         """Dotted name under which it is imported."""
         parts = self.path.with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @functools.cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, listed once: a walk takes longer than what a rule asks of the nodes."""
+        return list(ast.walk(self.tree))
 
     @property
     def n_lines(self) -> int:

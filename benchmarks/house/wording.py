@@ -38,6 +38,7 @@ CONSTRUCTIONS = {
     "stand(s) in/on": r"\bstands? (?:in|on)\b",
 }
 SECTIONS = ("Parameters", "Attributes")
+DOCUMENTED = ast.ClassDef | Definition
 # Names of pages that are paths, or dotted names of ours.
 _PATH = re.compile(r"[\w.-]+(?:/[\w.-]*)+|\w+\.(?:py|toml)")
 _DOTTED = re.compile(rf"(?:benchmarks|{'|'.join(SHIPPED)}|{'|'.join(PARTS)})(?:\.\w+)+")
@@ -79,8 +80,8 @@ def descriptions(files: Iterable[Source]) -> Iterator[Description]:
     """Find the descriptions of all documented parameters."""
     for one in files:
         lines = one.text.splitlines()
-        for node in ast.walk(one.tree):
-            if isinstance(node, ast.ClassDef | Definition) and ast.get_docstring(node, clean=False):
+        for node in one.nodes:
+            if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False):
                 text = node.body[0]
                 yield from _of_docstring(one, node.name, lines, text.lineno, text.end_lineno or text.lineno)
 
