@@ -10,7 +10,7 @@ from commsim.core.jit import kernel
 from .growing_kernel import grown
 from .link_rows import Rows
 from .ports_kernel import Ports
-from .routing_kernel import ALL, BY_DIGITS, _digit, _hashed, largest
+from .routing_kernel import ALL, BY_DIGITS, _digit, hashed, largest
 
 # Class of each node; parent, depth, metric up and metric down of each class.
 Forest = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -79,9 +79,8 @@ def walk_forest(
     latency: NDArray[np.float64],
     order: NDArray[np.int64],
     choice: int,
-    tally: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Walk from endpoints to endpoints of other machines; or count only, and keep no route.
+    """Walk from endpoints to endpoints of other machines.
 
     Parameters
     ----------
@@ -98,24 +97,18 @@ def walk_forest(
         Same as in :func:`commsim.routing.routing_kernel.walk_routes`.
     choice : int
         Choice among several links; ALL where there is only one.
-    tally : (int64[n_links], float64[n_links], int32[n])
-        Written where only counts are wanted, else empty: routes over each link, the largest latency of these, and the
-        first link of each route.
 
     Returns
     -------
     first, link, latency, known
-        Links of each route, none where they are counted, its latency, and whether it was found; where two ways are
-        equally short it was not.
+        Links of each route, its latency, and whether it was found; where two ways are equally short it was not.
     """
     rows, alike_to, ends, (node_class, parent, depth, _, _) = fabric
-    n_over, furthest, port = tally
-    keeps = n_over.shape[0] == 0
     (out, back), chosen, single = ports
     target_node, key = flows
     n = key.shape[0]
     first = np.zeros(n + 1, np.int64)
-    link = np.empty((8 * n if keeps else 0) + 64, np.int32)
+    link = np.empty(8 * n + 64, np.int32)
     path_latency = np.zeros(n)
     known = single.copy()
     deepest = largest(depth)
@@ -162,7 +155,7 @@ def walk_forest(
             if choice == BY_DIGITS:
                 taken = _digit(n_choices, order[0, target_node[i]], order[1, node], order[1, rows[2][low]], radix)
             else:
-                taken = _hashed(n_choices, key[i], node, choice)
+                taken = hashed(n_choices, key[i], node, choice)
             link[m] = rows[1][low + taken]
             node = rows[2][low + taken]
             m += 1
@@ -175,11 +168,5 @@ def walk_forest(
             m = first[i]
         for k in range(first[i], m):
             path_latency[i] += latency[link[k]]
-        if not keeps and m:
-            port[i] = link[0]
-            for k in range(m):
-                n_over[link[k]] += 1
-                furthest[link[k]] = max(furthest[link[k]], path_latency[i])
-            m = 0
         first[i + 1] = m
     return first, link[:m].copy(), path_latency, known

@@ -56,25 +56,6 @@ class RouteEnds:
     forest: Forest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Crossings:
-    """What routes have on each link, where they themselves are not kept.
-
-    Parameters
-    ----------
-    n_routes : int64[n_links]
-        Routes over each link.
-    furthest : float64[n_links], s
-        Largest latency of these; 0 where there are none.
-    port : int32[n_routes]
-        First link of each route.
-    """
-
-    n_routes: NDArray[np.int64]
-    furthest: NDArray[np.float64]
-    port: NDArray[np.int32]
-
-
 def forest_of(network: Network) -> FabricForest | None:
     """Return the forest of a network's fabric; the last two are cached, such as a network's and its merged form's."""
     for known, forest in _latest:
@@ -182,44 +163,13 @@ def walk_known(
     ends = ends_of_routes(network, src, dst)
     if ends is None:
         return None
-    none = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int32)
-    first, link, latency, known = _walked(network, ends, dst, key, choice, order, none)
-    return ends.apart[known], np.append(first[:-1][known], first[-1]), link, latency[known]
-
-
-def count_known(
-    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], choice: int
-) -> Crossings | None:
-    """Count the routes over each link, and keep none of them; None where some need a search.
-
-    Parameters
-    ----------
-    network, src, dst, key, choice
-        Same as in :func:`walk_known`.
-    """
-    ends = ends_of_routes(network, src, dst)
-    if ends is None or len(ends.apart) < len(src):
-        return None
-    tally = np.zeros(network.n_links, np.int64), np.zeros(network.n_links), np.zeros(len(src), np.int32)
-    *_, known = _walked(network, ends, dst, key, choice, np.zeros((2, network.n_nodes), np.int64), tally)
-    return Crossings(*tally) if known.all() else None
-
-
-def _walked(
-    network: Network,
-    ends: RouteEnds,
-    dst: NDArray[np.int64],
-    key: NDArray[np.int64],
-    choice: int,
-    order: NDArray[np.int64],
-    tally: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
     from commsim.core.jit import expected_work
 
     from .forest_kernel import walk_forest
 
     fabric = ends.rows, ends.alike_to, ends.nodes, ends.forest
     with expected_work(network.n_links + WALK_STEPS * len(ends.apart)):
-        return walk_forest(
-            (dst[ends.apart], key[ends.apart]), ends.ports, fabric, network.latency, order, choice, tally
+        first, link, latency, known = walk_forest(
+            (dst[ends.apart], key[ends.apart]), ends.ports, fabric, network.latency, order, choice
         )
+    return ends.apart[known], np.append(first[:-1][known], first[-1]), link, latency[known]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -13,7 +17,31 @@ from .walk import Routes, no_path, walk
 
 # Routings that depend on the seed.
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
-__all__ = ["HASHED", "Routes", "find_routes", "is_hashed", "read_routing", "require_suited"]
+_together: ContextVar[tuple[int, ...]] = ContextVar("together", default=())
+__all__ = ["HASHED", "Routes", "drawn_together", "drawn_with", "find_routes", "is_hashed", "read_routing",
+           "require_suited"]  # fmt: skip
+
+
+@contextlib.contextmanager
+def drawn_together(seeds: Iterable[int]) -> Iterator[None]:
+    """Within it, what one pass over all flows can draw for several seeds is drawn when the first is asked for.
+
+    Parameters
+    ----------
+    seeds : iterable of int
+        Seeds whose routes are asked for one after the other.
+    """
+    token = _together.set(tuple(seeds))
+    try:
+        yield
+    finally:
+        _together.reset(token)
+
+
+def drawn_with(seed: int) -> tuple[int, ...]:
+    """Return the seeds that are drawn in one pass with a seed, itself among them."""
+    seeds = _together.get()
+    return seeds if seed in seeds else (seed,)
 
 
 def find_routes(

@@ -45,14 +45,15 @@ def _next_links(
 
 
 @kernel
-def _hashed(n_choices: int, key: int, node: int, choice: int) -> int:
+def hashed(n_choices: int, key: int, node: int, choice: int) -> int:
     """Which of the choices the hash of the flow says, or 0 when none is drawn; every node hashes differently or not."""
     if choice in (FIRST, ALL):
         return 0
     x = key ^ ((np.int64(node) * 0x61C88647) & MASK if choice == BY_HASH else 0)
     for multiplier in MULTIPLIERS:  # else what is chosen at one tier would tell what is chosen at the next
         x = ((x ^ (x >> 15)) * multiplier) & MASK
-    return int((x ^ (x >> 16)) % n_choices)
+    x ^= x >> 16
+    return int(x & (n_choices - 1) if n_choices & (n_choices - 1) == 0 else x % n_choices)
 
 
 @kernel
@@ -144,7 +145,7 @@ def walk_routes(
             if choice == BY_DIGITS:
                 lowest = _digit(n_choices, order[0, target], order[1, node], order[1, end[choices[0]]], radix)
             else:
-                lowest = _hashed(n_choices, key, node, choice)
+                lowest = hashed(n_choices, key, node, choice)
             highest = n_choices if choice == ALL else lowest + 1
             if m + n_choices >= link.shape[0]:
                 link = grown(link, link.shape[0] + n_choices)

@@ -16,7 +16,6 @@ from commsim.core.network import Network
 from .link_rows import forwarding_rows, links_in_rows, senders, shared_searches
 
 if TYPE_CHECKING:
-    from .forest_routes import Crossings
     from .search_kernel import Graph
 
 # Routes for which looking for a forest of the fabric pays.
@@ -126,23 +125,6 @@ def walk(
             np.concatenate((which, rest)),
         ), -1
     return _search(network, src, dst, key, rule, choice, order)
-
-
-def count_crossings(
-    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], routing: str
-) -> Crossings | None:
-    """Count the routes that a hash draws over each link; None where routing is another, or some need a search.
-
-    Parameters
-    ----------
-    network, src, dst, key, routing
-        Same as in :func:`walk`.
-    """
-    from .forest_routes import count_known
-    from .routing_kernel import BY_HASH, BY_ONE_HASH
-
-    choice = {"ecmp": BY_HASH, "ecmp_polarised": BY_ONE_HASH}.get(routing)
-    return None if choice is None or len(src) < LEAST else count_known(network, src, dst, key, choice)
 
 
 def _search(

@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import NIC, Network
-from commsim.routing.link_rows import flow_hash
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.message_engines import engine_nodes
 from commsim.routing.routing import Routes, find_routes
-from commsim.routing.walk import count_crossings
 
 if TYPE_CHECKING:
-    from commsim.routing.forest_routes import Crossings
+    from commsim.routing.crossings import Crossings
 
 BY_DESTINATION = ("dmodk", "shortest", "spray")
 MAX_KEYS = 2**26
@@ -175,8 +173,10 @@ def crossings_of(
     network, src, dst, channel, routing, seed
         Same as in :func:`bundle_flows`.
     """
-    begin, end, number = (nodes.astype(np.int64) for nodes in (src, dst, channel))
-    return count_crossings(network, begin, end, flow_hash(begin, end, number, seed), routing or network.routing)
+    from commsim.routing.crossings import count_crossings
+
+    begin, end, number = (np.asarray(one, np.int64) for one in (src, dst, channel))
+    return count_crossings(network, begin, end, number, seed, routing or network.routing)
 
 
 def _found_in_parts(

@@ -27,7 +27,7 @@ from .begun_together import BegunTogether, begin_together
 from .bundles import Bundles, bundle_flows, crossings_of
 
 if TYPE_CHECKING:
-    from commsim.routing.forest_routes import Crossings
+    from commsim.routing.crossings import Crossings
 
 __all__ = ["SimultaneousPlan", "plan_simultaneous", "simulate_simultaneous"]
 
@@ -150,12 +150,14 @@ def _put_together(
     trace: Trace | None = None,
 ) -> Result:
     schedule, begun = plan.job.schedule, plan.begun
+    alike = bool((starts == starts[0]).all())
+    latest = starts[0] if alike else max(starts[begun.src].max(), starts[begun.dst].max())
     return one_job_result(
         plan.network,
         schedule,
         size,
         entered=starts,
-        last=max(last, float(starts[begun.src].max()), float(starts[begun.dst].max())),
+        last=max(last, float(latest)),
         begin=begin,
         carried=(carried, float(np.broadcast_to(n_bytes, len(begun.crosses)).sum())),
         counters={"events": 2.0 * schedule.n_transfers},

@@ -16,6 +16,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.result import OverHashes, Result
 from commsim.prediction.scenario import Wish
 from commsim.prediction.work_plan import Outcome, WorkPlan
+from commsim.routing.routing import drawn_together
 
 # Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
 HASHES, FEW, MANY = 8, 3, 200_000
@@ -137,7 +138,8 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
         return plan.outcome(size, wish)
     observed = wish.trace or wish.model.watch is not None or wish.model.capture is not None
     quiet = wish.but(trace=False, watch=None, capture=None)
-    first = plan.outcome(size, quiet)
+    with drawn_together((wish.seed if wish.hash_seed is None else wish.hash_seed, *hash_seeds(wish.seed, 2))):
+        first = plan.outcome(size, quiet)
     engine = first.results[0].engine
     one = dataclasses.replace(quiet.with_engine(engine), hashes=1)
     n = (wish.hashes or usual_hashes(plan, size, engine)) if engine in SHARING else 1
@@ -145,9 +147,10 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
     seeds: list[int | None] = [wish.hash_seed, *others]
     few = engine in SHARING and _messages(plan, size) <= FEW_MESSAGES
     more = more_seeds(plan.network, wish.seed, n, is_small=few)
-    draws = draws_of(
-        plan.network, first, others, lambda seed: plan.outcome(size, dataclasses.replace(one, hash_seed=seed)), more
-    )
+    with drawn_together(others[1:]):
+        draws = draws_of(
+            plan.network, first, others, lambda seed: plan.outcome(size, dataclasses.replace(one, hash_seed=seed)), more
+        )
     seeds += more
     times = _times(draws)
     k = 0 if alike(times) else middle(times)
