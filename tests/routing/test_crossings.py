@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.prediction.inputs import load_network
-from commsim.routing import crossings_kernel, walk
-from commsim.routing.crossings import count_crossings
+from commsim.routing import walk
+from commsim.routing.crossings import count_crossings, crossings_kernel
 from commsim.routing.routing import drawn_together, find_routes
 
 NETWORKS = (

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
-
-from . import walk
-from .forest_routes import WALK_STEPS, RouteEnds, ends_of_routes
-from .routing import drawn_with
-from .routing_kernel import BY_HASH, BY_ONE_HASH
+from commsim.routing import walk
+from commsim.routing.forest_routes import WALK_STEPS, RouteEnds, ends_of_routes
+from commsim.routing.routing import drawn_with
+from commsim.routing.routing_kernel import BY_HASH, BY_ONE_HASH
 
 if TYPE_CHECKING:
     from .crossings_kernel import Steps

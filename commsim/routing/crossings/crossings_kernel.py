@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
-
-from .ports_kernel import Ports
-from .routing_kernel import hashed
+from commsim.routing.ports_kernel import Ports
+from commsim.routing.routing_kernel import hashed
 
 # Of each node its class; of each class those above it, by depth, and its place among those below the same one; of each
 # node its rows upwards, first and number, and where its own begin among those downwards; these, by place of the class.
