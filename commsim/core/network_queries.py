@@ -17,6 +17,7 @@ from .network import NIC, SWITCH, Network
 
 _BETWEEN = (":", "->")  # what stands between the ends of a link; names are written with the first
 _NAMES = ("machine", "rack", "pod")
+_latest: list[tuple[Network, NDArray[np.int64]]] = []  # tiers of the network that was asked for last
 
 
 def find_node(network: Network, name: str) -> int:
@@ -142,14 +143,20 @@ def _numbers(network: Network) -> NDArray[np.int64]:
 
 
 def tiers(network: Network) -> NDArray[np.int64]:
-    """Links between each node and the nearest endpoint that reaches it.
+    """Links between each node and the nearest endpoint that reaches it; those of the last network are kept.
 
     Returns
     -------
     int64[n_nodes]
         0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
     """
-    return levels_from(network.kind == network.seat_kind, network.src, network.dst)
+    for known, tier in _latest:
+        if known is network:
+            return tier
+    tier = levels_from(network.kind == network.seat_kind, network.src, network.dst)
+    tier.setflags(write=False)
+    _latest[:] = [(network, tier)]
+    return tier
 
 
 def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) -> NDArray[np.int64]:
@@ -204,7 +211,8 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
         At least the machines. Groups may be single endpoints, or all of them.
     """
     unit = units(network)
-    above, tier = first_above(network, unit), _tiers_of_units(network, unit)
+    tier = _tiers_of_units(network, unit)
+    above = first_above(network, unit, tier)
     at = unit[network.endpoints]
     levels = [Level("machine", numbered(at))]
     while (above[at] != at).any():
@@ -235,13 +243,14 @@ def host_names(network: Network) -> tuple[str, ...]:
     )
 
 
-def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+def first_above(network: Network, unit: NDArray[np.int64], tier: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
     n_units = int(unit.max()) + 1
     small = unit.astype(np.int32)  # of millions of links
     src, dst = small[network.src], small[network.dst]
-    tier = _tiers_of_units(network, unit).astype(np.int16)
-    links = np.flatnonzero((tier[src] >= 0) & (tier[dst] == tier[src] + 1))[::-1]  # so that the first is written last
+    tier = (_tiers_of_units(network, unit) if tier is None else tier).astype(np.int16)
+    from_tier = tier[src]
+    links = np.flatnonzero((from_tier >= 0) & (tier[dst] == from_tier + 1))[::-1]  # so that the first is written last
     above = np.arange(n_units)
     above[src[links]] = dst[links]
     return above

@@ -35,12 +35,14 @@ def _nearest_switch(network: Network) -> NDArray[np.int64]:
     src, dst = network.src[inside], network.dst[inside]
     cost = network.metric[inside].astype(np.int64) * 2**32  # the number of the switch in the lower half
     best = np.where(fabric, np.arange(network.n_nodes), 2**62)
-    while True:
+    news = fabric
+    while news.any():
+        told = np.flatnonzero(news[dst])
         nearer = best.copy()
-        np.minimum.at(nearer, src, np.minimum(best[dst] + cost, 2**62))
-        if np.array_equal(nearer, best):
-            return np.asarray(best % 2**32)
+        np.minimum.at(nearer, src[told], best[dst[told]] + cost[told])
+        news = nearer < best
         best = nearer
+    return np.asarray(best % 2**32)
 
 
 def require_tiers(network: Network) -> None:
@@ -56,7 +58,8 @@ def require_tiers(network: Network) -> None:
     if passed.size:
         raise InputError(f"{network.name}: dmodk routing needs a tree, but traffic passes {network.nodes[passed[0]]}")
     switch = (network.kind == SWITCH) & (network.machine < 0)
-    level = (tier[network.src] == tier[network.dst]) & switch[network.src] & switch[network.dst]
-    if level.any():
-        name = network.link_name(int(level.argmax()))
+    between = np.flatnonzero(switch[network.src] & switch[network.dst])
+    level = between[tier[network.src[between]] == tier[network.dst[between]]]
+    if level.size:
+        name = network.link_name(int(level[0]))
         raise InputError(f"{network.name}: dmodk routing needs a tree, but {name} joins two switches of one tier")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .forest_kernel import Forest
     from .ports_kernel import Ports
 
+BothRows = tuple[Callable[[], Rows], ...]
 Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
 
 # What finding both ports and the way between them takes, or more.
@@ -65,7 +67,9 @@ def forest_of(network: Network) -> FabricForest | None:
     return _latest[-1][1]
 
 
-def ends_of_routes(network: Network, src: NDArray[np.int64], dst: NDArray[np.int64]) -> RouteEnds | None:
+def ends_of_routes(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], rows: BothRows | None = None
+) -> RouteEnds | None:
     """Return what routes have in common whatever is hashed; None where the fabric is no forest.
 
     The last one is kept: several hashes of the same routes are drawn one after the other.
@@ -76,6 +80,8 @@ def ends_of_routes(network: Network, src: NDArray[np.int64], dst: NDArray[np.int
         Any.
     src, dst : int64[n_routes]
         Nodes.
+    rows : (callable, callable), optional
+        Find links in rows by the node that they leave and by the one that they lead to, or have found them.
     """
     for known, begin, end, found in _ends:
         if known is network and np.array_equal(begin, src) and np.array_equal(end, dst):
@@ -83,12 +89,14 @@ def ends_of_routes(network: Network, src: NDArray[np.int64], dst: NDArray[np.int
     forest = forest_of(network)
     if forest is None:
         return None
-    found = _find_ends(network, forest, src, dst)
+    found = _find_ends(network, forest, src, dst, rows)
     _ends[:] = [(network, src, dst, found)] if len(src) <= MAX_KEPT else []
     return found
 
 
-def _find_ends(network: Network, forest: FabricForest, src: NDArray[np.int64], dst: NDArray[np.int64]) -> RouteEnds:
+def _find_ends(
+    network: Network, forest: FabricForest, src: NDArray[np.int64], dst: NDArray[np.int64], rows: BothRows | None
+) -> RouteEnds:
     from commsim.core.jit import expected_work
 
     from .forest_kernel import choose_ports
@@ -97,8 +105,11 @@ def _find_ends(network: Network, forest: FabricForest, src: NDArray[np.int64], d
     fabric = fabric_nodes(network)
     unit = np.where(network.machine >= 0, network.machine, network.machine.max() + 1 + np.arange(network.n_nodes))
     apart = np.flatnonzero((unit[src] != unit[dst]) & ~fabric[src] & ~fabric[dst])
-    leaving = links_in_rows(network.src, network.dst, network.n_nodes)
-    entering = links_in_rows(network.dst, network.src, network.n_nodes)
+    if rows is None:
+        ends = network.src, network.dst
+        leaving, entering = (links_in_rows(*way, network.n_nodes) for way in (ends, ends[::-1]))
+    else:
+        leaving, entering = (way() for way in rows)
     forwards = network.forwards
     inbound = forwards & ~only_sends(network)
     sources, source = _numbered(src[apart], network.n_nodes)
@@ -141,6 +152,7 @@ def walk_known(
     key: NDArray[np.int64],
     choice: int,
     order: NDArray[np.int64],
+    rows: BothRows | None = None,
 ) -> Found | None:
     """Walk the routes between different machines that need no search; worth it from ``walk.LEAST`` routes on.
 
@@ -154,13 +166,15 @@ def walk_known(
         Choice among links, as the kernels number it.
     order : int64[2, n_nodes]
         Order from :func:`commsim.routing.dmodk.destination_order`; zeros for others.
+    rows : (callable, callable), optional
+        Same as in :func:`ends_of_routes`.
 
     Returns
     -------
     which, first, link, latency, or None
         Numbers of the routes found, rising, and their columns of Routes; None where the fabric is no forest.
     """
-    ends = ends_of_routes(network, src, dst)
+    ends = ends_of_routes(network, src, dst, rows)
     if ends is None:
         return None
     from commsim.core.jit import expected_work

@@ -39,19 +39,13 @@ def links_in_rows(key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int
     return first, order, other[order]
 
 
-def forwarding_rows(network: Network, by: NDArray[np.int32], other: NDArray[np.int32]) -> Rows:
-    """Group the links whose end `other` forwards by their end `by`; no others are in the middle of a path.
-
-    Parameters
-    ----------
-    network : Network
-        Network with the switches.
-    by, other : int32[n_links]
-        Node that each link belongs to, and its other end, which must forward.
-    """
-    links = np.flatnonzero(network.forwards[other]).astype(np.int32)
-    first, order, end = links_in_rows(by[links], other[links], network.n_nodes)
-    return first, links[order], end
+def forwarding_rows(network: Network, rows: Rows) -> Rows:
+    """Keep of rows of links those whose other end forwards; no others are in the middle of a path."""
+    first, link, end = rows
+    kept = network.forwards[end]
+    before = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(kept, out=before[1:])
+    return before[first], link[kept], end[kept]
 
 
 def only_sends(network: Network) -> NDArray[np.bool_]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from commsim.core.jit import expected_work
 from commsim.core.limits import expect
 from commsim.core.network import Network
 
-from .link_rows import forwarding_rows, links_in_rows, senders, shared_searches
+from .link_rows import Rows, forwarding_rows, links_in_rows, senders, shared_searches
 
 if TYPE_CHECKING:
     from .search_kernel import Graph
@@ -103,17 +105,19 @@ def walk(
         from .dmodk import destination_order
 
         order = destination_order(network)
+    ways = (network.src, network.dst), (network.dst, network.src)
+    rows = tuple(functools.cache(functools.partial(links_in_rows, *way, network.n_nodes)) for way in ways)
     known = None
     if rule == ANY and len(src) >= LEAST:
         from .forest_routes import walk_known
 
-        known = walk_known(network, src, dst, key, choice, order)
+        known = walk_known(network, src, dst, key, choice, order, rows)
     if known is not None:
         if len(known[0]) == len(src):
             _, first, link, latency = known
             return Routes(first, link, np.broadcast_to(1.0, len(link)), latency), -1
         rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
-        searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order)
+        searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order, rows)
         if lost >= 0:
             return searched, int(rest[lost])
         which, first, link, latency = known
@@ -124,7 +128,7 @@ def walk(
             np.concatenate((latency, searched.latency)),
             np.concatenate((which, rest)),
         ), -1
-    return _search(network, src, dst, key, rule, choice, order)
+    return _search(network, src, dst, key, rule, choice, order, rows)
 
 
 def _search(
@@ -135,18 +139,19 @@ def _search(
     rule: int,
     choice: int,
     order: NDArray[np.int64],
+    rows: tuple[Callable[[], Rows], ...],
 ) -> tuple[Routes, int]:
     from .routing_kernel import walk_routes
     from .search_kernel import DIMENSION_ORDER
 
-    arriving = links_in_rows(network.dst, network.src, network.n_nodes)
+    leaving, arriving = (way() for way in rows)
     # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
     shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
     by_search = np.lexsort((dst, shared))
     tables = (
         arriving,
-        forwarding_rows(network, network.dst, network.src),
-        forwarding_rows(network, network.src, network.dst),
+        forwarding_rows(network, arriving),
+        forwarding_rows(network, leaving),
         network.dst,
         network.metric,
         network.forwards,

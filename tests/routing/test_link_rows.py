@@ -19,7 +19,9 @@ def test_links_are_grouped_in_their_order():
 
 def test_links_into_hosts_are_left_out_of_the_middle_of_paths():
     network = fat_tree(4)
-    first, link, end = forwarding_rows(network, network.src, network.dst)
+    first, link, end = forwarding_rows(network, links_in_rows(network.src, network.dst, network.n_nodes))
+    order = np.argsort(network.src, kind="stable")
+    assert np.array_equal(link, order[network.forwards[network.dst[order]]])
     assert network.forwards[end].all()
     assert len(link) == network.n_links - 16
     assert np.array_equal(network.src[link], np.repeat(np.arange(network.n_nodes), np.diff(first)))

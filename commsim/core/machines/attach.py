@@ -74,7 +74,8 @@ def _joined(
     inside = np.arange(n * size).reshape(n, size)  # node i of machine m, before the endpoints are moved to the front
     is_endpoint = np.tile(machine.kind == machine.seat_kind, n)
     order = np.argsort(~np.concatenate((is_endpoint, np.zeros(len(switches), np.bool_))), kind="stable")
-    place = np.argsort(order).astype(np.int32)
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
     of_fabric = np.empty(fabric.n_nodes, np.int64)
     of_fabric[fabric.hosts[port]] = inside[:, nics]
     of_fabric[switches] = n * size + np.arange(len(switches))

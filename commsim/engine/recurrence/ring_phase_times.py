@@ -63,7 +63,7 @@ def simulate_ring_phase(
             (n, functools.partial(pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)) for n, costs in taken
         ]
     for n_rounds, simulate in runs:
-        for n in _to_simulate(state, n_rounds):
+        for n in _to_simulate(state, n_rounds, table.shape[1]):
             with expected_work(4 * len(start) * n):
                 if not simulate(n):
                     return None
@@ -121,11 +121,13 @@ def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
     return bool((abs(start[pairs[:, 0]] - start[pairs[:, 1]]) <= SLACK).all())
 
 
-def _to_simulate(state: tuple[Ticks, ...], n_rounds: int) -> Iterator[int]:
+def _to_simulate(state: tuple[Ticks, ...], n_rounds: int, length: int = 1) -> Iterator[int]:
     """Yield how many rounds to simulate next, until all of the state advances by the same number of ticks.
 
-    What comes after a round depends only on differences, so what advances all alike once does so for ever: the state
-    after the rounds that are left is a product.
+    What comes after a round depends only on differences, so what advances all alike once, in one round or in several,
+    does so for ever: the state after the rounds that are left is a product. Where the slowest connection sets the pace,
+    one round is enough; where the way around a ring does, as many rounds as it has connections (the cyclicity of a
+    max-plus matrix is the length of its critical circuit).
 
     Parameters
     ----------
@@ -133,6 +135,12 @@ def _to_simulate(state: tuple[Ticks, ...], n_rounds: int) -> Iterator[int]:
         Times that the rounds modify in place.
     n_rounds : int
         Rounds in all.
+    length : int
+        Connections of a ring.
+
+    References
+    ----------
+    Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity", 1992, section 3.7 (cyclicity).
     """
     look = FIRST_LOOK
     while n_rounds > 0:
@@ -140,15 +148,19 @@ def _to_simulate(state: tuple[Ticks, ...], n_rounds: int) -> Iterator[int]:
         yield look
         n_rounds -= look
         look *= 2
-        if n_rounds > 1:
+        for several in (1, length) if 1 < length <= look else (1,):
+            if n_rounds <= several:
+                continue
             before = [a.copy() for a in state]
-            yield 1
-            n_rounds -= 1
+            yield several
+            n_rounds -= several
             gain = np.concatenate([a - b for a, b in zip(state, before, strict=True)])
             if (gain == gain[0]).all():
                 for a in state:
-                    a += gain[0] * n_rounds
-                return
+                    a += gain[0] * (n_rounds // several)
+                n_rounds %= several
+                look = max(1, n_rounds)
+                break
 
 
 @dataclass(frozen=True, slots=True, eq=False)

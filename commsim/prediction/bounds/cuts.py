@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import levels_from, locality_levels
+from commsim.core.network_queries import levels_from, locality_levels, tiers
 
 from .demand import Demand
+
+# How bytes cross the border of a set of nodes.
+WAYS = ("out of", "into")
+# Links from which on one pass of a kernel pays the loading of it.
+MANY = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +97,11 @@ def usable(
     computes = np.zeros(network.n_nodes, np.bool_)
     computes[ranks] = computes[helpers] = True
     passes = computes | network.forwards | anywhere
-    link = np.flatnonzero(passes[network.src] & passes[network.dst])
     columns = network.src, network.dst, network.bandwidth, network.latency
-    if len(link) < network.n_links:  # else they are the network's own, not copies of hundreds of megabytes
+    if passes.all():  # then they are the network's own, not copies of hundreds of megabytes
+        return UsableLinks(network, ranks, anywhere, np.arange(network.n_links), *columns, helpers)
+    link = np.flatnonzero(passes[network.src] & passes[network.dst])
+    if len(link) < network.n_links:
         columns = network.src[link], network.dst[link], network.bandwidth[link], network.latency[link]
     return UsableLinks(network, ranks, anywhere, link, *columns, helpers)
 
@@ -158,17 +165,27 @@ def cuts_around(graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], 
     if between and len(outside):
         yield from _with_helpers(graph, demand, of_node, outside, k, name)
         between = 0.0
-    small = of_node.astype(np.int32)  # of millions of links
-    src, dst = small[graph.src], small[graph.dst]
-    crosses = np.flatnonzero(src != dst)
-    for ends, bytes_across, way in ((src[crosses], leaving, "out of"), (dst[crosses], entering, "into")):
-        link, of_link = crosses[ends >= 0], ends[ends >= 0]
-        capacity = np.bincount(of_link, graph.bandwidth[link], k)
+    small = of_node.astype(np.int32)
+    capacities, counts, lasts = np.zeros((2, k)), np.zeros((2, k), np.int64), np.zeros((2, k), np.int64)
+    if len(graph.src) >= MANY:
+        from .crossing_kernel import add_crossing
+
+        add_crossing(graph.src, graph.dst, graph.bandwidth, small, capacities, counts, lasts)
+    else:
+        ends = small[graph.src], small[graph.dst]
+        crosses = np.flatnonzero(ends[0] != ends[1])
+        for row, of_end in enumerate(ends):
+            link, of_link = crosses[of_end[crosses] >= 0], of_end[crosses[of_end[crosses] >= 0]]
+            capacities[row] = np.bincount(of_link, graph.bandwidth[link], k)
+            counts[row], lasts[row, of_link] = np.bincount(of_link, minlength=k), link
+    for way, bytes_across, capacity, n_links, last in zip(
+        WAYS, (leaving, entering), capacities, counts, lasts, strict=True
+    ):
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(bytes_across > 0, bytes_across / capacity, 0.0)
         worst = int(each.argmax())
         whose = f"{name} {_set_name(graph, of_node, worst)}"
-        fixed = _handling(graph, of_rank, worst, link[of_link == worst], way)
+        fixed = _handling(graph, of_rank, worst, int(last[worst]), way) if n_links[worst] == 1 else 0.0
         yield Cut(float(each[worst]), f"the capacity {way} {whose}", fixed)
         if between and capacity.sum():
             yield Cut(between / float(capacity.sum()), f"the capacity {way} all {k} {name}s together")
@@ -202,8 +219,12 @@ def _with_helpers(
 
 def _links_up(graph: UsableLinks) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
     """Return the links that join each tier to those below it, from the first tier on: upper ends, lower ends."""
-    tier = levels_from(graph.on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
-    small = tier.astype(np.int32)  # of millions of links
+    network, on_ranks = graph.network, graph.on_ranks
+    if graph.src is network.src and np.array_equal(on_ranks, network.kind == network.seat_kind):
+        tier = tiers(network)
+    else:
+        tier = levels_from(on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
+    small = tier.astype(np.min_scalar_type(-1 - int(tier.max())))  # of millions of links
     a, b = small[graph.src], small[graph.dst]
     falls, rises = np.flatnonzero((b >= 0) & (b < a)), np.flatnonzero((a >= 0) & (a < b))
     upper = np.concatenate((graph.src[falls], graph.dst[rises]))
@@ -269,14 +290,14 @@ def _slabs(graph: UsableLinks) -> Iterator[tuple[NDArray[np.int64], str]]:
                 yield of_node, f"half along dimension {d},"
 
 
-def _handling(graph: UsableLinks, of_rank: NDArray[np.int64], group: int, links: NDArray[np.intp], way: str) -> float:
+def _handling(graph: UsableLinks, of_rank: NDArray[np.int64], group: int, link: int, way: str) -> float:
     """Overhead that a single rank with a single link cannot avoid: its link is its port, which is busy for it."""
     inside = np.flatnonzero(of_rank == group)
-    if len(inside) != 1 or len(links) != 1:
+    if len(inside) != 1:
         return 0.0
-    ends = graph.src if way == "out of" else graph.dst
+    ends = graph.src if way == WAYS[0] else graph.dst
     node = int(graph.ranks[inside[0]])
-    if ends[links[0]] != node:
+    if ends[link] != node:
         return 0.0
     costs = graph.network.overhead if way == "out of" else graph.network.recv_overhead
     return float(costs[node])

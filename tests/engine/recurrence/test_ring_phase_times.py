@@ -1,11 +1,15 @@
 """What is left out when a phase is simulated: connections that are alike, and rounds in which all advance alike."""
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from commsim.engine.recurrence import ring_phase_times
 from commsim.engine.recurrence.connection_costs import SLACK, LockstepGroups
 from commsim.engine.recurrence.ring_phase_times import ResourceLoad, _period, _to_simulate, simulate_ring_phase
 from commsim.engine.recurrence.ring_phases import RingPhase
@@ -76,6 +80,38 @@ def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) ->
     event("jumps" if simulated < n_rounds else "simulates all")
     if uneven == 0:
         assert simulated <= 17
+
+
+@pytest.mark.jit
+@given(
+    latency=st.lists(st.integers(0, 60), min_size=2, max_size=12),
+    send=st.integers(0, 60),
+    n_rounds=st.integers(2, 3000),
+)
+def test_rounds_around_a_ring_whose_way_sets_the_pace_are_multiplied(
+    latency: list[int], send: int, n_rounds: int
+) -> None:
+    phase = phase_of(len(latency), 1, ((n_rounds, False),))
+    zeros = np.zeros(len(latency), np.int64)
+    costs = zeros + send << 20, np.array(latency) << 20, zeros
+    simulated = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ring_phase_times, "_to_simulate", counted(_to_simulate, simulated))
+        times = simulate_ring_phase(phase, alone(len(latency)), zeros, zeros, costs)
+    assert times is not None
+    assert (times[0].tolist(), times[1].tolist()) == slow(phase, zeros, zeros, costs)
+    assert sum(simulated) <= 16 * 60 + 13  # a ring of up to 12 is in its regime by then
+
+
+def counted(function: Callable[..., Iterator[int]], numbers: list[int]) -> Callable[..., Iterator[int]]:
+    """Keep the numbers that it yields."""
+
+    def yields(*args: Any) -> Iterator[int]:
+        for n in function(*args):
+            numbers.append(n)
+            yield n
+
+    return yields
 
 
 @pytest.mark.jit
