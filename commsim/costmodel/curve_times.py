@@ -18,7 +18,7 @@ from commsim.core.operations import operation as known_operation
 from commsim.prediction.collective_names import usual_collective
 from commsim.prediction.inputs import load_network
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.plans.draws import over_hashes
+from commsim.prediction.plans.run import over_hashes
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import plan_of

@@ -16,7 +16,7 @@ from commsim.core.units import count_text, format_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.experts.kernels import ExchangeWork, ExpertKernel, gpu_of, kernel_for, name_of, seconds, seen_by
 from commsim.experts.work import work_of
-from commsim.prediction.plans.asked import CollectiveRequest, build_collective, laid_out
+from commsim.prediction.build import CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish

@@ -13,7 +13,7 @@ from commsim.core.result import Result
 from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.bounds.limited_by import limit_of, row_of_limit
-from commsim.prediction.plans.draws import over_hashes
+from commsim.prediction.plans.run import over_hashes
 from commsim.prediction.result_remarks import of_detection
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.work_plan import OPTIONS, Outcome, WorkPlan

@@ -17,7 +17,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.prediction.build import CollectiveWork, plan_collective
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.plans.draws import over_hashes
+from commsim.prediction.plans.run import over_hashes
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.prediction.work_plan import Outcome, Work
 from commsim.sparse.compressors import compressor_of
@@ -116,7 +116,7 @@ class CompressedPlan:
         return self.run(size, Wish.of(**options))
 
     def run(self, size: float, wish: Wish) -> Result:
-        """Predict one size: the one result of :func:`commsim.prediction.plans.draws.over_hashes`."""
+        """Predict one size: the one result of :func:`commsim.prediction.plans.run.over_hashes`."""
         return over_hashes(self, size, wish).results[0]
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[Remark]:

@@ -18,8 +18,8 @@ from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
+from commsim.prediction.build import PARTITIONS, CollectiveRequest, build_collective, laid_out
 from commsim.prediction.good_parameters import partitions_that_fit
-from commsim.prediction.plans.asked import PARTITIONS, CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.cut_by_size import BY_SIZE, MAX_KEPT, most_partitions, with_partitions_that_fit
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run

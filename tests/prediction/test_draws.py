@@ -9,7 +9,8 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
-from commsim.prediction.plans.draws import hash_seeds, over_hashes
+from commsim.prediction.plans.draws import hash_seeds
+from commsim.prediction.plans.run import over_hashes
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import plan_of
 

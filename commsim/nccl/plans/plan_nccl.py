@@ -32,8 +32,8 @@ from commsim.nccl.prediction import Site, faster_than_chosen
 from commsim.nccl.rccl_costs import priced
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.bounds.limited_by import NICS, limit_of
+from commsim.prediction.build import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.inputs import load_placement
-from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run
 from commsim.prediction.scenario import Wish

@@ -19,7 +19,7 @@ from commsim.packets.aggregated.aggregator_seats import SeatedPlacement, seat_ag
 from commsim.packets.aggregated.shared_machines import of_shared_machines
 from commsim.packets.aggregated.switch_system import Aggregation, FlowView, describe_packets, links_of_trees
 from commsim.packets.aggregated.systems import split_system, usual_system
-from commsim.prediction.plans.asked import CollectiveRequest, PlacedSchedule, laid_out
+from commsim.prediction.build import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run, Starts
 from commsim.prediction.result_remarks import remarks_of_switches

@@ -17,8 +17,8 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.prediction.build import PARTITIONS, CollectiveRequest, build_collective, laid_out
 from commsim.prediction.good_parameters import partitions_that_fit
-from commsim.prediction.plans.asked import PARTITIONS, CollectiveRequest, build_collective, laid_out
 from commsim.prediction.plans.dense import Plan
 
 __all__ = [

@@ -20,8 +20,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.prediction.bounds.floor import floor_of
-from commsim.prediction.plans.draws import over_hashes
-from commsim.prediction.plans.run import Run, played
+from commsim.prediction.plans.run import Run, over_hashes, played
 from commsim.prediction.result_remarks import of_paths, remarks_of_results, remarks_of_switches
 from commsim.prediction.scenario import AUTO, Wish
 from commsim.prediction.work_plan import Outcome
@@ -221,7 +220,7 @@ class Plan:
         return dataclasses.replace(self, paths=paths, _at={}, _bounds={})
 
     def run(self, size: float, wish: Wish) -> Result:
-        """Predict one size: the one result of :func:`commsim.prediction.plans.draws.over_hashes`."""
+        """Predict one size: the one result of :func:`commsim.prediction.plans.run.over_hashes`."""
         return over_hashes(self, size, wish).results[0]
 
     def outcome(self, size: float, wish: Wish) -> Outcome:

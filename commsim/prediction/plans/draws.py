@@ -29,7 +29,7 @@ DIFFERS = 0.01
 MOVED = 0.5
 # Engines in which messages share links.
 SHARING = ("flow", "packet")
-__all__ = ["HASHES", "alike", "draws_of", "hash_seeds", "may_matter", "middle", "over_hashes"]
+__all__ = ["HASHES", "alike", "draws_of", "hash_seeds", "may_matter", "median_draw", "middle"]
 
 
 def hash_seeds(seed: int, n: int) -> list[int]:
@@ -110,32 +110,8 @@ def _times(draws: Sequence[Outcome]) -> np.ndarray[tuple[int, int], np.dtype[np.
     return np.array([[result.time for result in draw.results] for draw in draws])
 
 
-def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
-    """Predict one size: the median over the wish's number of hashes, where two draws differ.
-
-    Parameters
-    ----------
-    plan : WorkPlan
-        Plan of the work.
-    size : float, bytes
-        Size of the operation.
-    wish : Wish
-        Engine and its options.
-
-    Returns
-    -------
-    Outcome
-        That of the draw with the median time, the lower one of an even number; of several results that with the
-        median of the mean over results of their times relative to those of the first draw. `hashes` of a result is
-        None where the draws are equal within 1 %, or there is one.
-
-    Raises
-    ------
-    InputError
-        If the engine cannot predict this.
-    """
-    if wish.hashes == 1 or not plan.may_collide or wish.sprays:
-        return plan.outcome(size, wish)
+def median_draw(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
+    """Predict one size with several hashes; see :func:`commsim.prediction.plans.run.over_hashes`."""
     observed = wish.trace or wish.model.watch is not None or wish.model.capture is not None
     quiet = wish.but(trace=False, watch=None, capture=None)
     with drawn_together((wish.seed if wish.hash_seed is None else wish.hash_seed, *hash_seeds(wish.seed, 2))):

@@ -24,7 +24,7 @@ from commsim.prediction.helper_placement import (
 )
 
 if TYPE_CHECKING:
-    from commsim.prediction.plans.asked import CollectiveRequest
+    from commsim.prediction.build import CollectiveRequest
 
 # Needs of collectives whose number of servers follows from the network; the number of ranks stays as it is.
 SERVING = frozenset({"servers", "aggregators"})

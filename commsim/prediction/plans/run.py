@@ -18,11 +18,12 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.prediction.scenario import Wish
+from commsim.prediction.work_plan import Outcome, WorkPlan
 
 Starts = NDArray[np.float64]
 # Function from ``(size, *, starts, framing)`` to a result.
 Simulation = Callable[..., Result]
-__all__ = ["Run", "Simulation", "Starts", "closed_form_of", "played", "start_draws", "starts_of"]
+__all__ = ["Run", "Simulation", "Starts", "closed_form_of", "over_hashes", "played", "start_draws", "starts_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,37 @@ def played(run: Run, wish: Wish) -> Result:
         found = dataclasses.replace(found, interval=_interval(run, sent, wish, framing))
     found = run.finished(found)
     return found if run.count is None else dataclasses.replace(found, counters={**found.counters, **run.count()})
+
+
+def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
+    """Predict one size: the median over the wish's number of hashes, where two draws differ.
+
+    Parameters
+    ----------
+    plan : WorkPlan
+        Plan of the work.
+    size : float, bytes
+        Size of the operation.
+    wish : Wish
+        Engine and its options.
+
+    Returns
+    -------
+    Outcome
+        That of the draw with the median time, the lower one of an even number; of several results that with the
+        median of the mean over results of their times relative to those of the first draw. `hashes` of a result is
+        None where the draws are equal within 1 %, or there is one.
+
+    Raises
+    ------
+    InputError
+        If the engine cannot predict this.
+    """
+    if wish.hashes == 1 or not plan.may_collide or wish.sprays:
+        return plan.outcome(size, wish)
+    from commsim.prediction.plans.draws import median_draw
+
+    return median_draw(plan, size, wish)
 
 
 def start_draws(schedule: Schedule, wish: Wish) -> list[Starts]:
