@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .answered import Answered
 from .config import RunConfig
+
+if TYPE_CHECKING:
+    from . import Answered
 
 # Flags whose files and lines extensions make of an answer.
 RENDERED = ("bound", "draw", "osu", "report")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.run.answered import Answered, answered_by, answered_of
+from commsim.cli.run import Answered, answered_by, answered_of
 from commsim.cli.run.config import RunConfig
 from commsim.cli.run.kinds import OF_ONE_COLLECTIVE, Kind, Refused
 from commsim.core.operations import meaning_of_size
