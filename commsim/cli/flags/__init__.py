@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Flags that name a file to write, in every verb that has them.
 WRITTEN = ("output", "json", "csv", "draw", "plot", "report", "osu", "timeline", "pcap", "tuner_csv")
+# Methods that dataclasses need not write: one of 90 fields takes a millisecond to compile, for each class in a row.
+WITHOUT: dict[str, Any] = {"init": False, "eq": False, "repr": False}
 NUMBERS = {"int": int, "float": float}
 # Headings of the help that come last, in this order; others stand before them.
 LAST_TITLES = ("ranks", "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)", "what to predict",
@@ -59,7 +61,7 @@ def repeated(*names: str, **options: Any) -> Any:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, **WITHOUT)
 class Flags:
     """Base of all classes of flags; its subclasses are frozen dataclasses."""
 
@@ -74,7 +76,13 @@ class Flags:
     MEANT: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
-        dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)  # each method takes 0.1 ms
+        dataclasses.dataclass(frozen=True, kw_only=True, **WITHOUT)(cls)
+
+    def __init__(self, **values: Any) -> None:
+        for name, field in self.__dataclass_fields__.items():
+            object.__setattr__(self, name, values.pop(name, field.default))
+        if values:
+            raise TypeError(f"{type(self).__name__} has no flag {next(iter(values))!r}")
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
