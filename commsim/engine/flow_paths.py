@@ -317,7 +317,7 @@ class FlowPaths:
 
     def _laid_out(self, way: Way) -> Simulation | None:
         """Return the simulation of a way, laid out when it is first asked for; None where the way does not apply."""
-        if not way.general and not self.is_regular:
+        if way.plan is None or not (way.general or self.is_regular):
             return None
         if way not in self._plans:
             self._plans[way] = way.plan(self)

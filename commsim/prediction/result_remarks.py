@@ -26,7 +26,7 @@ NOTHING_LOST = 1e-9
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[Remark] = ()) -> list[Remark]:
-    """Return what to say beside predictions of one plan.
+    """Return what to say beside predictions of one plan; extensions say it by counters, engine or interval.
 
     Parameters
     ----------
@@ -35,13 +35,11 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[Remark] = ()
     of_plan : sequence of Remark
         What only a plan of this kind says.
     """
-    return [
-        *_alone(results),
-        *_of_extensions(results),
-        *_contention(results),
-        *of_plan,
-        *_flaps(results),
-    ]
+    marks = {name for one in results for name in (*one.counters, one.engine, *(["interval"] if one.interval else []))}
+    found = _alone(results)
+    found += [line for name in house().remarks if name in marks for line in house().remarks[name](results)]
+    found += _contention(results) if "link_bound_s" in marks else []
+    return [*found, *of_plan, *(_flaps(results) if "flap_lost_s" in marks else ())]
 
 
 def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
@@ -127,12 +125,6 @@ def _alone(results: Sequence[Result]) -> list[Remark]:
     names = dict.fromkeys(r.collective for r in results if r.n_ranks == 1)
     text = "one rank has nothing to send, so there is no rate"
     return [Remark("one-rank", f"{name}: {text}", needed=True) for name in names]
-
-
-def _of_extensions(results: Sequence[Result]) -> list[Remark]:
-    """Return what extensions say of results that have the counter, field or engine by which they are asked."""
-    marks = {name for one in results for name in (*one.counters, one.engine, *(["interval"] if one.interval else []))}
-    return [line for name in house().remarks if name in marks for line in house().remarks[name](results)]
 
 
 def _contention(results: Sequence[Result]) -> list[Remark]:

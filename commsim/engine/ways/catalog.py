@@ -47,7 +47,8 @@ class Way:
     words : str
         How it computes, and why it may: what ``commsim run -v`` says.
     estimate : callable
-        Function from a job to its cost; None where it surely does not apply. It does not expand the schedule.
+        Function from a job to its cost; None where it surely does not apply. It does not expand the schedule. Without
+        one, only jobs with a closed form have the way, and try it before all others (``closed_form_way``).
     plan : callable
         Function from a job to its simulation, with what does not depend on the size laid out; None where the way does
         not apply.
@@ -62,8 +63,8 @@ class Way:
     name: str
     needs: str
     words: str
-    estimate: Callable[[FlowPaths], WayCost | None]
-    plan: Callable[[FlowPaths], Simulation | None]
+    estimate: Callable[[FlowPaths], WayCost | None] | None = None
+    plan: Callable[[FlowPaths], Simulation | None] | None = None
     steps: int = 300
     traces: bool = True
     general: bool = False
@@ -251,10 +252,6 @@ def _plan_events(paths: FlowPaths) -> Simulation:
     return simulate
 
 
-def _not_here(_: FlowPaths) -> None:
-    """Return nothing: only jobs with a closed form have it, and try it before all others (``closed_form_way``)."""
-
-
 RINGS = Way("recurrence", ALONE, IN_STEP, _estimate_rings, _plan_rings, traces=False)
 MOVES = Way("recurrence", ALONE, IN_STEP, _estimate_moves, _plan_moves)
 SIMULTANEOUS = Way(
@@ -280,11 +277,11 @@ BOTTLENECKS = Way(
 EVENTS = Way("events", "nothing", "event by event", _estimate_events, _plan_events, general=True)
 CLOSED_FORM = Way(
     "closed-form", "a closed form and no late starters, headers, traces or flaps",
-    "NCCL's closed form, since no link can be in the way of its messages", _not_here, _not_here,
+    "NCCL's closed form, since no link can be in the way of its messages",
 )  # fmt: skip
 LOOPS = Way(
     "loops", "a call of NCCL with many loops, and no traces or flaps",
-    "some of NCCL's loops, which repeat: within some 1 % of all", _not_here, _not_here,
+    "some of NCCL's loops, which repeat: within some 1 % of all",
 )  # fmt: skip
 
 # A way is added here; the order of methods is that of the messages about them. Only EVENTS applies to everything.
@@ -304,7 +301,7 @@ def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, WayCost]:
     """
     found = {}
     for way in WAYS:
-        if (way.general or paths.is_regular) and (way.traces or not trace):
+        if way.estimate is not None and (way.general or paths.is_regular) and (way.traces or not trace):
             cost = way.estimate(paths)
             if cost is not None:
                 found[way] = cost
