@@ -1,7 +1,7 @@
 """How long OmniReduce takes on its authors' machines: a few constants, fitted once to all of their measurements.
 
 What the flow engine computes from links alone is the second term; the constants hold what links do not explain. What
-they stand for is in ``commsim.sparse.omnireduce_protocol``.
+they stand for is in ``commsim.papers.omnireduce_protocol``.
 """
 
 from __future__ import annotations

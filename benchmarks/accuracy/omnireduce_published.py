@@ -3,7 +3,7 @@
 python -m benchmarks.accuracy.omnireduce_published [--json FILE]
 
 "two constants" and "three constants" are ``benchmarks.accuracy.omnireduce_model``, "protocol" is
-``commsim.sparse.omnireduce_protocol``. "flow engine" plays the schedule of
+``commsim.papers.omnireduce_protocol``. "flow engine" plays the schedule of
 ``omnireduce`` over the bytes of blocks drawn with seed = rank, on a star of links of the goodput 86.4 Gb/s, and adds
 the fixed 2.36 ms. Nothing is fitted to a single cell; rows that miss stay in.
 """
@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from benchmarks.accuracy.omnireduce_model import BOTH_WAYS, DOWNLINK_ONLY, MEASURED_SIZE
 from benchmarks.results_file import write_results
 from benchmarks.sparse_measures import expected_union_density
-from commsim.prediction.build import prepare
-from commsim.report.terminal import print_table
-from commsim.sparse.omnireduce_protocol import (
+from commsim.papers.omnireduce_protocol import (
     ELEMENT,
     FIXED,
     MESSAGE,
@@ -30,6 +28,8 @@ from commsim.sparse.omnireduce_protocol import (
     direct_time,
     protocol_time,
 )
+from commsim.prediction.build import prepare
+from commsim.report.terminal import print_table
 
 SOURCE = "authors' artifact (sands-lab/omnireduce-experiments), digitised, "
 DENSITIES = (1.0, 0.8, 0.4, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01)

@@ -71,7 +71,7 @@ def milliseconds(
 @measure
 def omnireduce_protocol(density: float, workers: int, size: int = 104857600, block: int = 256) -> float:
     """Milliseconds of OmniReduce with GPU-direct, whose aggregators add what they receive."""
-    from commsim.sparse.omnireduce_protocol import OmniReduceInput, direct_time
+    from commsim.papers.omnireduce_protocol import OmniReduceInput, direct_time
 
     return 1e3 * direct_time(OmniReduceInput(size // 4, block, density, workers))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth
+from commsim.papers.systems.sharding import boxes, resharding_works
 from commsim.training.parallel.resharding import balance_senders, finish_time, greedy_order, least_time
-from commsim.training.parallel.sharding import boxes, resharding_works
 
 from . import Answer, training_system
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.papers.systems.cross_mesh import cross_mesh
-from commsim.training.parallel.sharding import boxes, parse_sharding, resharding_works
+from commsim.papers.systems.sharding import boxes, parse_sharding, resharding_works
 
 SHARDINGS = ["RR", "S0R", "RS0", "S1R", "S0S1", "S1S0", "S01R", "RS10"]
 meshes = st.sampled_from([(1, 2), (2, 1), (2, 2), (2, 4)])

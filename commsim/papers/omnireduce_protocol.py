@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.jit import kernel
-
-from .generate import drawn_occupancy
+from commsim.sparse.generate import drawn_occupancy
 
 THREADS, AGGREGATORS, SLOTS_EACH = 8, 8, 8  # of a worker; of the job; of a thread at each aggregator
 GOODPUT = 85.6e9 / 8  # bytes/s

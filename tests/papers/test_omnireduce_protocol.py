@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.accuracy.omnireduce_published import COPY_RATE, staged_time
 from commsim.core.errors import InputError
-from commsim.sparse import omnireduce_protocol as protocol
+from commsim.papers import omnireduce_protocol as protocol
+from commsim.papers.omnireduce_protocol import OmniReduceInput, direct_time, protocol_time
 from commsim.sparse.generate import drawn_occupancy
-from commsim.sparse.omnireduce_protocol import OmniReduceInput, direct_time, protocol_time
 
 DENSE = OmniReduceInput(8 * 64 * 20 * 32, 32, 1.0)  # 20 rounds of 64 slots for each of 8 threads
 SPARSE = OmniReduceInput(8 * 64 * 50 * 32, 32, 0.02)

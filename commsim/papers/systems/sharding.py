@@ -17,8 +17,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from commsim.core.errors import InputError
-
-from .resharding import ReshardingPiece
+from commsim.training.parallel.resharding import ReshardingPiece
 
 Box = tuple[tuple[int, int], ...]  # first and one past the last element, of each dimension
 MAX_WORKS = 4096  # the order of more takes minutes to search
