@@ -101,11 +101,28 @@ class Ranking(Shown):
         """Overhead of a message that the times of an algorithm include, given or assumed, s."""
         return float(self.plans[name].network.overhead.max(initial=0.0)) if name in self.plans else 0.0
 
+    def tree(self) -> dict[str, Any]:
+        """Return the JSON of ``commsim run --operation`` beside its rows: order of each size, crossovers, left out."""
+        rows = [
+            {"size_B": size, "algorithms": [
+                {"algorithm": name, "time_s": r.time, "times_best": times_best(r.time, order[0][1].time)}
+                for name, r in order
+            ]}
+            for size, order in self.by_size.items()
+        ]  # fmt: skip
+        crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in self.crossovers]
+        return {"left_out": dict(self.left_out), "ranking": rows, "crossovers": crossovers}
+
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each algorithm and size, with its place, as a data frame of pandas or polars."""
         return frame_of(
             (
-                {"size_B": size, "rank": place, "algorithm": name, "times_best": result.time / ranked[0][1].time}
+                {
+                    "size_B": size,
+                    "rank": place,
+                    "algorithm": name,
+                    "times_best": times_best(result.time, ranked[0][1].time),
+                }
                 | {"overhead_s": self._overhead(name)}
                 | {key: value for key, value in result.row().items() if key not in ("size_B", "counters")}
                 for size, ranked in self.by_size.items()
@@ -113,6 +130,11 @@ class Ranking(Shown):
             ),
             library,
         )
+
+
+def times_best(time: float, best: float) -> float:
+    """Return how many times the best a time is; 1 where the best is nothing."""
+    return time / best if best else 1.0
 
 
 def rank(

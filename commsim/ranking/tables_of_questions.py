@@ -11,6 +11,7 @@ from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, microseconds
 from commsim.prediction.bounds.limited_by import short_limit
 from commsim.ranking.contenders import skipped
+from commsim.ranking.rank_algorithms import times_best
 from commsim.ranking.synthesis.bound import SIZES
 from commsim.report.answer import Part, Table, comments, remarks
 from commsim.report.hash_columns import COST, with_spread
@@ -84,7 +85,7 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
             microseconds(r.time),
             rate_cell(r.algbw),
             f"{r.busbw / 1e9:.3f}",
-            f"{ratio(r.time, order[0][1].time):.2f}x",
+            f"{times_best(r.time, order[0][1].time):.2f}x",
         ]
         for size, order in by_size.items()
         for place, (name, r) in enumerate(order, 1)
@@ -98,11 +99,6 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
         rows = [[*row[:3], n, *row[3:]] for row, n in zip(rows, ranks, strict=True)]
         return Table([*names[:3], "ranks", *names[3:]], rows, title, least)
     return Table(names, rows, title, least)
-
-
-def ratio(time: float, best: float) -> float:
-    """Return how many times the best a time is; 1 where the best is nothing."""
-    return time / best if best else 1.0
 
 
 def table_of_advice(advice: Advice, title: str, density: float | None = None) -> Table:
@@ -126,7 +122,7 @@ def table_of_advice(advice: Advice, title: str, density: float | None = None) ->
             row.candidate.way,
             "yes" if row.candidate.exact else "no",
             microseconds(row.result.time),
-            f"{ratio(row.result.time, best):.2f}x",
+            f"{times_best(row.result.time, best):.2f}x",
             f"{row.result.bytes_on_wire / row.result.n_ranks / 1e6:.4g}",
             f"{row.result.bytes_on_wire:.0f}",
             f"{row.result.link_bytes.max(initial=0):.0f}",

@@ -197,3 +197,8 @@ def test_a_ranking_says_the_overhead_that_its_times_include():
         ranking = cs.rank("all_reduce", "star:n_hosts=4", "1MiB", **options)
         assert f"algorithms, {told} of overhead per message, the best" in repr(ranking)
         assert set(ranking.to_frame("pandas")["overhead_s"]) == {seconds}
+
+
+def test_the_frame_of_what_takes_no_time_has_rows():
+    frame = cs.rank("all_reduce", "star:n_hosts=1", ["1MiB"]).to_frame("pandas")
+    assert set(frame["times_best"]) == {1.0}

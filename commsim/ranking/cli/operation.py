@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from commsim.cli.run import Answered, answered_by, answered_of
 from commsim.cli.run.config import RunConfig
@@ -15,7 +15,7 @@ from commsim.report.answer import remarks
 from commsim.report.table_of_run import RunRow
 
 if TYPE_CHECKING:
-    from commsim.ranking.rank_algorithms import Ranking
+    pass
 
 NO_BOUND = "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
 OF_RANKINGS: tuple[Refused, ...] = (
@@ -78,7 +78,7 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
         for order in ranking.by_size.values()
         for name, result in order
     ]
-    return answered_of(config, parts, rows, rows[0].network, more=_json(ranking))
+    return answered_of(config, parts, rows, rows[0].network, more=ranking.tree())
 
 
 def answer_algorithms(config: RunConfig, sizes: Sequence[int]) -> Answered:
@@ -93,19 +93,6 @@ def answer_algorithms(config: RunConfig, sizes: Sequence[int]) -> Answered:
     )  # fmt: skip
     notes = remarks((*scenario.remarks, *skipped(left_out)))
     return dataclasses.replace(answered_by(config, solutions, notes), more={"left_out": left_out})
-
-
-def _json(ranking: Ranking) -> dict[str, Any]:
-    from commsim.ranking.tables_of_questions import ratio
-
-    rows = [
-        {"size_B": size, "algorithms": [
-            {"algorithm": name, "time_s": r.time, "times_best": ratio(r.time, order[0][1].time)} for name, r in order
-        ]}
-        for size, order in ranking.by_size.items()
-    ]  # fmt: skip
-    crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in ranking.crossovers]
-    return {"left_out": dict(ranking.left_out), "ranking": rows, "crossovers": crossovers}
 
 
 RANKING = Kind(answer_ranking, (*OF_RANKINGS, Refused(("bound",), NO_BOUND)))
