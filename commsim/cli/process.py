@@ -14,9 +14,12 @@ from commsim.core.interrupts import HEARD
 from . import main
 from .completion import ASKED, complete
 from .progress import end_on_signals, progress_shown
+from .verbs import CORE
 
 # New objects between two collections of garbage: importing Numba makes more, and they all stay.
 MAX_NEW_OBJECTS = 50_000
+# How many threads OpenBLAS starts when NumPy is imported; else one for each core.
+THREADS = "OPENBLAS_NUM_THREADS"
 __all__ = ["run"]
 
 
@@ -41,7 +44,10 @@ def run() -> None:
     try:
         signal.signal(signal.SIGTERM, unwind)
         end_on_signals()
-        with progress_shown(sys.argv[1] if len(sys.argv) > 1 else ""):
+        verb = sys.argv[1] if len(sys.argv) > 1 else ""
+        if verb in CORE:
+            _import_numpy()
+        with progress_shown(verb):
             status = main()
     except KeyboardInterrupt:
         status = 130
@@ -64,3 +70,16 @@ def _open_what_is_closed() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _import_numpy() -> None:
+    """Import NumPy without threads of OpenBLAS, which take 15 ms each to start and multiply no matrix of these verbs.
+
+    Programs that a command starts have the variable as the user set it.
+    """
+    if THREADS in os.environ:
+        return
+    os.environ[THREADS] = "1"
+    import numpy  # noqa: F401
+
+    del os.environ[THREADS]

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,3 +79,15 @@ def test_an_interrupted_library_that_makes_another_error_of_it_is_no_traceback(n
     """SciPy's solver did, when it was interrupted while it was imported."""
     found = subprocess.run([sys.executable, "-c", LIBRARY, name], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (status, "")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="lists threads as Linux does")
+def test_numpy_starts_no_threads_and_programs_that_are_started_may():
+    code = (
+        "import os, sys\nfrom commsim.cli import process\n"
+        "def main():\n    import numpy\n    print(len(os.listdir('/proc/self/task')), process.THREADS in os.environ)\n"
+        "process.main, sys.argv = main, ['commsim', 'run']\nprocess.run()"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["3", "False"]  # others show progress and hear signals
