@@ -122,6 +122,8 @@ class House:
         Modules with commands of each verb of the command line.
     summaries : dict of str to str
         What each verb does.
+    programs : set of str
+        Verbs that execute a program of the user's in this process, which may multiply large matrices.
     """
 
     def __init__(self) -> None:
@@ -143,6 +145,7 @@ class House:
         self.warmups: dict[str, list[str]] = {}
         self.verbs: dict[str, list[str]] = {}
         self.summaries: dict[str, str] = {}
+        self.programs: set[str] = set()
         self.missing: list[str] = []
         self._has_read = False
 

@@ -7,14 +7,16 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 from commsim.core.interrupts import HEARD
+from commsim.extensions import house
 
 from . import main
 from .completion import ASKED, complete
 from .progress import end_on_signals, progress_shown
-from .verbs import CORE
+from .verbs import WITHOUT_NUMPY, summary_of
 
 # New objects between two collections of garbage: importing Numba makes more, and they all stay.
 MAX_NEW_OBJECTS = 50_000
@@ -45,8 +47,8 @@ def run() -> None:
         signal.signal(signal.SIGTERM, unwind)
         end_on_signals()
         verb = sys.argv[1] if len(sys.argv) > 1 else ""
-        if verb in CORE:
-            _import_numpy()
+        if summary_of(verb) and verb not in (*WITHOUT_NUMPY, *house().programs):
+            _import_numpy(sys.argv[2:])
         with progress_shown(verb):
             status = main()
     except KeyboardInterrupt:
@@ -72,12 +74,12 @@ def _open_what_is_closed() -> None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
-def _import_numpy() -> None:
-    """Import NumPy without threads of OpenBLAS, which take 15 ms each to start and multiply no matrix of these verbs.
+def _import_numpy(words: Sequence[str]) -> None:
+    """Import NumPy without threads of OpenBLAS, which take 15 ms each to start, unless only help is asked for.
 
-    Programs that a command starts have the variable as the user set it.
+    No model multiplies large matrices. Programs that a command starts have the variable as the user set it.
     """
-    if THREADS in os.environ:
+    if THREADS in os.environ or not {"-h", "--help"}.isdisjoint(words):
         return
     os.environ[THREADS] = "1"
     import numpy  # noqa: F401

@@ -37,6 +37,8 @@ CORE = {
     "warmup": "compile all Numba kernels now, so that no command waits for the compiler",
     "doctor": "print what this machine supports",
 }
+# Those of them that need no NumPy.
+WITHOUT_NUMPY = ("examples", "schema")
 
 
 def listed_verbs() -> dict[str, str]:

@@ -34,3 +34,4 @@ NEEDS: tuple[str, ...] = (
 def register(house: House) -> None:
     """Bring programs on an emulated network."""
     house.commands("commsim.emulation.cli", emulate="run an unmodified program on an emulated network")
+    house.programs.add("emulate")
