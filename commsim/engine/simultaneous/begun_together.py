@@ -70,8 +70,9 @@ def begin_together(network: Network, job: FlowJob) -> BegunTogether | None:
     if reduces or (network.recv_overhead[nodes] > 0).any() or shares_a_connection(schedule, src, dst, channel):
         return None
     crosses = np.flatnonzero(where[0] != where[1]).astype(np.int32)
-    crosses = np.take(crosses, counting_order(where[0][crosses], network.n_nodes))
+    crosses = crosses[counting_order(where[0][crosses], network.n_nodes)]
     apart = where[0][crosses], where[1][crosses]
+    del where  # of millions of messages, as all columns here
     channel = channel[crosses] if channel.strides[0] else channel[: len(crosses)]
     return BegunTogether(src, dst, row, body["count"].astype(np.int64), crosses, apart, channel)
 
@@ -106,7 +107,7 @@ def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], 
             if not reads:
                 rows.append(np.tile(np.arange(n_rows, n_rows + len(block.body), dtype=np.int32), block.times))
             hop, done, n_rows = hop + block.n_hops * block.times, done + n, n_rows + len(block.body)
-    return src, dst, np.concatenate(rows)
+    return src, dst, rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
 def shares_a_connection(

@@ -7,6 +7,7 @@ first link, its head, and a bundle. Where hashes choose, every flow is a bundle.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -173,10 +174,23 @@ def crossings_of(
     network, src, dst, channel, routing, seed
         Same as in :func:`bundle_flows`.
     """
-    from commsim.routing.crossings import count_crossings
+    from commsim.routing.crossings import Crossings, count_crossings
 
-    begin, end, number = (np.asarray(one, np.int64) for one in (src, dst, channel))
-    return count_crossings(network, begin, end, number, seed, routing or network.routing)
+    parts = []
+    bounds = np.linspace(0, len(src), max(1, -(-len(src) // AT_ONCE)) + 1).astype(np.int64).tolist()
+    for low, high in itertools.pairwise(bounds):  # what all of them take at once would be most of a run's memory
+        begin, end, number = (np.asarray(one[low:high], np.int64) for one in (src, dst, channel))
+        part = count_crossings(network, begin, end, number, seed, routing or network.routing)
+        if part is None:
+            return None
+        parts.append(part)
+    if len(parts) == 1:
+        return parts[0]
+    return Crossings(
+        np.sum([part.n_routes for part in parts], axis=0),
+        np.max([part.furthest for part in parts], axis=0),
+        np.concatenate([part.port for part in parts]),
+    )
 
 
 def _found_in_parts(

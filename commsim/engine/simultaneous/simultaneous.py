@@ -278,16 +278,19 @@ def _overhead(plan: SimultaneousPlan) -> float | None:
     network, src = plan.network, plan.begun.nodes[0]
     if not len(src) or not network.overhead[src].any():
         return 0.0
-    if plan.crossings is not None:
-        port, where = plan.crossings.port, network
-        engine = network.src[port]
-    else:
-        bundles = plan.bundles
-        found = bundles.ports()
-        if found is None:
-            return None
-        port, where = found, network if bundles.merged is None else bundles.merged.network
-        engine = bundles.engines(network, port)
+    if plan.crossings is not None:  # what is so of one flow of a port is so of all
+        of_port = np.bincount(plan.crossings.port, minlength=network.n_links)
+        used = np.flatnonzero(of_port)
+        node = network.src[used]
+        of_engine = np.bincount(node, weights=of_port[used], minlength=network.n_nodes) / engines_of_nodes(network)
+        times = np.maximum(of_port[used], of_engine[node]) * network.overhead[node]
+        return float(times[0]) if (times == times[0]).all() else None
+    bundles = plan.bundles
+    found = bundles.ports()
+    if found is None:
+        return None
+    port, where = found, network if bundles.merged is None else bundles.merged.network
+    engine = bundles.engines(network, port)
     in_turn = np.bincount(port, minlength=where.n_links)[port].astype(np.float64)
     np.maximum(in_turn, (np.bincount(engine, minlength=where.n_nodes) / engines_of_nodes(where))[engine], out=in_turn)
     times = in_turn * network.overhead[src]

@@ -120,11 +120,12 @@ def test_the_fair_rates_are_those_of_exact_water_filling(data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("overhead", [0.0, 1e-4])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(("seed", "at_once"), [(0, 2**20), (1, 2**20), (2, 2**20), (3, 7)])
 def test_counting_the_flows_of_links_gives_the_time_of_their_rates(
-    monkeypatch: pytest.MonkeyPatch, overhead: float, seed: int
+    monkeypatch: pytest.MonkeyPatch, overhead: float, seed: int, at_once: int
 ) -> None:
     monkeypatch.setattr(walk, "LEAST", 0)
+    monkeypatch.setattr(bundles, "AT_ONCE", at_once)
     slower = np.random.default_rng(seed).choice([0.5, 1.0], fat_tree(4).n_links)
     network = dataclasses.replace(fat_tree(4), overhead=overhead)
     network = dataclasses.replace(network, bandwidth=network.bandwidth * slower)
@@ -138,6 +139,21 @@ def test_counting_the_flows_of_links_gives_the_time_of_their_rates(
     assert full is not None
     assert (counted.time, counted.bytes_on_wire) == (full.time, full.bytes_on_wire)
     assert counted.link_bytes.tolist() == full.link_bytes.tolist()
+    monkeypatch.setattr(walk, "LEAST", 2**20)
+    kept = plan_simultaneous(network, job, routing="ecmp", seed=seed)
+    assert kept is not None
+    assert kept.crossings is None  # the routes themselves say it
+    assert kept.spent == plan.spent
+    again = simulate_simultaneous(kept, SIZE, starts=0.25)
+    assert again is not None
+    assert (again.time, again.link_bytes.tolist()) == (counted.time, counted.link_bytes.tolist())
+
+
+def test_ports_with_other_overheads_are_not_counted_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "LEAST", 0)
+    network = dataclasses.replace(fat_tree(4), overhead=np.linspace(1e-6, 2e-6, fat_tree(4).n_nodes))
+    job = FlowJob(COLLECTIVES["direct_all_to_all"].build(13), place(network, 13))
+    assert plan_simultaneous(network, job, routing="ecmp") is None
 
 
 def test_flows_are_not_counted_where_one_that_is_faster_has_further_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
