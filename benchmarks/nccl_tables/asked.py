@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import commsim as cs
 from commsim.core.errors import InputError
@@ -31,6 +31,29 @@ FIELDS = (
     "table", "class", "operator", "operation", "machine", "healthy", "bytes", "measured", "predicted", "low", "high",
     "algorithm", "nics",
 )  # fmt: skip
+
+
+class LargestRate(NamedTuple):
+    """How a source found a rate: the largest of bytes over time, less what the smallest calls take.
+
+    Parameters
+    ----------
+    sizes : tuple of int, bytes
+        Sizes among which the largest rate is.
+    small : tuple of int, bytes
+        Sizes the least time of which is taken off each time.
+    """
+
+    sizes: tuple[int, ...]
+    small: tuple[int, ...]
+
+    def of(self, answers: Mapping[int, Answer], size: int) -> Answer:
+        """Return the time of `size` bytes at the largest rate of what is predicted."""
+        latency = min(answers[one].time for one in self.small)
+        best = max(self.sizes, key=lambda one: one / (answers[one].time - latency))
+        time, there = size * (answers[best].time - latency) / best, answers[best]
+        low, high = (None if end is None else time * end / there.time for end in (there.low, there.high))
+        return Answer(time, low, high, there.algorithm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +76,8 @@ class Asked:
         Rate of all NICs of a machine by their names; 0 where nothing leaves one.
     rows : tuple of (int, float)
         Bytes and seconds, from 1 KiB.
+    largest : LargestRate, optional
+        How the time of the only row was found, if no call of its size was timed.
     """
 
     id: str
@@ -70,6 +95,12 @@ class Asked:
     network: str
     nic_rate: float
     rows: tuple[tuple[int, float], ...]
+    largest: LargestRate | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the calls that are asked for, in bytes."""
+        return tuple(size for size, _ in self.rows) if self.largest is None else self.largest.sizes + self.largest.small
 
     def by_nics(self, size: int) -> float | None:
         """Return the time of the naive rule, in s: bytes that have to cross the NICs at their rate."""
@@ -158,10 +189,10 @@ class Answers:
             If the question has no answer.
         """
         known = self._known.setdefault((table.topology, table.collective, table.operation, table.n_ranks), {})
-        sizes = [size for size, _ in table.rows if size not in known]
+        sizes = [size for size in table.sizes if size not in known]
         if sizes:
             known.update(_ranked(table, sizes) if not table.collective else _solved(table, sizes))
-        return known
+        return known if table.largest is None else {size: table.largest.of(known, size) for size, _ in table.rows}
 
 
 def _solved(table: Asked, sizes: Sequence[int]) -> Iterator[tuple[int, Answer]]:

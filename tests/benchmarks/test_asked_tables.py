@@ -96,6 +96,10 @@ def test_shapes_are_read_as_tables_of_one_large_call(tmp_path):
     assert several.topology == "hgx-h100:net=roce,nvls=false@star:machines=4"
     assert several.rows == ((peaks.SIZE, peaks.SIZE / 328e9),)
     assert (one.topology, one.nic_rate) == (peaks.topology_of(1, 2), 0.0)
-    rows, unknown = asked.predicted_rows([one])
-    assert len(rows) == 1
+    (row,), unknown = asked.predicted_rows([one])
     assert not unknown
+    times = {size: cs.predict(one.collective, one.topology, size, overhead="0us").time for size in one.sizes}
+    latency = min(times[size] for size in (2**12, 2**14, 2**16))
+    rates = [size / (times[size] - latency) for size in (2**27, 2**28, 2**29, 2**30)]
+    assert row["predicted"] == pytest.approx(2**30 / max(rates))
+    assert row["low"] < row["predicted"] < row["high"]
