@@ -269,12 +269,13 @@ def _setting(
     n: int, n_nodes: int, gpu: str, is_pcie: bool, link: float, nic: float, n_nics: int, words: str, network: str
 ) -> NcclSetting:
     inside, per_node = (link if n > n_nodes else float("inf")), n // n_nodes
-    rings = packed_channels(gpu, inside, nic, n_nics, network) if n_nodes > 1 else packed_channels(gpu, inside)
-    n_rings, rate = doubled(gpu, *rings)
     path = "PHB" if is_pcie else "NVL"
     # A NIC behind the CPU: on GH200 and GB200 by design (NVIDIA/nccl issue 1579), and where the plugin stages.
     behind = ("phb", "gpudirect off", "no gpudirect", "gb200")
     near = "PHB" if any(one in words for one in behind) else "PIX"
+    each = per_node if near == "PIX" and n_nics >= per_node else 0
+    rings = packed_channels(gpu, inside, nic, n_nics, network, each) if n_nodes > 1 else packed_channels(gpu, inside)
+    n_rings, rate = doubled(gpu, *rings)
     reported = REPORTED_LATENCY.get(network, 0.0)
     ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, reported, path, near)
     tree = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside, per_node)) if n_nodes == 2 else ring

@@ -7,7 +7,8 @@ says.
 
 References
 ----------
-NCCL 2.30, ``src/graph/search.cc``.
+NCCL 2.30, ``src/graph/search.cc``. 8 H100 with 8 NICs of 400 Gb/s have 8 rings of 48 GB/s, not of 45: a log of 2.28 on
+RoCE ("Pattern 4, crossNic 2, nChannels 8, bw 48"), and the tuning logs of 2.27.5 in meta-pytorch/autoparallel.
 
 What NCCL's model needs to know: ranks, nodes, hardware, and the channels of each pattern.
 """
@@ -76,9 +77,12 @@ REPORTED_LATENCY = {"efa": 75e-6, "efa2": 75e-6, "efa3": 75e-6}
 
 
 def packed_channels(
-    gpu: str, inside: float, outside: float | None = None, n_nics: int = 0, network: str = ""
+    gpu: str, inside: float, outside: float | None = None, n_nics: int = 0, network: str = "", near: int = 0
 ) -> tuple[int, float]:  # fmt: skip
     """Pack channels into a machine.
+
+    A ring over several machines does not close inside of one: of p GPUs, p - 1 pass it on over NVLink. Where every GPU
+    has a NIC, rings go in and out by two NICs (``NCCL_CROSS_NIC=2``, the default), and end at each GPU in turn.
 
     Parameters
     ----------
@@ -92,6 +96,8 @@ def packed_channels(
         NICs of a machine.
     network : str
         Network of the machines; of those in ``RINGS_PER_NIC``, NICs have as many channels as stand there.
+    near : int
+        GPUs of a machine if each of them has a NIC on its PCIe switch; 0 where rings close over NVLink.
 
     Returns
     -------
@@ -110,6 +116,8 @@ def packed_channels(
         if best[0] and speed <= SLOWEST_TRIED * best[1]:
             break
         n = MAX_CHANNELS if inside == float("inf") else int(inside / speed + _FIT)
+        if near > 1:
+            n += n // (near - 1)
         if outside is not None:
             n = min(n, n_nics * _rings_of_a_nic(network, speed, outside))
         n = min(n, MAX_CHANNELS)

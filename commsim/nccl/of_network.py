@@ -163,7 +163,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         setting = replace(setting, net_latency=reported)
         does = f"reports a latency of {reported * 1e6:.4g} us" if reported else "adds no latency"
         assumed.append(Assumption(f"the network plugin {does}", "--net-latency"))
-    channels = _channels(gpu, inside, path, outside, n_nics, many, net, setting, near, assumed)
+    channels = _channels(gpu, inside, path, outside, n_nics, many, net, setting, near, int(counts[0]), assumed)
     if many and setting.channels is None and setting.by_pattern is None:
         ring = channels["ring"]
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
@@ -225,6 +225,7 @@ def _channels(
     net: str,
     setting: NcclOptions,
     near: str,
+    n_gpus: int,
     assumed: list[Assumption],
 ) -> dict[str, Channels]:
     """Return channels of rings and trees: as NCCL dumped them, as the user says, or packed."""
@@ -235,7 +236,8 @@ def _channels(
     if setting.channels is not None:
         n, rate = setting.channels
     else:
-        n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics, net))
+        each = n_gpus if many and near == "PIX" and n_nics >= n_gpus else 0
+        n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics, net, each))
         links = f"{inside / 1e9:.4g} GB/s inside a node" if inside != float("inf") else "one GPU per node"
         beside = f" and {n_nics} NICs of {outside / 1e9:.4g} GB/s" if many else ""
         most = f"what carries the most within {links}{beside}"
