@@ -2,13 +2,14 @@
 
 python -m benchmarks.nccl_tables.intervals --data DIR [--data DIR] [--check]
 
-Kinds of machines (:mod:`commsim.nccl.intervals`) and three ranges of sizes have an interval each: of healthy
-tables that nothing was fitted on, measured over predicted time, the 10th and the 90th percentile, each operator with
-the same weight. The two are moved apart (or together) around their middle by the factor with which, of operators that
-are left out one after another, nearest to 80 % of the rows lie inside. A class with fewer than two operators or four
-tables takes the interval of all sizes of its kind, and a kind with as few has none. RCCL's constants were chosen on
-most of its tables, so that these count there. A cloud is the only operator of its transport: who is new there has
-another of its machines, so that each table of a cloud's transport counts as an operator.
+Kinds of machines (:mod:`commsim.nccl.intervals`) and three ranges of sizes have an interval each: of healthy tables
+that nothing was fitted on, measured over predicted time, the 10th and the 90th percentile, each operator with the
+same weight. The two are moved apart (or together) around their middle by the factor with which, of operators that are
+left out one after another, nearest to 80 % of the rows lie inside, and no end is beyond the prediction. A class with
+fewer than two operators or four tables takes the interval of all sizes of its kind, and a kind with as few has none.
+RCCL's constants were chosen on most of its tables, so that these count there. A cloud is the only operator of its
+transport: who is new there has another of its machines, so that each table of a cloud's transport counts as an
+operator.
 """
 
 from __future__ import annotations
@@ -67,11 +68,12 @@ def scores_of_tables(tables: Iterable[Table], known: GpuCosts, without: Without 
         hops_only = without is not None and has_hops_only(t.id)
         if not t.healthy or (t.is_fitted(known) and not hops_only) or t.site is None or usable(t, known):
             continue
-        kind = kind_of(t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network)
+        where = t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network
         there = known if without is None else without.of(operator_of(t.id))
         for size, time in t.rows:
             if size >= t.trusted_from:
-                ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds)
+                one = predict(t.site, t.operation, size, t.algorithm, t.protocol, there)
+                ours, kind = t.shown(one.seconds), kind_of(*where, one.how.partition("/")[0])
                 found.append(Score(
                     operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours)), size,
                     t.site.setting.n_nodes,
@@ -131,7 +133,7 @@ def interval(scores: Sequence[Score], stretch: float) -> tuple[float, float]:
     """Return the percentiles of some rows, each operator with the same weight, moved apart around their middle."""
     low, high = percentiles(scores)
     middle, half = (low + high) / 2, stretch * (high - low) / 2
-    return float(np.exp(middle - half)), float(np.exp(middle + half))
+    return float(np.exp(min(0.0, middle - half))), float(np.exp(max(0.0, middle + half)))
 
 
 def percentiles(scores: Sequence[Score]) -> tuple[float, float]:

@@ -4,8 +4,9 @@ The table gives the size of an operation over its time, by machines and GPUs of 
 and NVLink SHARP is off: 8 GPUs of one machine have the rate of a ring (370 GB/s of bus bandwidth), not of the switch.
 
 The source's benchmark times calls of 4 KiB to 1 GiB, and its fit takes the largest rate from 128 MiB on, after the
-least time up to 64 KiB is taken off (``benchmarks/nccl_cost_model`` of meta-pytorch/autoparallel, ``fit_profile.py`` and
-``runner/benchmark_phase.py``). A ring of 256 ranks is far from its rate there, so that the same is asked of predictions.
+least time up to 64 KiB is taken off (``benchmarks/nccl_cost_model`` of meta-pytorch/autoparallel, ``fit_profile.py``
+and ``runner/benchmark_phase.py``). A ring of 256 ranks is far from its rate there, so that the same is asked of
+predictions.
 """
 
 from __future__ import annotations

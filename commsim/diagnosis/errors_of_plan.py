@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collectives.nccl.launch import SIZE
 from commsim.core.network_queries import units
 from commsim.nccl.error_model import ErrorModel, error_model
 from commsim.nccl.intervals import EVERY, RCCL, kind_of
@@ -17,7 +18,8 @@ def errors_of_plan(plan: Plan) -> ErrorModel:
     ----------
     plan : Plan
         Plan of a collective. One of NCCL on a known network, all of whose GPUs NVLinks join, has the errors of that
-        kind of machines and one of RCCL those of RCCL; any other has those of all kinds together.
+        kind of machines and one of RCCL those of RCCL; any other has those of all kinds together. So have large calls
+        that SHARP adds, of which there are too few tables.
     """
     n_machines = len(set(units(plan.network)[plan.placement.nodes[: plan.schedule.n_ranks]].tolist()))
     if not isinstance(plan, NcclPlan):
@@ -27,5 +29,6 @@ def errors_of_plan(plan: Plan) -> ErrorModel:
     site = plan.launch.known_site
     if site is None or has_islands(site.setting):
         return error_model(EVERY, n_machines)
-    setting = site.setting
-    return error_model(kind_of(setting.n_ranks, setting.n_nodes, site.network), setting.n_nodes)
+    setting, largest = site.setting, plan.launch.parameters(SIZE)
+    kind = kind_of(setting.n_ranks, setting.n_nodes, site.network, str(largest.get("algorithm", "")))
+    return error_model(kind, setting.n_nodes)

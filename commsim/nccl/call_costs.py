@@ -120,9 +120,8 @@ def _found(network: Network, site: Site, operation: str, size: int, parameters: 
     crosses = site.setting.n_nodes > 1 or not site.p2p
     said = crosses, site.nics / site.n_nics, site.pcie, messages.inside, messages.between, shares
     _, priced, reference = _PRICED.get((id(network), *said), lambda: _both(network, site, messages, shares))
-    return CallCosts(
-        priced, reference, messages.rate, messages.fixed, seconds, spread_of(site, size)
-    )  # fmt: skip
+    spread = spread_of(site, size, str(parameters.get("algorithm", "")))
+    return CallCosts(priced, reference, messages.rate, messages.fixed, seconds, spread)
 
 
 def _both(network: Network, site: Site, messages: CallMessageCosts, shares: _Shares) -> tuple[Network, ...]:

@@ -12,13 +12,13 @@ chunk once. To a network the proxy sends whole chunks, ``one + hop``, and posts 
 messages of its channels one after another.
 
 Channels share the links of their GPU: a step takes no less than its chunk over the channel's share of the link. In a
-machine all channels take the same steps at once in the first loop and wait for each other: the two limits are joined as
-the root of the sum of squares. From the second loop on they are out of step, so that while one waits others have the
-link, and the larger limit counts. Over several machines the pieces of a ring, slices of Simple or lines of LL128, queue
-at the slowest link from the start, so that no loop differs from another. The larger limit counts also in a machine with LL from the first loop on: its
-lines of 16 bytes leave one by one, and those of all channels mix on the link. With this NVLinks need no efficiency:
-rings reach the rate that NCCL gives them. The rate of a channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send)
-and 37 (receive, reduce, send) for single primitives of a GH200.
+machine all channels take the same steps at once in the first loop and wait for each other: the two limits are joined
+as the root of the sum of squares. From the second loop on they are out of step, so that while one waits others have
+the link, and the larger limit counts. Over several machines the pieces of a ring, slices of Simple or lines of LL128,
+queue at the slowest link from the start, so that no loop differs from another. The larger limit counts also in a
+machine with LL from the first loop on: its lines of 16 bytes leave one by one, and those of all channels mix on the
+link. With this NVLinks need no efficiency: rings reach the rate that NCCL gives them. The rate of a channel that fits
+Hopper is 38 GB/s; ATLAHS measured 49 (send) and 37 (receive, reduce, send) for single primitives of a GH200.
 
 References
 ----------

@@ -2,15 +2,12 @@
 
 NCCL packs as many equal channels as fit into a machine, for each of a list of rates, and keeps what carries the most in
 all; then it doubles channels that are fast and few, at half the rate. Its search goes over every link; here a machine
-is two numbers, the NVLinks (or the PCIe link) of a GPU, and its NICs. What NCCL really found, ``NCCL_GRAPH_DUMP_FILE``
-says.
+is two numbers, a GPU's links and its NICs. ``NCCL_GRAPH_DUMP_FILE`` says what NCCL really found.
 
 References
 ----------
 NCCL 2.30, ``src/graph/search.cc``. 8 H100 with 8 NICs of 400 Gb/s have 8 rings of 48 GB/s, not of 45: a log of 2.28 on
 RoCE ("Pattern 4, crossNic 2, nChannels 8, bw 48"), and the tuning logs of 2.27.5 in meta-pytorch/autoparallel.
-
-What NCCL's model needs to know: ranks, nodes, hardware, and the channels of each pattern.
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ CHANNEL_NET_GBS = {
     "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
 }  # fmt: skip
 MAX_CHANNELS = 64
-# First release whose source is known to give half as many channels more where CollNet is on (src/graph/connect.cc).
+# First release known to give half as many channels more where CollNet is on (src/graph/connect.cc).
 MORE_WITH_COLLNET = (2, 12)
 # Rings that carry at most this together, in bytes/s, have fewer threads (src/graph/tuning.cc).
 SLOW_RINGS = 12e9
@@ -67,12 +64,11 @@ FEW_CHANNELS = 4
 # Heads of NVLink SHARP up to which the search has time to raise their rate between nodes.
 RAISED_HEADS = 16
 # Rings that the search puts on each NIC, and the rate of one, by network, where a log says so and the rate of the NIC
-# does not: 4 GH200 with 4 NICs on Slingshot have 12 rings, doubled to 24 channels (log of NCCL 2.26.2 with aws-ofi-nccl
-# 1.13.0). The log does not say their rate; from 12 to 22 GB/s NCCL's choices are the same, and on two machines those
-# that the tables of Alps show.
+# does not: 4 GH200 with 4 NICs on Slingshot have 12 rings, doubled to 24 channels (NCCL 2.26.2, aws-ofi-nccl 1.13.0).
+# Their rate is not in the log; from 12 to 22 GB/s NCCL's choices are the same, on two machines those of Alps' tables.
 RINGS_PER_NIC = dict.fromkeys(("slingshot", "slingshot-2025"), (3, 20e9))
-# Latency between machines that aws-ofi-nccl reports to NCCL on EFA, s, for P4d, P5 and machines that it does not name
-# (its src/platform-aws.c). NCCL adds it to its hops, twice with Simple. Other plugins report none.
+# Latency between machines that aws-ofi-nccl reports on EFA, s, for P4d, P5 and machines that it does not name (its
+# src/platform-aws.c). NCCL adds it to its hops, twice with Simple. Other plugins report none.
 REPORTED_LATENCY = {"efa": 75e-6, "efa2": 75e-6, "efa3": 75e-6}
 
 
@@ -80,9 +76,6 @@ def packed_channels(
     gpu: str, inside: float, outside: float | None = None, n_nics: int = 0, network: str = "", near: int = 0
 ) -> tuple[int, float]:  # fmt: skip
     """Pack channels into a machine.
-
-    A ring over several machines does not close inside of one: of p GPUs, p - 1 pass it on over NVLink. Where every GPU
-    has a NIC, rings go in and out by two NICs (``NCCL_CROSS_NIC=2``, the default), and end at each GPU in turn.
 
     Parameters
     ----------
@@ -97,7 +90,7 @@ def packed_channels(
     network : str
         Network of the machines; of those in ``RINGS_PER_NIC``, NICs have as many channels as stand there.
     near : int
-        GPUs of a machine if each of them has a NIC on its PCIe switch; 0 where rings close over NVLink.
+        GPUs of a machine if each has a NIC of its own: rings go in and out by two (crossNic 2). 0: they close inside.
 
     Returns
     -------
@@ -116,8 +109,7 @@ def packed_channels(
         if best[0] and speed <= SLOWEST_TRIED * best[1]:
             break
         n = MAX_CHANNELS if inside == float("inf") else int(inside / speed + _FIT)
-        if near > 1:
-            n += n // (near - 1)
+        n += n // (near - 1) if near > 1 else 0
         if outside is not None:
             n = min(n, n_nics * _rings_of_a_nic(network, speed, outside))
         n = min(n, MAX_CHANNELS)
@@ -139,8 +131,8 @@ def _rings_of_a_nic(network: str, speed: float, nic: float) -> int:
 
 def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
     """Double the channels where NCCL does: fast ones, and on Hopper and later only very fast or few ones."""
-    is_new = gpu in SINCE_HOPPER
-    if rate < DOUBLED_FROM_GBS * 1e9 or (is_new and rate < DOUBLED_FROM_HOPPER_GBS * 1e9 and n > FEW_CHANNELS):
+    is_less = gpu in SINCE_HOPPER and rate < DOUBLED_FROM_HOPPER_GBS * 1e9 and n > FEW_CHANNELS
+    if rate < DOUBLED_FROM_GBS * 1e9 or is_less:
         return n, rate
     twice = min(2 * n, MAX_CHANNELS)
     return twice, rate / -(-twice // n)
@@ -150,8 +142,8 @@ def tree_intra(gpu: str, n: int, rate: float, inside: float, per_node: int) -> f
     """Return the rate inside a node of each of `n` channels of trees between nodes, or of CollNet's.
 
     These carry each byte over a NIC half as often as a ring. So the search raises the rate inside, with the one between
-    nodes left as it is, through its list of rates until it is twice as much or does not fit. A chain of p GPUs has
-    p - 1 links, so that their links carry p / (p - 1) as many channels as those of a closed ring; one GPU has none.
+    nodes left as it is, through its list until it is twice as much or does not fit. A chain of p GPUs has p - 1 links,
+    so that they carry p / (p - 1) as many channels as those of a closed ring; one GPU has none.
     """
     if inside == float("inf"):
         return 2 * rate

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
+from commsim.nccl.intervals import TOLD
 from commsim.routing.network_metrics import fabric_oversubscription
 
 # Machines of 8 H100 outside clouds, by the names of their presets: no fact of a network tells whose machines they are.
 _H100 = re.compile(r"\b[dh]gx-h100\b")
-__all__ = ["of_intervals", "of_tables"]
+__all__ = ["no_interval", "of_intervals", "of_tables"]
 
 
 def of_intervals(results: Sequence[Result]) -> list[Remark]:
@@ -50,3 +51,11 @@ def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Re
     if fabric_oversubscription(network) > 1 + 1e-9:
         told.append(Remark("interval-unknown", "low to high: no public table is of an oversubscribed fabric"))
     return told
+
+
+def no_interval(kinds: Sequence[str]) -> list[Remark]:
+    """Say that predictions of some kinds of machines have no interval, as :mod:`commsim.nccl.intervals` names them."""
+    if not kinds:
+        return []
+    told = " or ".join(TOLD.get(kind, kind) for kind in kinds)
+    return [Remark("no-interval", f"no interval: too few public tables are of {told}", needed=True)]

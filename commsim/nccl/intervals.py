@@ -17,6 +17,11 @@ SIZES = ((2**16, "small"), (2**24, "middle"), (float("inf"), "large"))
 # Ranks of the largest machine; more ranks without a network are an NVLink domain of several trays.
 RANKS_OF_A_MACHINE = 8
 NODE, DOMAIN, RCCL = "machine", "nvlink_domain", "rccl"
+# NVLink domains of several trays, joined by a network; and machines whose network adds, by algorithms that let it.
+RACKS, SHARP = "racks", "sharp"
+ADDS = ("nvls", "collnet_direct", "collnet_chain")
+# What a kind is called in a remark, if its name is no word of the field.
+TOLD = {SHARP: "SHARP between machines", RACKS: "NVLink domains joined by a network", "slingshot": "Slingshot"}
 # Networks that share a kind, since each has tables of one operator only.
 CLOUD = "cloud"
 KINDS = {
@@ -30,7 +35,7 @@ EVERY = "every_kind"
 Intervals = Mapping[tuple[str, str], tuple[float, float]]
 
 
-def kind_of(n_ranks: int, n_nodes: int, network: str) -> str:
+def kind_of(n_ranks: int, n_nodes: int, network: str, algorithm: str = "") -> str:
     """Return the kind of machines that a communicator is on.
 
     Parameters
@@ -39,10 +44,14 @@ def kind_of(n_ranks: int, n_nodes: int, network: str) -> str:
         Ranks, and machines or NVLink domains.
     network : str
         What joins them, one of those with known costs.
+    algorithm : str
+        What a call takes; empty where it has none.
     """
     if n_nodes == 1:
         return NODE if n_ranks <= RANKS_OF_A_MACHINE else DOMAIN
-    return KINDS.get(network, network)
+    if algorithm in ADDS:
+        return SHARP
+    return RACKS if n_ranks > RANKS_OF_A_MACHINE * n_nodes else KINDS.get(network, network)
 
 
 def size_class(size: float) -> str:

@@ -22,11 +22,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from collectives.nccl.call import NEWEST, OLDEST
+from commsim.core.errors import InputError
 
 from .channel_search import GENERATIONS
 
 Row = tuple[float, float, float]
 Table = Mapping[str, Row]
+# First release that knows a generation.
+FIRST_RELEASE = {"volta": (2, 8), "ampere": (2, 8), "hopper": (2, 17), "blackwell": (2, 25)}
 # The generation before each.
 _BEFORE = dict(itertools.pairwise(GENERATIONS[::-1]))
 _COLLNET = ("collnet_direct", "collnet_chain")
@@ -263,6 +266,27 @@ _2_14 = dataclasses.replace(
 _2_8 = dataclasses.replace(_2_14, since=OLDEST, algorithms=("tree", "ring", "collnet_chain"))
 
 MODELS = (_2_32, _2_30, _2_29, _2_28, _2_25, _2_23, _2_22, _2_19, _2_18, _2_17, _2_14, _2_8)
+
+
+def check_release(gpu: str, version: tuple[int, ...]) -> None:
+    """Refuse a release that does not know a generation of GPUs.
+
+    Parameters
+    ----------
+    gpu : str
+        Generation.
+    version : (int, int)
+        Release.
+
+    Raises
+    ------
+    InputError
+        If the first release that knows the generation is a later one.
+    """
+    first = FIRST_RELEASE[gpu]
+    if version[:2] < first:
+        release, known = (".".join(map(str, one[:2])) for one in (version, first))
+        raise InputError(f"NCCL {release} does not know {gpu.capitalize()} GPUs; version is {known} or later there")
 
 
 def model_of(version: tuple[int, int] = NEWEST) -> NcclModel:

@@ -43,6 +43,7 @@ from .channel_search import (
     packed_channels,
     tree_intra,
 )
+from .model_versions import FIRST_RELEASE
 from .site import efa_of
 
 # Times the rate of a NIC from which on a cable is faster: less is a header or a rounded rate.
@@ -128,8 +129,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         raise InputError(f"NCCL runs on NVIDIA's GPUs, {network.name} has {hardware['gpu']}; --gpu sets another")
     gpu = setting.gpu or _ROW_OF.get(hardware.get("gpu", ""), hardware.get("gpu", ""))
     if not gpu:
-        gpu = "hopper"
-        assumed.append(Assumption("GPUs are Hopper", "--gpu"))
+        gpu = next(one for one in ("hopper", "ampere") if setting.version >= FIRST_RELEASE[one])
+        assumed.append(Assumption(f"GPUs are {gpu.capitalize()}", "--gpu"))
     cpu = setting.cpu or CPU_OF.get(hardware.get("cpu", ""), "")
     if not cpu:
         cpu = "intel"

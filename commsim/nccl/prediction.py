@@ -17,7 +17,7 @@ from .gpu_costs import GpuCosts, Primitives, costs
 from .in_switch import ExchangeTime, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .intervals import interval_of, kind_of
 from .machine_links import has_islands
-from .model_versions import MODELS
+from .model_versions import FIRST_RELEASE, MODELS
 
 EXCHANGES = ("all_to_all", "send_recv")
 # Networks over which threads of the CPU copy, as many as NCCL is told.
@@ -27,8 +27,6 @@ FASTER = "{}, {}: {} takes at most {} us, NCCL's {} {} us"
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
 # channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
 FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
-# First release that knows a generation.
-FIRST_RELEASE = {"volta": (2, 8), "ampere": (2, 8), "hopper": (2, 17), "blackwell": (2, 25)}
 # Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
 # of 2.29.2 that do not; NCCL's notes do not say it.
 NO_LL128_ON_BLACKWELL = ((2, 28), (2, 29, 2))
@@ -179,7 +177,7 @@ def predict(
     else:
         cell = chosen_cell(site, operation, size, algorithm, protocol, known)
         seconds, how = cell_seconds(site, ways, operation, cell, size), cell.name
-    low, high = spread_of(site, size)
+    low, high = spread_of(site, size, how.partition("/")[0])
     return CallTime(seconds, how, seconds * low, seconds * high)
 
 
@@ -255,9 +253,9 @@ def over_releases(
     return min(time.low for time in times), max(time.high for time in times)
 
 
-def spread_of(site: Site, size: float) -> tuple[float, float]:
+def spread_of(site: Site, size: float, algorithm: str = "") -> tuple[float, float]:
     """Return between which parts of a predicted time about 80 % of unseen rows lie; (1, 1) where that is not known."""
-    kind = kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network)
+    kind = kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network, algorithm)
     return (1.0, 1.0) if has_islands(site.setting) else interval_of(kind, size)
 
 

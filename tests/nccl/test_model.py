@@ -184,8 +184,9 @@ def test_channels_are_packed_and_doubled():
     assert doubled("ampere", 6, 40e9) == (12, 20e9)
     assert packed_channels("hopper", 370.8e9) == (6, 60e9)  # 6 of 60, 9 of 40 and 12 of 30 carry the same; the fastest
     assert doubled("hopper", 6, 60e9) == (12, 30e9)
-    # 8 NICs of 48 GB/s: 8 channels of 48 do not fit into NVLink, 8 of 45 do
+    # 8 NICs of 48 GB/s: 8 channels of 48 that close do not fit into NVLink, 8 of 45 do; open ones have 7 links
     assert packed_channels("hopper", 370.8e9, 48e9, 8) == (8, 45e9)
+    assert packed_channels("hopper", 370.8e9, 48e9, 8, near=8) == (8, 48e9)
     assert doubled("hopper", 8, 45e9) == (8, 45e9)
     assert doubled("hopper", 4, 45e9) == (8, 22.5e9)
     assert doubled("volta", 6, 20e9) == (6, 20e9)

@@ -114,6 +114,7 @@ def test_a_chunk_is_two_slices_so_that_reducing_overlaps_sending():
         ("nccl_all_reduce:algorithm=pat", H100, "NCCL has no all_reduce with algorithm=pat"),
         ("nccl_all_reduce:protocol=ll,algorithm=nvls", H100, "algorithm=nvls has protocol=simple only"),
         ("nccl_all_reduce:channels=65", H100, r"has 1\.\.64 channels, got channels=65"),
+        ("nccl_all_to_all:version=2.24", "gb300-nvl72", "NCCL 2.24 does not know Blackwell GPUs; version is 2.25 or"),
     ],
 )
 def test_what_cannot_run_is_refused(spec, network, message):
@@ -125,6 +126,11 @@ def test_run_says_what_was_assumed_of_machines_that_say_nothing():
     (said,) = (note for note in prepare("nccl_all_reduce", "star:n_hosts=8").notes if note.code == ASSUMED)
     assert said.details.startswith("GPUs are Hopper; CPUs are Intel's; NCCL takes a NIC to have")
     assert "--" not in said.details  # flags of explain
+
+
+def test_gpus_that_nobody_names_are_of_a_generation_that_the_release_knows():
+    (said,) = (note for note in prepare("nccl_all_reduce:version=2.12", "star:n_hosts=8").notes if note.code == ASSUMED)
+    assert said.details.startswith("GPUs are Ampere; ")
 
 
 def test_a_machine_that_says_what_it_has_leaves_channels_to_assume():

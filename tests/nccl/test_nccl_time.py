@@ -42,8 +42,11 @@ def test_eight_h100_are_within_ten_per_cent_of_the_published_time():
 
 
 def test_the_release_decides_what_is_launched():
-    new, old = (prepare(f"nccl_all_reduce:version={v}", "dgx-h100").launch.parameters(2**29) for v in ("2.30", "2.14"))
-    assert (new["algorithm"], old["algorithm"]) == ("nvls", "ring")
+    new, old = (
+        prepare(f"nccl_all_reduce:version={v}", "dgx-h100@star:machines=4").launch.parameters(2**29)
+        for v in ("2.30", "2.17")
+    )
+    assert (new["algorithm"], old["algorithm"]) == ("nvls_tree", "ring")
 
 
 def test_without_costs_only_links_cost_time_and_it_is_said_why():

@@ -4,7 +4,7 @@ import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
 from commsim.core.remark import largest
-from commsim.nccl.choice import ranges
+from commsim.nccl.choice import cells, ranges
 from commsim.nccl.intervals import EVERY, NODE
 from commsim.nccl.machine_links import port_rate
 from commsim.nccl.of_network import NcclOptions, setting_of
@@ -37,11 +37,26 @@ def test_an_older_machine_has_other_channels_and_no_nvls():
     assert "nvls" not in found.channels
 
 
+@pytest.mark.parametrize(
+    ("n_nodes", "per_node", "simple"),
+    [
+        (2, 8, (70.0, 409.6)), (4, 8, (145.6, 396.4)), (32, 8, (1204.0, 385.5)), (2, 4, (42.8, 219.4)),
+        (8, 1, (106.4, 54.9)),
+    ],
+)  # fmt: skip
+def test_rings_of_h100_have_the_latencies_and_rates_of_tuning_logs(n_nodes, per_node, simple):
+    # us and GB/s of all-gathers with NCCL 2.27.5: nccl_cost_model.py of meta-pytorch/autoparallel
+    some = f"n_gpus={per_node},n_nics={per_node},n_pcie_switches={per_node},n_cpus=1," if per_node < 8 else ""
+    found = derive(f"hgx-h100:{some}net=roce@star:machines={n_nodes}", version=(2, 27))
+    (ring,) = [cell for cell in cells(found, "all_gather") if cell.name == "ring/simple"]
+    assert (round(ring.latency * 1e6, 1), round(ring.bandwidth / 1e9, 1)) == simple
+
+
 def test_machines_on_a_fabric_are_nodes_and_their_nics_limit_the_channels():
     found = derive("dgx-h100@star:machines=4,bandwidth=400Gbps")
     assert (found.n_ranks, found.n_nodes, found.per_node) == (32, 4, 8)
     ring = found.channels["ring"]
-    assert (ring.n, ring.inter) == (8, 45e9)  # 8 NICs of 48 GB/s, but 8 times 48 GB/s are above NVLink's 370.8
+    assert (ring.n, ring.inter) == (8, 48e9)  # 7 of 8 rings leave a GPU by NVLink: 336 of its 370.8 GB/s
     assert ring.path_inter == "PIX"
     assert found.one_nic_tree  # no second GPU is near a NIC, and since Hopper a tree then goes both ways by one
     assert not derive("dgx-a100@star:machines=4").one_nic_tree

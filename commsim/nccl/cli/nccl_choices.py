@@ -264,12 +264,14 @@ def run(config: NcclConfig) -> Answer:
         return rules_from_results(config)
     if config.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
+    from commsim.nccl.model_versions import check_release
     from commsim.nccl.of_network import shown_by_cables, shown_by_network
     from commsim.nccl.symmetric_kernels import why_none
     from commsim.prediction.inputs import load_network
 
     network, notes = with_faults(load_network(config.topology or ""), config)
     setting = _setting(config, network)
+    check_release(setting.gpu, setting.version)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
     notes += [*shown_by_cables(setting), *shown_by_network(setting)]

@@ -32,6 +32,7 @@ from commsim.nccl.channel_search import NcclSetting, lacks_nvls_of_two
 from commsim.nccl.choice import PATTERN, Cell, cells, fastest, told_choice
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
+from commsim.nccl.model_versions import check_release
 from commsim.nccl.of_network import NcclOptions, setting_of, shown_by_network
 from commsim.nccl.plans.nccl_files import NcclFiles
 from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
@@ -323,6 +324,8 @@ def nccl_launch(
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
             notes.append(Remark("library-unknown", f"{name}: 2 channels of Simple", needed=True, details=str(error)))
+        else:
+            check_release(setting.gpu, setting.version)
     sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
     found = NcclLaunch(build, parameters, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= parameters.keys():

@@ -22,8 +22,9 @@ from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.nccl.channel_search import NcclSetting
 from commsim.nccl.choice import MAX_NAMED, ranges
-from commsim.nccl.interval_remarks import of_tables
-from commsim.nccl.intervals import RCCL, interval_of
+from commsim.nccl.interval_remarks import no_interval, of_tables
+from commsim.nccl.intervals import RCCL, interval_of, intervals, kind_of, size_class
+from commsim.nccl.machine_links import has_islands
 from commsim.nccl.of_network import shown_by_cables
 from commsim.nccl.option_words import WORDS
 from commsim.nccl.plans.nccl_files import READERS, split_files
@@ -158,7 +159,16 @@ class NcclPlan(Plan):
         sizes = [result.size for result in results]
         own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes), *self._fast_cables(results)]
         own += Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
-        return own + of_tables(self.network, self.ranks, results)
+        return own + of_tables(self.network, self.ranks, results) + self._without_interval(results)
+
+    def _without_interval(self, results: Sequence[Result]) -> list[Remark]:
+        """Say of which kind of machines too few tables are public for an interval."""
+        if (site := self.launch.known_site) is None or has_islands(site.setting):
+            return []
+        alone = (self.at(one.size).parameters for one in results if one.interval is None and one.time)
+        where = site.setting.n_ranks, site.setting.n_nodes, site.network
+        kinds = dict.fromkeys(kind_of(*where, str(taken.get("algorithm", ""))) for taken in alone)
+        return no_interval([kind for kind in kinds if (kind, size_class(SIZE)) not in intervals()])
 
     def _fast_cables(self, results: Sequence[Result]) -> list[Remark]:
         """Say that cables are faster than the machines' NICs: without an effect where these limit none of the times."""

@@ -57,7 +57,7 @@ def test_the_smallest_size_of_nccl_tests_is_answered_with_the_flag_for_one_size(
 
 
 def test_an_older_release_has_its_own_choices_and_no_symmetric_kernels(commsim):
-    arguments = ("nccl", "--topology", "dgx-h100@star:machines=4", "--operation", "all_reduce", "--size", "1M")
+    arguments = ("nccl", "--topology", "dgx-a100@star:machines=4", "--operation", "all_reduce", "--size", "1M")
     old, new = (commsim.results(*arguments, *more, "-v")["results"][0] for more in (("--nccl-version", "2.12"), ()))
     assert old["choices"] != new["choices"]
     assert old["symmetric"][0]["kernels"] == []
@@ -113,6 +113,8 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
         (["--topology", "dgx-h100", "--nccl-version", "2.33"], "NCCL 2.33 are not known; version is 2.8 to 2.32"),
         (["--topology", "dgx-h100", "--nccl-version", "new"], "version must be MAJOR.MINOR of NCCL, 2.8 to 2.32"),
         (["--from", "/nowhere", "--nccl-version", "2.20"], "--nccl-version goes with --topology"),
+        (["--topology", "hgx-b200", "--nccl-version", "2.24"], "2.24 does not know Blackwell GPUs; version is 2.25 or"),
+        (["--topology", "hgx-h200", "--nccl-version", "2.16"], "2.16 does not know Hopper GPUs; version is 2.17 or"),
     ],
 )
 def test_what_makes_no_sense_is_refused(commsim, arguments, message):
