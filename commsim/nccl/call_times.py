@@ -206,7 +206,8 @@ def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int,
     # Where the CPU copies, the receiver's copy of the last slice of a step has nothing left to overlap with.
     net_first += chunk / slices * n / (ways.plugin.copy * ways.per_node)
     by_nic = chunk * n / ways.outside(protocol)
-    path = (n_steps - crossing) * first + crossing * net_first
+    on_wire = chunk / slices * ways.n_nics / ways.outside(protocol)  # of a message, by its NIC
+    path = (n_steps - crossing) * first + crossing * (net_first + on_wire)
     slowest = n_steps * max(by_link, by_nic, turn)
     if protocol in QUEUEING and ways.plugin.copy == float("inf"):  # pieces of all channels fill the slowest link
         loop = joint_limit(path, slowest, ORDER_OF_SLICES) + more
