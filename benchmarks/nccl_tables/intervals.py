@@ -68,12 +68,11 @@ def scores_of_tables(tables: Iterable[Table], known: GpuCosts, without: Without 
         hops_only = without is not None and has_hops_only(t.id)
         if not t.healthy or (t.is_fitted(known) and not hops_only) or t.site is None or usable(t, known):
             continue
-        where = t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network
+        kind = kind_of(t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network)
         there = known if without is None else without.of(operator_of(t.id))
         for size, time in t.rows:
             if size >= t.trusted_from:
-                one = predict(t.site, t.operation, size, t.algorithm, t.protocol, there)
-                ours, kind = t.shown(one.seconds), kind_of(*where, one.how.partition("/")[0])
+                ours = t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds)
                 found.append(Score(
                     operator_of(t.id), t.id, kind, size_class(size), float(np.log(time / ours)), size,
                     t.site.setting.n_nodes,

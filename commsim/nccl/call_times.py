@@ -14,8 +14,8 @@ messages of its channels one after another.
 Channels share the links of their GPU: a step takes no less than its chunk over the channel's share of the link. In a
 machine all channels take the same steps at once in the first loop and wait for each other: the two limits are joined
 as the root of the sum of squares. From the second loop on they are out of step, so that while one waits others have
-the link, and the larger limit counts. Over several machines the pieces of a ring, slices of Simple or lines of LL128,
-queue at the slowest link from the start, so that no loop differs from another. The larger limit counts also in a
+the link, and the larger limit counts. Over several machines slices of Simple queue at the slowest link from the
+start, and chunks of LL128 wait there once, so that no loop differs from another. The larger limit counts also in a
 machine with LL from the first loop on: its lines of 16 bytes leave one by one, and those of all channels mix on the
 link. With this NVLinks need no efficiency: rings reach the rate that NCCL gives them. The rate of a channel that fits
 Hopper is 38 GB/s; ATLAHS measured 49 (send) and 37 (receive, reduce, send) for single primitives of a GH200.
@@ -36,12 +36,12 @@ from collectives.nccl.trees import busiest_share, tree_depth
 from .gpu_costs import Plugin, Primitives
 
 ORDER = 2
-# The same for loops over several machines, where slices of a chunk, or its lines with LL128, and the channels of a NIC
-# follow each other so closely that its queue is seldom empty. With slices, credits and NICs played one by one the way
-# round and the slowest link join about as the root of the sum of fourth powers (tests/nccl/test_ring_slices.py).
+# The same for loops of Simple over several machines, where slices of a chunk and channels of a NIC follow each other so
+# closely that its queue is seldom empty. With slices, credits and NICs played one by one the way round and the slowest
+# link join about as the root of the sum of fourth powers (tests/nccl/test_ring_slices.py). A chunk of LL128 is one
+# message. With LL each step waits for the other channels' lines.
 ORDER_OF_SLICES = 4
-# Lines of LL are few where a network is in between: loops with it wait for each other as in a machine.
-QUEUEING = ("ll128", "simple")
+JOINED_ONCE = {"ll128": ORDER, "simple": ORDER_OF_SLICES}
 # A ring's rank does one primitive more than there are steps: it sends first and receives last.
 MORE_PRIMITIVES = 1
 # A hop of a tree by that of a ring: NCCL's own (1.25 and 1.9 us over NVLink, `src/graph/tuning.cc`).
@@ -209,8 +209,8 @@ def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int,
     on_wire = chunk / slices * ways.n_nics / ways.outside(protocol)  # of a message, by its NIC
     path = (n_steps - crossing) * first + crossing * (net_first + on_wire)
     slowest = n_steps * max(by_link, by_nic, turn)
-    if protocol in QUEUEING and ways.plugin.copy == float("inf"):  # pieces of all channels fill the slowest link
-        loop = joint_limit(path, slowest, ORDER_OF_SLICES) + more
+    if protocol in JOINED_ONCE and ways.plugin.copy == float("inf"):  # all channels fill the slowest link
+        loop = joint_limit(path, slowest, JOINED_ONCE[protocol]) + more
         return loop, loop
     # With flags among the data a chunk goes round in lines: by fast and slow hops, on links that other channels share.
     round_trip = (n_steps - crossing) * joint_limit(first, by_link) + crossing * joint_limit(net_first, by_nic)
