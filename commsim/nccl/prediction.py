@@ -205,10 +205,11 @@ def faster_than_chosen(
     worst, others = (1.0, ""), -1
     for size in map(int, sizes):
         every = (predict(site, operation, size, cell.algorithm, cell.protocol) for cell in usable)
-        best = min(every, key=lambda one: one.seconds)
         choice = predict(site, operation, size, algorithm, protocol)
-        if not best.seconds < best.high < choice.seconds:
+        sure = [one for one in every if one.seconds < one.high < choice.seconds]
+        if not sure:
             continue
+        best = min(sure, key=lambda one: one.seconds)
         others += 1
         line = FASTER.format(operation, format_size(size), best.how, microseconds(best.high, 1), choice.how,
                              microseconds(choice.seconds, 1))  # fmt: skip

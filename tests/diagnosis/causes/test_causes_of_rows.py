@@ -89,7 +89,8 @@ def test_an_injected_fault_is_found_from_its_times_with_noise(topology, label, s
 
 @pytest.mark.parametrize("topology", [H100, NODE, ALPS])
 def test_times_as_predicted_but_for_one_small_factor_are_healthy(topology):
-    causes = ranked(topology, noisy(1.05 * ground_on(topology).times(SIZES)))
+    # one machine in public tables takes 1 % less than predicted (errors.toml), so that this is 5 % more than the usual
+    causes = ranked(topology, noisy(1.04 * ground_on(topology).times(SIZES)))
     assert causes[0].label == HEALTHY
     assert causes[0].likelihood > 0.8
 
