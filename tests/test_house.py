@@ -144,7 +144,7 @@ def walks():
     return json.loads(subprocess.run(words, cwd=ROOT, capture_output=True, check=True, text=True).stdout)
 
 
-@pytest.mark.parametrize(("door", "most"), [("commsim run", (62, 350, 11)), ("cs.predict", (48, 263, 9))])
+@pytest.mark.parametrize(("door", "most"), [("commsim run", (62, 348, 11)), ("cs.predict", (48, 262, 9))])
 def test_a_simple_question_takes_a_short_way(walks, door, most):
     """Files, functions and frames from the door to the kernel: raise a bound only with the reason in the commit."""
     (found,) = (one for name, one in walks.items() if name.startswith(door))
@@ -163,7 +163,7 @@ def test_a_simple_question_loads_few_modules():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True)
     loaded = done.stdout.splitlines()[-1].split()
-    assert 100 < len(loaded) <= 120, loaded
+    assert 100 < len(loaded) <= 115, loaded
 
 
 def test_docstrings_name_only_parameters_that_there_are():

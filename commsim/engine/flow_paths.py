@@ -20,7 +20,6 @@ from commsim.core.errors import InputError
 from commsim.core.jit import expected_work
 from commsim.core.limits import expect, expect_bytes
 from commsim.core.network import Network
-from commsim.routing.routing import HASHED
 
 from .flow_job import FlowJob
 from .ways import costs
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from .simultaneous.begun_together import BegunTogether
     from .trace_files import TraceFile
 
-__all__ = ["MAX_KEPT", "METHODS", "FlowPaths", "may_collide"]
+__all__ = ["MAX_KEPT", "METHODS", "FlowPaths"]
 # Seconds from which on an estimate is declared; and what asks for less.
 WORTH_SAYING = 1.0
 # Transfers up to which the tables of other hashes of routes are kept for the next size.
@@ -45,12 +44,6 @@ MAX_KEPT = 1 << 17
 # What the schedule alone decides, whatever routes a hash draws.
 OF_SCHEDULE = {"ring_phases", "begun_together"}
 LESS = "fewer ranks or chunks, or engine alpha-beta"
-
-
-def may_collide(network: Network, routing: str | None) -> bool:
-    """Whether paths are drawn by hashing where there are several, so that equals do not behave alike."""
-    is_tree = network.n_links == 2 * (network.n_nodes - 1)
-    return (routing or network.routing) in HASHED and not is_tree
 
 
 @dataclass(eq=False)
@@ -113,11 +106,6 @@ class FlowPaths:
         schedule = self.job.schedule
         moving = any(block.times > 1 and (block.xor or any(block.step[:2])) for block in schedule.blocks)
         return min(self.n_transfers, schedule.n_participants**2) if moving else self.n_rows
-
-    @property
-    def may_collide(self) -> bool:
-        """Whether paths are drawn by hashing where there are several, so that equals do not behave alike."""
-        return may_collide(self.network, self.routing)
 
     @functools.cached_property
     def event_cost(self) -> float:

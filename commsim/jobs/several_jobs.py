@@ -137,7 +137,7 @@ class JobsPlan(SharedPlan):
         """Whether one collective has the network to itself, so that it takes what it takes in any other question."""
         if len(self.entries) > 1 or len(self.run.messages.start) or self.entries[0].rate_cap < np.inf:
             return False
-        return not (self.of_several and self.run.plans[0].at(self.entries[0].size).paths.may_collide)
+        return not (self.of_several and self.run.plans[0].at(self.entries[0].size).may_collide)
 
     def alone(self, k: int) -> JobsPlan:
         """Return job `k` by itself."""

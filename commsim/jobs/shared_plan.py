@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.engine.flow_paths import may_collide
 from commsim.prediction.plans.used_links import links_of
+from commsim.routing.routing import may_collide
 
 from .shared_run import PlacedJobs
 

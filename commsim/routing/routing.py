@@ -170,6 +170,20 @@ def is_hashed(routing: str) -> bool:
     return routing in HASHED or routing.startswith("spray:")
 
 
+def may_collide(network: Network, routing: str | None) -> bool:
+    """Whether paths are drawn by hashing where there are several, so that equals do not behave alike.
+
+    Parameters
+    ----------
+    network : Network
+        Network of the paths.
+    routing : str, optional
+        Routing in place of the network's own.
+    """
+    is_tree = network.n_links == 2 * (network.n_nodes - 1)
+    return (routing or network.routing) in HASHED and not is_tree
+
+
 def require_suited(network: Network, routing: str) -> None:
     """Refuse a network that a routing cannot work on.
 

@@ -17,7 +17,6 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_paths import may_collide
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.links.ports import find_ports
@@ -26,7 +25,7 @@ from commsim.packets.packet_work import expect_packets
 from commsim.packets.transports.spraying import in_packets, over_path
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.prediction.work_plan import Outcome, Work
-from commsim.routing.routing import Routes
+from commsim.routing.routing import Routes, may_collide
 from commsim.traffic.host_messages import plan_messages
 from commsim.traffic.patterns import HostMessages, is_file, messages_of
 from commsim.traffic.slowdown import alone, alone_on_path, busiest_host, busiest_port

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from commsim.extensions import house
+from commsim.routing.routing import may_collide
 
 from . import costs
 
@@ -188,7 +189,7 @@ def _estimate_symmetric(paths: FlowPaths) -> WayCost | None:
     if paths.job.messages is not None or n_pattern > costs.MAX_PATTERN:
         return None
     answer = costs.SYMMETRIC_BEGIN + costs.CLASS * n_pattern
-    if paths.may_collide:  # few are alike then, if any
+    if may_collide(paths.network, paths.routing):  # few are alike then, if any
         answer = max(answer, paths.event_cost)
     return WayCost(costs.SYMMETRIC_BEGIN / 5 + costs.CLASS_DECLINED * n_pattern, answer)
 

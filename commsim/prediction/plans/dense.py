@@ -24,6 +24,7 @@ from commsim.prediction.plans.run import Run, over_hashes, played
 from commsim.prediction.result_remarks import of_paths, remarks_of_results, remarks_of_switches
 from commsim.prediction.scenario import AUTO, Wish
 from commsim.prediction.work_plan import Outcome
+from commsim.routing.routing import may_collide
 
 if TYPE_CHECKING:
     from commsim.engine.flow_plan import FlowPlan
@@ -104,7 +105,7 @@ class Plan:
     @property
     def may_collide(self) -> bool:
         """Whether routes are drawn by hashing where there are several."""
-        return self.paths.may_collide
+        return may_collide(self.paths.network, self.paths.routing)
 
     @property
     def release(self) -> str:
