@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from commsim.placement.cluster import Cluster
-from commsim.placement.place import Ranking, place_jobs
+from commsim.placement.place import PlacementRanking, place_jobs
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
@@ -41,7 +41,7 @@ def drawn_jobs(n: int, seed: int = 0) -> list[PeriodicJob]:
     return jobs
 
 
-def timed(cluster: Cluster, jobs: list[PeriodicJob], *, is_packed: bool) -> tuple[float, Ranking]:
+def timed(cluster: Cluster, jobs: list[PeriodicJob], *, is_packed: bool) -> tuple[float, PlacementRanking]:
     """Return the CPU seconds of a decision, and the ranking."""
     start = time.process_time()
     found = place_jobs(cluster, jobs, n=1, generators=("packed",)) if is_packed else place_jobs(cluster, jobs)

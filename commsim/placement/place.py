@@ -17,7 +17,7 @@ from .link_classes import Scores, ScoreSettings
 from .nic_counts import few_nics
 from .node_names import on_nodes
 from .other_hashes import values_of
-from .ranking import Ranking as Ranking
+from .ranking import PlacementRanking as PlacementRanking
 from .ranking import with_cost
 from .ranking_remarks import (
     agreement,
@@ -55,7 +55,7 @@ def place_jobs(
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
     costs: bool = False,
-) -> Ranking:
+) -> PlacementRanking:
     """Rank ways to place jobs by what the network thinks of them.
 
     Parameters
@@ -98,7 +98,7 @@ def place_jobs(
 
     Returns
     -------
-    Ranking
+    PlacementRanking
 
     Raises
     ------
@@ -160,7 +160,7 @@ def rank_placements(
     check: bool | None = None,
     settings: ScoreSettings | None = None,
     new: Sequence[str] = (),
-) -> Ranking:
+) -> PlacementRanking:
     """Rank placements of your own, such as those that a scheduler considers.
 
     Parameters
@@ -178,7 +178,7 @@ def rank_placements(
 
     Returns
     -------
-    Ranking
+    PlacementRanking
 
     Raises
     ------
@@ -240,7 +240,9 @@ def _running(placed: Mapping[str, Sequence[PeriodicJob]], new: Sequence[str]) ->
     return running
 
 
-def _with_costs(cluster: Cluster, running: Sequence[PeriodicJob], ranking: Ranking, settings: ScoreSettings) -> Ranking:
+def _with_costs(
+    cluster: Cluster, running: Sequence[PeriodicJob], ranking: PlacementRanking, settings: ScoreSettings
+) -> PlacementRanking:
     """Hold each candidate against the running jobs alone, estimates against estimates."""
     before: dict[str, Mapping[str, float]] = {}
     for kind in {candidate.prediction for candidate in ranking.candidates} if running else ():
@@ -260,7 +262,7 @@ def _ranked(
     check: bool | None,
     settings: ScoreSettings,
     n_wanted: int = 0,
-) -> Ranking:
+) -> PlacementRanking:
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     scores = Scores(jobs, settings)
@@ -300,7 +302,7 @@ def _ranked(
         notes += other_paths(rank_by, settings.hashes, values, differ)
     notes += [*agreement(ranked), *disagreements(ranked)] if check else []
     notes += [*few_nics([candidate.nics for candidate in kept]), *few_tried(n_wanted, n_tried, ranked)]
-    return Ranking(tuple(ranked), discarded, tuple(notes), n_tried)
+    return PlacementRanking(tuple(ranked), discarded, tuple(notes), n_tried)
 
 
 def _checked(

@@ -16,7 +16,7 @@ _SAME = 1e-6  # part of an iteration by which a time must change to be named
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class PlacementRanking:
     """Candidates in order.
 
     Parameters

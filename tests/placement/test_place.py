@@ -15,7 +15,7 @@ from commsim.placement.candidate import PlacementCandidate, simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate, evaluate_all
 from commsim.placement.link_classes import ScoreSettings
-from commsim.placement.place import Ranking, place_jobs, rank_placements
+from commsim.placement.place import PlacementRanking, place_jobs, rank_placements
 from commsim.placement.ranking_remarks import agreement, disagreements, rank_correlation
 from commsim.placement.score import score_link
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
@@ -500,10 +500,10 @@ def test_a_ranking_is_the_json_of_the_verb() -> None:
 def test_a_printed_ranking_has_the_stretch_that_orders_it() -> None:
     """A candidate in which a job is slow alone was printed last with a slowdown of 1.0000x, below 1.06x."""
     found = dataclasses.replace(evaluate(CLUSTER, TWO), periods={"a": 0.1, "b": 0.1}, predicted={"a": 0.12, "b": 0.1})
-    shown = str(Ranking((dataclasses.replace(found, alone=found.predicted),), (), ()))
+    shown = str(PlacementRanking((dataclasses.replace(found, alone=found.predicted),), (), ()))
     assert "1: slowdown 1.0000x, stretch 1.1000x, score" in shown
     assert "stretch" not in str(
-        Ranking((dataclasses.replace(found, predicted=found.periods, alone=found.periods),), (), ())
+        PlacementRanking((dataclasses.replace(found, predicted=found.periods, alone=found.periods),), (), ())
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from commsim.placement.candidate import PlacementCandidate
     from commsim.placement.cluster import Cluster
     from commsim.placement.link_classes import ScoreSettings
-    from commsim.placement.place import Ranking
+    from commsim.placement.place import PlacementRanking
     from commsim.training.sharing.periodic import PeriodicJob
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
@@ -188,7 +188,7 @@ def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
     return Table(columns, shown, title)
 
 
-def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
+def _parts(ranking: PlacementRanking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
     """Return the candidates, and where and when the jobs of the best run."""
     from commsim.placement.candidate import SHORTENED
 
