@@ -14,6 +14,11 @@ ROOT = Path(commsim.__file__).parent.parent
 SHIPPED = ("commsim", "collectives", "topologies", "switch_model")
 COPIED = (*SHIPPED, "tests", "benchmarks", "docs", "examples", "README.md", "pyproject.toml")
 
+OF_CONTRACTS = (
+    "tests/topologies/test_contract.py", "tests/topologies/test_wheel.py", "tests/collectives/test_contract.py",
+    "tests/collectives/test_relay.py",
+)  # fmt: skip
+
 WHEEL = '''
 """The wheel: a ring of switches around a hub."""
 
@@ -156,15 +161,22 @@ def run(tree, *argv):
 
 @pytest.mark.slow
 def test_the_command_line_lists_shows_and_runs_them(tree):
-    assert "wheel: n_hosts [bandwidth] [latency]" in run(tree, "-m", "commsim", "topo", "list")
-    assert "17 switches" in run(tree, "-m", "commsim", "topo", "show", "wheel:n_hosts=16", "--draw", "wheel.svg")
-    assert "rim15: switch" in (tree / "wheel.svg").read_text()
-    assert "relay_all_reduce  [all_reduce]" in run(tree, "-m", "commsim", "schedule", "list")
-    out = run(tree, "-m", "commsim", "run", "--collective", "relay_all_reduce", "--topology", "wheel:n_hosts=8")
-    assert "relay_all_reduce on wheel:n_hosts=8" in out
-    assert "relay_all_reduce" in run(
-        tree, "-m", "commsim", "run", "--operation", "all_reduce", "--topology", "wheel:n_hosts=8"
+    lines = (
+        "topo list", "topo show wheel:n_hosts=16 --draw wheel.svg", "schedule list",
+        "run --collective relay_all_reduce --topology wheel:n_hosts=8",
+        "run --operation all_reduce --topology wheel:n_hosts=8",
+    )  # fmt: skip
+    code = (  # in one process, which imports once
+        "import sys; from commsim.cli import main\n"
+        "for line in sys.argv[1:]: assert main(line.split()) == 0, line; print('=====')"
     )
+    topologies, shown, schedules, out, of_operation, _ = run(tree, "-c", code, *lines).split("=====\n")
+    assert "wheel: n_hosts [bandwidth] [latency]" in topologies
+    assert "17 switches" in shown
+    assert "rim15: switch" in (tree / "wheel.svg").read_text()
+    assert "relay_all_reduce  [all_reduce]" in schedules
+    assert "relay_all_reduce on wheel:n_hosts=8" in out
+    assert "relay_all_reduce" in of_operation
 
 
 def test_the_checker_proves_the_collective(tree):
@@ -175,8 +187,7 @@ def test_the_checker_proves_the_collective(tree):
 @pytest.mark.slow
 def test_the_contract_tests_of_both_and_their_own_tests_pass(tree):
     out = run(
-        tree, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", "tests/topologies", "tests/collectives",
-        "-k", "wheel or relay",
+        tree, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", *OF_CONTRACTS, "-k", "wheel or relay",
     )  # fmt: skip
     n_passed = int(out.split(" passed")[0].split()[-1])
     assert n_passed > 33 + 2 + 2  # 1 to 33 ranks; two large numbers of them; the tests of their own; and more

@@ -128,7 +128,7 @@ def fingerprint(directory: Path) -> str:
 def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, draw: random.Random) -> Kill:
     process = _started(sweep, directory)
     while n_rows(directory) < after and process.poll() is None:
-        time.sleep(0.01)
+        time.sleep(0.05)  # to read the table takes as long as some points
     if process.poll():
         raise BackendError(f"commsim sweep fails without being killed: {process.communicate()[1].strip()}")
     time.sleep(draw.uniform(0.0, MAX_DELAY))

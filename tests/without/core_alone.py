@@ -5,6 +5,7 @@ process for each extension, which hides only this one; what each prints is in ``
 """
 
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -84,6 +85,7 @@ def in_a_process(folder, name, hidden):
 
 
 if __name__ == "__main__":
+    gc.disable()  # each process ends before there is garbage to speak of
     for module in modules(PACKAGES[:-1]):  # of the last, the flags of `run` ask the extensions at once
         importlib.import_module(module)
     assert house.cache_info().currsize == 0
