@@ -52,12 +52,13 @@ class Allocation:
     def apply(self, grants: Sequence[Grant], usable: NDArray[np.bool_], now: float) -> None:
         """Stop the jobs that are granted nothing, or something else; then give the others their GPUs in order."""
         granted = {id(grant.state): grant for grant in grants}
-        for state in tuple(self.running):
-            grant = granted.get(id(state))
-            if grant is None or (grant is not state.kept and not _holds(state, grant)):
-                self.stop(state)
-        for grant in grants:
-            if not grant.state.running:
+        if [state for state in self.running if granted.get(id(state), self) is not state.kept]:
+            for state in tuple(self.running):
+                grant = granted.get(id(state))
+                if grant is None or (grant is not state.kept and not _holds(state, grant)):
+                    self.stop(state)
+        for grant in [grant for grant in grants if not grant.state.gpus]:
+            if not grant.state.gpus:
                 self._allocate(grant, usable, now)
         if self._ranking is not None:
             self._solve_shifts(self._ranking, now)
@@ -90,12 +91,10 @@ class Allocation:
         links of a job are looked at together, so that loops of the affinity graph need no rule of their own.
         """
         affected = self.traffic.changed()
+        sharing = [(state, one) for state in self.running if (one := self.sharers.get(state.index)) in affected]
         for _ in range(ROUNDS):
             moved = False
-            for state in self.running:
-                sharer = self.sharers.get(state.index)
-                if sharer is None or sharer not in affected:
-                    continue
+            for state, sharer in sharing:
                 profile = self.work.profile(state.index, len(state.gpus), len(state.spread), state.gpu_type)
                 shift = ranking.better(profile, sharer, LEAST_GAIN)
                 if shift is None:
@@ -119,8 +118,9 @@ class Allocation:
     def _allocate(self, grant: Grant, usable: NDArray[np.bool_], now: float) -> None:
         state, other = grant.state, grant.beside
         if other is None:
-            right = [grant.gpu_type in (None, kind) for kind in self.machines.types]
-            free = np.where(usable & np.array(right), self.pool.free, 0)
+            kind, types = grant.gpu_type, self.machines.types
+            right = usable if kind is None else usable & np.array([one == kind for one in types])
+            free = np.where(right, self.pool.free, 0)
             claimed = room(self.machines, self.work, self.running) if grant.order == "demand" else np.ones(free.size)
             ways = self._ways(state, free, grant, claimed)
         else:

@@ -76,16 +76,17 @@ class CassiniRanking:
         self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64], own: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Score of every shift beside what others send; `own` is what the job sends now as part of all."""
-        from .contention_kernel import shift_scores
+        from .contention_kernel import shift_excess
 
         if job not in self._shifted:
             if len(self._shifted) > 200:
                 self._shifted.clear()
             shifts = job.period * np.arange(SHIFTS) / SHIFTS
             rates = np.array([self._traffic.rates(job, shift) for shift in shifts]).T
-            levels, number = np.unique(rates, return_inverse=True)
-            self._shifted[job] = levels, number.reshape(rates.shape).astype(np.uint8)
-        scores = np.empty(SHIFTS)
+            levels = np.array(sorted(set(rates.ravel().tolist())))
+            self._shifted[job] = levels, np.searchsorted(levels, rates).astype(np.uint8)
         levels, at = self._shifted[job]
-        shift_scores(self._traffic.demand, links, use, own, self._traffic.capacity, levels, at, scores)
-        return scores
+        capacity, excess = self._traffic.capacity, np.empty(SHIFTS)
+        full = np.flatnonzero(self._traffic.highest(links) + use * levels[-1] > capacity[links])
+        shift_excess(self._traffic.demand, links[full], use[full], own, capacity, levels, at, excess)
+        return 1.0 - excess / (len(at) * len(links))

@@ -101,12 +101,12 @@ def link_loads(demand: F, links: NDArray[np.intp], capacity: F, loads: F) -> Non
 
 
 @kernel
-def shift_scores(
-    demand: F, links: NDArray[np.intp], use: F, own: F, capacity: F, levels: F, at: NDArray[np.uint8], scores: F
+def shift_excess(
+    demand: F, links: NDArray[np.intp], use: F, own: F, capacity: F, levels: F, at: NDArray[np.uint8], excess: F
 ) -> None:
-    """Score every shift of one job against what the links already carry.
+    """Sum up by how much a job with each shift exceeds what links can carry beside others.
 
-    A job sends at few rates. What an instant exceeds the capacity with each of them is summed over the links once; a
+    A job sends at few rates. By what an instant exceeds the capacity with each of them is summed over the links once; a
     shift then picks one of these sums at each instant.
 
     Parameters
@@ -114,7 +114,7 @@ def shift_scores(
     demand : float64[n_links, n_instants], bytes/s
         What all jobs send over each link.
     links : intp[n]
-        Contended links of the job.
+        Links of the job.
     use : float64[n]
         How many times the job's rate each of them carries.
     own : float64[n_instants], bytes/s
@@ -122,23 +122,24 @@ def shift_scores(
     capacity : float64[n_links], bytes/s
         Capacity of each link.
     levels : float64[n_levels], bytes/s
-        Rates at which the job sends.
+        Rates at which the job sends, ascending.
     at : uint8[n_instants, n_shifts]
         Index of its rate at each instant with each shift.
-    scores : float64[n_shifts]
-        Written: the mean over links of one minus the mean excess demand over the capacity.
+    excess : float64[n_shifts]
+        Written: excess demand over the capacity, summed over links and instants.
     """
     n_instants, n_shifts = at.shape
-    excess = np.zeros((len(levels), n_instants))
+    n_levels = len(levels)
+    over = np.zeros((n_instants, n_levels))
     for i in range(len(links)):
         base, most = demand[links[i]], capacity[links[i]]
-        for k in range(len(levels)):
-            for n in range(n_instants):
-                excess[k, n] += max(base[n] + use[i] * (levels[k] - own[n]) - most, 0.0) / most
+        for n in range(n_instants):
+            if base[n] + use[i] * (levels[-1] - own[n]) > most:
+                for k in range(n_levels):
+                    over[n, k] += max(base[n] + use[i] * (levels[k] - own[n]) - most, 0.0) / most
     for s in range(n_shifts):
-        scores[s] = 0.0
+        excess[s] = 0.0
     for n in range(n_instants):
-        for s in range(n_shifts):
-            scores[s] += excess[at[n, s], n]
-    for s in range(n_shifts):
-        scores[s] = 1.0 - scores[s] / (n_instants * len(links))
+        if over[n, -1] > 0.0:
+            for s in range(n_shifts):
+                excess[s] += over[n, at[n, s]]

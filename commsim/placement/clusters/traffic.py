@@ -142,6 +142,11 @@ class ClusterTraffic:
         self._load()
         return 1.0 - float((self._loads[1, links] / self.capacity[links]).mean())
 
+    def highest(self, links: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the highest demand on links, float64[n], bytes/s."""
+        self._load()
+        return self._loads[0, links]
+
     def _changes(self, sharer: Sharer) -> None:
         """Note that the demand on all links of a job has changed."""
         self._dirty.update(sharer.use_of)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.placement.clusters.contention_kernel import link_loads, shift_scores, stretch
+from commsim.placement.clusters.contention_kernel import link_loads, shift_excess, stretch
 
 
 def slow_stretch(rates, use, capacity):
@@ -52,20 +52,20 @@ def test_two_equal_jobs_take_twice_as_long_and_a_small_one_is_not_held_up():
 
 
 @given(st.integers(0, 1000))
-def test_scores_are_one_minus_mean_excess_over_capacity(seed):
+def test_excess_of_each_shift_is_summed_over_links_and_instants(seed):
     """Of links 0 and 2; a job that sends already is taken out of the demand."""
     random = np.random.default_rng(seed)
     demand, capacity = random.uniform(0.0, 5.0, (3, 7)), random.uniform(2.0, 6.0, 3)
     levels, at = np.array([0.0, 1.0, 2.5]), random.integers(0, 3, (7, 4)).astype(np.uint8)
     links, use, own = np.array([0, 2]), random.uniform(0.2, 1.0, 2), levels[random.integers(0, 3, 7)]
-    scores = np.empty(4)
-    shift_scores(demand, links, use, own, capacity, levels, at, scores)
-    for shift, score in enumerate(scores):
+    excess = np.empty(4)
+    shift_excess(demand, links, use, own, capacity, levels, at, excess)
+    for shift, found in enumerate(excess):
         others = [demand[link] + times * (levels[at[:, shift]] - own) for link, times in zip(links, use, strict=True)]
-        excess = [
+        beyond = [
             np.maximum(sent - capacity[link], 0.0) / capacity[link] for link, sent in zip(links, others, strict=True)
         ]
-        np.testing.assert_allclose(score, 1.0 - np.mean(excess))
+        np.testing.assert_allclose(found, np.sum(beyond))
 
 
 def test_loads_of_the_links_that_are_asked_for():
