@@ -31,7 +31,7 @@ from .ranking_remarks import (
     short_phases,
     slow_alone,
 )
-from .scored_placements import Placed, ScoredPlacement, in_turn, more_of, tried_of, without_hopeless
+from .scored_placements import Placed, ScoredPlacement, in_turn, tried_of, tried_with_more, without_hopeless
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
@@ -270,19 +270,18 @@ def _ranked(
     def order(candidate: ScoredPlacement) -> tuple[float, ...]:
         return candidate.order(rank_by)
 
-    tried = tried_of(cluster, placed, loops, scores)
+    tried = tried_with_more(
+        cluster, jobs, placed, lambda some: tried_of(cluster, some, loops, scores), order,
+        n_wanted if loops != "literal" and rank_by == "slowdown" else 0, settings.seed,
+    )  # fmt: skip
     n_tried = len(tried)
-    if n_wanted and loops != "literal" and rank_by == "slowdown":
-        more = more_of(cluster, jobs, placed, min(tried, key=order).candidate, n_wanted, settings.seed)
-        tried += tried_of(cluster, more, loops, scores)
-        n_tried = len(tried)
-        if more:
-            packed = [candidate for candidate in tried if candidate.candidate.generator == PACKED][:1]
-            best = {id(candidate) for candidate in packed}
-            for candidate in sorted(tried, key=order):
-                if len(best) < n_wanted:
-                    best.add(id(candidate))
-            tried = [candidate for candidate in tried if id(candidate) in best]
+    if n_tried > len(placed):
+        packed = [candidate for candidate in tried if candidate.generator == PACKED][:1]
+        best = {id(candidate) for candidate in packed}
+        for candidate in sorted(tried, key=order):
+            if len(best) < n_wanted:
+                best.add(id(candidate))
+        tried = [candidate for candidate in tried if id(candidate) in best]
     kept = [candidate for candidate in tried if not (loops == "literal" and candidate.candidate.has_loop)]
     discarded = tuple(candidate.candidate for candidate in tried if loops == "literal" and candidate.candidate.has_loop)
     kept.sort(key=order)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.network import Network
 from commsim.routing.routing import is_hashed
 from commsim.training.sharing.periodic import PeriodicJob
 
@@ -20,7 +22,7 @@ from .link_classes import LinkClass, Scores
 from .nic_counts import machines_of, nic_counts
 from .other_hashes import OfHashes, use_in, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
-from .strategies import candidates
+from .strategies import Drawing
 
 # Jobs on contended links of all placements, beyond which those that cannot be better are left out: about a second.
 MOST_SEARCHED = 1500
@@ -40,36 +42,102 @@ def in_turn(
     if not generators:
         raise InputError("placing needs at least one generator")
     is_given = all(job.placement is not None for job in jobs)  # then every strategy leaves all where they are
-    made = [
-        [("given" if is_given else name, placed) for placed in candidates(cluster, jobs, name, n, seed, patience)]
-        for name in dict.fromkeys(generators)
-    ]
+    drawing = Drawing(cluster, jobs)
+    made = {name: drawing.each(name, n, seed, patience) for name in dict.fromkeys(generators)}
     chosen: dict[tuple[object, ...], Placed] = {}
-    for i in range(n):
-        for row in made:
-            if i < len(row) and len(chosen) < n:
-                chosen.setdefault(_places_of(row[i][1]), row[i])
+    while made:
+        for name, each in [*made.items()]:
+            if len(chosen) == n:
+                return list(chosen.values())
+            if (placed := next(each, None)) is None:
+                del made[name]
+            else:
+                chosen.setdefault(_places_of(placed), ("given" if is_given else name, placed))
     return list(chosen.values())
 
 
-def more_of(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], placed: Sequence[Placed], best: PlacementCandidate, n: int, seed: int
-) -> Sequence[Placed]:
-    """Return other placements by the strategy of the best, where it is slower than the jobs alone.
+class Tried(Protocol):
+    """A placement that was scored."""
+
+    @property
+    def generator(self) -> str:
+        """Strategy that made it."""
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether its jobs, or those beside them, lose time."""
+
+
+AnyTried = TypeVar("AnyTried", bound=Tried)
+
+
+def tried_with_more(
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    placed: Sequence[Placed],
+    score: Callable[[Sequence[Placed]], list[AnyTried]],
+    order: Callable[[AnyTried], tuple[float, ...]],
+    n: int,
+    seed: int,
+    patience: int | None = None,
+) -> list[AnyTried]:
+    """Score placements, and others by the strategy of the best where jobs lose time in it.
 
     Parameters
     ----------
     placed : sequence of (str, sequence of PeriodicJob)
-        Those that are known.
+        Placements to begin with.
+    score : callable
+        Scores placements.
+    order : callable
+        By what they are ranked.
     n : int
-        How many were asked for; 3 times as many more are returned, at most 100, and none where they were not found.
+        How many were asked for: 3 times as many more are tried, at most 100, and none where fewer were found; 0 for
+        none.
+
+    Returns
+    -------
+    list
+        Those that were tried.
     """
-    n_more = min((MORE - 1) * n, MOST_ADVISED)
-    if n > len(placed) or round(best.stretch, PRINTED) <= 1:
-        return []
-    known = {_places_of(one) for _, one in placed}
-    drawn = candidates(cluster, jobs, best.generator, n + n_more, seed)
-    return [(best.generator, one) for one in drawn if _places_of(one) not in known][:n_more]
+    tried = score(placed)
+    best = min(tried, key=order, default=None)
+    if best is None or not 0 < n <= len(placed) or not best.is_slow:
+        return tried
+    n_more, known = min((MORE - 1) * n, MOST_ADVISED), {_places_of(one) for _, one in placed}
+    drawn = Drawing(cluster, jobs).each(best.generator, n + n_more, seed, patience)
+    more = ((best.generator, one) for one in drawn if _places_of(one) not in known)
+    return tried + score(list(itertools.islice(more, n_more)))
+
+
+def rank_key(
+    value: float,
+    worst: float,
+    nics: Mapping[str, tuple[int, int]],
+    counts: tuple[int, int, int],
+    exact: float,
+) -> tuple[float, ...]:
+    """Return by what a placement is ranked: the less, the better.
+
+    Parameters
+    ----------
+    value, worst : float
+        What ranks, and the same with the worst hash of paths, as they are printed.
+    nics : mapping of str to (int, int)
+        Jobs that leave their machines by fewer NICs than they could; estimates do not see that a phase takes longer.
+    counts : (int, int, int)
+        Contended links, links between switches, and machines.
+    exact : float
+        What ranks, with more digits.
+    """
+    return value, sum(could - n_rings for n_rings, could in nics.values()), worst, *counts, exact
+
+
+def between_switches(network: Network) -> NDArray[np.bool_]:
+    """Tell which links are between switches, and not inside of one machine, bool[n_links]."""
+    inside = (network.machine[network.src] >= 0) & (network.machine[network.src] == network.machine[network.dst])
+    inner: NDArray[np.bool_] = network.forwards[network.src] & network.forwards[network.dst] & ~inside
+    return inner
 
 
 def _places_of(placed: Sequence[PeriodicJob]) -> tuple[tuple[str, ...] | None, ...]:
@@ -98,14 +166,22 @@ class ScoredPlacement:
         """Links of each way in which the jobs contend, by the hash of paths."""
         return [self.classes] if self.hashes is None else [classes for _, _, classes in self.hashes.ways]
 
+    @property
+    def generator(self) -> str:
+        """Strategy that made it."""
+        return self.candidate.generator
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether its jobs take longer than they would alone where they are."""
+        return round(self.candidate.stretch, PRINTED) > 1
+
     def order(self, rank_by: str) -> tuple[float, ...]:
         """Return by what it is ranked: the less, the better."""
         c = self.candidate
         value = round(c.stretch, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
-        # an estimate does not see that a phase takes longer by fewer NICs
-        missing = sum(could - n_rings for n_rings, could in self.nics.values())
-        worst = round(c.stretch_worst or 0.0, PRINTED)
-        return value, missing, worst, c.n_contended, self.n_inner, self.n_machines, round(c.stretch, 9)
+        counts = c.n_contended, self.n_inner, self.n_machines
+        return rank_key(value, round(c.stretch_worst or 0.0, PRINTED), self.nics, counts, round(c.stretch, 9))
 
 
 def without_hopeless(cluster: Cluster, placed: Sequence[Placed], scores: Scores) -> tuple[list[Placed], int]:
@@ -138,14 +214,12 @@ def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Sco
     """Score placements with the median hash of paths, and with start times that hold for all."""
     found, use, first = evaluated(cluster, placed, loops, scores)
     net = cluster.network
-    is_inside = (net.machine[net.src] >= 0) & (net.machine[net.src] == net.machine[net.dst])  # of one machine
-    inner = net.forwards[net.src] & net.forwards[net.dst] & ~is_inside
     hashes: Sequence[OfHashes | None] = [None] * len(found)
     if found and is_hashed(net.routing) and scores.settings.hashes > 1:
         drawn = with_other_seeds(cluster, placed, first, found, scores, loops)
         use = np.stack([use_in(net, of.seeds[of.median][2], use.shape[1]) for of in drawn])
         hashes = drawn
-    n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
+    n_inner = (use[:, :, between_switches(net)] > 0).any(axis=1).sum(axis=1).tolist()
     machines = machines_of(cluster, [jobs for _, jobs in placed])
     own = [classes if of is None else of.seeds[of.median][2] for classes, of in zip(first, hashes, strict=True)]
     return [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,41 +91,66 @@ def candidates(
     InputError
         If the strategy is unknown, or the cluster has no room.
     """
-    build = STRATEGIES[strategy].build
-    if not 1 <= n <= MAX_CANDIDATES:
-        raise InputError(f"the number of candidates is 1 to {MAX_CANDIDATES}, got {n}")
-    jobs = [dataclasses.replace(job, placement=job.placed) if len(_had(job)) == job.n_gpus else job for job in jobs]
-    rest = [dataclasses.replace(job, n_gpus=job.n_gpus - len(_had(job)), placed=()) for job in jobs]
-    had = [dataclasses.replace(job, n_gpus=len(_had(job)), placement=_had(job), placed=()) for job in jobs if _had(job)]
-    free = FreeGpus(cluster, [*rest, *had])
-    placements: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
-    latest = 0
-    for i in range(n * TRIES):
-        if patience is not None and i - latest > patience:
-            break
-        free.reset()
-        rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
-        beside = _beside(free, jobs, rest) if i == 0 else {}
-        waiting = [
-            dataclasses.replace(job, placement=free.names(beside[k])) if k in beside else job
-            for k, job in enumerate(rest)
-        ]
-        try:
-            plan = beside | _checked(free, waiting, build(free, waiting, rng), strategy)
-        except NoRoomInFabricError:
-            if i == 0:
-                raise
-            continue  # another order, or other fabrics, may have room for all
-        placed = tuple(
-            dataclasses.replace(job, placement=_filled(job, free.names(plan[k], after=_had(job)))) if k in plan else job
-            for k, job in enumerate(jobs)
-        )
-        where = tuple(job.placement or () for job in placed)
-        latest = latest if where in placements else i
-        placements.setdefault(where, placed)
-        if len(placements) == n or not plan:
-            break
-    return list(placements.values())
+    return list(Drawing(cluster, jobs).each(strategy, n, seed, patience))
+
+
+class Drawing:
+    """Draws placements of some jobs, one strategy beside the other.
+
+    Parameters
+    ----------
+    cluster, jobs
+        Same as in :func:`candidates`.
+    """
+
+    def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
+        jobs = [dataclasses.replace(job, placement=job.placed) if len(_had(job)) == job.n_gpus else job for job in jobs]
+        self._jobs, with_some = jobs, [job for job in jobs if _had(job)]
+        self._rest = [dataclasses.replace(job, n_gpus=job.n_gpus - len(_had(job)), placed=()) for job in jobs]
+        had = [dataclasses.replace(j, n_gpus=len(_had(j)), placement=_had(j), placed=()) for j in with_some]
+        self._free = FreeGpus(cluster, [*self._rest, *had])
+
+    def each(self, strategy: str, n: int, seed: int, patience: int | None = None) -> Iterator[tuple[PeriodicJob, ...]]:
+        """Return the placements of :func:`candidates`, each made when it is asked for."""
+        build = STRATEGIES[strategy].build
+        if not 1 <= n <= MAX_CANDIDATES:
+            raise InputError(f"the number of candidates is 1 to {MAX_CANDIDATES}, got {n}")
+        return self._different(strategy, build, n, seed, patience)
+
+    def _different(
+        self, strategy: str, build: Strategy, n: int, seed: int, patience: int | None
+    ) -> Iterator[tuple[PeriodicJob, ...]]:
+        free, known, latest = self._free, set[tuple[tuple[str, ...], ...]](), 0
+        for i in range(n * TRIES):
+            if patience is not None and i - latest > patience:
+                return
+            free.reset()
+            rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
+            beside = _beside(free, self._jobs, self._rest) if i == 0 else {}
+            waiting = [
+                dataclasses.replace(job, placement=free.names(beside[k])) if k in beside else job
+                for k, job in enumerate(self._rest)
+            ]
+            try:
+                plan = beside | _checked(free, waiting, build(free, waiting, rng), strategy)
+            except NoRoomInFabricError:
+                if i == 0:
+                    raise
+                continue  # another order, or other fabrics, may have room for all
+            placed = tuple(self._with(plan, k, job) for k, job in enumerate(self._jobs))
+            where = tuple(job.placement or () for job in placed)
+            if where not in known:
+                latest = i
+                known.add(where)
+                yield placed
+            if len(known) == n or not plan:
+                return
+
+    def _with(self, plan: Plan, k: int, job: PeriodicJob) -> PeriodicJob:
+        """Return a job where a plan places it."""
+        if k not in plan:
+            return job
+        return dataclasses.replace(job, placement=_filled(job, self._free.names(plan[k], after=_had(job))))
 
 
 def _had(job: PeriodicJob) -> tuple[str, ...]:

@@ -159,7 +159,8 @@ def _simulated(
         for of in (uses, more) if more is not None else (uses,):
             for j, part in zip(*(one.tolist() for one in _jobs_on(of, link)), strict=True):
                 parts[place[j], k] = part
-    parts = np.unique(parts, axis=1)  # both ways of a cable are alike
+    parts = parts[:, (parts > 0).sum(axis=0) > 1]  # alone a job sends at what its links take
+    parts = parts[:, np.sort(np.unique(parts, axis=1, return_index=True)[1])]  # both ways of a cable are alike
     starts = np.array([job.start or 0.0 for job in jobs])
     return fair_times(jobs, parts, starts, MEASURED)
 

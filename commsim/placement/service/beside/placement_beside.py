@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.placement.ranking_remarks import PRINTED
+from commsim.placement.scored_placements import rank_key
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside_kernel import JobTimes, Uses
@@ -68,6 +69,11 @@ class PlacementBeside:
     n_joined: int = 0
 
     @property
+    def is_slow(self) -> bool:
+        """Whether the new jobs, or those beside them, lose time."""
+        return round(self.cost, PRINTED) > 0
+
+    @property
     def is_estimate(self) -> bool:
         """Whether jobs lose time by a formula, and not by a simulation."""
         return self.n_joined > 0 and self.simulated is None
@@ -108,9 +114,5 @@ class PlacementBeside:
             Links between switches.
         """
         of = self.of_seed[self.median]
-        missing = sum(could - n_rings for n_rings, could in self.nics.values())
-        tight, n_inner = int((of.score < 1.5).sum()), int(inner[of.more.link].sum())
-        return (
-            round(self.cost, PRINTED), missing, round(self.ends[1], PRINTED), tight, n_inner, self.n_machines,
-            round(self.cost, 9),
-        )  # fmt: skip
+        counts = int((of.score < 1.5).sum()), int(inner[of.more.link].sum()), self.n_machines
+        return rank_key(round(self.cost, PRINTED), round(self.ends[1], PRINTED), self.nics, counts, round(self.cost, 9))

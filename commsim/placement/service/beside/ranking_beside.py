@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from commsim.core.network import HOST, Network
 from commsim.placement.cluster import Cluster
 from commsim.placement.nic_counts import few_nics, machines_of, nic_counts
-from commsim.placement.ranking_remarks import MORE, MOST_ADVISED, PRINTED
-from commsim.placement.scored_placements import Placed, in_turn
+from commsim.placement.ranking_remarks import PRINTED
+from commsim.placement.scored_placements import Placed, between_switches, in_turn, tried_with_more
 from commsim.placement.starts.achieved_phases import achieved
-from commsim.placement.strategies import candidates
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .beside_kernel import JobTimes, Uses, add_jobs
@@ -50,7 +49,7 @@ class RankingBeside:
         self._met = [with_more(kept.met(h), asked) for h in range(len(seeds))]
         self._period = np.append(kept.period, [job.period for job in asked])
         self._base = [float((times.final / kept.period).sum()) for _, _, times in self._hashes]
-        self._inner = inner_links(kept.cluster.network)
+        self._inner = between_switches(kept.cluster.network)
 
     def rank(self, n: int, generators: Sequence[str], seed: int, longest: float = LONGEST) -> list[PlacementBeside]:
         """Return candidates, best first; those in which jobs lose time are simulated, as long as there is time.
@@ -67,17 +66,10 @@ class RankingBeside:
         longest : float, s
             Time in which candidates are simulated, with the running jobs that they slow down.
         """
-        few = -(-n // max(1, len(set(generators)))) + 1  # of each: the first ones are the same as of more
-        placed = first_in_turn(self._cluster, self._asked, generators, n, few, seed)
-        found = self._tried(placed)
-        best = min(found, key=self._order)
-        costs = round(best.cost, PRINTED) > 0
-        if costs and len(found) >= n and any(job.placement is None for job in self._asked):
-            known = {_places_of(one.jobs) for one in found}
-            n_more = min((MORE - 1) * n, MOST_ADVISED)
-            drawn = candidates(self._cluster, self._asked, best.generator, n + n_more, seed, PATIENCE)
-            new = [(best.generator, jobs) for jobs in drawn if _places_of(jobs) not in known]
-            found += self._tried(new[:n_more])
+        cluster, asked = self._cluster, self._asked
+        placed = in_turn(cluster, asked, generators, n, seed, PATIENCE)
+        n_wanted = n if any(job.placement is None for job in asked) else 0
+        found = tried_with_more(cluster, asked, placed, self._tried, self._order, n_wanted, seed, PATIENCE)
         found.sort(key=self._order)
         final = sorted([*map(self._with_other_starts, found[:FINALISTS]), *found[FINALISTS:]], key=self._order)[:n]
         for one in final:
@@ -242,24 +234,6 @@ class RankingBeside:
         return lines
 
 
-def first_in_turn(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], generators: Sequence[str], n: int, few: int, seed: int
-) -> Sequence[Placed]:
-    """Take candidates of the strategies in turn as :func:`.in_turn` does, from a few of each where these are enough."""
-    if few >= n or any(job.placement is not None for job in jobs):
-        return in_turn(cluster, jobs, generators, n, seed, PATIENCE)
-    made = [
-        [(name, one) for one in candidates(cluster, jobs, name, few, seed, PATIENCE)]
-        for name in dict.fromkeys(generators)
-    ]
-    chosen: dict[tuple[tuple[str, ...] | None, ...], Placed] = {}
-    for i in range(few):
-        for row in made:
-            if i < len(row) and len(chosen) < n:
-                chosen.setdefault(_places_of(row[i][1]), row[i])
-    return list(chosen.values()) if len(chosen) == n else in_turn(cluster, jobs, generators, n, seed, PATIENCE)
-
-
 def warm_up_ranking() -> None:
     """Compile the kernels with a small question."""
     network = Network("pair", ("a", "b"), [HOST, HOST], [0, 1], [1, 0], 1.0, 0.0)
@@ -274,17 +248,6 @@ def warm_up_ranking() -> None:
 def without_kept(kept: KeptJobs) -> Cluster:
     """Return the cluster with the GPUs of the jobs that run taken."""
     return Cluster(kept.cluster.network, kept.cluster.gpus, kept.cluster.busy + kept.taken)
-
-
-def inner_links(network: Network) -> NDArray[np.bool_]:
-    """Tell which links are between switches, bool[n_links]."""
-    inside = (network.machine[network.src] >= 0) & (network.machine[network.src] == network.machine[network.dst])
-    between: NDArray[np.bool_] = network.forwards[network.src] & network.forwards[network.dst] & ~inside
-    return between
-
-
-def _places_of(jobs: Sequence[PeriodicJob]) -> tuple[tuple[str, ...] | None, ...]:
-    return tuple(job.placement for job in jobs)
 
 
 def _rounded(value: float) -> float:
