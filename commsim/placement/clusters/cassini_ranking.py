@@ -83,10 +83,21 @@ class CassiniRanking:
                 self._shifted.clear()
             shifts = job.period * np.arange(SHIFTS) / SHIFTS
             rates = np.array([self._traffic.rates(job, shift) for shift in shifts]).T
-            levels = np.array(sorted(set(rates.ravel().tolist())))
-            self._shifted[job] = levels, np.searchsorted(levels, rates).astype(np.uint8)
+            self._shifted[job] = numbered(rates, [0.0, *(phase.rate for phase in job.phases)])
         levels, at = self._shifted[job]
         capacity, excess = self._traffic.capacity, np.empty(SHIFTS)
         full = np.flatnonzero(self._traffic.highest(links) + use * levels[-1] > capacity[links])
         shift_excess(self._traffic.demand, links[full], use[full], own, capacity, levels, at, excess)
         return 1.0 - excess / (len(at) * len(links))
+
+
+def numbered(rates: NDArray[np.float64], usual: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Return the values that there are, or `usual` ones if there are no others, ascending, and the number of each."""
+    for values in (set(usual), set(rates.ravel().tolist())):
+        levels = np.array(sorted(values))
+        number = np.zeros(rates.shape, np.uint8)
+        for level in levels[:-1]:
+            number += rates > level
+        if (levels[number] == rates).all():
+            break
+    return levels, number

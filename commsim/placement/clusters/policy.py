@@ -94,7 +94,8 @@ class View:
 
     def remaining(self, state: JobState) -> float:
         """Seconds that a job still needs without others on what it asked for."""
-        return state.left * state.ideal
+        done = state.done if state.gpus else state.counted  # as state.left, for queues of thousands
+        return max(1.0 - done / state.total, 0.0) * state.ideal
 
 
 Policy = Callable[[View], list[Grant]]
@@ -175,13 +176,14 @@ def fill(
         free = view.n_gpus - sum([len(state.gpus) for state in view.running])
     unchanged = set(map(id, view.running))
     for state in ordered:
-        if id(state) in unchanged:
-            continue
-        if state.job.n_gpus <= free:
+        if free < 1:
+            break
+        if state.job.n_gpus > free:
+            if strict and id(state) not in unchanged:
+                break
+        elif id(state) not in unchanged:
             grants.append(Grant(state, state.job.n_gpus, order=order))
             free -= state.job.n_gpus
-        elif strict:
-            break
     return grants, free
 
 

@@ -27,8 +27,11 @@ def backfill(view: View) -> list[Grant]:
         return grants
     begins, spare = _reservation(view, grants, free, waiting[0].job.n_gpus)
     for state in waiting[1:]:
-        gpus, ends_before = state.job.n_gpus, view.remaining(state) <= begins
-        if gpus <= free and (ends_before or gpus <= spare):
+        gpus = state.job.n_gpus
+        if gpus > free:
+            continue
+        ends_before = view.remaining(state) <= begins
+        if ends_before or gpus <= spare:
             grants.append(Grant(state, gpus))
             free -= gpus
             spare -= 0 if ends_before else gpus
