@@ -87,6 +87,49 @@ def test_a_job_of_demand_pays_for_its_own_spread(cluster, emulated):
     assert place_jobs(str(cluster), parse_jobs([row])).candidates[0].alone["prog"] == pytest.approx(step)
 
 
+TWO_BUCKETS = f"""
+import torch
+from torch import distributed
+distributed.init_process_group("nccl")
+w = torch.empty(8192, 8192, device="cuda", dtype=torch.bfloat16)
+x, y = (torch.empty(n // 4, device="cuda") for n in ({SIZE}, {SIZE // 2}))
+for bucket in (x, y):
+    w @ w
+    distributed.all_reduce(bucket)
+torch.cuda.synchronize()
+"""
+
+
+def test_a_job_that_must_cross_racks_takes_one_iteration_time_where_place_puts_it(tmp_path):
+    """The emulation on the placement that was chosen, and its own demand written again, agree with the others."""
+    pytest.importorskip("torch")
+    files = {name: tmp_path / name for name in ("c.toml", "prog.py", "first.json", "placed.json", "shared.json",
+                                                "step.json", "again.json", "idle.toml")}  # fmt: skip
+    files["idle.toml"].write_text(CLUSTER)
+    files["c.toml"].write_text(CLUSTER + "busy = {h1 = 4, h2 = 4, h3 = 4}\n")
+    files["prog.py"].write_text(TWO_BUCKETS)
+    cluster, program, first, placed, shared, told, again, idle = map(str, files.values())
+    emulate = ["emulate", "-n", "8", "--compute", "roofline:h100", "--algorithm", "all_reduce=ring_all_reduce"]
+    assert main([*emulate, "--topology", idle, "--phases", first, "--", program]) == 0  # in one rack
+    assert main(["place", cluster, first, "--generator", "packed", "--candidates", "1", "--json", placed]) == 0
+    (best,) = json.loads(files["placed.json"].read_text())["candidates"]
+    assert len(set(best["placement"]["prog"])) == 2
+    assert main(["workload", "share", cluster, first, "--shifts", placed, "--json", shared]) == 0
+    emulate += ["--topology", cluster, "--placement", placed]
+    assert main([*emulate, "--phases", again, "--json", told, "--", program]) == 0
+    (found,) = json.loads(files["shared.json"].read_text())["results"]
+    run = [cs.predict("ring_all_reduce", cluster, n, n_ranks=8, placement=placed).time for n in (SIZE, SIZE // 2)]
+    assert run == pytest.approx([1.75 * n * 8 / 10e9 for n in (SIZE, SIZE // 2)], rel=1e-3)
+    times = [
+        json.loads(files["step.json"].read_text())["step_s"], best["alone_iteration_ms"]["prog"] / 1e3,
+        best["predicted_iteration_ms"]["prog"] / 1e3, found["alone_s"], found["iteration_s"],
+    ]  # fmt: skip
+    assert times == pytest.approx([2 * 2 * 8192**3 / (989.4e12 * 0.732) + sum(run)] * 5, rel=1e-6)
+    demand = [[phase["bytes"] for phase in json.loads(files[name].read_text())[0]["phases"]]
+              for name in ("first.json", "again.json")]  # fmt: skip
+    assert demand[0] == pytest.approx(demand[1], rel=1e-9)
+
+
 MACHINES = {"topology": {"spec": "dgx-h100@star:machines=4"}}
 WHOLE = [f"m{m}.gpu{i}" for m in range(4) for i in range(8)]
 # tensor ranks on four machines each
