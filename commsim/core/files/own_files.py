@@ -195,18 +195,21 @@ def _load(registry: Registry[T], path: Path) -> list[str]:
     names = [name for name in registry if registry[name].build.__module__ == module.__name__ and name in vars(module)]
     for name in names:
         entry = registry[name]
-        _require_annotations(entry, path)
+        _require_annotations(registry, entry, path)
         metadata = {key: guarded(fact, path) if callable(fact) else fact for key, fact in entry.metadata.items()}
         registry.add(guarded(entry.build, path), **metadata)
     return names
 
 
-def _require_annotations(entry: Entry[T], path: Path) -> None:
+def _require_annotations(registry: Registry[T], entry: Entry[T], path: Path) -> None:
     with blamed(path):
         typing.get_type_hints(entry.build, include_extras=True)
     for key, parameter in entry.parameters.items():
         if parameter.annotation is inspect.Parameter.empty:
-            raise InputError(f"{path}: {entry.name}: parameter {key} needs an annotation, such as {key}: int")
+            others = (registry[name].parameters.get(key, parameter).annotation for name in registry)
+            known = next((one for one in others if one is not inspect.Parameter.empty), "int")
+            such = known if isinstance(known, str) else inspect.formatannotation(known)
+            raise InputError(f"{path}: {entry.name}: parameter {key} needs an annotation, such as {key}: {such}")
 
 
 def _line(error: BaseException, path: Path) -> int | None:

@@ -173,6 +173,9 @@ def test_a_file_of_the_user_places_ranks(tmp_path, monkeypatch) -> None:
         own.write_text(OWN.replace("nodes[: NUMBER]", taken))
         with pytest.raises(InputError, match=message):
             place(NETWORK, 2, OwnFile(own))
+    own.write_text(OWN.replace("jobs: list", "jobs"))
+    with pytest.raises(InputError, match=r"parameter jobs needs an annotation, such as jobs: Sequence\[PeriodicJob\]"):
+        place(NETWORK, 2, OwnFile(own))
 
 
 RACKS = leaf_spine(3, 2, 4)
