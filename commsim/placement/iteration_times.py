@@ -7,28 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.training.sharing.periodic import PeriodicJob
 from commsim.training.sharing.shared_links import fair_times
 from commsim.training.sharing.shared_run import MEASURED
 
 from .affinity import components
 from .link_classes import LinkClass, Met, Scores
-from .phase_edges import DemandPieces, cut_circle
-from .score import scores_of
+from .starts.meeting_kernel import meet_at
 
 _REMEMBERED = 100_000  # classes of links, at some start times
 _HELD = 1e-3  # jobs whose slow-downs differ by less stay in their positions for a thousand iterations
-
-
-def _loss_at(job: PeriodicJob, part: float) -> float:
-    """Seconds that a job loses in an iteration where a rate is `part` times as many links."""
-    return _loss(job, [max(0.0, part * phase.rate - 1.0) * phase.duration for phase in job.phases])
-
-
-def _loss(job: PeriodicJob, delays: Sequence[float]) -> float:
-    """Seconds by which an iteration is longer when its phases take longer by `delays`, which computation may hide."""
-    late = (phase.duration + by - phase.length for phase, by in zip(job.phases, delays, strict=True))
-    return sum(max(seconds, 0.0) for seconds in late)
 
 
 def estimate(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,32 +110,11 @@ def met(links: LinkClass, scores: Scores, shifts: NDArray[np.float64] | None) ->
     if key not in scores.met:
         if len(scores.met) >= _REMEMBERED:
             scores.met.clear()
-        pieces = scores.anywhere(links.jobs) if at is None else cut_circle(scores.circle(links.jobs), at)
-        score = float(scores_of(pieces, links.part[None])[0])
-        scores.met[key] = Met(score, _times_on(links, scores, pieces))
+        times, member = np.empty(len(links.jobs)), np.array(links.jobs, np.int64)
+        jobs = scores.met_jobs if shifts is None else scores.met_jobs._replace(shift=np.array(shifts, np.float64))
+        score = meet_at(jobs, member, np.array(links.part), shifts is None, times)
+        scores.met[key] = Met(score, tuple(times.tolist()))
     return scores.met[key]
-
-
-def _times_on(links: LinkClass, scores: Scores, pieces: DemandPieces) -> tuple[float, ...]:
-    """Return the iteration times of a link's jobs, in s, with what they lose on it."""
-    jobs = [scores.jobs[j] for j in links.jobs]
-    load = links.part @ pieces.demand
-    on = np.flatnonzero(load > 1.0 + 1e-9)
-    full = float(links.part @ scores.mean[list(links.jobs)]) - 1.0  # part of an iteration by which bytes are late
-    if full <= 0 and not on.size:
-        return tuple(job.period for job in jobs)
-    over = (load[on] - 1.0) * pieces.length[on]
-    first = np.cumsum([0, *(len(job.phases) + 1 for job in jobs)])
-    state = (pieces.phase[:, on] + (first[:-1, None] + 1)).ravel()  # 0 of each job is that it computes
-    late = np.bincount(state, np.tile(over, len(jobs)), first[-1])
-    times = []
-    for i, job in enumerate(jobs):
-        of_phases = late[first[i] + 1 : first[i + 1]] * job.period  # each by itself: none hides in another's time
-        lost = _loss(job, of_phases.tolist())
-        if full > 0:
-            lost = max(lost, min(job.period * full, _loss_at(job, float(links.part[i]) * len(jobs))))
-        times.append(job.period + lost)
-    return tuple(times)
 
 
 def mean_ratio(times: NDArray[np.float64], usual: NDArray[np.float64]) -> float:

@@ -15,10 +15,12 @@ from commsim.prediction.plans.draws import HASHES, hash_seeds
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
 from .circles import Circle, unify
-from .phase_edges import DemandPieces, anywhere, cut_circle
+from .phase_edges import cut_circle
 from .score import ROUNDING, best_shifts
 from .starts.achieved_phases import achieved
 from .starts.job_uses import OwnPath
+from .starts.meeting_kernel import MetJobs
+from .starts.met_jobs import met_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class _Found:
     views: dict[tuple[int, ...], Scores] = field(default_factory=dict)
     circles: dict[tuple[int, ...], tuple[Circle, list[PeriodicJob]]] = field(default_factory=dict)
     shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = field(default_factory=dict)
-    anywhere: dict[tuple[int, ...], DemandPieces] = field(default_factory=dict)
+    tables: dict[tuple[int, ...], MetJobs] = field(default_factory=dict)
     met: dict[tuple[tuple[int, ...], bytes, bytes], Met] = field(default_factory=dict)
     descended: set[tuple[int, ...]] = field(default_factory=set)
     simulated: dict[tuple[object, ...], NDArray[np.float64]] = field(default_factory=dict)
@@ -227,12 +229,13 @@ class Scores:
             self._found.circles[key] = circle, given
         return self._found.circles[key][0]
 
-    def anywhere(self, jobs: tuple[int, ...]) -> DemandPieces:
-        """Return what some of the jobs can do at once, whatever their start times."""
-        key = self._ids(jobs)
-        if key not in self._found.anywhere:
-            self._found.anywhere[key] = anywhere([self.jobs[j] for j in jobs])
-        return self._found.anywhere[key]
+    @property
+    def met_jobs(self) -> MetJobs:
+        """Jobs as the kernels see them."""
+        if self.ids not in self._found.tables:
+            s = self.settings
+            self._found.tables[self.ids] = met_jobs(self.started, s.quantum, s.longest)
+        return self._found.tables[self.ids]
 
     def shifts(self, links: LinkClass) -> NDArray[np.float64]:
         """Best shifts on a class of links by itself, float64[n_jobs], s; 0 for jobs with a fixed start."""

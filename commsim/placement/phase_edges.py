@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from commsim.training.sharing.periodic import PeriodicJob
 
 from .circles import Circle
 from .starts.circle_kernel import OnCircle, costs_of_meetings, cut
@@ -22,7 +19,6 @@ MAX_PIECES = 20_000
 MAX_MEETINGS = 4096
 # Pairs of edges of a circle that may meet; where there are more, start times stay whole angles: some 0.1 s of a search.
 MAX_PAIRS = 500_000
-MAX_STATES = 1024  # that jobs can have together; of more, so many are drawn
 ROUNDS = 4  # over all jobs, at most, in which start times are moved
 LESS = 1e-9  # by which a mean excess must be less, as a part of the capacity, to move a job
 
@@ -35,14 +31,11 @@ class DemandPieces:
     ----------
     length : float64[n_pieces]
         Length of each, as a part of the time.
-    phase : int64[n_jobs, n_pieces]
-        Number of the phase in which each job sends, among its own; -1 where it computes.
     demand : float64[n_jobs, n_pieces], bytes/s
         Demand of each job.
     """
 
     length: NDArray[np.float64]
-    phase: NDArray[np.int64]
     demand: NDArray[np.float64]
 
 
@@ -54,8 +47,8 @@ def cut_circle(circle: Circle, shifts: NDArray[np.float64]) -> DemandPieces:
     shifts : float64[n_jobs], s
         One for each job of the circle.
     """
-    edges, phase, demand = cut(_on(circle, shifts), np.arange(len(circle.period)))
-    return DemandPieces((edges[1:] - edges[:-1]) / circle.perimeter, phase, demand)
+    edges, demand = cut(_on(circle, shifts), np.arange(len(circle.period)))
+    return DemandPieces((edges[1:] - edges[:-1]) / circle.perimeter, demand)
 
 
 def _on(circle: Circle, shifts: NDArray[np.float64]) -> OnCircle:
@@ -67,27 +60,6 @@ def _on(circle: Circle, shifts: NDArray[np.float64]) -> OnCircle:
 @functools.cache
 def _moments(n: int) -> NDArray[np.float64]:
     return np.random.default_rng(0).random(n)
-
-
-def anywhere(jobs: Sequence[PeriodicJob]) -> DemandPieces:
-    """Return all that jobs can do at once, by how much of the time they do it if they start at any time.
-
-    Where jobs have many phases, some of it is drawn, always the same.
-    """
-    shape = [len(job.phases) + 1 for job in jobs]
-    part = [np.array([phase.duration / job.period for phase in job.phases]) for job in jobs]
-    part = [np.concatenate(([max(0.0, 1.0 - of.sum())], of)) for of in part]
-    if math.prod(shape) <= MAX_STATES:
-        state = np.indices(shape).reshape(len(shape), -1)
-        length = np.prod([of[at] for of, at in zip(part, state, strict=True)], axis=0)
-    else:  # each job passes evenly through its iteration, and independently of the others
-        draw, n = np.random.default_rng(0), MAX_STATES
-        at = [(draw.permutation(n) + 0.5) / n for _ in jobs]
-        state = np.array([np.searchsorted(np.cumsum(of[:-1]), u, "right") for of, u in zip(part, at, strict=True)])
-        length = np.full(n, 1.0 / n)
-    rates = [np.array([0.0, *(phase.rate for phase in job.phases)]) for job in jobs]
-    demand = np.array([of[at] for of, at in zip(rates, state, strict=True)])
-    return DemandPieces(length, state - 1, demand)
 
 
 def meet(
@@ -179,5 +151,5 @@ def costs_of_starts(
         whether these are all times at which phases meet.
     """
     on, beside = _on(circle, shifts), np.array(others, np.int64)
-    times, cost, is_all = costs_of_meetings(on, np.array(part), weight, j, beside, MAX_MEETINGS)
+    times, cost, is_all = costs_of_meetings(on, np.array(part), np.asarray(weight, np.int64), j, beside, MAX_MEETINGS)
     return times, cost, is_all

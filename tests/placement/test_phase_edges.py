@@ -7,7 +7,7 @@ import pytest
 
 from commsim.placement import phase_edges
 from commsim.placement.circles import unify
-from commsim.placement.phase_edges import anywhere, cut_circle, meet
+from commsim.placement.phase_edges import cut_circle, meet
 from commsim.placement.score import score_at, score_link, search
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
@@ -130,20 +130,6 @@ def test_a_circle_with_too_many_edges_is_looked_at_in_equal_pieces(monkeypatch: 
         len(cut_circle(unify([*many, drawn_job(np.random.default_rng(0))]), np.zeros(10)).length)
         == phase_edges.MAX_PIECES
     )
-
-
-@pytest.mark.parametrize("n_jobs", [3, 12])
-def test_the_states_of_jobs_that_start_anywhere_are_weighed_by_their_time(n_jobs: int) -> None:
-    """Counted one by one, or drawn where there are too many."""
-    jobs = [drawn_job(np.random.default_rng(k)) for k in range(n_jobs)]
-    found = anywhere(jobs)
-    assert found.length.sum() == pytest.approx(1.0)
-    for job, phase, demand in zip(jobs, found.phase, found.demand, strict=True):
-        assert demand @ found.length == pytest.approx(job.n_bytes / job.period, abs=60e-3 * GBPS)
-        for i, one in enumerate(job.phases):
-            assert found.length[phase == i].sum() == pytest.approx(one.duration / job.period, abs=1.1e-3)
-    both = found.length[(found.demand[0] > 0) & (found.demand[1] > 0)].sum()
-    assert both == pytest.approx(np.prod([job.communication_time / job.period for job in jobs[:2]]), abs=0.04)
 
 
 def test_where_too_many_edges_could_meet_start_times_stay_whole_angles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,11 +84,11 @@ def edges_of(circle: OnCircle, jobs: I) -> tuple[F, bool]:
 
 
 @kernel
-def cut(circle: OnCircle, jobs: I) -> tuple[F, I, F]:
-    """Return edges in s, and the phase of each job between them, among its own (-1: none), and its demand."""
+def cut(circle: OnCircle, jobs: I) -> tuple[F, F]:
+    """Return edges in s, and the demand of each job between them."""
     edges, are_edges = edges_of(circle, jobs)
     n = len(edges) - 1
-    phase, demand = np.full((len(jobs), n), -1), np.zeros((len(jobs), n))
+    demand = np.zeros((len(jobs), n))
     for k in range(len(jobs)):
         j = jobs[k]
         first, end, period = circle.first_phase[j], circle.first_phase[j + 1], circle.period[j]
@@ -99,8 +99,8 @@ def cut(circle: OnCircle, jobs: I) -> tuple[F, I, F]:
             while circle.phases[0, p] - circle.phases[0, first] > late:
                 p -= 1
             if late - (circle.phases[0, p] - circle.phases[0, first]) < circle.phases[1, p]:
-                phase[k, i], demand[k, i] = p - first, circle.phases[2, p]
-    return edges, phase, demand
+                demand[k, i] = circle.phases[2, p]
+    return edges, demand
 
 
 @kernel
@@ -181,7 +181,7 @@ def costs_of_meetings(circle: OnCircle, part: F, weight: I, j: int, others: I, m
         Starts, s, the own one first and the others ascending; the excess in capacities times seconds; and whether they
         are all at which phases meet.
     """
-    edges, _, demand = cut(circle, others)
+    edges, demand = cut(circle, others)
     times, is_all = meetings(circle, j, edges, most)
     period, n_links, n = circle.period[j], len(part), len(edges) - 1
     beside = np.full((n_links, n), -1.0)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
+from commsim.placement.starts.meeting_kernel import MetJobs, late_anywhere, late_at_starts, loss_at, times_of
 
-from .meeting_kernel import QUANTUM, MetJobs, late_anywhere, late_at_starts, loss_at, times_of
 from .start_kernel import BINS, add_folded, costs_of_starts
 
 HELD = 1e-3  # as in commsim.placement.iteration_times: slow-downs that differ by less keep jobs in their positions
@@ -158,7 +158,7 @@ def settle(jobs: MetJobs, group: I, times: JobTimes) -> None:
     for j in range(n):
         root = root_of(group, j)
         group[j] = root
-        slow, rounding = times.held[j] / times.alone[j], times.alone[j] / (jobs.row[j]["whole"] * QUANTUM)
+        slow, rounding = times.held[j] / times.alone[j], times.alone[j] / (jobs.row[j]["whole"] * jobs.quantum)
         low[root], high[root] = min(low[root], slow), max(high[root], slow)
         least[root], most[root] = min(least[root], rounding), max(most[root], rounding)
     for j in range(n):

@@ -10,25 +10,23 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.circles import QUANTUM
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.link_use import numbers_of
-from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
 from commsim.placement.starts.achieved_phases import achieved
 from commsim.placement.starts.job_uses import OwnPath, job_uses, own_paths
+from commsim.placement.starts.meeting_kernel import MetJobs
+from commsim.placement.starts.met_jobs import met_jobs, shifted
 from commsim.prediction.plans.draws import HASHES
 from commsim.routing.routing import is_hashed
-from commsim.training.sharing.periodic import PeriodicJob, with_starts
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside_kernel import Found, JobTimes, Uses, meet_again, start_costs, sum_up
-from .meeting_kernel import JOB_ROW, PHASE_ROW, MetJobs
 from .start_kernel import BINS, widest_window
 
 # Links of a job, and how many times its rate each carries.
 LinksOf: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 _CHUNK = 32  # placements whose links are found together
-_DRAWN = 128  # jobs of one link whose states are drawn independently
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,43 +245,6 @@ def best_start(met: MetJobs, hashes: Sequence[tuple[Uses, Uses]], moved: int) ->
         return 0.0, period
     start = round((first + (length - 1) / 2) * period / BINS % period, 6)
     return start if start < period else 0.0, (length - 1) * period / BINS
-
-
-def met_jobs(jobs: Sequence[PeriodicJob]) -> MetJobs:
-    """Return jobs as the kernels see them; a fixed start is in the offsets of their phases."""
-    row, phases, first = np.zeros(len(jobs), JOB_ROW), [], 0
-    for j, job in enumerate(with_starts(jobs)):
-        whole = max(1, round(job.period / QUANTUM))
-        longer = whole * QUANTUM / job.period
-        end = first + len(job.phases)
-        row[j] = first, end, job.period, whole, job.n_bytes / job.period, job.peak_rate
-        phases += [(p.offset * longer, p.duration * longer, p.rate, p.duration, p.length) for p in job.phases]
-        first = end
-    place, moment = _draws()
-    return MetJobs(row, np.array(phases, PHASE_ROW), np.zeros(len(jobs)), place, moment)
-
-
-def shifted(met: MetJobs, starts: NDArray[np.float64]) -> MetJobs:
-    """Return jobs that start later, at `starts` in s, which are stretched with the rounded periods as phases are."""
-    return met._replace(shift=starts * (met.row["whole"] * QUANTUM / met.row["period"]))
-
-
-def with_more(met: MetJobs, jobs: Sequence[PeriodicJob]) -> MetJobs:
-    """Return jobs as the kernels see them, with some more after them."""
-    more = met_jobs(jobs)
-    row = more.row.copy()
-    row["first_phase"] += len(met.phase)
-    row["end_phase"] += len(met.phase)
-    shift = np.zeros(len(met.row) + len(jobs))
-    return met._replace(row=np.concatenate((met.row, row)), phase=np.concatenate((met.phase, more.phase)), shift=shift)
-
-
-@functools.cache
-def _draws() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw states and moments as :mod:`commsim.placement.phase_edges` does."""
-    draw = np.random.default_rng(0)
-    place = np.array([(draw.permutation(MAX_STATES) + 0.5) / MAX_STATES for _ in range(_DRAWN)])
-    return place, np.random.default_rng(0).random(MAX_PIECES)
 
 
 def uses_of(rows: Sequence[tuple[int, NDArray[np.int64], NDArray[np.float64]]], bandwidth: NDArray[np.float64]) -> Uses:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from commsim.placement.ranking_remarks import PRINTED
 from commsim.placement.scored_placements import rank_key
+from commsim.placement.starts.meeting_kernel import MetJobs
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside_kernel import JobTimes, Uses
 from .finalists_beside import SimulatedBeside
-from .meeting_kernel import MetJobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ from commsim.placement.nic_counts import few_nics, machines_of, nic_counts
 from commsim.placement.ranking_remarks import PRINTED
 from commsim.placement.scored_placements import Placed, between_switches, in_turn, tried_with_more
 from commsim.placement.starts.achieved_phases import achieved
+from commsim.placement.starts.meeting_kernel import MetJobs
+from commsim.placement.starts.met_jobs import shifted, with_more
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .beside_kernel import JobTimes, Uses, add_jobs
 from .finalists_beside import LONGEST, joined_beside, simulated_beside, started
-from .kept_jobs import KeptJobs, best_start, links_of, parts_of, shifted, uses_of, with_links, with_more
-from .meeting_kernel import MetJobs
+from .kept_jobs import KeptJobs, best_start, links_of, parts_of, uses_of, with_links
 from .placement_beside import OfSeed, PlacementBeside
 
 FINALISTS = 3  # whose starts are also sought for all hashes together

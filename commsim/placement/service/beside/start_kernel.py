@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 from commsim.placement.phase_edges import MAX_PIECES
-
-from .meeting_kernel import QUANTUM, MetJobs, edges_of, perimeter_of, phase_at
+from commsim.placement.starts.meeting_kernel import MetJobs, edges_of, perimeter_of, phase_at
 
 BINS = 1024  # of an iteration, in which start times are sought
 
@@ -39,7 +38,7 @@ def add_folded(
         Added to: the mean of each bin of its iteration, each less the one before.
     """
     others = member[:-1]
-    perimeter, period = perimeter_of(jobs, member), jobs.row[moved]["whole"] * QUANTUM
+    perimeter, period = perimeter_of(jobs, member), jobs.row[moved]["whole"] * jobs.quantum
     edges = edges_of(jobs, others, perimeter)
     n = len(edges) - 1 if len(edges) else MAX_PIECES
     for i in range(n):
@@ -85,7 +84,7 @@ def costs_of_starts(
         Written, as a part of the time, summed over links.
     """
     row = jobs.row[moved]
-    period = row["whole"] * QUANTUM
+    period = row["whole"] * jobs.quantum
     total = np.zeros(BINS + 1)
     for r in range(len(rate)):
         level = 0.0

@@ -1,7 +1,6 @@
 """Kernels of jobs that meet on links: their iteration times at given starts, and on average over all.
 
-The rules are those of :func:`commsim.placement.iteration_times.met`, link by link, without objects: a request looks at
-thousands of links.
+Link by link, without objects: a request of the service looks at thousands of links.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
-from commsim.placement.phase_edges import MAX_PIECES, MAX_STATES
+from commsim.placement.phase_edges import MAX_PIECES
 
 # One row for each job, and for each of its phases: as stretched with its rounded period, and as they were given.
 JOB_ROW = np.dtype(
@@ -29,7 +28,7 @@ PHASE_ROW = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-QUANTUM, LONGEST = 1e-3, 2.4  # seconds: what periods are rounded to, and the longest circle, as in ScoreSettings
+MAX_STATES = 1024  # that jobs can have together; of more, so many are drawn
 _ROUNDING, _SAME = 1e-9, 1e-12
 
 
@@ -47,6 +46,8 @@ class MetJobs(NamedTuple):
         Where in its iteration a job is in each drawn state.
     moment : float64[MAX_PIECES]
         Where in each of equal pieces of a circle it is looked at.
+    quantum, longest : float, s
+        What periods are rounded to, and the longest circle.
     """
 
     row: NDArray[np.void]
@@ -54,24 +55,26 @@ class MetJobs(NamedTuple):
     shift: NDArray[np.float64]
     place: NDArray[np.float64]
     moment: NDArray[np.float64]
+    quantum: float
+    longest: float
 
 
 @kernel
 def perimeter_of(jobs: MetJobs, member: NDArray[np.int64]) -> float:
     """Return the seconds of the common circle of some jobs."""
-    longest, common, fits = LONGEST, 1, True
+    longest, common, fits = jobs.longest, 1, True
     for j in member:
-        longest = max(longest, jobs.row[j]["whole"] * QUANTUM)
+        longest = max(longest, jobs.row[j]["whole"] * jobs.quantum)
     for j in member:
         whole = jobs.row[j]["whole"]
         a, b = common, whole
         while b:
             a, b = b, a % b
         common = common // a * whole
-        if common * QUANTUM > longest * (1 + 1e-9):
+        if common * jobs.quantum > longest * (1 + 1e-9):
             fits = False
             break
-    return common * QUANTUM if fits else longest
+    return common * jobs.quantum if fits else longest
 
 
 @kernel
@@ -80,7 +83,7 @@ def edges_of(jobs: MetJobs, member: NDArray[np.int64], perimeter: float) -> NDAr
     room, count = 2, 0.0
     for j in member:
         row = jobs.row[j]
-        n_phases, period = row["end_phase"] - row["first_phase"], row["whole"] * QUANTUM
+        n_phases, period = row["end_phase"] - row["first_phase"], row["whole"] * jobs.quantum
         count += 2 * n_phases * (perimeter / period + 2)
         room += 2 * n_phases * int(np.ceil(perimeter / period))
     if count > MAX_PIECES:
@@ -89,7 +92,7 @@ def edges_of(jobs: MetJobs, member: NDArray[np.int64], perimeter: float) -> NDAr
     times[0], times[1] = 0.0, perimeter
     for j in member:
         row = jobs.row[j]
-        period = row["whole"] * QUANTUM
+        period = row["whole"] * jobs.quantum
         for p in range(row["first_phase"], row["end_phase"]):
             begin = jobs.phase[p]["offset"] + jobs.shift[j]
             for own in (begin % period, (begin + jobs.phase[p]["duration"]) % period):
@@ -111,7 +114,7 @@ def edges_of(jobs: MetJobs, member: NDArray[np.int64], perimeter: float) -> NDAr
 def phase_at(jobs: MetJobs, j: int, moment: float) -> int:
     """Row of the phase in which a job sends at a moment; -1 while it computes."""
     row = jobs.row[j]
-    period = row["whole"] * QUANTUM
+    period = row["whole"] * jobs.quantum
     for p in range(row["first_phase"], row["end_phase"]):
         if (moment - (jobs.shift[j] + jobs.phase[p]["offset"])) % period < jobs.phase[p]["duration"]:
             return p
@@ -169,9 +172,9 @@ def late_at_starts(
 @kernel
 def late_anywhere(
     jobs: MetJobs, member: NDArray[np.int64], part: NDArray[np.float64], late: NDArray[np.float64]
-) -> None:
-    """Add up the same where each job starts at any time, as often as at any other."""
-    n, states = len(member), 1.0
+) -> float:
+    """Add up the same where each job starts at any time, as often as at any other; return the mean excess."""
+    n, states, total = len(member), 1.0, 0.0
     for j in member:
         row = jobs.row[j]
         states *= row["end_phase"] - row["first_phase"] + 1
@@ -202,9 +205,11 @@ def late_anywhere(
             if at[k] >= 0:
                 load += part[k] * jobs.phase[at[k]]["rate"]
         if load > _ROUNDING:
+            total += load * length
             for k in range(n):
                 if at[k] >= 0:
                     late[at[k]] += load * length
+    return total
 
 
 @kernel
@@ -238,3 +243,14 @@ def times_of(
         if full > 0:
             lost = max(lost, min(period * full, loss_at(jobs, j, part[k] * len(member))))
         times[k] = period + lost
+
+
+@kernel
+def meet_at(
+    jobs: MetJobs, member: NDArray[np.int64], part: NDArray[np.float64], drift: bool, times: NDArray[np.float64]
+) -> float:
+    """Write the iteration times of all jobs of a link at their starts, or where they drift; return the link's score."""
+    late = np.zeros(len(jobs.phase))
+    excess = late_anywhere(jobs, member, part, late) if drift else late_at_starts(jobs, member, part, late)
+    times_of(jobs, member, part, late, times)
+    return 1.0 - excess
