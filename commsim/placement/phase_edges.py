@@ -53,7 +53,7 @@ def cut_circle(circle: Circle, shifts: NDArray[np.float64]) -> DemandPieces:
 
 def _on(circle: Circle, shifts: NDArray[np.float64]) -> OnCircle:
     """Return a circle's jobs as the kernels see them."""
-    period, first, phases = (np.array(of) for of in (circle.period, circle.first_phase, circle.phases))
+    period, first, phases = np.array(circle.period), np.array(circle.first_phase), np.array(circle.phases)
     return OnCircle(circle.perimeter, period, first, phases, np.array(shifts, np.float64), _moments(MAX_PIECES))
 
 

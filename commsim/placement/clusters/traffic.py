@@ -145,7 +145,8 @@ class ClusterTraffic:
     def highest(self, links: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the highest demand on links, float64[n], bytes/s."""
         self._load()
-        return self._loads[0, links]
+        highest: NDArray[np.float64] = self._loads[0, links]
+        return highest
 
     def _changes(self, sharer: Sharer) -> None:
         """Note that the demand on all links of a job has changed."""
