@@ -25,6 +25,8 @@ from .traffic import ClusterTraffic, Sharer
 SHIFTS = 72
 # As many as in the experiments of the paper.
 CANDIDATES = 10
+# Profiles whose shifts are kept: 90 MB.
+_REMEMBERED = 600
 
 
 class CassiniRanking:
@@ -84,10 +86,10 @@ class CassiniRanking:
         from .contention_kernel import shift_excess
 
         if job not in self._shifted:
-            if len(self._shifted) > 200:
+            if len(self._shifted) >= _REMEMBERED:
                 self._shifted.clear()
             shifts = job.period * np.arange(SHIFTS) / SHIFTS
-            rates = np.array([self._traffic.rates(job, shift) for shift in shifts]).T
+            rates = np.array([self._traffic.rates(job, shift) for shift in shifts])
             self._shifted[job] = numbered(rates, [0.0, *(phase.rate for phase in job.phases)])
         levels, at = self._shifted[job]
         capacity, excess = self._traffic.capacity, np.empty(SHIFTS)
@@ -97,7 +99,17 @@ class CassiniRanking:
 
 
 def numbered(rates: NDArray[np.float64], usual: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Return the values that there are, or `usual` ones if there are no others, ascending, and the number of each."""
+    """Return the values that there are, or `usual` ones if there are no others, ascending, and the number of each.
+
+    Parameters
+    ----------
+    rates : float64[n_shifts, n_instants]
+    usual : sequence of float
+
+    Returns
+    -------
+    float64[n_levels], uint8[n_instants, n_shifts]
+    """
     for values in (set(usual), set(rates.ravel().tolist())):
         levels = np.array(sorted(values))
         number = np.zeros(rates.shape, np.uint8)
@@ -105,4 +117,4 @@ def numbered(rates: NDArray[np.float64], usual: Sequence[float]) -> tuple[NDArra
             number += rates > level
         if (levels[number] == rates).all():
             break
-    return levels, number
+    return levels, np.ascontiguousarray(number.T)
