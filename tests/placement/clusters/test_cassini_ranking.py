@@ -1,0 +1,60 @@
+"""CASSINI's scores of shifts: those of all links and instants, though what cannot be exceeded is left out."""
+
+import numpy as np
+import pytest
+
+from commsim.placement.cluster import read_cluster
+from commsim.placement.clusters.cassini_ranking import SHIFTS, CassiniRanking, numbered
+from commsim.placement.clusters.traffic import ClusterTraffic
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
+
+SPEC = "leaf_spine:n_leaves=3,n_spines=1,hosts_per_leaf=3,bandwidth=50Gbps"
+
+
+def job(name, period, *phases):
+    return PeriodicJob(name, 2, period, tuple(JobPhase(a, b, rate * GBPS) for a, b, rate in phases))
+
+
+@pytest.fixture
+def traffic():
+    made = ClusterTraffic(read_cluster({"topology": {"spec": SPEC}, "hosts": {"gpus": 2}}))
+    made.add(job("a", 0.2, (0.0, 0.1, 40)), ("h0", "h3"), 0.0)
+    made.add(job("b", 0.15, (0.05, 0.05, 30), (0.1, 0.02, 45)), ("h0", "h6"), 0.03)
+    made.add(job("c", 0.1, (0.0, 0.05, 4)), ("h4", "h7"), 0.0)  # beside it all fits
+    return made
+
+
+def brute(traffic, new, links, use):
+    scores = []
+    for k in range(SHIFTS):
+        sent = traffic.demand[links] + use[:, None] * traffic.rates(new, new.period * k / SHIFTS)
+        most = traffic.capacity[links][:, None]
+        scores.append(1.0 - (np.maximum(sent - most, 0.0) / most).mean())
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("route", [("h0", "h4"), ("h1", "h5"), ("h5", "h8")])
+def test_scores_are_those_of_all_links_and_instants(traffic, route):
+    new = job("new", 0.2, (0.0, 0.06, 35), (0.1, 0.03, 20))
+    ((links, use),) = traffic.uses([route])
+    shared = traffic.shared_by_others(links)
+    links, use = links[shared], use[shared]
+    found = CassiniRanking(traffic)._scores(new, links, use, np.zeros(len(traffic.instants)))
+    np.testing.assert_allclose(found, brute(traffic, new, links, use), rtol=0, atol=1e-12)
+
+
+def test_the_first_route_that_loses_nothing_is_taken_and_else_the_best(traffic):
+    new, ranking = job("new", 0.2, (0.0, 0.12, 35)), CassiniRanking(traffic)
+    routes = [("h0", "h4"), ("h1", "h2"), ("h7", "h8")]
+    assert ranking.best(new, routes) == (1, 0.0, 1.0)
+    pair = [("h1", "h5"), ("h0", "h3")]
+    each = [ranking.best(new, [route])[2] for route in pair]
+    assert each[0] < each[1] < 1.0
+    assert ranking.best(new, pair)[::2] == (1, each[1])
+
+
+def test_rates_are_numbered_also_where_phases_add_up():
+    rates = np.array([[0.0, 3.0, 5.0], [5.0, 8.0, 0.0]])
+    for usual in ([0.0, 3.0, 5.0], [0.0, 3.0, 5.0, 8.0, 9.0]):
+        levels, number = numbered(rates, usual)
+        assert (levels[number.T] == rates).all()
