@@ -51,9 +51,12 @@ def kept_on(cluster, running):
 
 
 @pytest.mark.parametrize("longest", [0.0, LONGEST], ids=["formula", "simulated"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(4), 38])
 def test_times_are_those_of_all_jobs_at_their_starts(seed, longest):
-    """A simulation has the same links in the same order, so that even jobs that drift take the same to the last bit."""
+    """A simulation has the same links in the same order, so that even jobs that drift take the same to the last bit.
+
+    Of 38, links in another order are 1.5e-3 apart; of 6, a start that was read from JSON, in nanoseconds, is 1.4e-2.
+    """
     cluster, running, new = drawn(seed)
     kept, seeds = kept_on(cluster, running)
     ranking = RankingBeside(kept, seeds, [new])
