@@ -1,6 +1,6 @@
 """Kernels of jobs that meet on links: their iteration times at given starts, and on average over all.
 
-Link by link, without objects: a request of the service looks at thousands of links.
+They take one link after the other, without objects, since a request of the service looks at thousands of links.
 """
 
 from __future__ import annotations
