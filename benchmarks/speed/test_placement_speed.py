@@ -16,7 +16,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate_all
 from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
-from commsim.placement.strategies import candidates
+from commsim.placement.strategies import Drawing
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
@@ -58,7 +58,7 @@ def test_three_jobs_on_one_link_at_72_angles(benchmark: Any) -> None:
 def test_ten_candidates_of_fifty_jobs_on_a_thousand_links(benchmark: Any, generator: str) -> None:
     """Measure scores, shifts and estimates; spread and random candidates share some 180 links and close loops."""
     cluster, jobs = thousand_links(), drawn_jobs(50)
-    placed = [(generator, one) for one in candidates(cluster, jobs, generator, 10)]
+    placed = [(generator, one) for one in Drawing(cluster, jobs).each(generator, 10, 0)]
     found = benchmark.pedantic(lambda: evaluate_all(cluster, placed), rounds=3, warmup_rounds=1)
     benchmark.extra_info |= {"contended_links": max(len(one.links) for one in found), "limit_s": 1.0}
     assert len(found) == 10

@@ -71,7 +71,7 @@ def place_jobs(
         the jobs alone, 3 times as many more of the best one's strategy are tried, at most 100, and the best `n` of all
         are left; not where `rank_by` is a score, or `loops` is literal.
     generators : sequence of str
-        Same as in :func:`commsim.placement.strategies.candidates`.
+        Names in ``STRATEGIES``, which give candidates in turn.
     loops : {"merged", "literal"}
         Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.

@@ -38,7 +38,7 @@ def in_turn(
     seed: int,
     patience: int | None = None,
 ) -> list[Placed]:
-    """Take candidates of the strategies in turn, each placement once; `patience` as of :func:`.candidates`."""
+    """Take candidates of the strategies in turn, each placement once; `patience` as of :class:`.Drawing`."""
     if not generators:
         raise InputError("placing needs at least one generator")
     is_given = all(job.placement is not None for job in jobs)  # then every strategy leaves all where they are

@@ -3,15 +3,21 @@
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.placement import strategies
 from commsim.placement.cluster import read_cluster
 from commsim.placement.scored_placements import in_turn
-from commsim.placement.strategies import candidates
+from commsim.placement.strategies import Drawing
 from commsim.training.sharing.periodic import PeriodicJob
 
 CLUSTER = read_cluster(
     {"topology": {"spec": "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=2"}, "hosts": {"gpus": 2}}
 )
 JOBS = [PeriodicJob("a", 4, 0.1, ()), PeriodicJob("b", 2, 0.1, (), ("h0", "h5"))]
+
+
+def candidates(cluster, jobs, strategy="packed", n=10, seed=0):
+    """All placements of a strategy."""
+    return list(Drawing(cluster, jobs).each(strategy, n, seed))
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
@@ -28,8 +34,8 @@ def test_each_strategy_gives_one_after_the_other_and_each_placement_is_taken_onc
 
 def test_no_more_are_made_than_are_taken(monkeypatch):
     drawn = []
-    original = candidates.__globals__["_checked"]
-    monkeypatch.setitem(candidates.__globals__, "_checked", lambda *of: drawn.append(of[-1]) or original(*of))
+    original = strategies._checked
+    monkeypatch.setattr(strategies, "_checked", lambda *of: drawn.append(of[-1]) or original(*of))
     assert len(in_turn(CLUSTER, JOBS, ("packed", "spread", "random"), 1, 0)) == 1
     assert drawn == ["packed"]
 

@@ -53,15 +53,8 @@ def _place_ranks(build: Strategy, network: Network, n: int, seed: int) -> NDArra
     return _checked(free, jobs, build(free, jobs, np.random.default_rng(seed) if seed else None))[0]
 
 
-def candidates(
-    cluster: Cluster,
-    jobs: Sequence[PeriodicJob],
-    strategy: str = "packed",
-    n: int = 10,
-    seed: int = 0,
-    patience: int | None = None,
-) -> list[tuple[PeriodicJob, ...]]:
-    """Make different placements of the jobs that have none; the others stay where they are.
+class Drawing:
+    """Different placements of the jobs that have none, by one strategy or several; the others stay where they are.
 
     Ranks are ordered so that the ring leaves each host, rack and pod once. Those that are placed stay, and
     in the first placement of each strategy the others of their job are as near to them as there is room.
@@ -72,35 +65,11 @@ def candidates(
         Cluster with the free GPUs, each for one job.
     jobs : sequence of PeriodicJob
         Jobs to be placed together.
-    strategy : str
-        A name in ``STRATEGIES``.
-    n : int
-        Largest number of placements, at most ``MAX_CANDIDATES``; fewer where no others are found.
-    seed : int
-        Seed of what is drawn; the first of each is the same for every seed, but for ``random``.
-    patience : int, optional
-        Draws in a row that give nothing new, after which no more are made. Default: up to ``TRIES`` for each placement.
-
-    Returns
-    -------
-    list of tuple of PeriodicJob
-        The same jobs in the same order, all with placements.
 
     Raises
     ------
     InputError
-        If the strategy is unknown, or the cluster has no room.
-    """
-    return list(Drawing(cluster, jobs).each(strategy, n, seed, patience))
-
-
-class Drawing:
-    """Draws placements of some jobs, one strategy beside the other.
-
-    Parameters
-    ----------
-    cluster, jobs
-        Same as in :func:`candidates`.
+        If the cluster has no room.
     """
 
     def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
@@ -111,7 +80,24 @@ class Drawing:
         self._free = FreeGpus(cluster, [*self._rest, *had])
 
     def each(self, strategy: str, n: int, seed: int, patience: int | None = None) -> Iterator[tuple[PeriodicJob, ...]]:
-        """Return the placements of :func:`candidates`, each made when it is asked for."""
+        """Return different placements, the same jobs in the same order; each is made when it is asked for.
+
+        Parameters
+        ----------
+        strategy : str
+            A name in ``STRATEGIES``.
+        n : int
+            Largest number of placements, at most ``MAX_CANDIDATES``; fewer where no others are found.
+        seed : int
+            Seed of what is drawn; the first of each is the same for every seed, but for ``random``.
+        patience : int, optional
+            Draws in a row that give nothing new, after which no more are made. Default: up to ``TRIES`` for each one.
+
+        Raises
+        ------
+        InputError
+            If the strategy is unknown, or `n` is out of its range.
+        """
         build = STRATEGIES[strategy].build
         if not 1 <= n <= MAX_CANDIDATES:
             raise InputError(f"the number of candidates is 1 to {MAX_CANDIDATES}, got {n}")

@@ -15,7 +15,7 @@ from commsim.core.network_queries import find_link, locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster
-from commsim.placement.strategies import candidates, free_gpus
+from commsim.placement.strategies import Drawing, free_gpus
 from commsim.placement.strategies.fabric_groups import nearness, poor_groups
 from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
@@ -25,6 +25,11 @@ from topologies.three_tier import three_tier
 
 NETWORK = leaf_spine(4, 2, 4)
 CLUSTER = Cluster(NETWORK, np.where(NETWORK.kind == 0, 4, 0))
+
+
+def candidates(cluster, jobs, strategy="packed", n=10, seed=0) -> list[tuple[PeriodicJob, ...]]:
+    """All placements of a strategy."""
+    return list(Drawing(cluster, jobs).each(strategy, n, seed))
 
 
 def job(name: str, n_gpus: int, *, busy: float = 0.04, placement: tuple[str, ...] | None = None) -> PeriodicJob:
