@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from time import monotonic, process_time  # bound here: an emulated program has a clock of its own
 from types import FrameType
 from typing import NoReturn
@@ -20,7 +19,6 @@ SILENT = 2.0  # seconds before the first line
 BETWEEN = 1.0  # seconds between two on a terminal
 LONG = 10.0  # seconds of an estimate, or of processor time, that are printed where there is no terminal, too
 AGAIN = 0.01  # seconds after which an ignored interruption is repeated: its callback has returned
-SHARED = 0.8  # share of a core below which other work is said to be the reason for the wait
 PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solver does not hear it
 
 
@@ -44,7 +42,7 @@ def _show(verb: str, over: threading.Event) -> None:
     began, used, compiled = monotonic(), process_time(), compiled_s()
     if over.wait(SILENT):  # short commands need none of what is imported below
         return
-    from commsim.core.limits import EXPECTED
+    from commsim.core.limits import EXPECTED, scheduled
     from commsim.report.render import show_step, tell
 
     ran, waited = scheduled()
@@ -73,17 +71,10 @@ def _show(verb: str, over: threading.Event) -> None:
         show_step()
 
 
-def scheduled() -> tuple[float, float]:
-    """Return the seconds that the main thread has run, and has waited for a core; zeros where it is not known."""
-    try:
-        ran, waited, _ = Path("/proc/self/schedstat").read_text(encoding="ascii").split()
-        return int(ran) * 1e-9, int(waited) * 1e-9
-    except (OSError, ValueError):
-        return 0.0, 0.0
-
-
 def share_of_core(ran: float, waited: float) -> float:
     """Return the share of the time since `ran` and `waited` in which the main thread got the core that it asked for."""
+    from commsim.core.limits import scheduled
+
     now_ran, now_waited = scheduled()
     wanted = now_ran - ran + now_waited - waited
     return (now_ran - ran) / wanted if wanted > 0 else 1.0
@@ -109,10 +100,10 @@ def line(
     share : float
         Share of a core that it gets beside other work; the estimate is one of processor time.
     """
-    from commsim.core.limits import duration
+    from commsim.core.limits import about_share, duration
 
     so_far = f"{duration(elapsed)} so far" + (f", {duration(compiled)} of them compiling" if compiled >= 1 else "")
-    so_far += f", with {share:.0%} of a core beside other work" if share < SHARED else ""
+    so_far += about_share(share)
 
     if part:
         declared = f", {what}, about {duration(seconds)}" if what else ""

@@ -28,6 +28,8 @@ MEMORY_VARIABLE = "COMMSIM_MEMORY"
 LIBRARIES = 1e9
 # Tables that fit anywhere, bytes: what is free need not be asked for them.
 SMALL = 2.0**26
+# Share of a core below which other work is said to be the reason for the wait.
+SHARED = 0.8
 # Whether no file may be opened: inside of `without_files`.
 _WITHOUT_FILES: ContextVar[bool] = ContextVar("without files", default=False)
 _UNITS = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
@@ -64,6 +66,20 @@ class CurrentWork:
 
 
 EXPECTED = CurrentWork()
+
+
+def scheduled() -> tuple[float, float]:
+    """Return the seconds that the main thread has run, and has waited for a core; zeros where it is not known."""
+    try:
+        ran, waited, _ = Path("/proc/self/schedstat").read_text(encoding="ascii").split()
+        return int(ran) * 1e-9, int(waited) * 1e-9
+    except (OSError, ValueError):
+        return 0.0, 0.0
+
+
+def about_share(share: float) -> str:
+    """Say which share of a core the work gets beside other work; nothing where it is nearly all."""
+    return f", with {share:.0%} of a core beside other work" if share < SHARED else ""
 
 
 def expect(seconds: float, what: str, less: str) -> None:

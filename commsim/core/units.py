@@ -32,6 +32,9 @@ _SECONDS |= dict.fromkeys(("µs", "μs"), _SECONDS["us"])
 _SECONDS |= {"m": Decimal(60), "min": Decimal(60), "h": Decimal(3600)}
 # Bytes/s. Below this, what is divided by a rate becomes infinite; no rate of a cluster comes near it.
 MIN_RATE = 1e-30
+# Bytes/s, 144 Tb/s: 10 times the links of a GPU of NVLink 6, one way, the fastest port that is built. More is a typo.
+MAX_RATE = 18e12
+_SMALLER = {"P": "T", "T": "G", "G": "M"}
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII)
 _DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
 _RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
@@ -47,18 +50,22 @@ ELEMENT = 4
 
 
 def parse_bandwidth(text: str, name: str = "bandwidth") -> float:
-    """Read a rate such as ``400Gbps`` or ``50 GB/s``.
-
-    Returns
-    -------
-    float
-        Bytes per second.
+    """Read the rate of a link, such as ``400Gbps`` or ``50 GB/s``: bytes per second.
 
     Raises
     ------
     InputError
-        If the number or the unit is missing or unknown, or the value is not positive and finite, or below 1e-30 B/s.
+        Where :func:`parse_rate` does; and for a rate that no port comes near, unless it is in plain B/s or b/s.
     """
+    rate, (value, unit) = parse_rate(text, name), _split(text, name, "")
+    if rate > MAX_RATE and unit[0] not in "bB":  # without a prefix it is meant, and what we write ourselves
+        hint = f"; did you mean {value}{_SMALLER[unit[0]]}{unit[1:]}?" if unit[0] in _SMALLER else ""
+        raise InputError(f"{name} is {text!r}, 10 times the fastest port or more: at most 144Tbps (18TB/s){hint}")
+    return rate
+
+
+def parse_rate(text: str, name: str = "rate") -> float:
+    """Read a rate of memories, sums or links, bytes per second; refuse what is no rate, or below 1e-30 B/s."""
     value, unit = _split(text, name, "a rate such as 400Gbps or 50GB/s")
     match = _RATE_UNIT.fullmatch(unit)
     if match is None:
@@ -208,7 +215,8 @@ def share(text: str) -> float:
 
 def write_bandwidth(bytes_per_s: float) -> str:
     """Write a rate so that :func:`parse_bandwidth` gives exactly the same float: ``400Gbps``."""
-    return _exact(bytes_per_s, parse_bandwidth, ("Tbps", "Gbps", "Mbps", "kbps", "bps"), "B/s")
+    units = ("Tbps", "Gbps", "Mbps", "kbps", "bps") if bytes_per_s <= MAX_RATE else ()
+    return _exact(bytes_per_s, parse_rate, units, "B/s")
 
 
 def write_size(n_bytes: float) -> str:
@@ -315,17 +323,7 @@ def first_of(texts: Sequence[str], most: int = 3, others: str = "more") -> str:
 
 
 def count_text(n: int, noun: str, plural: str = "") -> str:
-    """Write a number and its noun, such as ``1 rank`` and ``8 ranks``.
-
-    Parameters
-    ----------
-    n : int
-        Number of things.
-    noun : str
-        Their name in the singular.
-    plural : str
-        Their name in the plural; default: the singular and an s.
-    """
+    """Write a number and its noun, such as ``1 rank`` and ``8 ranks``; a plural that has more than an s is given."""
     return f"{n} {noun if n == 1 else plural or noun + 's'}"
 
 

@@ -101,7 +101,9 @@ def _look(source: str) -> tuple[str, str]:
         raise InputError(f"{source}: no such file, and no collective or topology of ours; `commsim schedule list` and "
                          "`commsim topo list` have them")  # fmt: skip
     if path.is_dir():
-        return ("lldp", "") if any(path.glob("*.json")) else ("", "a folder without outputs of lldpcli, NODE.json")
+        if any(path.glob("*.json")):
+            return "lldp", ""
+        raise InputError(f"{source} is a folder, which is read only with outputs of lldpcli, NODE.json; give a file")
     if path.suffix in (".npz", ".toml"):
         return "commsim", ""
     data = read_head(path, HEAD)

@@ -16,7 +16,7 @@ from commsim.core.cost import MessageProtocol
 from commsim.core.errors import InputError, look_up
 from commsim.core.network import NIC, SEATS, SWITCH, Network
 from commsim.core.remark import Remark
-from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
+from commsim.core.units import format_time, parse_bandwidth, parse_rate, parse_size, parse_time
 
 # Fields of a preset that say how it sends messages by their size.
 PROTOCOL = {"eager": parse_size, "copy": parse_bandwidth}
@@ -156,7 +156,7 @@ def known_software() -> dict[str, Software]:
             float(row.get("efficiency", 1.0)),
             parse_time(row.get("overhead", "0s"), f"{name}: overhead"),
             parse_time(row.get("fixed", "0s"), f"{name}: fixed"),
-            1 / parse_bandwidth(row["adding"], f"{name}: adding") if "adding" in row else 0.0,
+            1 / parse_rate(row["adding"], f"{name}: adding") if "adding" in row else 0.0,
             tuple(row.get("systems", ())),
             _protocol(name, row),
             row.get("between_machines", False),

@@ -10,7 +10,7 @@ from commsim.core.errors import BackendError
 
 from .executors import WorkerPool
 from .ray_cluster import WORKER_DIED
-from .worker import Chunk, compute_chunk, import_all, one_line, row_line
+from .worker import Chunk, ChunkTime, compute_chunk, import_all, one_line, row_line
 
 CHUNKS_PER_WORKER = 2
 # A point that ends a worker which had no other point so often gets an error instead of another worker.
@@ -19,7 +19,7 @@ SECONDS_TO_BREAK = 60.0
 # Without an answer, until workers are looked at; an executor that sees a dead one itself needs milliseconds.
 SECONDS_TO_NOTICE = 2.0
 
-Answer = tuple[float, list[bytes]]
+Answer = tuple[ChunkTime, list[bytes]]
 
 
 class Drive:
@@ -30,10 +30,10 @@ class Drive:
     pool : WorkerPool
         Pool that runs the chunks.
     finished : callable
-        Is given the seconds, the rows as lines, and how many of them failed with their worker, of each chunk.
+        Is given the time, the rows as lines, and how many of them failed with their worker, of each chunk.
     """
 
-    def __init__(self, pool: WorkerPool, finished: Callable[[float, list[bytes]], None]) -> None:
+    def __init__(self, pool: WorkerPool, finished: Callable[[ChunkTime, list[bytes]], None]) -> None:
         self._pool, self._finished = pool, finished
         self._in_flight: dict[Future[Answer], Chunk] = {}
         self._suspects: deque[Chunk] = deque()
@@ -123,7 +123,7 @@ class Drive:
     def _take(self, future: Future[Answer]) -> Exception | None:
         """Pass on the answer of a chunk, or return why it was lost."""
         try:
-            seconds, lines = future.result(timeout=SECONDS_TO_BREAK)
+            took, lines = future.result(timeout=SECONDS_TO_BREAK)
         except (BrokenExecutor, BackendError) as error:
             if isinstance(error, BackendError):
                 raise
@@ -132,7 +132,7 @@ class Drive:
             if type(error).__name__ in ("KilledWorker", *WORKER_DIED):  # Dask's comes after several workers died
                 return error
             raise BackendError(f"the executor {self._pool.name} failed: {one_line(error)}") from None
-        self._finished(seconds, lines)
+        self._finished(took, lines)
         return None
 
     def _lost(self, chunk: Chunk, error: Exception) -> None:
@@ -148,4 +148,4 @@ class Drive:
             return
         text = f"{STRIKES} workers died while they computed only this point: {one_line(error)}"
         row = {"point": digest, "order": chunk.orders[0], "seed": chunk.seeds[0], **chunk.parameters[0]}
-        self._finished(0.0, [row_line(row | {"error": text})])
+        self._finished(ChunkTime(), [row_line(row | {"error": text})])

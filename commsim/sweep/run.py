@@ -26,6 +26,7 @@ from .groups import Chunker
 from .named_parameters import check_specs
 from .parts import SweepPart
 from .points import MAX_POINTS, Point, count_candidates, count_points, points
+from .worker import ChunkTime
 
 
 def provenance(config: SweepConfig, host: bool = False) -> dict[str, Any]:
@@ -85,6 +86,8 @@ class Progress:
         Computed, before and now.
     n_failed : int
         Number of points that failed, before and now; their rows say why.
+    share : float
+        Part of a core that workers got, beside other work, of what they asked for.
     remarks : tuple of str
         What was chosen in place of what was asked for.
     directory : path, optional
@@ -95,6 +98,7 @@ class Progress:
     n_before: int = 0
     n_done: int = 0
     n_failed: int = 0
+    share: float = 1.0
     remarks: tuple[str, ...] = ()
     directory: Path | None = field(default=None, repr=False, compare=False)
 
@@ -228,13 +232,17 @@ class _RowWriter:
         self.chunker = Chunker(__version__, config.hash, config.kinds)
         self.progress = progress
         self._store, self._say = store, say
+        self._ran = self._waited = 0.0
 
-    def finished(self, seconds: float, lines: list[bytes]) -> None:
+    def finished(self, took: ChunkTime, lines: list[bytes]) -> None:
         """Store the rows of a chunk."""
         failed = self._store.append(lines)
-        self.chunker.measured(seconds, len(lines))
-        now = self.progress
-        self.progress = dataclasses.replace(now, n_done=now.n_done + len(lines), n_failed=now.n_failed + failed)
+        self.chunker.measured(took.elapsed, len(lines))
+        self._ran, self._waited = self._ran + took.ran, self._waited + took.waited
+        now, share = self.progress, self._ran / (self._ran + self._waited) if self._ran else 1.0
+        self.progress = dataclasses.replace(
+            now, n_done=now.n_done + len(lines), n_failed=now.n_failed + failed, share=share
+        )
         self._say(self.progress)
 
 

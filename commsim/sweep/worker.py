@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .compute import Bench
@@ -58,26 +58,37 @@ class Chunk:
                      self.parameters[which])  # fmt: skip
 
 
-def compute_chunk(chunk: Chunk) -> tuple[float, list[bytes]]:
+class ChunkTime(NamedTuple):
+    """Seconds that a chunk took, by the clock; and in which its worker ran, and waited for a core."""
+
+    elapsed: float = 0.0
+    ran: float = 0.0
+    waited: float = 0.0
+
+
+def compute_chunk(chunk: Chunk) -> tuple[ChunkTime, list[bytes]]:
     """Compute the points of a chunk.
 
     Returns
     -------
-    float, list of bytes
-        Seconds that it took, and a line of JSON for every point, in order; a point that failed has its error.
+    ChunkTime, list of bytes
+        What it took, and a line of JSON for every point, in order; a point that failed has its error.
 
     Raises
     ------
     BackendError
         If this worker has another version of commsim than the driver.
     """
-    began = time.perf_counter()
+    from commsim.core.limits import scheduled
+
+    began, (ran, waited) = time.perf_counter(), scheduled()
     bench = _ready(chunk)
     lines = []
     for order, digest, seed, parameters in zip(chunk.orders, chunk.digests, chunk.seeds, chunk.parameters, strict=True):
         head = {"point": digest, "order": order, "seed": seed, **parameters}
         lines.append(row_line(head | _row(bench, seed, parameters)))
-    return time.perf_counter() - began, lines
+    now_ran, now_waited = scheduled()
+    return ChunkTime(time.perf_counter() - began, now_ran - ran, now_waited - waited), lines
 
 
 def import_all() -> None:

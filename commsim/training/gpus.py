@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError, look_up
-from commsim.core.units import parse_bandwidth, parse_size
+from commsim.core.units import parse_rate, parse_size
 
 # Precisions from the narrowest to the widest.
 PRECISIONS = ("fp4", "fp8", "bf16", "tf32", "fp32")
@@ -158,7 +158,7 @@ def known_gpus() -> dict[str, Gpu]:
             row["generation"],
             row["machine"],
             {p: row["peak_tflops"][p] * 1e12 for p in PRECISIONS if p in row["peak_tflops"]},
-            parse_bandwidth(row["memory"], f"{name}: memory"),
+            parse_rate(row["memory"], f"{name}: memory"),
             parse_size(row["capacity"], f"{name}: capacity"),
             row.get("matmul", {}),
             row["source"],

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from commsim.cli import progress
+from commsim.core import limits
 from commsim.core.limits import EXPECTED, expect
 
 # No handler of a signal runs while the last line does, as in a kernel; a thread sends the signal meanwhile.
@@ -63,7 +64,7 @@ def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_termin
 def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(monkeypatch):
     monkeypatch.setattr(progress, "SILENT", 0.001)
     monkeypatch.setattr(progress, "BETWEEN", 0.001)
-    monkeypatch.setattr(progress, "scheduled", lambda: (0.0, 0.0))
+    monkeypatch.setattr(limits, "scheduled", lambda: (0.0, 0.0))
     monkeypatch.setattr(progress, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
     told = progress.threading.Event()
     texts = []
@@ -235,6 +236,6 @@ def test_an_estimate_is_of_processor_time_and_other_work_is_named():
 
 
 def test_the_share_of_a_core_is_that_of_the_time_that_the_thread_wanted_one(monkeypatch):
-    monkeypatch.setattr(progress, "scheduled", lambda: (13.0, 34.0))
+    monkeypatch.setattr(limits, "scheduled", lambda: (13.0, 34.0))
     assert progress.share_of_core(10.0, 25.0) == 0.25
     assert progress.share_of_core(13.0, 34.0) == 1.0

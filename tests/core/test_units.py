@@ -16,6 +16,7 @@ from commsim.core.units import (
     parse_cost,
     parse_nccl_size,
     parse_nccl_sizes,
+    parse_rate,
     parse_ratio,
     parse_size,
     parse_time,
@@ -259,3 +260,19 @@ def test_what_rounding_leaves_of_a_time_has_no_sign():
     """A flap that no message met cost -0.00 us."""
     assert microseconds(-1e-12) == "0.00"
     assert microseconds(-1e-6) == "-1.00"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("4000Tbps", "4000Gbps"), ("400 TB/s", "400GB/s"), ("400Tbit/s", "400Gbit/s"), ("1Pb/s", "1Tb/s")],
+)
+def test_a_link_faster_than_any_port_is_a_mistake_in_the_unit(text, meant):
+    with pytest.raises(InputError, match=f"^uplink is '{text}', .* did you mean {meant}[?]$"):
+        parse_bandwidth(text, "uplink")
+    assert parse_rate(text) == parse_bandwidth(meant) * 1000  # of a memory, or of sums
+
+
+def test_a_rate_in_plain_units_is_meant():
+    assert parse_bandwidth("4e14B/s") == parse_bandwidth(write_bandwidth(4e14)) == 4e14
+    with pytest.raises(InputError, match=r"at most 144Tbps \(18TB/s\)$"):
+        parse_bandwidth("400000000000kbps")

@@ -114,3 +114,8 @@ def test_no_pattern_of_a_line_s_beginning_goes_on_over_blank_lines() -> None:
     folder = Path(__file__).parents[2] / "commsim" / "formats"
     sources = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
     assert [str(path) for path, text in sources.items() if r"^\s*" in text or r"|\s)*" in text] == []
+
+
+def test_a_folder_is_called_one(tmp_path):
+    with pytest.raises(InputError, match=r"is a folder, which is read only with outputs of lldpcli, NODE\.json"):
+        format_of_file(str(tmp_path))

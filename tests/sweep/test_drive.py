@@ -28,7 +28,7 @@ from commsim.sweep.drive import STRIKES, Drive
 from commsim.sweep.executors import WorkerPool, open_pool
 from commsim.sweep.run import run_sweep
 from commsim.sweep.table import read_table
-from commsim.sweep.worker import Chunk
+from commsim.sweep.worker import Chunk, ChunkTime
 
 
 class Fragile(Executor):
@@ -61,7 +61,7 @@ class Fragile(Executor):
         for one, held in self.pending:
             with contextlib.suppress(InvalidStateError):
                 rows = [{"point": f"p{o}", "order": o, "seed": 0, "error": None} for o in held.orders]
-                one.set_result((0.01, [json.dumps(row).encode() for row in rows]))
+                one.set_result((ChunkTime(0.01), [json.dumps(row).encode() for row in rows]))
 
 
 def chunks(sizes):
@@ -146,7 +146,7 @@ def test_no_more_chunks_are_in_flight_than_workers_can_hold(monkeypatch):
 
     with Counting(2) as executor:
         rows = []
-        monkeypatch.setattr("commsim.sweep.drive.compute_chunk", lambda _: (0.0, []))
+        monkeypatch.setattr("commsim.sweep.drive.compute_chunk", lambda _: (ChunkTime(), []))
         Drive(WorkerPool("threads", None, 2, executor), lambda *_: rows.append(len(taken))).run(watched())
     assert len(rows) == 200
     assert max(seen) <= 4

@@ -27,3 +27,12 @@ def test_times_are_said_as_people_say_them():
     assert [duration(s) for s in (0.5659, 2.591, 87.4, 1267.0, 1.862e5)] == [
         "570 ms", "2.6 s", "87 s", "21.1 min", "2.16 days",
     ]  # fmt: skip
+
+
+def test_the_time_left_is_of_processors_and_the_share_of_a_core_is_said(capsys):
+    now = [0.0]
+    say = ProgressLines(lambda: now[0])
+    for done in (1, 11):
+        say(Progress(101, 0, done, share=0.5))
+        now[0] += 20.0
+    assert "about 90 s left, with 50% of a core beside other work" in capsys.readouterr().err.splitlines()[-1]

@@ -123,6 +123,27 @@ def _asks_for_fewer(arguments: Mapping[str, str], parameters: Mapping[str, str])
     return is_fewer and not {"n_pcie_switches", "n_cpus"} & parameters.keys()
 
 
+def _require_divisible(name: str, arguments: Mapping[str, str], parameters: Mapping[str, str]) -> None:
+    """Refuse more GPUs or NICs than a preset's machine has, which its own PCIe tree cannot be dealt.
+
+    Raises
+    ------
+    InputError
+        Names the count, and the largest that the machine has.
+    """
+    if {"n_pcie_switches", "n_cpus"} & parameters.keys():
+        return
+    n_slots = int(arguments.get("n_pcie_switches", "0")) or int(arguments.get("n_cpus", "0"))
+    for key in COUNTS:
+        count, most = parameters.get(key, ""), int(arguments.get(key, "0"))
+        if n_slots and most and count.isdecimal() and int(count) > most and int(count) % n_slots:
+            devices = key.removeprefix("n_").replace("gpus", "GPUs").replace("nics", "NICs")
+            raise InputError(
+                f"{name} has {most} {devices}: {key} is at most {most}, got {count}; a larger one has a multiple of "
+                f"{n_slots}, or its own n_pcie_switches and n_cpus"
+            )
+
+
 def on_fabric(fabric: Network, machine: Network) -> Network:
     """Put one machine on every few hosts of a fabric: on those that the fabric, or their names, say to be of one.
 
@@ -170,6 +191,7 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     used: dict[str, int] = {}
     if _asks_for_fewer(preset.arguments, parameters) and preset.builder in HOST_TYPES:
         parameters, used = _split_counts(parameters, name)
+    _require_divisible(name, preset.arguments, parameters)
     values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **parameters}
     network = build(**read_arguments(build, values, name=name))
     if used:

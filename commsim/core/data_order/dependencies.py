@@ -57,23 +57,23 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     """
     from .dependencies_kernel import FENCE, find_dependencies, find_fences, merge_rows
 
+    fenced = any(block.n_fences for block in schedule.blocks)
+    if fenced and fence_waits(schedule) > MAX_DEPENDENCIES:
+        raise _too_many(schedule)
     transfers = _read_only(transfers)
     cells = np.empty(len(transfers), CELLS)
     n_cells = cut_cells(schedule, transfers, cells)
     with expected_work(STEPS * len(transfers), first=True):
         first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MAX_DEPENDENCIES)
     if len(pred) > MAX_DEPENDENCIES:
-        raise InputError(
-            f"{schedule.name}: its {len(transfers)} transfers wait for each other in more than {MAX_DEPENDENCIES} "
-            "ways, which is too many to lay out; take fewer ranks"
-        )
+        raise _too_many(schedule)
     if conflict >= 0:
         t = transfers[conflict]
         raise ScheduleError(
             f"{schedule.name}: hop {t['hop']} writes chunk {t['dst_chunk']} of participant {t['dst']} twice, "
             "and not only by reducing"
         )
-    if any(block.n_fences for block in schedule.blocks):
+    if fenced:
         with expected_work(STEPS * len(transfers), first=True):
             fence_first, fence_pred = find_fences(transfers, schedule.n_participants)
             return Dependencies(*merge_rows((first, pred, kind), fence_first, fence_pred, FENCE))
@@ -100,6 +100,31 @@ def longest_chain(schedule: Schedule) -> int | None:
         most = np.maximum.reduceat(before, first[:-1] - first[0])
         depth[begin:end] = 1 + np.where(np.diff(first) > 0, most, 0)
     return int(depth.max(initial=0))
+
+
+def _too_many(schedule: Schedule) -> InputError:
+    return InputError(
+        f"{schedule.name}: its {schedule.n_transfers} transfers wait for each other in more than {MAX_DEPENDENCIES} "
+        "ways, which is too many to lay out; take fewer ranks"
+    )
+
+
+def fence_waits(schedule: Schedule) -> float:
+    """Return how often a transfer waits for another at a fence, about: for all of the stage before at both its ends.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Any; it is not expanded. In each stage all participants are taken to have as many transfers.
+    """
+    stages = [0]
+    for block in schedule.blocks:
+        sizes = np.bincount(block.body["stage"], minlength=block.n_fences + 1).tolist()
+        for _ in range(block.times if block.n_fences else 1):
+            stages[-1] += sizes[0] * (1 if block.n_fences else block.times)
+            stages += sizes[1:]
+    busy = [n for n in stages if n]
+    return 4 / schedule.n_participants * sum(n * before for before, n in itertools.pairwise(busy))
 
 
 def connections(

@@ -27,7 +27,8 @@ _HEADER = re.compile(r"[ \t]*(\[\[?)([^\]\n]*)\]\]?[^\n]*")
 T = TypeVar("T")
 
 _EXAMPLES = {
-    "parse_bandwidth": '"400Gbps"', "parse_time": '"1.5us"', "parse_size": '"64MiB"', "parse_cost": '"0.02ns/B"',
+    "parse_bandwidth": '"400Gbps"', "parse_rate": '"400Gbps"',
+    "parse_time": '"1.5us"', "parse_size": '"64MiB"', "parse_cost": '"0.02ns/B"',
 }  # fmt: skip
 
 

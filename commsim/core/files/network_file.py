@@ -23,6 +23,7 @@ from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROU
 from commsim.core.units import (
     parse_bandwidth,
     parse_cost,
+    parse_rate,
     parse_size,
     parse_time,
     write_bandwidth,
@@ -202,7 +203,7 @@ def _read_nodes(top: TableFields, key: str) -> dict[str, dict[str, Any]]:
         kind = KINDS.index(fields.one_of("kind", KINDS))
         if "reduce_rate" in fields and "gamma" in fields:
             fields.fail("gamma", "and reduce_rate have the same meaning; give one of them")
-        gamma, rate = fields.quantity("gamma", parse_cost, 0.0), fields.quantity("reduce_rate", parse_bandwidth, 0.0)
+        gamma, rate = fields.quantity("gamma", parse_cost, 0.0), fields.quantity("reduce_rate", parse_rate, 0.0)
         nodes[name] = {
             "index": len(nodes),
             "kind": kind,
@@ -325,10 +326,8 @@ def _node(network: Network, i: int, name: str) -> dict[str, Any]:
 
 def _reduction(gamma: float) -> dict[str, str]:
     """Write as the rate that people know where that is exact, else as the time per byte."""
-    if gamma > 1e-100:
-        rate = write_bandwidth(1 / gamma)
-        if 1 / parse_bandwidth(rate) == gamma:
-            return {"reduce_rate": rate}
+    if gamma > 1e-100 and 1 / parse_rate(rate := write_bandwidth(1 / gamma)) == gamma:
+        return {"reduce_rate": rate}
     return {"gamma": write_cost(gamma)} if gamma else {}
 
 

@@ -5,6 +5,7 @@ They matter only to software that treats hardware by its make, such as NCCL. Tim
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,12 @@ FACTS: dict[str, tuple[str, ...]] = {
     "nic_ports": ("1", "2", "4"),
     "guessed": ("gpu", "nic", "gpu+nic"),
 }
+# What people also call a network.
+OTHER_NAMES: Mapping[str, str] = {
+    "ib": "infiniband", "ndr": "infiniband", "hdr": "infiniband", "quantum": "infiniband", "ethernet": "roce",
+    "eth": "roce", "rocev2": "roce", "rdma": "infiniband or roce", "spectrum": "spectrum-x", "srd": "efa",
+    "tcp": "sockets", "socket": "sockets", "ss": "slingshot", "cxi": "slingshot",
+}  # fmt: skip
 # Networks that spread the packets of a message over all equal paths as they are run, and who says so; the others hash a
 # connection to one path. Of Spectrum switches adaptive routing is off until it is configured (NVIDIA, NVUE reference,
 # "router adaptive-routing state"), which is what "spectrum-x" stands for; without it they are "roce". What is said of
@@ -87,7 +94,10 @@ def read_hardware(text: str, name: str = "hardware") -> dict[str, str]:
         if key not in FACTS or key in facts:
             raise InputError(f"{name} must be {', '.join(f'{k}=...' for k in FACTS)}, each once, got {text!r}")
         if value not in FACTS[key]:
-            raise InputError(f"{name}: {key} must be one of {', '.join(FACTS[key])}, got {value!r}")
+            close = difflib.get_close_matches(value.lower(), FACTS[key], n=1)
+            meant = OTHER_NAMES.get(value.lower(), "") if key == "net" else ""
+            hint = f"did you mean {meant or close[0]}? " if meant or close else ""
+            raise InputError(f"{name}: {key} is {value!r}; {hint}known: {', '.join(FACTS[key])}")
         facts[key] = value
     return facts
 

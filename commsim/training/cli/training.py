@@ -10,7 +10,7 @@ from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_json
 from commsim.core.remark import Remark
-from commsim.core.units import count_text, format_size, format_time, parse_bandwidth, parse_time
+from commsim.core.units import count_text, format_size, format_time, parse_rate, parse_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 from commsim.report.hash_columns import ends_of_hashes, with_ends
 
@@ -250,7 +250,7 @@ def _add_time(config: TrainingConfig) -> Callable[[float], float] | None:
 
         return read_vector_add(config.vector_add)
     if config.add_rate is not None:
-        rate = parse_bandwidth(config.add_rate, "--add-rate")
+        rate = parse_rate(config.add_rate, "--add-rate")
         return lambda n_bytes: n_bytes / rate
     return None
 

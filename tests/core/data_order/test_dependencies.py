@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from collectives.dense.halving_doubling import halving_doubling_all_reduce, recursive_doubling_all_gather
 from commsim.core.data_order import dependencies as chunk_intervals
 from commsim.core.data_order import dependencies as module
-from commsim.core.data_order.dependencies import CELLS, connections, dependencies
+from commsim.core.data_order.dependencies import CELLS, connections, dependencies, fence_waits
 from commsim.core.data_order.dependencies_kernel import (
     FENCE,
     READ_AFTER_WRITE,
@@ -260,3 +260,30 @@ def test_chunks_are_their_own_cells_where_they_are_few(seed: int, n_ranks: int, 
 def test_long_messages_are_cut_where_others_end(schedule: Schedule, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunk_intervals, "MAX_TOUCHES", most)
     assert_cells_overlap_where_chunks_do(schedule)
+
+
+def exchange_in_stages(n: int, at_once: int) -> Schedule:
+    """Return an all-to-all in which a rank sends to so many peers, and waits before it sends to others."""
+    p = Program(n, n_chunks=n)
+    for first in range(0, n, at_once):
+        with p.repeat(at_once, dst=1, src_chunk=1, first=first):
+            rank = np.arange(n)
+            p.copy(src=rank, dst=rank, src_chunk=rank, dst_chunk=rank, dst_buffer=1)
+        if first + at_once < n:
+            p.fence()
+    return p.build()
+
+
+def test_waits_at_fences_are_counted_without_expanding_them():
+    staged = exchange_in_stages(64, 16)
+    for schedule in (staged, staged.fenced()):
+        waits = len(dependencies(schedule, schedule.expand()).pred)
+        assert fence_waits(schedule) == pytest.approx(waits, rel=0.15)
+    assert fence_waits(halving_doubling_all_reduce(8)) == 0
+
+
+def test_too_many_waits_at_fences_are_refused_before_they_are_laid_out(monkeypatch):
+    schedule = exchange_in_stages(64, 16)
+    monkeypatch.setattr(module, "MAX_DEPENDENCIES", int(fence_waits(schedule)) - 1)
+    with pytest.raises(InputError, match=r"4096 transfers wait for each other in more than .* take fewer ranks"):
+        dependencies(schedule, schedule.expand())

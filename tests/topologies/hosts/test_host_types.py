@@ -11,6 +11,7 @@ from commsim.core.network import Network
 from commsim.core.spec import read_arguments, split_spec
 from commsim.routing.network_metrics import measure
 from topologies.hosts import HOST_TYPES
+from topologies.hosts.load import load_machine
 
 
 @pytest.mark.parametrize("name", HOST_TYPES)
@@ -60,3 +61,18 @@ def test_counts_that_cannot_be_are_refused(name):
 def test_a_machine_without_nics_is_legal(name):
     machine = HOST_TYPES[name].build(n_nics=0)
     assert not np.isin("nic0", machine.nodes)
+
+
+@pytest.mark.parametrize(("spec", "what"), [("hgx-h100:n_gpus=9", "GPUs"), ("mi300x:n_nics=12", "NICs")])
+def test_more_devices_than_a_preset_has_are_refused_by_their_own_name(spec, what):
+    name, count = spec.split(":")
+    with pytest.raises(InputError, match=f"^{name} has 8 {what}: {count.split('=')[0]} is at most 8, got"):
+        load_machine(spec)
+
+
+@pytest.mark.parametrize(
+    ("net", "meant"), [("ib", "infiniband"), ("InfiniBand", "infiniband"), ("rocev2", "roce"), ("tcp", "sockets")]
+)
+def test_other_names_of_networks_are_answered_with_ours(net, meant):
+    with pytest.raises(InputError, match=f"net is '{net}'; did you mean {meant}[?] known: infiniband, roce"):
+        load_machine(f"dgx-h100:net={net}")
