@@ -21,14 +21,12 @@ from commsim.routing.routing import Routes
 from .flow_job import FlowJob
 from .flow_state import FlowLinks, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
-from .job_connections import JobConnections, ends_of
+from .job_connections import STEPS, JobConnections, ends_of
 from .message_costs import cases_of, readers_of
 
 Table = NDArray[Any]
 # Transfers whose tables take tens of megabytes.
 MANY = 1 << 18
-# Steps of the kernels for each transfer and each that it waits for, or more.
-STEPS = 20
 JobTables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
 ]
@@ -178,7 +176,7 @@ def plan_flows(
     flow, flow_link, capacity = tables
     op, cases = np.concatenate(ops), np.empty(0, np.uint8)
     with expected_work(STEPS * (len(pred) + len(op)), first=True):
-        successors = successor_rows(first, pred, kind != WRITE_AFTER_READ)
+        successors = shared.successors if shared else successor_rows(first, pred, kind != WRITE_AFTER_READ)
         queue = counting_order(connection_of, len(ends))
         if network.curves is not None:
             cases = cases_of(connection_of, ends, op, successors, readers_of(first, pred, kind == READ_AFTER_WRITE))

@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.data_order.dependencies import Dependencies, connections, dependencies
+from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.schedule import Transfers
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
 from .flow_job import FlowJob
+
+# Steps of the kernels for each transfer and each that it waits for, or more.
+STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,18 @@ class JobConnections:
         return dependencies(self.job.schedule, self.transfers)
 
     @functools.cached_property
+    def successors(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """What waits for each transfer, as in :class:`commsim.engine.flow_plan.FlowPlan`."""
+        from commsim.core.data_order.dependencies_kernel import WRITE_AFTER_READ, successor_rows
+
+        waits = self.waits
+        with expected_work(STEPS * (len(waits.pred) + len(waits.first)), first=True):
+            rows: tuple[NDArray[np.int64], NDArray[np.int32]] = successor_rows(
+                waits.first, waits.pred, waits.kind != WRITE_AFTER_READ
+            )
+        return rows
+
+    @functools.cached_property
     def ends(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Participants and channel of each connection; found from one repetition where all use the same."""
         schedule = self.job.schedule
@@ -81,7 +97,7 @@ class JobConnections:
         return self._with_routes_of(dataclasses.replace(self, seed=seed))
 
     def _with_routes_of(self, there: JobConnections) -> JobConnections:
-        kept = vars(self).keys() & {"transfers", "numbered", "waits", "ends"}
+        kept = vars(self).keys() & {"transfers", "numbered", "waits", "successors", "ends"}
         vars(there).update({name: vars(self)[name] for name in kept})
         return there
 
