@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from commsim.core.jit import kernel
 from commsim.placement.phase_edges import MAX_PIECES
 
+from .circle_kernel import apart
+
 # One row for each job, and for each of its phases: as stretched with its rounded period, and as they were given.
 JOB_ROW = np.dtype(
     [
@@ -29,7 +31,7 @@ PHASE_ROW = np.dtype(
     align=True,
 )  # fmt: skip
 MAX_STATES = 1024  # that jobs can have together; of more, so many are drawn
-_ROUNDING, _SAME = 1e-9, 1e-12
+_ROUNDING = 1e-9
 
 
 class MetJobs(NamedTuple):
@@ -100,14 +102,7 @@ def edges_of(jobs: MetJobs, member: NDArray[np.int64], perimeter: float) -> NDAr
                     if own + k * period <= perimeter:
                         times[n] = own + k * period
                         n += 1
-    times[:n].sort()
-    kept, before = 1, times[0]
-    for i in range(1, n):
-        if times[i] - before > _SAME * perimeter:
-            times[kept] = times[i]
-            kept += 1
-        before = times[i]
-    return times[:kept]
+    return apart(times[:n], perimeter)
 
 
 @kernel
