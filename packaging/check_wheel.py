@@ -74,21 +74,27 @@ def environment(folder: Path, requirements: list[str]) -> Path:
     return programs
 
 
+def processor_s() -> float:
+    """Return the seconds of processors that ended children used: what a busy machine takes no longer for."""
+    ended = os.times()
+    return ended.children_user + ended.children_system
+
+
 def outcome(line: str, programs: Path, folder: Path) -> dict[str, object]:
-    """Run a line with an empty kernel cache: its seconds, its status, and what it said."""
+    """Run a line with an empty kernel cache: its seconds, those of processors, its status, and what it said."""
     with tempfile.TemporaryDirectory() as cache:
         path = os.pathsep.join([str(programs), os.environ["PATH"]])
         own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), processor_s()
         done = subprocess.run(
             shlex.split(line), env=own | {"PATH": path, "NUMBA_CACHE_DIR": cache}, cwd=folder, capture_output=True,
             text=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
-        seconds = time.perf_counter() - begin
+        seconds, used = time.perf_counter() - begin, processor_s() - used
     said = [one for one in done.stderr.strip().splitlines() if "so far" not in one and "compiling kernels" not in one]
     is_refused = done.returncode == 2 and len(said) == 1 and "commsim[" in said[0]
     return {
-        "line": line, "seconds": round(seconds, 2), "status": done.returncode,
+        "line": line, "seconds": round(seconds, 2), "cpu_s": round(used, 2), "status": done.returncode,
         "is_well": done.returncode == 0 or is_refused, "said": "" if done.returncode == 0 else " | ".join(said)[-300:],
     }  # fmt: skip
 
@@ -129,7 +135,10 @@ def main() -> int:
 def told(row: dict[str, object]) -> dict[str, object]:
     """Print a row."""
     mark = "ok" if not row["status"] else "refused" if row["is_well"] else "WRONG"
-    print(f"{row['seconds']:7.1f} s  {mark:8} {row['extra']:8} {row['line']}  {row['said']}", flush=True)
+    print(
+        f"{row['seconds']:7.1f} s {row['cpu_s']:6.1f} CPU s  {mark:8} {row['extra']:8} {row['line']}  {row['said']}",
+        flush=True,
+    )
     return row
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Set
 
 from .sources import Definition, Source
 
-KERNEL_DECORATORS = ("kernel", "njit_norefcount")
+KERNEL_DECORATORS = ("kernel", "njit_norefcount", "njit_called", "njit_short_loops")
 # Decorators that register nothing.
 PLAIN_DECORATORS = {
     *KERNEL_DECORATORS,

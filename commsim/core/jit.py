@@ -22,6 +22,8 @@ PACKAGES = {"commsim"}
 KERNEL: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
+CALLED: dict[str, Any] = {**KERNEL, "_nrt": False}
+SHORT_LOOPS: dict[str, Any] = {**BORROWING, "short_loops": True}
 
 # Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
@@ -111,6 +113,19 @@ def njit_norefcount(function: F) -> F:
     little with many arrays: 9 tenths of the packet engine's.
     """
     return cast(F, _kernel(function, BORROWING))
+
+
+def njit_called(function: F) -> F:
+    """Compile as :func:`njit_norefcount` does a function that is called from many places: by a call, not by copies."""
+    return cast(F, _kernel(function, CALLED))
+
+
+def njit_short_loops(function: F) -> F:
+    """Compile as :func:`njit_norefcount` does, for a kernel whose loops, with those within, go over a few items.
+
+    Loops are neither unrolled nor vectorized, which is two thirds of the code of such a kernel and makes it no faster.
+    """
+    return cast(F, _kernel(function, SHORT_LOOPS))
 
 
 def fetch(table: Any, row: int) -> None:

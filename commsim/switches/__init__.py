@@ -23,6 +23,9 @@ def register(house: House) -> None:
         "packets and switches",
         "switch simulate --workers 4 --size 64KiB",
         "switch simulate --workers 4 --size 64KiB --system atp --loss 1%",
+    )
+    house.warmup(
+        "proofs of switches",
         "switch prove --slots 1 --chunks 2",
         "switch prove --slots 1 --chunks 1 --system atp",
     )

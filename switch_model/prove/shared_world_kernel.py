@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import njit_called, njit_norefcount
 from switch_model.prove.packed_kernel import Words, put, take
 from switch_model.slot_kernel import Rows, Sets
 
@@ -78,7 +78,7 @@ class SharedWorld(NamedTuple):
     work: Words
 
 
-@njit_norefcount
+@njit_called
 def encode(m: SharedModel, world: SharedWorld, words: Words, row: int) -> None:
     """Pack a state into a row: as the least of what the orders of the workers make of it."""
     for order in range(len(world.orders)):
@@ -122,7 +122,7 @@ def _rename_all(m: SharedModel, sets: int, renamed: NDArray[np.int64]) -> int:
     return found
 
 
-@njit_norefcount
+@njit_called
 def decode(m: SharedModel, world: SharedWorld, words: Words, row: int) -> None:
     """Unpack a state from a row."""
     world.budget[RESTARTS], world.budget[REBOOTS] = take(words, row, 0, 2), take(words, row, 2, 2)

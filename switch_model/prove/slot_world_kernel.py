@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import njit_called, njit_norefcount
 from switch_model.prove.packed_kernel import Words, put, take
 from switch_model.prove.seeded import SENDS_AHEAD
 from switch_model.slot_kernel import Rows
@@ -129,7 +129,7 @@ def clear_switch(m: SlotModel, world: SlotWorld) -> None:
             world.register[at, w] = NOTHING
 
 
-@njit_norefcount
+@njit_called
 def encode(m: SlotModel, world: SlotWorld, words: Words, row: int) -> None:
     """Pack a state into a row; workers are put in order where their numbers do not matter."""
     for word in range(words.shape[1]):
@@ -151,7 +151,7 @@ def encode(m: SlotModel, world: SlotWorld, words: Words, row: int) -> None:
         bit = put(words, row, bit, int(np.int64(world.columns[w])), m.column_bits)
 
 
-@njit_norefcount
+@njit_called
 def decode(m: SlotModel, world: SlotWorld, words: Words, row: int) -> None:
     """Unpack a state from a row."""
     world.budget[RESTARTS] = take(words, row, 0, 2)

@@ -13,7 +13,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from numba import _dynfunc, types  # type: ignore[attr-defined]
-from numba.core import compiler
+from numba.core import compiler, config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, compile_result
 from numba.core.compiler_machinery import register_pass
@@ -54,14 +54,15 @@ class Linked(JITCodeLibrary):
 class Called(JITCodeLibrary):
     """Machine code of a kernel that Python calls, with all kernels within it."""
 
-    counts_references = True
+    counts_references, has_short_loops = True, False
 
     def _optimize_final_module(self) -> None:
         if self.counts_references:
             super()._optimize_final_module()
             return
         # Numba inlines first, by passes of their own, so that counts of references meet: here there are none
-        passes, builder = self._codegen._module_pass_manager()
+        codegen = self._codegen
+        passes, builder = _short_loop_passes(codegen) if self.has_short_loops else codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 
     def _optimize_functions(self, ll_module: Any) -> None:
@@ -71,6 +72,20 @@ class Called(JITCodeLibrary):
     def _finalize_final_module(self) -> None:
         with signals_held():  # LLVM calls Python, where an exception would be swallowed
             super()._finalize_final_module()
+
+
+class CalledShortLoops(Called):
+    """Machine code of a kernel in which no loop is unrolled or vectorized."""
+
+    has_short_loops = True
+
+
+def _short_loop_passes(codegen: Any) -> tuple[Any, Any]:
+    """Return Numba's passes over a module, without those that make longer code of loops."""
+    tuning = llvm.create_pipeline_tuning_options(int(config.OPT))  # type: ignore[attr-defined]
+    tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = False
+    builder = llvm.create_pass_builder(codegen._tm, tuning)
+    return builder.getModulePassManager(), builder
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -99,11 +114,11 @@ class LowerCalled(NativeLowering):
     """Lower to machine code that Python calls."""
 
     _name = "lower_called"
-    lowering_class = LowerWithCopies
+    lowering_class, library_class = LowerWithCopies, Called
 
     def run_pass(self, state: Any) -> bool:
         """Lower without a wrapper for C, and give the kernels within their constants."""
-        state.library = Called(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.library_class(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.counts_references = bool(state.flags.nrt)
         state.library.enable_object_caching()
         state.flags.no_cfunc_wrapper = True
@@ -112,6 +127,14 @@ class LowerCalled(NativeLowering):
             if variable.name.startswith(ENVIRONMENT) and (environment := lookup_environment(variable.name)) is not None:
                 state.library.codegen.set_env(variable.name, environment)
         return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class LowerShortLoops(LowerCalled):
+    """Lower to machine code that Python calls, of a kernel whose loops are short."""
+
+    _name = "lower_short_loops"
+    library_class = CalledShortLoops
 
 
 class HashedFlags(compiler.Flags):
@@ -160,6 +183,14 @@ class CalledCompiler(Compiler):
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes with another lowering."""
         return [_passes(self.state, LowerCalled)]
+
+
+class ShortLoopsCompiler(Compiler):
+    """Of kernels that Python calls and whose loops are short."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes with another lowering."""
+        return [_passes(self.state, LowerShortLoops)]
 
 
 @contextlib.contextmanager

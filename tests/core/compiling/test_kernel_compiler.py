@@ -6,8 +6,8 @@ import pytest
 from numba.core.codegen import JITCodeLibrary
 
 from commsim.core.compiling import notices
-from commsim.core.compiling.pipelines import pipelines
-from commsim.core.jit import KERNEL, Kernel, _is_disabled
+from commsim.core.compiling.pipelines import PLAIN, pipelines
+from commsim.core.jit import BORROWING, KERNEL, SHORT_LOOPS, Kernel, _is_disabled
 
 pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
 ELF = b"\x7fELF"
@@ -129,3 +129,28 @@ def test_functions_of_numpy_within_a_kernel_are_linked_only_and_serve_plain_njit
     assert "Called" in {kind for kind, _ in made}
     assert not [name for kind, name in made if kind != "Called" and "<locals>" in name]  # such as ol_max.<locals>.impl
     assert numba.njit(**KERNEL)(largest)(values) == largest(values)
+
+
+def add_to_each(a, by):
+    for i in range(len(a)):
+        a[i] += by
+
+
+def test_short_loops_are_neither_unrolled_nor_vectorized(folder):
+    code, values = {}, {}
+    for name, options in (("usual", BORROWING), ("short", SHORT_LOOPS)):
+        one = Kernel(add_to_each, options)
+        values[name] = np.arange(100.0)
+        one(values[name], 0.3)
+        (code[name],) = one.inspect_llvm().values()
+    assert values["usual"].tobytes() == values["short"].tobytes()
+    assert " x double>" in code["usual"]
+    assert " x double>" not in code["short"]
+    assert code["short"].count("fadd") == 1 < code["usual"].count("fadd")
+
+
+def test_plain_njit_does_not_get_our_own_option(folder, monkeypatch):
+    monkeypatch.setattr("commsim.core.jit._pipelines", lambda: PLAIN)
+    values = np.arange(4.0)
+    Kernel(add_to_each, SHORT_LOOPS)(values, 1.0)
+    assert list(values) == [1.0, 2.0, 3.0, 4.0]
