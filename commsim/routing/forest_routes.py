@@ -24,8 +24,8 @@ Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np
 
 # What finding both ports and the way between them takes, or more.
 WALK_STEPS = 32
-# Routes up to which what does not depend on the hash is kept for the next one: some 40 MB.
-MAX_KEPT = 1 << 20
+# Routes up to which what does not depend on the hash is kept for the next one, some 40 MB; and for how many sets.
+MAX_KEPT, ALIKE = 1 << 20, 3
 _latest: list[tuple[Network, FabricForest | None]] = []
 _ends: list[tuple[Network, NDArray[np.int64], NDArray[np.int64], RouteEnds]] = []
 
@@ -72,7 +72,8 @@ def ends_of_routes(
 ) -> RouteEnds | None:
     """Return what routes have in common whatever is hashed; None where the fabric is no forest.
 
-    The last one is kept: several hashes of the same routes are drawn one after the other.
+    The last ones are kept: several hashes of the same routes are drawn one after the other, on a network and on that
+    which it is compared with.
 
     Parameters
     ----------
@@ -90,7 +91,9 @@ def ends_of_routes(
     if forest is None:
         return None
     found = _find_ends(network, forest, src, dst, rows)
-    _ends[:] = [(network, src, dst, found)] if len(src) <= MAX_KEPT else []
+    _ends[:] = [(network, src, dst, found), *_ends[: ALIKE - 1]]
+    while sum(len(one[1]) for one in _ends) > MAX_KEPT:
+        _ends.pop()
     return found
 
 

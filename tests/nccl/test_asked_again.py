@@ -7,7 +7,8 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.files.network_file import write_network
-from commsim.engine.ways import carriers
+from commsim.engine import flow_paths
+from commsim.engine.ways import carriers, closed_form_way
 from commsim.engine.ways.proof_cache import PROOFS, TIMES
 from commsim.nccl import call_costs, choice
 from commsim.nccl.plans.plan_nccl import PLANS
@@ -102,3 +103,24 @@ def test_a_network_that_was_changed_is_planned_anew():
     slow = dataclasses.replace(whole, bandwidth=whole.bandwidth / 2)
     times = [cs.predict("nccl_all_reduce", network, "1GiB").time for network in (whole, slow, whole)]
     assert times[0] == times[2] < times[1]
+
+
+def test_hashes_share_the_simulation_on_the_network_of_reference(monkeypatch):
+    """Cables among which a hash chooses are endless there, so that its time is that of all draws."""
+    network = "dgx-h100:net=roce@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=4"
+    simulated, simulate = [], flow_paths.FlowPaths.simulate
+
+    def counted(paths, *given, **options):
+        simulated.append(float(paths.network.bandwidth.max()))
+        return simulate(paths, *given, **options)
+
+    monkeypatch.setattr(flow_paths.FlowPaths, "simulate", counted)
+    shared = cs.predict("nccl_all_to_all", network, "64MiB", hashes=4)
+    fastest = max(simulated)
+    assert (simulated.count(fastest), len(simulated)) == (1, 5)
+    clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(closed_form_way, "digest_of_routes", lambda *_: object())  # no two draws are alike
+        alone = cs.predict("nccl_all_to_all", network, "64MiB", hashes=4)
+    assert len(simulated) == 13
+    assert (alone.time.hex(), alone.hashes) == (shared.time.hex(), shared.hashes)
