@@ -96,8 +96,8 @@ def read_hardware(text: str, name: str = "hardware") -> dict[str, str]:
         if value not in FACTS[key]:
             close = difflib.get_close_matches(value.lower(), FACTS[key], n=1)
             meant = OTHER_NAMES.get(value.lower(), "") if key == "net" else ""
-            hint = f"did you mean {meant or close[0]}? " if meant or close else ""
-            raise InputError(f"{name}: {key} is {value!r}; {hint}known: {', '.join(FACTS[key])}")
+            hint = f"; did you mean {meant or close[0]}?" if meant or close else ""
+            raise InputError(f"{name}: {key} must be one of {', '.join(FACTS[key])}, got {value!r}{hint}")
         facts[key] = value
     return facts
 

@@ -74,5 +74,5 @@ def test_more_devices_than_a_preset_has_are_refused_by_their_own_name(spec, what
     ("net", "meant"), [("ib", "infiniband"), ("InfiniBand", "infiniband"), ("rocev2", "roce"), ("tcp", "sockets")]
 )
 def test_other_names_of_networks_are_answered_with_ours(net, meant):
-    with pytest.raises(InputError, match=f"net is '{net}'; did you mean {meant}[?] known: infiniband, roce"):
+    with pytest.raises(InputError, match=f"net must be one of infiniband, .*, got '{net}'; did you mean {meant}[?]$"):
         load_machine(f"dgx-h100:net={net}")
