@@ -103,7 +103,7 @@ def _of_stage(setting: StepSetting, stage: int) -> StepMemory:
     dense = (share * model.other_weights + ends * model.vocab * model.hidden) / lay.tensor
     experts = share * model.expert_weights / lay.expert
     copies = 1 if setting.sharding == "none" else lay.shards
-    of_experts = 1 if setting.sharding == "none" else max(1, lay.shards * lay.tensor // lay.expert)
+    of_experts = 1 if setting.sharding == "none" else lay.expert_shards
     owned, held = dense / copies + experts / of_experts, dense + experts
     kept, gathered = held, 0.0
     if setting.sharding == "full" and copies > 1:  # one layer is computed while the next one is gathered

@@ -3,6 +3,9 @@
 Ranks are numbered as Megatron-LM numbers them: tensor parallel ranks are neighbours, then context, then data parallel
 ones, and the stages of a pipeline are farthest apart. Expert parallel groups are consecutive ranks of one stage.
 
+Replicas each hold all parameters, those of experts too: an expert's are divided among the ranks of one replica that
+hold the expert, and replicas add up their gradients (hybrid sharding; TorchTitan makes its expert groups so).
+
 References
 ----------
 Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021.
@@ -39,7 +42,7 @@ class ParallelSizes:
     Raises
     ------
     InputError
-        If a size is below 1, there are too many ranks, or experts do not divide the ranks of a stage.
+        If a size is below 1, there are too many ranks, or experts do not divide the ranks of a stage or a replica.
     """
 
     tensor: int = 1
@@ -60,6 +63,10 @@ class ParallelSizes:
             raise InputError(f"replicas must divide the {self.data} data parallel ranks, got {self.replicas}")
         if self.stage_ranks % self.expert:
             raise InputError(f"expert must divide the {self.stage_ranks} ranks of a stage, got {self.expert}")
+        of_replica = self.tensor * self.shards
+        if of_replica % self.expert and self.expert % of_replica:
+            wanted = f"divide the {of_replica} ranks of a replica, or be a multiple of them"
+            raise InputError(f"expert must {wanted}, got {self.expert}")
 
     @property
     def stage_ranks(self) -> int:
@@ -72,6 +79,11 @@ class ParallelSizes:
         return self.context * self.data // self.replicas
 
     @property
+    def expert_shards(self) -> int:
+        """Ranks among which the optimizer of an expert is divided: those of one replica that hold it."""
+        return max(1, self.tensor * self.shards // self.expert)
+
+    @property
     def n_ranks(self) -> int:
         """All ranks."""
         return self.stage_ranks * self.pipeline
@@ -81,17 +93,20 @@ class ParallelSizes:
 
         Parameters
         ----------
-        kind : {"tensor", "context", "data", "replica", "expert", "expert_data"}
+        kind : {"tensor", "context", "data", "replica", "expert", "expert_data", "expert_replica"}
             ``data`` are the ranks with the same parameters, which shard their optimizer: data and context parallel ones
-            of one replica; ``replica`` those that hold the same shard; ``expert_data`` those with the same experts.
+            of one replica; ``replica`` those that hold the same shard; ``expert_data`` and ``expert_replica`` are the
+            same of experts.
         """
+        held = self.expert * self.expert_shards
         size, stride = {
             "tensor": (self.tensor, 1),
             "context": (self.context, self.tensor),
             "data": (self.shards, self.tensor),
             "replica": (self.replicas, self.tensor * self.shards),
             "expert": (self.expert, 1),
-            "expert_data": (self.stage_ranks // self.expert, self.expert),
+            "expert_data": (self.expert_shards, self.expert),
+            "expert_replica": (self.stage_ranks // held, held),
         }[kind]
         span = size * stride
         starts = (block + i for block in range(0, self.n_ranks, span) for i in range(stride))

@@ -60,11 +60,8 @@ class StepCosts:
         setting, lay = self.setting, self.setting.layout
         remarks = [Remark("compute", setting.gpu.source_line(setting.precision))]
         if lay.chunks > 1 and setting.micro_batches % lay.pipeline:
-            text = (
-                f"{setting.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: "
-                "between those that are"
-            )
-            remarks.append(Remark("interpolated", text))
+            many = f"{setting.micro_batches} micro-batches are no multiple of {lay.pipeline} stages"
+            remarks.append(Remark("interpolated", f"{many}: between those that are"))
         return (*remarks, *self.traffic.notes)
 
     def busiest(self) -> float:
@@ -204,6 +201,11 @@ class StepCosts:
         dense = (share * model.other_weights + ends * model.vocab * model.hidden) / lay.tensor
         return dense, share * model.expert_weights / lay.expert
 
+    def _of_stages(self) -> list[tuple[float, ...]]:
+        """Parameters of all parts of each stage on one rank: those of all, and of its experts."""
+        p, weights = self.setting.layout.pipeline, [self._weights(i) for i in range(self.n_parts)]
+        return [tuple(map(sum, zip(*weights[w::p], strict=True))) for w in range(p)]
+
     def _exchanged(self, operation: str, part: int) -> float:
         """Seconds in which the parameters of a part are gathered, or its gradients reduced and scattered."""
         return sum(map(self._time, self._of_parameters(operation, part)))
@@ -226,11 +228,12 @@ class StepCosts:
 
     def of_replicas(self) -> list[StepExchange]:
         """Return what replicas exchange of the gradients of a rank's shards, after the last of them is there."""
-        lay, p = self.setting.layout, self.setting.layout.pipeline
+        lay = self.setting.layout
         if lay.replicas == 1 or self.setting.frozen:
             return []
-        held = max(sum(sum(self._weights(i)) for i in range(w, self.n_parts, p)) for w in range(p))
-        return [StepExchange("all_reduce", "replica", held * self.setting.gradient_bytes / lay.shards)]
+        dense, experts = (held * self.setting.gradient_bytes for held in max(self._of_stages(), key=sum))
+        sizes = (("replica", dense / lay.shards), ("expert_replica", experts / lay.expert_shards))
+        return [StepExchange("all_reduce", kind, size) for kind, size in sizes if size]
 
     def _of_replicas(self, kinds: frozenset[str]) -> float:
         """Seconds that the sum of replicas adds: all, or with full sharding what the last backward pass leaves."""
@@ -249,7 +252,7 @@ class StepCosts:
 
     def sent(self) -> dict[str, float]:
         """Return seconds of a step's exchanges of each kind, exposed or not, of the stage with most of them."""
-        lay, of_kind = self.setting.layout, {"expert_data": "data", "replica": "data"}
+        lay, of_kind = self.setting.layout, dict.fromkeys(("expert_data", "replica", "expert_replica"), "data")
         most = dict.fromkeys(KINDS, 0.0)
         for stage in range(lay.pipeline):
             parts = range(stage, self.n_parts, lay.pipeline)
@@ -274,14 +277,12 @@ class StepCosts:
         setting, lay = self.setting, self.setting.layout
         if setting.frozen:
             return 0.0
-        weights = [self._weights(i) for i in range(self.n_parts)]
-        time = 0.0
-        for w in range(lay.pipeline):
-            dense, experts = (sum(of) for of in zip(*weights[w :: lay.pipeline], strict=True))
-            shards = 1 if setting.sharding == "none" else lay.shards
-            owned = dense / shards + experts / max(1, shards * lay.tensor // lay.expert)
-            time = max(time, optimizer_time(setting.gpu, owned, dense + experts))
-        return time
+        shards = 1 if setting.sharding == "none" else lay.shards
+        of_experts = max(1, shards * lay.tensor // lay.expert)
+        return max(
+            optimizer_time(setting.gpu, dense / shards + experts / of_experts, dense + experts)
+            for dense, experts in self._of_stages()
+        )
 
     def step(self, kinds: frozenset[str]) -> float:
         """Seconds of a step with some kinds of traffic: simulated with few micro-batches, and periodic from there."""
@@ -333,10 +334,8 @@ class StepCosts:
             send = 0.0
         graph = pipeline_graph(order, StageCosts(forward, backward, activation=float(send > 0)))
         data = "data" in kinds and not setting.frozen and not self._full
-        gather = [
-            self._exchanged("all_gather", i) if data and setting.sharding != "none" else 0.0
-            for i in range(self.n_parts)
-        ]
+        gathers = data and setting.sharding != "none"
+        gather = [self._exchanged("all_gather", i) if gathers else 0.0 for i in range(self.n_parts)]
         reduce = [self._exchanged(self._reduction, i) if data else 0.0 for i in range(self.n_parts)]
         whole = with_exchanges(graph, order, gather, reduce, self._update(), apart="data" not in setting.overlap)
         added = self._of_replicas(kinds) if "data" in kinds else 0.0

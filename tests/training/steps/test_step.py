@@ -140,10 +140,26 @@ def test_sharding_inside_of_machines_differs_from_sharding_over_all():
 
 def test_ranks_of_all_kinds_are_divided_into_groups():
     layout = ParallelSizes(tensor=2, pipeline=2, context=2, data=4, expert=8, replicas=2)
-    for kind, size in (("tensor", 2), ("context", 2), ("data", 4), ("replica", 2), ("expert", 8), ("expert_data", 2)):
+    sizes = {"tensor": 2, "context": 2, "data": 4, "replica": 2, "expert": 8, "expert_data": 1, "expert_replica": 2}
+    for kind, size in sizes.items():
         groups = layout.groups(kind)
         assert {len(group) for group in groups} == {size}
         assert sorted(rank for group in groups for rank in group) == list(range(32))
+
+
+def test_experts_are_sharded_inside_of_a_replica_as_all_else_is():
+    """An expert that has one rank in each replica is not gathered: measured, 10.7 s in place of 14.2 s."""
+    step = {"model": "qwen3-30b-a3b", "gpu": "h100", "ranks": 64, "pp": 4, "ep": 8, "micro_batch": 1,
+            "global_batch": 1024, "sequence": 4096, "precision": "bf16", "sharding": "full"}  # fmt: skip
+    over, inside = cs.training_step(**step), cs.training_step(**step, replicas=2)
+    assert over.time == pytest.approx(14.2, rel=0.05)
+    assert inside.time == pytest.approx(10.7, rel=0.12)
+    assert inside.exposed["data"] < 0.2 * over.exposed["data"]
+    assert ParallelSizes(data=16, expert=8, replicas=2).groups("expert_data")[:2] == ((0,), (1,))
+    assert ParallelSizes(data=16, expert=16, replicas=2).groups("expert_replica")[0] == (0,)
+    assert ParallelSizes(data=16, expert=4, replicas=2).groups("expert_data")[0] == (0, 4)
+    with pytest.raises(InputError, match="expert must divide the 12 ranks of a replica, or be a multiple of them"):
+        ParallelSizes(data=24, expert=8, replicas=2)
 
 
 def test_a_setup_without_a_calibration_takes_the_nearest_and_says_so():
