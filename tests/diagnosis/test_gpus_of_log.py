@@ -27,6 +27,15 @@ def test_gpus_of_another_generation_are_refused_unless_it_is_asked_for(commsim, 
     assert "--other-gpus goes with" in commsim.refuses("expect", "hgx-a100", "--other-gpus")
 
 
+def test_a_rate_beside_a_healthy_log_is_held_to_the_logs_machines_too(commsim, tmp_path):
+    log = named(tmp_path / "good.log", "NVIDIA H100 80GB HBM3", "hgx-a100")
+    asked = ("compare", log, "--busbw", "120GB/s", "--topology", "hgx-a100", "--operation", "all_reduce")
+    assert "its GPUs are NVIDIA H100" in commsim.refuses(*asked)
+    assert commsim(*asked, "--other-gpus").code == 0
+    alone = ("compare", *asked[2:], "--other-gpus")
+    assert "--other-gpus has no effect on --busbw without a file" in commsim.refuses(*alone)
+
+
 def test_gpus_of_the_generation_and_unknown_ones_are_taken(tmp_path):
     for gpu in ("NVIDIA H200", "a GPU"):
         require_gpus(str(named(tmp_path / "a.log", gpu)), network_of("hgx-h100"))

@@ -145,11 +145,13 @@ def _of_numbers(config: CompareConfig, path: str | None, healthy: str | None) ->
 
     for name in config.given("plot", "report", "in_place", "line_rate"):
         raise InputError(f"{name} has no effect on a bus bandwidth without a size")
+    if config.other_gpus and not config.files:
+        raise InputError("--other-gpus has no effect on --busbw without a file: a bus bandwidth names no GPU")
     assert config.topology is not None
     rates = [parse_bandwidth(text, "--busbw") for text in (config.busbw or "").split(",") if text]
     found = compare_numbers(
         config.topology, config.collective, config.operation, rates=rates, path=path, healthy=healthy,
-        **_prediction(config),
+        other_gpus=config.other_gpus, **_prediction(config),
     )  # fmt: skip
     row = {"measured_busbw_Bps": list(found.measured), "healthy_busbw_Bps": list(found.healthy),
            "predicted_busbw_Bps": found.expected}  # fmt: skip

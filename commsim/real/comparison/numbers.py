@@ -51,6 +51,7 @@ def compare_numbers(
     path: str | None = None,
     healthy: str | None = None,
     n_ranks: int | None = None,
+    other_gpus: bool = False,
     **options: Any,
 ) -> ComparedNumbers:
     """Find the causes of bus bandwidths without a size.
@@ -67,13 +68,15 @@ def compare_numbers(
         CSV with such numbers; file of healthy machines.
     n_ranks : int, optional
         Number of ranks. Default: all of the topology.
+    other_gpus : bool
+        Whether GPUs that the files name may be of another generation than the machines'.
     **options
         Further parameters of :func:`commsim.prediction.read.scenario_of`.
 
     Raises
     ------
     InputError
-        If there is no number, or the model knows no causes on such machines.
+        If there is no number, a file is of other machines, or the model knows no causes on such machines.
     """
     if collective is not None:
         collective = spelled_out(collective, operation)
@@ -91,7 +94,9 @@ def compare_numbers(
         good += [rate for some in numbers_of(csv_rows(healthy)) for rate in some]
     if not slow:
         raise InputError(f"{path}: has no bus bandwidth of the machines that are asked about")
-    found = diagnosed(plan, [], reference, numbers=(slow, good), scenario=scenario)
+    found = diagnosed(
+        plan, [], reference, numbers=(slow, good), scenario=scenario, logs=(path, healthy), other_gpus=other_gpus
+    )
     if found is None:
         where = f"{scenario.name} on {scenario.network.name}"
         raise InputError(f"no causes are known of {where}: nothing can be injected there")
