@@ -79,17 +79,11 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
     """
     rows = [
         [
-            f"{size}",
-            f"{place}",
-            name,
-            microseconds(r.time),
-            rate_cell(r.algbw),
-            f"{r.busbw / 1e9:.3f}",
+            f"{size}", f"{place}", name, microseconds(r.time), rate_cell(r.algbw), f"{r.busbw / 1e9:.3f}",
             f"{times_best(r.time, order[0][1].time):.2f}x",
         ]
-        for size, order in by_size.items()
-        for place, (name, r) in enumerate(order, 1)
-    ]
+        for size, order in by_size.items() for place, (name, r) in enumerate(order, 1)
+    ]  # fmt: skip
     of_rows = [result for order in by_size.values() for _, result in order]
     names, rows = with_spread(RANKING, rows, of_rows)
     title += hashes_in_title(of_rows)
@@ -165,8 +159,9 @@ def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str)
 
 
 def parts_of_pairs(
-    pairs: Sequence[Pair], summary: Summary, title: str = "", alone: Sequence[Measurement] = ()
-) -> list[Part]:
+    pairs: Sequence[Pair], summary: Summary, title: str = "", alone: Sequence[Measurement] = (),
+    causes: Sequence[str] = (), healthy: Sequence[Part] = (),
+) -> list[Part]:  # fmt: skip
     """Return pairs of times, how far apart they are, and what was measured but not predicted.
 
     Parameters
@@ -179,6 +174,10 @@ def parts_of_pairs(
         Comment above the table.
     alone : sequence of Measurement
         Measurements without a prediction.
+    causes : sequence of str
+        Lines on the causes of the errors; what the table says in sum follows where a terminal has room for it.
+    healthy : sequence of Part
+        What stands before the causes.
     """
     errors = {f"{pair.error:+.1%}" for pair in pairs if pair.error is not None}
     at = "every size" if len(errors) == 1 < len(pairs) else f"{summary.worst_size:.0f} B"
@@ -206,7 +205,8 @@ def parts_of_pairs(
         names[6:6] = OF_INTERVAL
         for pair, row in zip(pairs, cells, strict=True):
             row[6:6] = _interval(pair)
-    return [Table(names, cells, title, LEAST_OF_COMPARISON), *comments([text]), *remarks(notes)]
+    said = comments([*causes, text], is_bounded=bool(causes))
+    return [Table(names, cells, title, LEAST_OF_COMPARISON), *healthy, *said, *remarks(notes)]
 
 
 def _interval(pair: Pair) -> list[str]:
@@ -217,9 +217,9 @@ def _interval(pair: Pair) -> list[str]:
 
 def parts_of_comparison(comparison: Comparison, title: str = "", *, healthy: Sequence[Part] = ()) -> list[Part]:
     """Return a comparison's pairs and errors, what explains them, and causes; `healthy` stands before the causes."""
-    pairs = parts_of_pairs(comparison.pairs, comparison.summary, title, comparison.alone)
-    causes = [] if comparison.diagnosis is None else comments(comparison.diagnosis.lines)
-    return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons), *healthy, *causes]
+    causes = () if comparison.diagnosis is None else comparison.diagnosis.lines
+    pairs = parts_of_pairs(comparison.pairs, comparison.summary, title, comparison.alone, causes, healthy)
+    return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons)]
 
 
 def _cells(pair: Pair) -> list[str]:

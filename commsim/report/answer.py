@@ -70,10 +70,13 @@ class Lines:
         Lines.
     is_file : bool
         Whether they are a file's, which a terminal must not break.
+    is_bounded : bool
+        Whether a terminal shows only as many as an answer has lines of text left, the first always; ``-v`` shows all.
     """
 
     texts: Sequence[str]
     is_file: bool = False
+    is_bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def without(parts: Iterable[Part], code: str) -> list[Part]:
     return kept
 
 
-def comments(texts: Iterable[str]) -> list[Part]:
-    """Return what was asked for as lines of comments, which are always shown and no remarks."""
+def comments(texts: Iterable[str], *, is_bounded: bool = False) -> list[Part]:
+    """Return what was asked for as lines of comments, which are no remarks; `is_bounded` as in :class:`Lines`."""
     lines = [f"# {text}" for text in texts]
-    return [Lines(lines)] if lines else []
+    return [Lines(lines, is_bounded=is_bounded)] if lines else []

@@ -13,12 +13,14 @@ from commsim.core.remark import MOST_SHOWN, Remark, largest
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
-from .terminal import comment_lines, print_comment, print_facts, print_line, print_table, shortened
+from .terminal import MOST_OF_TITLE, comment_lines, print_comment, print_facts, print_line, print_table, shortened
 
 __all__ = ["announce", "html_of", "keep", "show", "show_step", "tell", "tree_of"]
 
 # Code of a fault that a file of the network has: whoever reads the number must know it.
 FAULT = "port-faults"
+# Lines of text of an answer on a terminal, with those of its title.
+MOST_OF_TEXT = MOST_SHOWN + 2
 
 
 def show(
@@ -100,24 +102,40 @@ def _print_largest(remarks: Sequence[Remark], verbose: bool, n_lines: int) -> No
 
 def _print_all(parts: Sequence[Part], verbose: bool) -> int:
     """Print parts; return how many lines stand below the tables that are no part of them."""
-    n_lines, is_short = 0, sys.stdout.isatty() and not verbose
+    n_lines, n_titles, least, is_short = 0, 1, MOST_SHOWN - 1, sys.stdout.isatty() and not verbose
     for part in parts:
         match part:
             case Table(only_verbose=True) if not verbose:
                 continue
             case Table():
                 title = shortened(part.title, part.title_least()) if is_short else part.title
+                n_titles = len(comment_lines(title)[:MOST_OF_TITLE]) if is_short else 1
                 n_lines += print_table(part.columns, part.rows, title, part.least, verbose or part.whole)
             case Facts():
                 print_facts(part.values)
             case Lines():
-                n_lines += 0 if part.is_file else sum(line.startswith("# ") for line in part.texts)
-                for line in part.texts:
+                texts, n = part.texts, sum(line.startswith("# ") for line in part.texts) * (not part.is_file)
+                if part.is_bounded and is_short:  # what was asked for takes all the room there is
+                    texts, n = _fitting(texts, MOST_OF_TEXT - n_titles - n_lines)
+                    least = MOST_SHOWN
+                n_lines += n
+                for line in texts:
                     print_line(line, is_broken=not part.is_file)
             case Remarks() if verbose:
                 for remark in part.items:
                     print_comment(str(remark))
-    return min(n_lines, MOST_SHOWN - 1)
+    return min(n_lines, least)
+
+
+def _fitting(texts: Sequence[str], most: int) -> tuple[Sequence[str], int]:
+    """Return the first comments that take at most so many lines of a terminal, always one, and how many they take."""
+    n_lines = 0
+    for number, text in enumerate(texts):
+        more = len(comment_lines(text))
+        if number and n_lines + more > most:
+            return texts[:number], n_lines
+        n_lines += more
+    return texts, n_lines
 
 
 def tell(text: str) -> None:

@@ -42,16 +42,17 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
     lines = []
     if len(alike) > 1:
         lines.append(f"nothing distinguishes: {_named(alike)}")
-        lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NAMED]]
+        lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NAMED] if one.label != HEALTHY]
         lines += _told_apart_by(alike[0], alike[1])
         then = [one for one in causes if one not in alike][:NEXT]
     else:
         others = sum(one.likelihood for one in causes[1:])  # several of which may give the same times
         odds = f"{first.likelihood / others:.3g} times" if others * MANY_TIMES > first.likelihood else "many times"
+        than = "as all others together"
+        if first.likelihood < others:
+            odds, than = f"{first.likelihood / causes[1].likelihood:.3g} times", "as the next"
         within = f"predicted within {first.far:.0%} at every size; " if first.far < 1 else ""
-        lines.append(
-            f"{first.text}: {odds} as likely as all others together; {within}check: {CAUSES[first.label].check}"
-        )
+        lines.append(f"{first.text}: {odds} as likely {than}; {within}check: {CAUSES[first.label].check}")
         then = list(causes[1 : 1 + NEXT])
     if then := [one for one in then if one.likelihood >= 0.005]:
         lines.append("then: " + "; ".join(f"{one.text} ({one.likelihood:.0%})" for one in then))

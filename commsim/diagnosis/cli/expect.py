@@ -66,6 +66,7 @@ def run(config: ExpectConfig) -> Answer:
     """Say what machines should reach, or hold a log against it."""
     from commsim.diagnosis.expectation import expect
     from commsim.diagnosis.floor_exports import FORMS
+    from commsim.diagnosis.reached import reached_by, reached_lines
 
     machines = read_machines(config.machines)
     options: dict[str, Any] = {
@@ -88,8 +89,11 @@ def run(config: ExpectConfig) -> Answer:
             raise InputError("--report does not go with --for, which prints lines for another program")
         lines = FORMS[config.form](found)
         return Answer([Lines(lines, is_file=True)], [one.row() for one in found.sizes], more={"lines": lines})
-    parts: list[Part] = [table_of_expectation(found), *remarks(found.remarks), *_reported(found, config.report)]
-    more = {"n_ranks": found.n_ranks, "n_machines": found.n_machines, "errors_of": found.errors.kind}
+    reached = [] if config.given("fail", "scale") else reached_by(found)
+    said = [*comments(reached_lines(reached)), *remarks(found.remarks)]
+    parts: list[Part] = [table_of_expectation(found), *said, *_reported(found, config.report)]
+    more = {"n_ranks": found.n_ranks, "n_machines": found.n_machines, "errors_of": found.errors.kind,
+            "measured": [rate.row() for rate in reached]}  # fmt: skip
     return Answer(parts, [one.row() for one in found.sizes], more=more)
 
 
@@ -133,12 +137,17 @@ def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
                       other_gpus=config.other_gpus, **options)  # fmt: skip
     more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "errors_of": found.expected.errors.kind,
             "classes": [one.row() for one in found.classes]}  # fmt: skip
-    parts = [table_of_check(found), *comments(judged(found)), *remarks(found.remarks), *_reported(found, config.report)]
+    parts = [
+        table_of_check(found),
+        *comments(judged(found), is_bounded=True),
+        *remarks(found.remarks),
+        *_reported(found, config.report),
+    ]
     return Answer(parts, [row.row() for row in found.rows], more=more, code=int(not found.is_healthy))
 
 
 def judged(found: LogCheck) -> list[str]:
-    """Return how a log is judged: the middle of its sizes by class, beside its floor.
+    """Return how a log is judged, and the middle of its sizes by class, beside its floor: the nearest to it first.
 
     Parameters
     ----------
@@ -148,10 +157,10 @@ def judged(found: LogCheck) -> list[str]:
     said = [
         f"{one.operation}, {count_text(one.n_sizes, f'{one.sizes} size')}: {one.ratio:.2f} of what is expected, floor "
         f"{one.floor:.2f} ({_made_of(one)}){': below' if one.is_below else ''}"
-        for one in found.classes
+        for one in sorted(found.classes, key=lambda one: one.ratio / one.floor)
     ]
     verdict = "healthy" if found.is_healthy else "below the floor"
-    return [*said, f"log: {verdict}; {found.false_alarms * 100:.3g}% of healthy logs are below"]
+    return [f"log: {verdict}; {found.false_alarms * 100:.3g}% of healthy logs are below", *said]
 
 
 def _made_of(one: CheckedClass) -> str:

@@ -25,6 +25,12 @@ def test_a_first_cause_is_named_with_the_next_two():
     assert then == "then: nic_rate_degraded (20%); gpudirect_rdma_off (6%)"
 
 
+def test_a_first_cause_that_is_no_more_likely_than_not_is_beside_the_next():
+    assert (
+        "half_or_fewer_nics_used: 4 times as likely as the next; " in told(ranked(0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))[0]
+    )
+
+
 def test_of_many_that_nothing_distinguishes_three_are_named_and_all_are_in_the_json():
     causes = ranked(0.2, 0.16, 0.15, 0.14, 0.13, 0.12, 0.1)
     lines = told(causes)
