@@ -63,6 +63,9 @@ def _print_healthy(data: Path) -> None:
 def _print_drawn(what: str, found: Drawn) -> None:
     top, three, named = (n / found.n for n in (found.first, found.third, found.named))
     print(f"# {found.n} {what}: top-1 {top:.0%} (asked 85 %), top-3 {three:.0%}")
+    print(
+        f"# a reader who knows how they are drawn: {found.bound / found.n:.0%} (expects {found.expected / found.n:.0%})"
+    )
     print(f"# in the set that nothing distinguishes (of {found.n_named / found.n:.1f} causes): {named:.0%}")
     apart = max(1, found.apart)
     print(f"# without a twin of another cause: {found.apart}, top-1 {found.first_apart / apart:.0%}")

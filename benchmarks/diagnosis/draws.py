@@ -3,6 +3,9 @@
 A fault is drawn by its likelihood beforehand: a machine, a cause, one of its forms. Another cause may have the same
 times at every size, which no reading of the times tells from it: the share of draws without such a twin bounds what can
 be found. Of those the answer is "nothing distinguishes", and it is counted how often the cause is among those named.
+
+The bound of any method: a reader who knows the noise, that the model is exact, how likely each fault is to be drawn,
+and that no table is healthy takes the cause with the largest probability. Of a real log nobody knows the first two.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.diagnosis.causes.all_faults import FaultTimes, predict_faults
 from commsim.diagnosis.causes.beforehand import weight_on
@@ -49,6 +53,10 @@ class Drawn:
         all causes that these answers name.
     apart, first_apart : int
         Draws of faults without a twin, and those of them that are first.
+    bound : int
+        Draws whose cause a reader finds who knows how they were drawn.
+    expected : float
+        Draws that such a reader expects to find: the sum of the probabilities of the first causes.
     confused : counter of (str, str)
         Cause and what was first instead.
     """
@@ -60,15 +68,18 @@ class Drawn:
     n_named: int = 0
     apart: int = 0
     first_apart: int = 0
+    bound: int = 0
+    expected: float = 0.0
     confused: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 class _Place(NamedTuple):
-    """A machine with all its faults."""
+    """A machine with all its faults, those that a slow table alone may show, and those that are drawn."""
 
     ground: Ground
     error: ErrorModel
     every: list[FaultTimes]
+    drawn_from: list[FaultTimes]
     faults: list[FaultTimes]
 
 
@@ -98,7 +109,10 @@ def draw(n: int, seed: int = 1, only: str = "", *, machines: Sequence[str] = MAC
         labels = [one.label for one in causes]
         alike = [one.label for one in causes if one.likelihood * TOLD_FROM > causes[0].likelihood][:NAMED]
         is_apart = not any(_are_twins(one, fault) for one in place.every)
+        best, probable = _best(place, times)
         found.n += 1
+        found.bound += best == fault.label
+        found.expected += probable
         found.first += labels[0] == fault.label
         found.third += fault.label in labels[:3]
         found.named += fault.label in alike
@@ -115,8 +129,8 @@ def _place(topology: str, only: str) -> _Place:
     assert isinstance(plan, NcclPlan)
     ground = ground_of(plan.launch, plan.schedule.n_ranks)
     every = predict_faults(ground, SIZES)
-    faults = [one for one in every if one.fault and one.healthy is None and one.text.startswith(only)]
-    return _Place(ground, errors_of_plan(plan), every, faults)
+    alone = [one for one in every if one.fault and one.healthy is None]
+    return _Place(ground, errors_of_plan(plan), every, alone, [one for one in alone if one.text.startswith(only)])
 
 
 def _drawn(place: _Place, random: np.random.Generator) -> FaultTimes:
@@ -126,6 +140,18 @@ def _drawn(place: _Place, random: np.random.Generator) -> FaultTimes:
     own = [one for one in place.faults if one.label == label]
     weights = np.array([one.weight for one in own])
     return own[random.choice(len(own), p=weights / weights.sum())]
+
+
+def _best(place: _Place, times: NDArray[np.float64]) -> tuple[str, float]:
+    """Return the most probable cause of drawn times, and how probable it is, for one who knows how they are drawn."""
+    logs = dict[str, float]()
+    for label in {one.label for one in place.drawn_from}:
+        own = [one for one in place.drawn_from if one.label == label]
+        prior = weight_on(place.ground, label) / sum(one.weight for one in own)
+        terms = [np.log(prior * one.weight) - (np.log(times / one.times) ** 2).sum() / 2 / NOISE**2 for one in own]
+        logs[label] = float(np.logaddexp.reduce(terms))
+    first = max(logs, key=lambda label: logs[label])
+    return first, float(np.exp(logs[first] - np.logaddexp.reduce([*logs.values()])))
 
 
 def _are_twins(one: FaultTimes, other: FaultTimes) -> bool:

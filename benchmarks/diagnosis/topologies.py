@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+# Between Grace, whose PCIe links the NICs are on, and its GPU.
+C2C = "450GB/s"
 # Of a GPU's words: generation, host type, rate of its NVLinks and of its PCIe, CPU.
 NVSWITCH, PCIE, MESH = "nvswitch_host", "pcie_host", "mesh_host"
 GPUS: tuple[tuple[str, str, str, str, str, str], ...] = (
-    (r"GH200", "hopper", MESH, "370.8GB/s", "450GB/s", "arm"),
-    (r"GB[23]00", "blackwell", NVSWITCH, "721.8GB/s", "48GB/s", "arm"),
+    (r"GH200", "hopper", MESH, "370.8GB/s", C2C, "arm"),
+    (r"GB[23]00", "blackwell", NVSWITCH, "721.8GB/s", C2C, "arm"),
     (r"GB10", "blackwell", PCIE, "", "24GB/s", "arm"),
     (r"B[23]00", "blackwell", NVSWITCH, "721.8GB/s", "96GB/s", "intel"),
     (r"H[12]00", "hopper", NVSWITCH, "370.8GB/s", "48GB/s", "intel"),

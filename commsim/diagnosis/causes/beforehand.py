@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.diagnosis.causes.ground import Ground, nics_of_machines
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY, HEALTHY_ALONE, HEALTHY_BESIDE_REFERENCE, RARE
+from commsim.nccl.prediction import Site
 
 # Machines up to which a run is usually below one switch, where there is no uplink that could be shared.
 ON_ONE_SWITCH, BETWEEN_SWITCHES = 2, ("oversubscribed_or_hash_collisions", "rail_mismatch_or_cabling")
@@ -36,7 +37,8 @@ def shares_beforehand(ground: Ground, labels: Iterable[str], *, has_reference: b
     has_reference : bool
         Whether a better table of the same sizes is beside it.
     """
-    known = {label: weight_on(ground, label) for label in labels if label != HEALTHY}
+    site = ground.site()
+    known = {label: weight_on(ground, label, site) for label in labels if label != HEALTHY}
     return shares_of(known, has_reference=has_reference)
 
 
@@ -54,7 +56,7 @@ def shares_of(weights: Mapping[str, float], *, has_reference: bool) -> dict[str,
     return {HEALTHY: healthy, **{label: (1 - healthy) * weight / total for label, weight in weights.items()}}
 
 
-def weight_on(ground: Ground, label: str) -> float:
+def weight_on(ground: Ground, label: str, site: Site | None = None) -> float:
     """Return how likely a cause is on a ground, relative to the others.
 
     Parameters
@@ -63,14 +65,16 @@ def weight_on(ground: Ground, label: str) -> float:
         Ground without a fault.
     label : str
         Cause.
+    site : Site, optional
+        Where its calls run. Default: it is sought here.
     """
-    usual, n_machines = CAUSES[label].prior, len(nics_of_machines(ground))
-    is_card, is_alone = ground.site().pcie or not _has_nvlink(ground), ground.n_ranks == n_machines
+    usual, n_machines, site = CAUSES[label].prior, len(nics_of_machines(ground)), site or ground.site()
+    is_card, is_alone = site.pcie or not _has_nvlink(ground), ground.n_ranks == n_machines
     if label == "numa_or_affinity":
         if is_alone and not is_card:  # a part of a machine: a scheduler gave out a GPU and some NIC
             return 2 * usual
-        return RARE if _is_laid_out(ground) else usual
-    if label == "pcie_p2p_or_acs" and not ground.site().pcie:  # only the way from NICs to GPUs is left to it
+        return RARE if _is_laid_out(ground, site) else usual
+    if label == "pcie_p2p_or_acs" and not site.pcie:  # only the way from NICs to GPUs is left to it
         return RARE if is_alone else usual / 2
     if label == "pcie_gen_or_width" and not is_card:  # no slot that a card may sit loose in, but those of NICs
         return usual / 2
@@ -89,8 +93,8 @@ def _has_nvlink(ground: Ground) -> bool:
     return bool(((network.src == node) & (network.metric == NVLINK_METRIC)).any())
 
 
-def _is_laid_out(ground: Ground) -> bool:
+def _is_laid_out(ground: Ground, site: Site) -> bool:
     """Whether the machine's maker put NICs beside GPUs: several GPUs on NVLink that have a NIC for each two at most."""
     machines = nics_of_machines(ground)
     each = ground.n_ranks / len(machines)
-    return each > 1 and not ground.site().pcie and min(map(len, machines)) * 2 >= each
+    return each > 1 and not site.pcie and min(map(len, machines)) * 2 >= each

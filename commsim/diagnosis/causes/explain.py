@@ -47,20 +47,20 @@ class RankedCause:
 
 @dataclass(frozen=True, slots=True)
 class _RowsInDoubt:
-    """Rows with what is predicted for each without a fault, and what the errors of such machines are."""
+    """Rows with what is predicted for each without a fault, their further spread, and the errors of such machines."""
 
     rows: Rows
     whole: NDArray[np.float64]
+    disturbed: NDArray[np.float64]
     error: ErrorModel
 
     def log_of(self, one: FaultTimes, effect: NDArray[np.float64]) -> float:
         """Return the log-likelihood of the rows with a fault of this effect on each."""
-        disturbed = disturbances(self.rows, self.whole)
-        return log_likelihood(self.rows, self.whole * np.exp(effect), self.error, effect, one.fault, disturbed)
+        return log_likelihood(self.rows, self.whole * np.exp(effect), self.error, effect, one.fault, self.disturbed)
 
     def log_of_none(self) -> float:
         """Return the log-likelihood of the rows with a cause that is not tried."""
-        return log_of_none(self.rows, self.whole, self.error, disturbances(self.rows, self.whole))
+        return log_of_none(self.rows, self.whole, self.error, self.disturbed)
 
 
 def rank_causes(
@@ -126,7 +126,8 @@ def rank_faults(
     logs, none = {one.label: 0.0 for one in every}, 0.0
     best: dict[str, tuple[float, int]] = {}
     for run in rows.runs():
-        question = _RowsInDoubt(rows.at(run), whole[run], error)
+        own_rows = rows.at(run)
+        question = _RowsInDoubt(own_rows, whole[run], disturbances(own_rows, whole[run]), error)
         none += question.log_of_none()
         values = [question.log_of(one, effect[run]) for one, effect in zip(every, effects, strict=True)]
         for label in logs:

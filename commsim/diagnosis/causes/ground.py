@@ -168,6 +168,20 @@ def nics_of_machines(ground: Ground) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(is_nic & (unit == one)) for one in np.unique(unit[ground.nodes])]
 
 
+def without_links(ground: Ground, dead: NDArray[np.bool_]) -> Ground:
+    """Return the ground without some links.
+
+    Parameters
+    ----------
+    ground : Ground
+        Whole.
+    dead : bool[n_links]
+        Links that are taken away.
+    """
+    edges = {name: getattr(ground.network, name)[~dead] for name in _PER_LINK}
+    return dataclasses.replace(ground, network=dataclasses.replace(ground.network, family="", **edges))
+
+
 def without_nodes(ground: Ground, dead: NDArray[np.int64]) -> Ground:
     """Return the ground without some nodes and all their links.
 

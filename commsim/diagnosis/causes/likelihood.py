@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,16 @@ from commsim.nccl.error_model import ErrorModel
 # Another run on the same machines: standard deviation of the logarithm of its time, of all sizes together and of each,
 # below and from 16 MiB. Repeated public runs of one operator at large sizes lie within 3 %.
 AGAIN, ROW_SMALL, ROW_LARGE, LARGE = 0.03, 0.08, 0.03, 2**24
-# Times that a row's noise is of that, each as likely, since some fabrics are shared with others; so many rows show it.
+# Times that a row's noise is of that, below and from 16 MiB each by itself and each as likely: some fabrics are shared
+# with others, and some hosts are busy; so many rows show it.
 NOISES, TOLD_FROM = (1.0, 2.5), 6
 # Further standard deviation of what one number says whose size is not stated: an average, a peak, of some sizes.
 VAGUE = 0.12
 # A row that lies farther than this from the middle one of five is taken to be disturbed by that much.
 DISTURBED, WINDOW = 0.25, 2
+# What is doubted of a fault's effect is itself known badly: parts of the stated doubt, each as likely. A machine that
+# the model knows well has its faults' effects as predicted.
+DOUBTS = (1.0, 0.1)
 # What is left of the correlation of the model's errors on two tables where calls go another way in one.
 KEPT = 0.3
 # What a cause that is not tried does to the logarithm of a time: standard deviation of one factor, of what it does by
@@ -60,11 +65,11 @@ def log_likelihood(
     doubt, noise = (0.0, 0.0) if fault is None else (fault.doubt, fault.noise)
     fixed = np.diag(disturbed**2 + noise**2 * rows.slow)
     # What is known of the fault's effect: half of it one factor, half of it by size.
-    fixed += np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * _alike(rows, error))
+    doubted = np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * _alike(rows, error))
     model = _of_model(rows, error)
     if fault is not None and fault.other_way:
         model = np.where(rows.slow[:, None] == rows.slow[None, :], model, KEPT * model)
-    return _log_of(rows, residual, error, model, fixed)
+    return _log_of(rows, residual, error, model, [fixed + part**2 * doubted for part in (DOUBTS if doubt else (1.0,))])
 
 
 def log_of_none(
@@ -82,20 +87,23 @@ def log_of_none(
     residual = np.log(rows.times / predicted) - [error.of(size).middle for size in rows.sizes]
     both = np.outer(rows.slow, rows.slow)
     fixed = both * (ANY_FACTOR**2 + ANY_SHAPE**2 * _alike(rows, error))
-    return _log_of(
-        rows, residual, error, _of_model(rows, error), fixed + np.diag(disturbed**2 + ANY_ROW**2 * rows.slow)
-    )
+    fixed += np.diag(disturbed**2 + ANY_ROW**2 * rows.slow)
+    return _log_of(rows, residual, error, _of_model(rows, error), [fixed])
 
 
 def _log_of(
     rows: Rows, residual: NDArray[np.float64], error: ErrorModel, model: NDArray[np.float64],
-    fixed: NDArray[np.float64],
+    fixed: Sequence[NDArray[np.float64]],
 ) -> float:  # fmt: skip
-    """Return the logarithm of the density of residuals, over the tails of the model's errors and the noise of runs."""
+    """Return the logarithm of the density of residuals.
+
+    It is over the tails of the model's errors, the noise of runs, and what else there may be, each as likely.
+    """
     noises = NOISES if len(residual) >= TOLD_FROM else NOISES[:1]
-    scales = itertools.product(variances(error.likeness.degrees), noises)
-    logs = [_log_normal(residual, model * variance + _of_runs(rows, times) + fixed) for variance, times in scales]
-    return float(np.logaddexp.reduce(logs)) - math.log(len(logs))
+    runs = [_of_runs(rows, *times) for times in itertools.product(noises, noises)]
+    scales = itertools.product(variances(error.likeness.degrees), runs, fixed)
+    every = np.array([model * variance + noise + more for variance, noise, more in scales])
+    return float(np.logaddexp.reduce(_logs_normal(residual, every))) - math.log(len(every))
 
 
 @functools.lru_cache(8)
@@ -129,12 +137,12 @@ def _of_model(rows: Rows, error: ErrorModel) -> NDArray[np.float64]:
     return found
 
 
-def _of_runs(rows: Rows, times: float) -> NDArray[np.float64]:
+def _of_runs(rows: Rows, small: float, large: float) -> NDArray[np.float64]:
     """Covariance of what two runs on the same machines differ by, and of numbers whose size is not known."""
-    row = np.where(rows.sizes < LARGE, ROW_SMALL, ROW_LARGE)
+    row = np.where(rows.sizes < LARGE, small * ROW_SMALL, large * ROW_LARGE)
     same = rows.slow[:, None] == rows.slow[None, :]
     both = rows.vague[:, None] & rows.vague[None, :]
-    found: NDArray[np.float64] = np.diag((row * times) ** 2) + AGAIN**2 * same + VAGUE**2 * both
+    found: NDArray[np.float64] = np.diag(row**2) + AGAIN**2 * same + VAGUE**2 * both
     return found
 
 
@@ -158,8 +166,10 @@ def disturbances(rows: Rows, whole: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _log_normal(residual: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
-    """Return the logarithm of the density of a multivariate normal distribution."""
-    lower = np.linalg.cholesky(covariance)
-    far = float((np.linalg.solve(lower, residual) ** 2).sum())
-    return -far / 2 - float(np.log(np.diag(lower)).sum()) - len(residual) / 2 * math.log(2 * math.pi)
+def _logs_normal(residual: NDArray[np.float64], covariances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithm of the density of multivariate normal distributions, float64[n_covariances]."""
+    lower = np.linalg.cholesky(covariances)
+    far = (np.linalg.solve(lower, residual[:, None]) ** 2).sum((1, 2))
+    roots = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)
+    found: NDArray[np.float64] = -far / 2 - roots - len(residual) / 2 * math.log(2 * math.pi)
+    return found

@@ -12,7 +12,7 @@ from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import units
 from commsim.diagnosis.causes.fault import ROUNDABOUT, Fault
-from commsim.diagnosis.causes.ground import Ground, links_between, nics_of_machines, without_nodes
+from commsim.diagnosis.causes.ground import Ground, links_between, nics_of_machines, without_links, without_nodes
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import links_outside, through_host
 from commsim.nccl.prediction import Site
@@ -36,7 +36,8 @@ UNKNOWN_PCIE = 12e9
 def fewer_nics(ground: Ground) -> Iterator[Fault]:
     """Yield grounds whose machines use n of their N NICs.
 
-    NCCL takes the fewest channels of all machines, so that a NIC that one machine lacks costs what all would cost.
+    NCCL takes the fewest channels of all machines, so that a NIC that one machine lacks costs what all would cost. GPUs
+    whose own NIC is gone reach another one over the host bridge, or NVLink and the GPU beside it (PXN).
     """
     nics = nics_of_machines(ground)
     n = min((len(some) for some in nics), default=0)
@@ -47,7 +48,11 @@ def fewer_nics(ground: Ground) -> Iterator[Fault]:
         text = f"{'half' if left * 2 == n else f'{left} of {n}'} of the NICs are used"
         if left == n - 1 and ground.has_several:
             text = f"{left} of {n} NICs are used, by one machine or by all: one is dead"
-        yield Fault("half_or_fewer_nics_used", text, without_nodes(ground, dead), weight)
+        few = without_nodes(ground, dead)
+        yield Fault("half_or_fewer_nics_used", text, few, weight)
+        if left * 2 == n:
+            far = dataclasses.replace(few, options=dataclasses.replace(few.options, path_inter="PHB"))
+            yield Fault("half_or_fewer_nics_used", text, far, weight)
 
 
 def _spread_out(nics: NDArray[np.int64], left: int) -> NDArray[np.int64]:
@@ -117,11 +122,21 @@ def without_peer_access(ground: Ground) -> Iterator[Fault]:
     elif ground.n_ranks > site.setting.n_nodes:
         rate = _pcie_rate(ground)
         yield Fault("pcie_p2p_or_acs", text, ground.with_cost(_link_is(rate / 2)), 0.2, ROUNDABOUT)
+        yield from _one_gpu_alone(ground)
     if ground.has_several and not _copies(ground):
         through = "ACS or IOMMU: PCIe peers meet at the root"
         for share in AT_THE_ROOT:
             root = ground.with_cost(_nics_at_most(ground, share, loses=False))
             yield Fault("pcie_p2p_or_acs", through, root, 0.25, ROUNDABOUT)
+
+
+def _one_gpu_alone(ground: Ground) -> Iterator[Fault]:
+    """Yield the ground with a GPU whose NVLinks are all down, as where the fabric manager left it out."""
+    network, node = ground.network, int(ground.nodes[-1])
+    dead = (network.metric == NVLINK_METRIC) & ((network.src == node) | (network.dst == node))
+    if dead.any():
+        text = "no NVLink joins one GPU to the others: bytes go over PCIe"
+        yield Fault("pcie_p2p_or_acs", text, without_links(ground, dead), 0.2, other_way=True)
 
 
 def across_sockets(ground: Ground) -> Iterator[Fault]:

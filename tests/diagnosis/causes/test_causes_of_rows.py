@@ -80,6 +80,7 @@ def first_of(label, topology, start=""):
         (H100, "ib_disabled_tcp_sockets", ""),
         (H100, "wrong_algorithm_or_protocol_forced", "NCCL takes LL at"),
         (NODE, "nvls_off_or_unavailable", ""),
+        (NODE, "pcie_p2p_or_acs", "no NVLink joins one GPU"),
         (ALPS, "straggler_host", "one host comes 300 us"),
     ],
 )
@@ -130,6 +131,14 @@ def test_one_dead_nic_costs_what_all_machines_without_it_would():
     first = nics_of_machines(ground_on("hgx-h100@star:machines=4"))[0][-1:]
     alone = without_nodes(ground_on("hgx-h100@star:machines=4"), first).times(SIZES)
     assert alone == pytest.approx(dead.times, rel=0.02)
+
+
+def test_half_of_the_nics_are_found_where_the_rest_is_behind_the_host_bridge_too():
+    """A machine that is built with half of the NICs, and no machine of which each second one is taken away."""
+    half = ground_on("hgx-h100:n_nics=4@star:machines=4").times(SIZES)
+    found = ranked("hgx-h100@star:machines=4", noisy(half, noise=0.02))
+    assert found[0].label == "half_or_fewer_nics_used"
+    assert found[0].likelihood > 2.5 * found[1].likelihood
 
 
 def test_a_healthy_log_that_was_forced_to_a_faster_algorithm_shows_that_the_choice_is_wrong():
