@@ -109,6 +109,10 @@ def pytest_cmdline_main(config):
         option.numprocesses, option.dist = 2, "loadfile"
 
 
+def pytest_collection_finish():
+    gc.freeze()  # tests and modules stay to the end: no collection looks at them again
+
+
 def kind_of_tests(config):
     return config.option.markexpr.removesuffix(" and not deep")
 
