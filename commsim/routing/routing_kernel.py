@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,8 @@ from .growing_kernel import grown
 from .link_rows import Rows as Rows
 from .search_kernel import ANY, Graph, distance_from, is_allowed, new_search, start_search
 from .search_kernel import hops_to as hops_to
+
+T = TypeVar("T", bound=np.generic)
 
 BY_HASH, BY_ONE_HASH, FIRST, ALL, BY_DIGITS = range(5)
 MASK = 2**31 - 1
@@ -171,25 +175,18 @@ def walk_routes(
             part[reached[k]] = slowest[reached[k]] = 0.0
         distance[source], distance[target] = as_searched
         first[i + 1] = m
-    return first, link[:m].copy(), share[: m if choice == ALL else 0].copy(), path_latency, -1
+    link = link[:m].copy()  # one after the other: each is hundreds of megabytes where many routes are sprayed
+    share = share[: m if choice == ALL else 0].copy()
+    return first, link, share, path_latency, -1
 
 
 @kernel
-def rows_in_order(
-    first: NDArray[np.int64], link: NDArray[np.int32], share: NDArray[np.float64], place: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Return compressed rows in another order: row r is the one at ``place[r]``; there may be no shares."""
-    n = place.shape[0]
-    new_first = np.empty(n + 1, np.int64)
-    new_link = np.empty_like(link)
-    new_share = np.empty_like(share)
+def rows_in_order(first: NDArray[np.int64], values: NDArray[T], place: NDArray[np.int64]) -> NDArray[T]:
+    """Return the values of compressed rows in another order: row r is the one at ``place[r]``."""
+    ordered = np.empty_like(values)
     m = 0
-    for r in range(n):
-        new_first[r] = m
+    for r in range(place.shape[0]):
         for k in range(first[place[r]], first[place[r] + 1]):
-            new_link[m] = link[k]
-            if len(share) > 0:
-                new_share[m] = share[k]
+            ordered[m] = values[k]
             m += 1
-    new_first[n] = m
-    return new_first, new_link[:m], new_share[: m if len(share) > 0 else 0]
+    return ordered

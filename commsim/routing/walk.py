@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,8 +123,10 @@ def walk(
         which, first, link, latency = known
         return _in_given_order(
             np.concatenate((first, first[-1] + searched.first[1:])),
-            np.concatenate((link, searched.link)),
-            np.concatenate((np.ones(len(link)), searched.share)) if choice == ALL else NO_SHARES,
+            [
+                np.concatenate((link, searched.link)),
+                np.concatenate((np.ones(len(link)), searched.share)) if choice == ALL else NO_SHARES,
+            ],
             np.concatenate((latency, searched.latency)),
             np.concatenate((which, rest)),
         ), -1
@@ -169,7 +171,9 @@ def _search(
         first, link, share, latency, lost = walk_routes(pairs, tables, network.latency, order, rule, choice)
     if lost >= 0:
         return Routes(first, link, share, latency), int(by_search[lost])
-    return _in_given_order(first, link, share, latency, by_search), -1
+    columns: list[NDArray[Any]] = [link, share]
+    del link, share
+    return _in_given_order(first, columns, latency, by_search), -1
 
 
 def _part_searched(network: Network, pairs: NDArray[np.int64], tables: Graph, rule: int) -> float:
@@ -224,17 +228,24 @@ def _only_through(network: Network, src: int, dst: int) -> str:
 
 def _in_given_order(
     first: NDArray[np.int64],
-    link: NDArray[np.int32],
-    share: NDArray[np.float64],
+    columns: list[NDArray[Any]],
     latency: NDArray[np.float64],
     order: NDArray[np.intp],
 ) -> Routes:
-    """Undo the sorting by destination; without shares all are 1."""
+    """Undo the sorting by destination; without shares all are 1.
+
+    `columns` are links and shares, taken from the list: sprayed ones are hundreds of megabytes, and their old order is
+    free as soon as the new one is there.
+    """
     from .routing_kernel import rows_in_order
 
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    with expected_work(len(order) + len(link)):
-        new_first, new_link, new_share = rows_in_order(first, link, share, place)
-    # all are 1 without, and take no memory
-    return Routes(new_first, new_link, new_share if len(share) else np.broadcast_to(1.0, len(link)), latency[place])
+    with expected_work(len(order) + sum(map(len, columns))):
+        link = rows_in_order(first, columns.pop(0), place)
+        share = columns.pop()
+        # all are 1 without, and take no memory
+        share = rows_in_order(first, share, place) if len(share) else np.broadcast_to(1.0, len(link))
+    ordered = np.zeros_like(first)
+    np.cumsum(np.diff(first)[place], out=ordered[1:])
+    return Routes(ordered, link, share, latency[place])

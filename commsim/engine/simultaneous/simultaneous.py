@@ -24,7 +24,7 @@ from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 from commsim.routing.message_engines import engines_of_nodes
 
 from .begun_together import BegunTogether, begin_together
-from .bundles import Bundles, bundle_flows, crossings_of
+from .bundles import AT_ONCE, Bundles, bundle_flows, crossings_of
 
 if TYPE_CHECKING:
     from commsim.routing.crossings import Crossings
@@ -276,10 +276,14 @@ def _overhead(plan: SimultaneousPlan) -> float | None:
     those at m engines after n / m times o.
     """
     network, src = plan.network, plan.begun.nodes[0]
-    if not len(src) or not network.overhead[src].any():
+    sends = np.zeros(network.n_nodes, np.bool_)
+    sends[src] = True
+    if not network.overhead[sends].any():
         return 0.0
     if plan.crossings is not None:  # what is so of one flow of a port is so of all
-        of_port = np.bincount(plan.crossings.port, minlength=network.n_links)
+        of_port, port = np.zeros(network.n_links, np.int64), plan.crossings.port
+        for low in range(0, len(port), AT_ONCE):  # it is cast to numbers of twice the size
+            of_port += np.bincount(port[low : low + AT_ONCE], minlength=network.n_links)
         used = np.flatnonzero(of_port)
         node = network.src[used]
         of_engine = np.bincount(node, weights=of_port[used], minlength=network.n_nodes) / engines_of_nodes(network)
