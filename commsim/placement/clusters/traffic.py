@@ -185,11 +185,10 @@ class ClusterTraffic:
             affected |= {id(job): job for job in jobs}
         self._dirty.clear()
         for sharer in affected.values():
-            rows = {id(of): of[self._on_link[link].index(sharer)] for link in sharer.use_of
-                    if (of := self._extra.get(link)) is not None}  # fmt: skip
-            worst = np.zeros(INSTANTS if rows else 1)
-            for row in rows.values():
-                np.maximum(worst, row, out=worst)
+            full = {id(self._extra[link]): link for link in sharer.use_of.keys() & self._extra.keys()}
+            worst = np.zeros(INSTANTS if full else 1)
+            for link in full.values():
+                np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
             sharer.stretch = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
         return list(affected.values())
 
