@@ -59,6 +59,14 @@ class CassiniRanking:
 
     def better(self, job: PeriodicJob, sharer: Sharer, gain: float) -> float | None:
         """Find a shift of a job that sends already with a score higher by more than `gain`; None without one."""
+        latest = self._traffic.latest(sharer)
+        if sharer.best_at == latest:
+            return None
+        shift = self._better(job, sharer, gain)
+        sharer.best_at = latest if shift is None else -1
+        return shift
+
+    def _better(self, job: PeriodicJob, sharer: Sharer, gain: float) -> float | None:
         shared = self._traffic.with_others(sharer)
         if not shared.any():
             return None

@@ -43,7 +43,7 @@ class Sharer:
         Part of its period by which its phases may be late and delay nothing.
     """
 
-    __slots__ = ("alone", "links", "rates", "slack", "stretch", "use", "use_of")
+    __slots__ = ("alone", "best_at", "links", "rates", "slack", "stretch", "use", "use_of")
 
     def __init__(
         self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64], slack: float
@@ -51,6 +51,7 @@ class Sharer:
         self.links, self.use, self.rates, self.slack = links, use, rates, slack
         self.use_of: dict[int, float] = dict(zip(links.tolist(), use.tolist(), strict=True))
         self.stretch = self.alone = 1.0
+        self.best_at = -1  # the latest change on its links with which no other shift was better
 
     @property
     def slowdown(self) -> float:
@@ -82,6 +83,7 @@ class ClusterTraffic:
         self._loads = np.zeros((3, cluster.network.n_links))
         self._stale: set[int] = set()
         self._dirty: set[int] = set()
+        self._n_changes, self._changed_at = 0, np.zeros(cluster.network.n_links, np.int64)
         self._uses: dict[tuple[str, ...], tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
 
     def uses(self, routes: Sequence[tuple[str, ...]]) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
@@ -142,6 +144,10 @@ class ClusterTraffic:
         self._load()
         return 1.0 - float((self._loads[1, links] / self.capacity[links]).mean())
 
+    def latest(self, sharer: Sharer) -> int:
+        """Return the number of the latest change on the links of a job."""
+        return int(self._changed_at[sharer.links].max(initial=0))
+
     def highest(self, links: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the highest demand on links, float64[n], bytes/s."""
         self._load()
@@ -150,6 +156,8 @@ class ClusterTraffic:
 
     def _changes(self, sharer: Sharer) -> None:
         """Note that the demand on all links of a job has changed."""
+        self._n_changes += 1
+        self._changed_at[sharer.links] = self._n_changes
         self._dirty.update(sharer.use_of)
         self._stale.update(sharer.use_of)
 
