@@ -16,6 +16,8 @@ sys.path[:0] = [str(HERE / "_site"), str(HERE.parent)]
 
 import gallery  # noqa: E402
 import reference_pages  # noqa: E402
+from sphinx.errors import PycodeError  # noqa: E402
+from sphinx.pycode import ModuleAnalyzer  # noqa: E402
 
 import commsim  # noqa: E402 - found by the line above
 
@@ -52,6 +54,15 @@ if is_only_checked:
     gallery.write(HERE / reference_pages.GENERATED, are_drawn=False)
 else:
     gallery.write_apart(HERE / reference_pages.GENERATED)
+
+
+def order_unknown(module: str) -> ModuleAnalyzer:
+    """Leave a module's tokens unread, of which members have their order and a comment after ``#:``."""
+    raise PycodeError(f"{module}: not read")
+
+
+if is_only_checked:  # a quarter of the time of pages that are made of docstrings
+    ModuleAnalyzer.for_module = order_unknown
 
 
 def setup(app: Any) -> None:
