@@ -218,6 +218,13 @@ def test_the_glossary_is_short():
 )
 def test_pages_name_only_modules_that_there_are(page, others):
     assert set(wording.missing_modules((ROOT / page).read_text(encoding="utf-8"))) <= others
+    assert wording.missing_symbols((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def test_a_symbol_that_a_page_names_is_looked_up():
+    there = "`rank_key` of `commsim/placement/scored_placements.py`, `Remark` of `core/remark.py`"
+    assert wording.missing_symbols(there) == []
+    assert wording.missing_symbols("`COLUMNS` of `report/table_of_run.py`") == ["COLUMNS of report/table_of_run.py"]
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,25 @@ def missing_modules(page: str) -> list[str]:
     return missing
 
 
+def missing_symbols(page: str) -> list[str]:
+    """List what a page says "`NAME` of `file.py`" of, but which the file does not define.
+
+    Parameters
+    ----------
+    page : str
+        Text of a page; paths are from the root or from ``commsim/``.
+    """
+    missing = []
+    for symbol, path in re.findall(r"`([A-Za-z_.]+)` (?:\([^)]*\) )?of `([\w/]+\.py)`", page):
+        files = [ROOT / base / path for base in ("", "commsim")]
+        text = "".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+        if not re.search(
+            rf"^\s*(?:class |def |[\w, ]+, )?{re.escape(symbol.rpartition('.')[2])}\b", text, re.MULTILINE
+        ):
+            missing.append(f"{symbol} of {path}")
+    return missing
+
+
 def main(args: list[str]) -> None:
     """Print the counts, and the fragments of the packages that are named."""
     files = sources()

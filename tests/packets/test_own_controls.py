@@ -62,7 +62,7 @@ def test_a_file_is_executed_only_by_a_flag_or_a_caller(files):
     ("content", "text", "said"),
     [
         ("", "./mine.py", r"mine\.py: registers no congestion control; decorate"),
-        (HEAD + "def mine(flow):\n    pass\n", "./mine.py", r"parameter flow needs an annotation"),
+        (HEAD + "def mine(flow):\n    pass\n", "./mine.py", r"parameter flow needs an annotation$"),
         (HEAD + "def mine(flow: Flow, a: float):\n    pass\n", "./mine.py", r"mine needs a"),
         (HEAD + "def mine(flow: Flow, a: str = 'x'):\n    pass\n", "./mine.py", r"a must be a number"),
         (EXAMPLE, "./mine.py:least=2", r"aimd has no parameter 'least'"),

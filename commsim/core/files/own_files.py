@@ -207,9 +207,10 @@ def _require_annotations(registry: Registry[T], entry: Entry[T], path: Path) -> 
     for key, parameter in entry.parameters.items():
         if parameter.annotation is inspect.Parameter.empty:
             others = (registry[name].parameters.get(key, parameter).annotation for name in registry)
-            known = next((one for one in others if one is not inspect.Parameter.empty), "int")
-            such = known if isinstance(known, str) else inspect.formatannotation(known)
-            raise InputError(f"{path}: {entry.name}: parameter {key} needs an annotation, such as {key}: {such}")
+            known = next((one for one in others if one is not inspect.Parameter.empty), None)
+            such = known if known is None or isinstance(known, str) else inspect.formatannotation(known)
+            hint = f", such as {key}: {such}" if such else ""
+            raise InputError(f"{path}: {entry.name}: parameter {key} needs an annotation{hint}")
 
 
 def _line(error: BaseException, path: Path) -> int | None:
