@@ -208,9 +208,9 @@ def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int,
     by_nic = chunk * n / ways.outside(protocol)
     on_wire = chunk / slices * ways.n_nics / ways.outside(protocol)  # of a message, by its NIC
     path = (n_steps - crossing) * first + crossing * (net_first + on_wire)
-    slowest = n_steps * max(by_link, by_nic, turn)
+    on_link, slowest = n_steps * max(by_link, by_nic), n_steps * max(by_link, by_nic, turn)
     if protocol in JOINED_ONCE and ways.plugin.copy == float("inf"):  # all channels fill the slowest link
-        loop = joint_limit(path, slowest, JOINED_ONCE[protocol]) + more
+        loop = max(joint_limit(path, on_link, JOINED_ONCE[protocol]), slowest) + more
         return loop, loop
     # With flags among the data a chunk goes round in lines: by fast and slow hops, on links that other channels share.
     round_trip = (n_steps - crossing) * joint_limit(first, by_link) + crossing * joint_limit(net_first, by_nic)
@@ -218,7 +218,7 @@ def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int,
         return round_trip + more, n_steps * max(later, net_later, by_nic) + more
     # Later loops follow each other round the ring: its hops count together, the slowest link alone.
     later_loop = max((n_steps - crossing) * later + crossing * net_later, slowest)
-    return max(joint_limit(round_trip, n_steps * max(by_link, by_nic)), slowest) + more, later_loop + more
+    return max(joint_limit(round_trip, on_link), slowest) + more, later_loop + more
 
 
 def tree_time(ways: CallLinks, call: NcclCall) -> float:
