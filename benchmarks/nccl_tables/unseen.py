@@ -16,14 +16,14 @@ from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import LARGE, usable
 from commsim.nccl.gpu_costs import costs
-from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, kind_of
+from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, RACKS, kind_of
 from commsim.nccl.prediction import Site, predict
 
 # Kinds of machines in words, and the one that most users have.
 WORDS = {
     NODE: "one machine", DOMAIN: "one NVLink domain", "infiniband": "several machines, InfiniBand",
     "roce": "several machines, RoCE", CLOUD: "several machines, transports of clouds",
-    "slingshot": "several machines, Slingshot",
+    "slingshot": "several machines, Slingshot", RACKS: "several NVLink domains, joined by a network",
 }  # fmt: skip
 EIGHT = "several machines of 8 H100 or H200, InfiniBand or RoCE"
 PEAKS = "largest rates of 60 shapes of H100 on RoCE"
