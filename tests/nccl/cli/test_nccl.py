@@ -142,7 +142,7 @@ def test_a_choice_that_is_slower_by_more_than_the_error_is_said_by_both_commands
         ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,uplink_bandwidth=24.25GB/s", ()),
         (
             "dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=1",
-            ("--fail", "link:leaf0:spine0", "--fail", "link:leaf0:spine1"),
+            ("--fail", "link:leaf0:spine0", "--fail", "link:leaf0:spine1", "--fail", "link:leaf0:spine2"),
         ),
     ],
 )
