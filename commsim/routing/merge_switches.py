@@ -104,7 +104,8 @@ def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int3
     Notes
     -----
     Neighbourhoods are compared by sums of 64-bit hashes: two that differ are taken for equal with a probability of
-    about 2^-64.
+    about 2^-64. Hashes of a link's kind and of its end are added. Their xor is the same for one way to a node and for
+    the other way back from another, if kinds and nodes have the same numbers.
     """
     merges = fabric_nodes(network)
     members = np.flatnonzero(merges)
@@ -120,7 +121,7 @@ def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int3
         colour[members] = mixed((which + network.n_nodes).astype(np.uint64))
         around = np.zeros(len(members), np.uint64)
         for inner, mine, outer, way in sides:
-            np.add.at(around, place[inner[mine]], mixed(mixed(of_link[mine] + way) ^ colour[outer[mine]]))
+            np.add.at(around, place[inner[mine]], mixed(mixed(of_link[mine] + way) + colour[outer[mine]]))
         which = np.unique(mixed(around ^ colour[members]), return_inverse=True)[1].ravel()
         if (n_found := int(which.max(initial=-1)) + 1) == n_classes:
             return _numbered(members, which, network.n_nodes)

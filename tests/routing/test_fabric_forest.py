@@ -18,6 +18,7 @@ FORESTS = [
     "dgx-h100@three_tier:n_pods=2,racks_per_pod=2,hosts_per_rack=8,switches_per_pod=2,n_cores=3",
     "pcie_host:n_gpus=4,n_nics=2@fat_tree:k=4",
     "dual_tor:n_racks=4,n_spines=2,hosts_per_rack=3",
+    "leaf_spine:n_leaves=12,n_spines=3,hosts_per_leaf=1",  # leaves 2 and 3 were one class
 ]
 OTHERS = [
     "torus:dims=4x4",

@@ -33,6 +33,7 @@ def test_a_link_that_differs_keeps_its_switches_apart():
         "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=2",
         "three_tier:n_pods=2,racks_per_pod=2,hosts_per_rack=2,switches_per_pod=2,n_cores=3",
         "rail_optimized:n_hosts=4,hosts_per_group=1,groups_per_pod=2,cores_per_spine=2,preset=dgx-a100",
+        "leaf_spine:n_leaves=6,n_spines=2,hosts_per_leaf=1",
     ],
 )
 def test_sprayed_messages_load_links_as_bundles_say(spec):
