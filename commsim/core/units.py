@@ -59,7 +59,8 @@ def parse_bandwidth(text: str, name: str = "bandwidth") -> float:
     """
     rate, (value, unit) = parse_rate(text, name), _split(text, name, "")
     if rate > MAX_RATE and unit[0] not in "bB":  # without a prefix it is meant, and what we write ourselves
-        hint = f"; did you mean {value}{_SMALLER[unit[0]]}{unit[1:]}?" if unit[0] in _SMALLER else ""
+        is_close = unit[0] in _SMALLER and rate <= 1000 * MAX_RATE
+        hint = f"; did you mean {value}{_SMALLER[unit[0]]}{unit[1:]}?" if is_close else ""
         raise InputError(f"{name} is {text!r}, 10 times the fastest port or more: at most 144Tbps (18TB/s){hint}")
     return rate
 
