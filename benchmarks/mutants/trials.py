@@ -50,7 +50,7 @@ AREAS = {
     "sweep": Area(("commsim/sweep/**/*.py",), ("tests/sweep",)),
     "engine": Area(("commsim/engine/**/*.py",), ("tests/engine",),
                    ("commsim/packets", "tests/packets")),
-    "nccl": Area(("collectives/nccl/**/*.py",), ("tests/nccl/collectives", "tests/software")),
+    "nccl": Area(("collectives/nccl/**/*.py", "commsim/nccl/**/*.py"), ("tests/nccl",)),
     "switch": Area(("switch_model/*.py", "switch_model/packets/**/*.py"), ("tests/switches",),
                    ("tests/live", "tests/live/bpf")),
 }  # fmt: skip
