@@ -51,12 +51,12 @@ def test_about_as_many_rows_of_operators_left_out_lie_inside_as_is_stated():
 
 
 def test_an_interval_is_on_the_side_of_the_errors():
-    """All predictions are too fast by 20 to 60 %: both bounds are above the time."""
+    """All predictions are too fast by 20 to 60 %: the interval begins at the prediction, and ends above it."""
     rng = np.random.default_rng(7)
     scores = [s for k in range(6) for s in rows(f"o{k}", rng.uniform(np.log(1.2), np.log(1.6), 20))]
     found, _ = made(scores)
     low, high = found["roce", "middle"]
-    assert 1.1 < low < high < 1.75
+    assert low == 1 and 1.4 < high < 1.75
 
 
 def test_a_kind_of_one_operator_has_none_and_a_size_without_rows_that_of_all():

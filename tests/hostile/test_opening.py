@@ -27,11 +27,13 @@ OWN_FILES = {
     "commsim/costmodel/evaluators/cost_model.py",  # for other programs; commsim gives it what it has read
     "commsim/costmodel/page/cost_model_page.py",
     "commsim/core/compiling/first_commands.py",
+    "commsim/cli/process.py",
     "commsim/core/compiling/kernel_cache.py",
     "commsim/core/files/opening.py",
     "commsim/core/registry.py",
     "commsim/profiles/kernel_names.py",
     "commsim/core/limits.py",
+    "commsim/diagnosis/reached.py",
     "commsim/experts/kernels.py",
     "commsim/nccl/error_model.py",
     "commsim/nccl/gpu_costs.py",
