@@ -282,11 +282,11 @@ def _setting(
     channels = {"ring": ring, "tree": tree}
     has_switch = re.search(r"nvswitch|dgx|hgx|nvl72|sxm|\bp5\b|a3-", words) and "no nvswitch" not in words
     if gpu in ("hopper", "blackwell") and has_switch and not is_pcie and per_node > 1 and "nvls_enable=0" not in words:
-        heads, each = nvls_channels(gpu, min(per_node, 32), link)
+        heads, pace = nvls_channels(gpu, min(per_node, 32), link)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= link), 0.0)
         if heads > 1:
-            outside = nvls_inter(gpu, heads, each, nic, n_nics) if n_nodes > 1 else fastest
-            channels["nvls"] = Channels(heads, each, outside, reported, path, near)
+            outside = nvls_inter(gpu, heads, pace, nic, n_nics) if n_nodes > 1 else fastest
+            channels["nvls"] = Channels(heads, pace, outside, reported, path, near)
     is_alone = gpu in ("hopper", "blackwell") and near == "PIX" and n_nics >= per_node > 1
     one_nic = n_nics == 1 or (n_nodes > 1 and is_alone)
     return NcclSetting(n, n_nodes, gpu, "intel", channels, one_nic_tree=one_nic)
