@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from commsim.core.errors import InputError
@@ -57,7 +57,7 @@ def write_answer(path: str, tree: Mapping[str, Any]) -> None:
         raise InputError(f"the answer cannot be written as JSON: {error}") from None
 
 
-def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_rows(path: str, rows: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
     """Write the rows of a command as CSV to a file, or to standard output if it is named ``-``.
 
     Parameters
@@ -67,11 +67,13 @@ def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
     rows : iterable of mapping
         Rows as in the JSON. What is nested gets a column each, with a dot in its name; a list is written as JSON; what
         is not there is empty.
+    names : sequence of str, optional
+        Columns. Default: those of the rows, in the order in which they come first.
     """
     from commsim.core.data_frames import flat_rows, names_of
 
     flat = flat_rows(rows)
-    names, out = names_of(flat), io.StringIO(newline="")
+    names, out = names_of(flat) if names is None else names, io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     writer.writerows([_cell(row.get(name)) for name in names] for row in flat)

@@ -108,13 +108,13 @@ class Progress:
         Raises
         ------
         InputError
-            If the run is not at its end, or pyarrow is not installed.
+            If the run is not at its end, or neither pandas nor polars is installed.
         """
-        from .table import read_table
+        from .table import read_rows
 
         if self.directory is None:
             raise InputError("a sweep that is running has no data frame; run_sweep returns what has one")
-        return frame_of(read_table(self.directory).to_pylist(), library)
+        return frame_of(read_rows(self.directory), library)
 
 
 def run_sweep(

@@ -8,14 +8,15 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.files.sweep_store import LOCK, STORE, columns_in, read_description, reading, rows_in
-from commsim.core.files.whole_files import replacing, write_json
+from commsim.core.files.whole_files import parse_json, replacing, write_json
 from commsim.core.remark import read_remarks
+from commsim.report.answer_files import write_rows
 
 from .quantities import KINDS, UNITS
 
@@ -94,8 +95,28 @@ def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> p
     return table.replace_schema_metadata({"commsim": json.dumps(about["provenance"], sort_keys=True)})
 
 
+def read_rows(directory: str | Path) -> Iterator[dict[str, Any]]:
+    """Go through the rows of :func:`read_table` as dicts, without pyarrow: the same columns, None where one is missing.
+
+    Raises
+    ------
+    InputError
+        If it is no directory of a sweep, or its store is damaged.
+    """
+    about, path = read_description(directory), Path(directory) / STORE
+    with reading(directory) as db:
+        names = _names_of(columns_in(db, path), about["parameters"])
+        for line in rows_in(db, directory):
+            try:
+                row = parse_json(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{path}: no rows of a sweep: {error}") from None
+            if not isinstance(row, dict) or not row.keys() <= set(names) or None in map(row.get, FIRST):
+                raise InputError(f"{path}: no rows of a sweep: a row without point, order or seed")
+            yield {name: row.get(name) for name in names}
+
+
 def _table_of_lines(pa: Any, lines: list[str], schema: pyarrow.Schema, path: Path) -> pyarrow.Table:
-    """Read rows, a JSON object each."""
     # not `pyarrow.array` of lists: that imports pandas if it is there
     plain = pa.schema([pa.field(field.name, field.type) for field in schema])
     try:
@@ -127,19 +148,24 @@ def _with_values(line: str, path: Path) -> str:
 
 
 def _schema_of(columns: Iterable[str], kinds: Mapping[str, str]) -> pyarrow.Schema:
-    """Return the schema of these columns, in the order that all tables have.
+    """Return the schema of these columns."""
+    pa = require_pyarrow()
+    return pa.schema([_field(pa, name, kinds) for name in _names_of(columns, kinds)])
+
+
+def _names_of(columns: Iterable[str], kinds: Mapping[str, str]) -> list[str]:
+    """Return the columns of a table, in the order that all tables have.
 
     Raises
     ------
     InputError
         If there are more than ``MAX_COLUMNS``.
     """
-    pa = require_pyarrow()
     present = set(columns) | set(FIRST) | set(kinds) | {"error"}
     if len(present) > MAX_COLUMNS:
         raise InputError(f"a table of results has at most {MAX_COLUMNS} columns, got {len(present)}")
     known = [*FIRST, *kinds, *(name for name in RESULTS if name in present)]
-    return pa.schema([_field(pa, name, kinds) for name in [*known, *sorted(present - set(known))]])
+    return [*known, *sorted(present - set(known))]
 
 
 def query(directory: str | Path, sql: str) -> pyarrow.Table:
@@ -205,6 +231,26 @@ def require_suffix(path: str | Path) -> str:
     return suffix
 
 
+def write_results(directory: str | Path, path: str | Path) -> tuple[int, int]:
+    """Write all results of a sweep as :func:`write_table` does; only Parquet needs pyarrow.
+
+    Returns
+    -------
+    int, int
+        Number of rows and of columns.
+    """
+    if require_suffix(path) == ".parquet":
+        table = read_table(directory)
+        write_table(table, path)
+        return int(table.num_rows), int(table.num_columns)
+    about = read_description(directory)
+    with reading(directory) as db:
+        names = _names_of(columns_in(db, Path(directory) / STORE), about["parameters"])
+    rows = list(read_rows(directory))
+    _write_rows(path, names, rows, about["provenance"])
+    return len(rows), len(names)
+
+
 def write_table(table: pyarrow.Table, path: str | Path) -> None:
     """Write a table; the file appears whole or not at all.
 
@@ -215,21 +261,28 @@ def write_table(table: pyarrow.Table, path: str | Path) -> None:
     InputError
         If the suffix is unknown, or the file cannot be written.
     """
-    suffix, path = require_suffix(path), Path(path)
     about = json.loads((table.schema.metadata or {}).get(b"commsim", b"{}"))
-    if suffix == ".parquet":
-        _write_parquet(path, table, about)
-    elif suffix == ".json":
-        rows = [{key: _finite(value) for key, value in row.items()} for row in table.to_pylist()]
-        remarks = dict.fromkeys(remark for row in rows for remark in read_remarks(row.get(REMARKS), str(path)))
-        for row in rows:
-            if row.get(REMARKS):
-                row[REMARKS] = [remark.tree() for remark in read_remarks(row[REMARKS], str(path))]
-        write_json(
-            path, {"schema": 1, "config": about, "results": rows, "remarks": [remark.tree() for remark in remarks]}
-        )
+    if require_suffix(path) == ".parquet":
+        _write_parquet(Path(path), table, about)
     else:
-        _write_csv(table, path)
+        _write_rows(path, table.column_names, table.to_pylist(), about)
+
+
+def _write_rows(
+    path: str | Path, names: Sequence[str], rows: list[dict[str, Any]], provenance: Mapping[str, Any]
+) -> None:
+    """Write rows as CSV or JSON."""
+    if Path(path).suffix == ".csv":
+        write_rows(str(path), ({name: _in_csv(value) for name, value in row.items()} for row in rows), names)
+        return
+    rows = [{key: _finite(value) for key, value in row.items()} for row in rows]
+    remarks = dict.fromkeys(remark for row in rows for remark in read_remarks(row.get(REMARKS), str(path)))
+    for row in rows:
+        if row.get(REMARKS):
+            row[REMARKS] = [remark.tree() for remark in read_remarks(row[REMARKS], str(path))]
+    write_json(
+        Path(path), {"schema": 1, "config": provenance, "results": rows, "remarks": [one.tree() for one in remarks]}
+    )
 
 
 def _write_parquet(path: Path, table: pyarrow.Table, provenance: Mapping[str, Any]) -> None:
@@ -240,18 +293,11 @@ def _write_parquet(path: Path, table: pyarrow.Table, provenance: Mapping[str, An
         pa.parquet.write_table(table, out, compression="zstd")
 
 
-def _write_csv(table: pyarrow.Table, path: Path) -> None:
-    pa = require_pyarrow()
-    import pyarrow.csv
-
-    for i, field in enumerate(table.schema):
-        if pa.types.is_list(field.type):
-            texts = [
-                None if value is None else BETWEEN.join(map(_text, value)) for value in table.column(i).to_pylist()
-            ]
-            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
-    with replacing(path) as out:
-        pyarrow.csv.write_csv(table, out)
+def _in_csv(value: Any) -> Any:
+    """Return a cell of a CSV file: of a list the texts of its elements."""
+    if isinstance(value, list):
+        return BETWEEN.join(map(_text, value))
+    return value if value is None or isinstance(value, (str, bool, int, float)) else str(value)
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,7 @@ from commsim.core.files.sweep_store import Store
 from commsim.core.remark import Remark, read_remarks
 from commsim.sweep.remarks import remarks_of
 from commsim.sweep.run import run_sweep
-from commsim.sweep.table import query, read_table, write_table
+from commsim.sweep.table import query, read_rows, read_table, write_results, write_table
 
 pq = pytest.importorskip("pyarrow.parquet")
 KINDS = {"topology.name": "text", "collective.size": "size", "engine.iterations": "whole", "x.flag": "truth"}
@@ -132,7 +132,7 @@ def test_sql_reads_the_codes_of_remarks(tmp_path):
     assert query(tmp_path, codes).to_pylist() == [{"code": "one", "n": 2}, {"code": "two", "n": 1}]
     lists = query(tmp_path, "select remarks, [n_ranks] as ranks from (select *, 4 as n_ranks from sweep) order by all")
     write_table(lists, tmp_path / "x.csv")
-    assert (tmp_path / "x.csv").read_text().splitlines() == ['"remarks","ranks"', '"1","4"', '"1 | 2","4"']
+    assert (tmp_path / "x.csv").read_text().splitlines() == ["remarks,ranks", "1,4", "1 | 2,4"]
 
 
 def test_a_sweep_has_one_remark_of_each_code_with_its_points_and_the_largest_effect(tmp_path):
@@ -180,8 +180,35 @@ def test_pandas_and_polars_take_the_table(results):
     assert polars.from_arrow(table)["time_s"].to_list() == times
 
 
-def test_without_pyarrow_the_extra_is_named(small, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+def test_without_pyarrow_all_but_parquet_and_tables_are_the_same(small, tmp_path, monkeypatch):
     run_sweep(small, tmp_path / "r", "serial")
-    with pytest.raises(InputError, match=r"pip install 'commsim\[data\]'"):
-        read_table(tmp_path / "r")
+    table = read_table(tmp_path / "r")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    rows = list(read_rows(tmp_path / "r"))
+    assert (rows, list(rows[0])) == (table.to_pylist(), table.column_names)
+    for suffix in ("csv", "json"):
+        assert write_results(tmp_path / "r", tmp_path / f"x.{suffix}") == table.shape
+    assert json.loads((tmp_path / "x.json").read_text())["results"] == rows
+    in_csv = csv.DictReader((tmp_path / "x.csv").read_text().splitlines())
+    assert [(row["point"], float(row["time_s"]), row["error"]) for row in in_csv] == [
+        (row["point"], row["time_s"], "") for row in rows
+    ]
+    for call in (lambda: read_table(tmp_path / "r"), lambda: write_results(tmp_path / "r", tmp_path / "x.parquet")):
+        with pytest.raises(InputError, match=r"pip install 'commsim\[data\]'"):
+            call()
+
+
+def test_a_sweep_without_points_has_the_names_of_its_columns_in_csv(tmp_path):
+    Store(tmp_path, ABOUT, {}).close()
+    assert write_results(tmp_path, tmp_path / "x.csv") == (0, 8)
+    assert (tmp_path / "x.csv").read_text() == ",".join(["point", "order", "seed", *KINDS, "error"]) + "\n"
+
+
+@pytest.mark.parametrize(
+    "row", ["[]", "{", '{"point": "p", "order": 0}', '{"point": "p", "order": 0, "seed": 0, "x": 1}']
+)
+def test_what_is_no_row_of_a_sweep_is_refused_without_pyarrow(tmp_path, monkeypatch, row):
+    append(tmp_path, 0)
+    monkeypatch.setattr("commsim.sweep.table.rows_in", lambda *_: iter([row]))
+    with pytest.raises(InputError, match=r"sweep\.sqlite: no rows of a sweep"):
+        list(read_rows(tmp_path))

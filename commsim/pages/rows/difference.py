@@ -62,10 +62,9 @@ def read_rows(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """
     path = Path(path)
     if path.is_dir():
-        from commsim.sweep.table import read_table
+        from commsim.sweep.table import read_rows as rows_of_sweep
 
-        rows = read_table(path).to_pylist()
-        return {}, [row for row in rows if row.get("error") is None]
+        return {}, [row for row in rows_of_sweep(path) if row["error"] is None]
     if path.suffix != ".json":
         raise InputError(
             f"{path}: what is compared is the .json that a command wrote, the folder of a sweep, or .npz files of two "

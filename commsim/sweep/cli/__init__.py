@@ -53,7 +53,10 @@ class SweepRunConfig(Code):
 
     config: str = flag("config", metavar="SWEEP.toml", help="what to compute; docs/sweeps.md has every key")
     output: str | None = flag(
-        "-o", metavar="DIR", help="folder of the results, or of earlier ones to continue (default: SWEEP)"
+        "-o",
+        metavar="DIR",
+        help="folder of the results, or of earlier ones to continue (default: SWEEP); X.csv, "
+        ".json or .parquet: folder X, and this file of all results",
     )
     jobs: int | None = flag(metavar="N", help="number of worker processes (default: all processors)")
     executor: str | None = flag(
@@ -76,9 +79,15 @@ def run(config: SweepRunConfig) -> Answer:
     from commsim.sweep.progress import progress_shown
     from commsim.sweep.remarks import costs_of, remarks_of
     from commsim.sweep.run import run_sweep
+    from commsim.sweep.table import SUFFIXES, require_pyarrow, require_suffix
 
     part = None if config.part is None else read_part(config.part)
     directory = config.output or default_directory(config.config) + (f"-{part.k}-of-{part.n}" if part else "")
+    file = directory if directory.endswith(SUFFIXES) else None
+    if file is not None:
+        if require_suffix(file) == ".parquet":
+            require_pyarrow()
+        directory = directory[: directory.rindex(".")]
     options: dict[str, Any] = {
         "jobs": config.jobs, "max_points": config.max_points or MAX_POINTS, "host": config.with_host,
         "retry_failed": config.retry_failed, "part": part, "code": config.allow_code,
@@ -91,7 +100,8 @@ def run(config: SweepRunConfig) -> Answer:
         return Answer(code=130)
     code = 1 if done.n_done and done.n_failed == done.n_done else 0
     notes = remarks((*as_remarks(done.remarks, "chosen"), *costs_of(directory)))
-    return Answer([Lines([_summary(done, directory)]), *notes, *remarks(remarks_of(directory))], code=code)
+    lines = [_summary(done, directory), *([] if file is None else [_exported(directory, file)])]
+    return Answer([Lines(lines), *notes, *remarks(remarks_of(directory))], code=code)
 
 
 @contextlib.contextmanager
@@ -198,11 +208,11 @@ def status(config: SweepStatusConfig) -> Answer:
     from collections import Counter
 
     from commsim.core.files.sweep_store import read_description
-    from commsim.sweep.table import read_table
+    from commsim.sweep.table import read_rows
     from commsim.sweep.worker import MAX_MESSAGE
 
     about = read_description(config.directory)
-    errors = Counter(e for e in read_table(config.directory, ["error"]).column("error").to_pylist())
+    errors = Counter(row["error"] for row in read_rows(config.directory))
     n_done, n_points = sum(errors.values()), about.get("n_points")
     errors.pop(None, None)
     where = about["provenance"]
@@ -271,13 +281,15 @@ class SweepExportConfig(Results):
 
 def export(config: SweepExportConfig) -> Answer:
     """Write the table, and say how large it is."""
-    from commsim.sweep.table import read_table, require_suffix, write_table
+    return Answer([Lines([_exported(config.directory, config.output)])])
 
-    require_suffix(config.output)
-    table = read_table(config.directory)
-    write_table(table, config.output)
-    size = f"{count_text(table.num_rows, 'row')} of {count_text(table.num_columns, 'column')}"
-    return Answer([Lines([f"{config.output}: {size}"])])
+
+def _exported(directory: str, path: str) -> str:
+    """Write the results of a directory to a file, and say how large the table is."""
+    from commsim.sweep.table import write_results
+
+    n_rows, n_columns = write_results(directory, path)
+    return f"{path}: {count_text(n_rows, 'row')} of {count_text(n_columns, 'column')}"
 
 
 class MergeConfig(Flags):
