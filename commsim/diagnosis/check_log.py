@@ -25,11 +25,13 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text
 from commsim.core.value import Shown
+from commsim.formats.log_health import LogHealth, unhealthy
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
 from commsim.nccl.error_model import SEVERAL, ErrorModel, error_class
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.real.comparison.pairs import one_per_size
+from commsim.real.comparison.runs_of_log import lost_rows
 
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
 from .gpus_of_log import require_gpus
@@ -131,6 +133,8 @@ class LogCheck(Shown):
         Share of healthy machines that are below the floor of a size, and share of healthy logs that are judged so.
     notes : tuple of Remark
         What was left out and derived.
+    faults : tuple of str
+        Why the run did not go well, whatever its times are: wrong results, an error, a log that is cut.
     """
 
     path: str
@@ -139,6 +143,7 @@ class LogCheck(Shown):
     classes: tuple[CheckedClass, ...]
     false_alarms: float
     notes: tuple[Remark, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def below(self) -> tuple[CheckedSize, ...]:
@@ -147,8 +152,15 @@ class LogCheck(Shown):
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the middle of no class of sizes is below its floor."""
-        return not any(one.is_below for one in self.classes)
+        """Whether the run went well, and the middle of no class of sizes is below its floor."""
+        return not self.faults and not any(one.is_below for one in self.classes)
+
+    @property
+    def verdict(self) -> str:
+        """How the log is judged: ``healthy``, ``below the floor``, or ``not healthy`` with what went wrong."""
+        if self.faults:
+            return unhealthy(self.faults)
+        return "healthy" if self.is_healthy else "below the floor"
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -156,8 +168,7 @@ class LogCheck(Shown):
         return (*self.notes, *self.expected.remarks)
 
     def __repr__(self) -> str:
-        found = "healthy" if self.is_healthy else "below its floor"
-        return f"LogCheck({self.path}, {count_text(len(self.rows), 'size')}: {found})"
+        return f"LogCheck({self.path}, {count_text(len(self.rows), 'size')}: {self.verdict})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each operation and size, as a data frame of pandas or polars."""
@@ -221,7 +232,8 @@ def check_log(
     check_rate(false_alarms)
     path = str(path_of(path, "path"))
     lines: list[str] = []
-    every = read_measured(path, operation=operation, notes=lines)
+    health = LogHealth()
+    every = read_measured(path, operation=operation, notes=lines, health=health)
     rows = [row for row in one_per_size(every, True if in_place else None) if row.size > 0 and row.time > 0]
     if not rows:
         raise InputError(f"{path}: holds no measurement with a size and a time")
@@ -239,8 +251,9 @@ def check_log(
         found.append(at)
         checked += [_checked(row, one) for row, one in zip(own, at.sizes, strict=True)]
     whole = found[0].joined(found[1:])
+    notes = [*lost_rows(every, health, in_place=in_place), *as_remarks(lines, "read")]
     classes = _classes(checked, {at.operations[0]: at.errors for at in found}, false_alarms)
-    return LogCheck(path, whole, tuple(checked), classes, false_alarms, tuple(as_remarks(lines, "read")))
+    return LogCheck(path, whole, tuple(checked), classes, false_alarms, tuple(notes), health.faults)
 
 
 def _classes(

@@ -9,6 +9,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
 
+from .log_health import LogHealth
 from .measurement import MAX_BYTES, Measurement, ReadingContext
 
 Reader = Callable[[Path, ReadingContext], Sequence[Measurement]]
@@ -21,7 +22,12 @@ _LOOKED_AT = 2**20
 
 
 def read_measured(
-    path: str | Path, *, operation: str = "", n_ranks: int | None = None, notes: list[str] | None = None
+    path: str | Path,
+    *,
+    operation: str = "",
+    n_ranks: int | None = None,
+    notes: list[str] | None = None,
+    health: LogHealth | None = None,
 ) -> tuple[Measurement, ...]:
     """Read measurements, of whichever known form they are.
 
@@ -40,6 +46,8 @@ def read_measured(
         Number of ranks, for a file that does not have it; where it does, both must agree.
     notes : list of str, optional
         Receives what was left out, and why.
+    health : LogHealth, optional
+        Receives what the file says of the run beside its times: wrong results, errors, tables.
 
     Returns
     -------
@@ -53,7 +61,7 @@ def read_measured(
     """
     if operation:
         known_operation(operation)
-    context = ReadingContext(operation, n_ranks, [] if notes is None else notes)
+    context = ReadingContext(operation, n_ranks, [] if notes is None else notes, health or LogHealth())
     rows = [row for row in _reader(Path(path))(Path(path), context) if not operation or row.operation == operation]
     if not rows:
         of = f" of {operation}" if operation else ""

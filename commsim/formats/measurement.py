@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
+
+from .log_health import LogHealth
 
 # Largest file of measurements, unpacked.
 MAX_BYTES = 256 * 2**20
@@ -109,11 +111,14 @@ class ReadingContext:
         None: the file says.
     notes : list of str
         Receives what was left out, and what was assumed.
+    health : LogHealth
+        Receives what the file says of the run beside its times.
     """
 
     operation: str
     n_ranks: int | None
     notes: list[str]
+    health: LogHealth = field(default_factory=LogHealth)
 
 
 def check_count(path: Path, n_rows: int) -> None:

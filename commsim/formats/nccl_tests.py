@@ -132,7 +132,8 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
     """
     text = io.StringIO(read_text(path, MAX_LOG_BYTES))
     state = _State(usual=_operation_named(path, context))
-    rows, broken, wrong = list[Measurement](), list[int](), list[int]()
+    rows, health = list[Measurement](), context.health
+    broken, wrong = health.dropped, health.wrong
     rates: dict[str, list[tuple[str, str]]] = {}
     for number, raw in enumerate(text, 1):
         if raw.isspace():
@@ -141,8 +142,10 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
         cells = line.split() or ["#"]
         if not cells[0].isdecimal() or not state.columns:
             _learn(state, line, cells)
+            health.hear(number, line)
         else:
             cells = _aligned(state.columns, cells)
+            health.cut = number if len(cells) < len(state.columns) else 0
             if not (state.operation or state.usual):
                 state.usual = _operation_by_columns(text.getvalue()) or _unknown(path)
                 context.notes.append(f"{path}: {state.usual}, as its columns redop and root, and busbw over algbw say")
@@ -300,12 +303,19 @@ def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, context: ReadingCo
     n_ranks = _ranks(devices) or context.n_ranks
     results = top.tables("results")
     check_count(path, len(results))
-    rows = []
+    rows, context.health.place = list[Measurement](), "result"
+    bounds = top.table("out_of_bounds")
+    if str(bounds.raw("okay")).lower() == "false":
+        context.health.footer, context.health.out_of_bounds = 1, bounds.whole("count", default=1)
     for i, result in enumerate(results, 1):
         for half in _HALVES:
             timing = result.table(half)
             time = _number(timing, "time")
+            if str(timing.raw("nwrong")).strip("0.").isdigit():
+                context.health.wrong.append(i)
+                continue
             if time is None:
+                context.health.dropped.append(i)
                 continue
             low, high = _spread(result.table(f"{half}_per_iter"))
             rows.append(Measurement(

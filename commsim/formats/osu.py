@@ -75,12 +75,16 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
             numbers = _numbers(columns, cells)
             if numbers is None or (not raw.endswith("\n") and _is_cut(cells[-1], printed)):
                 broken.append(number)
+                context.health.wrong += [number] if "Fail" in cells else []
                 continue
             printed = cells[-1]
             rows.append(_row(name, pairs, columns[0], numbers, number, path, context))
             check_count(path, len(rows))
+        else:
+            context.health.hear(number, line)
     if broken:
         rows_of = count_text(len(broken), "row")
+        context.health.dropped += broken
         context.notes.append(f"{path}: left out: {rows_of}, failed or broken, the first in line {broken[0]}")
     return rows
 

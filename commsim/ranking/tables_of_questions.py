@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, microseconds
+from commsim.formats.log_health import unhealthy
 from commsim.prediction.bounds.limited_by import short_limit
 from commsim.ranking.contenders import skipped
 from commsim.ranking.rank_algorithms import times_best
@@ -217,7 +218,8 @@ def _interval(pair: Pair) -> list[str]:
 
 def parts_of_comparison(comparison: Comparison, title: str = "", *, healthy: Sequence[Part] = ()) -> list[Part]:
     """Return a comparison's pairs and errors, what explains them, and causes; `healthy` stands before the causes."""
-    causes = () if comparison.diagnosis is None else comparison.diagnosis.lines
+    causes = [unhealthy(comparison.faults)] if comparison.faults else []
+    causes += [] if comparison.diagnosis is None else comparison.diagnosis.lines
     pairs = parts_of_pairs(comparison.pairs, comparison.summary, title, comparison.alone, causes, healthy)
     return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons)]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.formats.log_health import LogHealth
 from commsim.formats.measured import read_measured
 
 
@@ -96,8 +97,10 @@ def test_with_c_a_row_that_is_wrong_is_left_out_and_said(tmp_path):
     head = (
         "# OSU MPI Allreduce Latency Test v7.4\n# Datatype: MPI_INT.\n# Size       Avg Latency(us)        Validation\n"
     )
-    notes = []
-    rows = read(tmp_path, head + "4    1.90    Pass\n8    2.00    Fail\n16    nan    Pass\n32    2.20\n", notes=notes)
+    notes, health = [], LogHealth()
+    text = head + "4    1.90    Pass\n8    2.00    Fail\n16    nan    Pass\n32    2.20\n"
+    rows = read(tmp_path, text, notes=notes, health=health)
+    assert (health.wrong, health.dropped) == ([5], [5, 6, 7])
     assert [(row.size, row.time) for row in rows] == [(4, 1.9e-6)]
     assert notes == [f"{tmp_path / 'osu.txt'}: left out: 3 rows, failed or broken, the first in line 5"]
 

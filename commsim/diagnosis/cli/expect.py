@@ -135,7 +135,8 @@ def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
     assert config.log is not None
     found = check_log(config.log, config.topology, operation=operation, in_place=config.in_place,
                       other_gpus=config.other_gpus, **options)  # fmt: skip
-    more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "errors_of": found.expected.errors.kind,
+    more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "faults": found.faults,
+            "errors_of": found.expected.errors.kind,
             "classes": [one.row() for one in found.classes]}  # fmt: skip
     parts = [
         table_of_check(found),
@@ -159,8 +160,8 @@ def judged(found: LogCheck) -> list[str]:
         f"{one.floor:.2f} ({_made_of(one)}){': below' if one.is_below else ''}"
         for one in sorted(found.classes, key=lambda one: one.ratio / one.floor)
     ]
-    verdict = "healthy" if found.is_healthy else "below the floor"
-    return [f"log: {verdict}; {found.false_alarms * 100:.3g}% of healthy logs are below", *said]
+    share = "" if found.faults else f"; {found.false_alarms * 100:.3g}% of healthy logs are below"
+    return [f"log: {found.verdict}{share}", *said]
 
 
 def _made_of(one: CheckedClass) -> str:

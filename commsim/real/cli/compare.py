@@ -117,9 +117,11 @@ def _with_topology(config: CompareConfig, path: str, healthy: str | None) -> Ans
 
 def _of_files(config: CompareConfig) -> Answer:
     """Compare a file of predictions with measurements, or two files of measurements."""
+    from commsim.formats.log_health import unhealthy
     from commsim.formats.measured import read_measured
     from commsim.ranking.tables_of_questions import parts_of_comparison
     from commsim.real.comparison.comparison import compare_files
+    from commsim.real.comparison.runs_of_log import named_faults
     from commsim.real.comparison.two_logs import is_prediction, table_of_logs, two_logs
 
     if len(config.files) < 2:
@@ -129,9 +131,11 @@ def _of_files(config: CompareConfig) -> Answer:
     a, b = config.files
     if not is_prediction(read_measured(a, operation=config.operation or "", n_ranks=config.ranks)):
         pairs = two_logs(a, b, config.operation, config.ranks, in_place=config.in_place)
-        lines = comments(["with --topology A is taken for healthy, and the causes of what B lacks are ranked"])
-        rows = [pair.row() for pair in pairs]
-        return Answer([table_of_logs(pairs, f"A: {a}, B: {b}"), *lines], rows, config.flags(), {"causes": []})
+        faults = [*named_faults(a), *named_faults(b)]
+        lines = [unhealthy(faults)] if faults else []
+        lines.append("with --topology A is taken for healthy, and the causes of what B lacks are ranked")
+        rows, more = [pair.row() for pair in pairs], {"causes": [], "faults": faults}
+        return Answer([table_of_logs(pairs, f"A: {a}, B: {b}"), *comments(lines)], rows, config.flags(), more)
     comparison = compare_files(
         a, b, config.collective, operation=config.operation, n_ranks=config.ranks, in_place=config.in_place,
         line_rate=config.line_rate,
@@ -172,6 +176,7 @@ def _answer(config: CompareConfig, comparison: Comparison, parts: list[Part]) ->
         parts.append(Lines([f"{config.report}: written"]))
     more: dict[str, Any] = {
         "summary": {name: getattr(comparison.summary, name) for name in comparison.summary.__slots__},
+        "faults": comparison.faults,
         "explanations": [str(reason) for reason in comparison.reasons],
         "causes": [] if diagnosis is None else diagnosis.rows(),
     }

@@ -1,0 +1,107 @@
+"""Logs of runs that went wrong are not healthy, however fast their rows are; what is left out of a log is said."""
+
+import json
+
+import pytest
+
+import commsim as cs
+
+MACHINES = "hgx-h100@star:machines=2"
+ERROR = "node1: Test NCCL failure common.cu:1005 'remote process exited or there was a network error / '"
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return cs.fake_nccl_tests(MACHINES, sizes=["1MiB", "64MiB", "1GiB", "4GiB", "8GiB"]).splitlines()
+
+
+def first_row(lines):
+    return next(i for i, line in enumerate(lines) if line.split()[0].isdecimal())
+
+
+def with_cells(lines, cells, rows=1):
+    """Return the lines with other cells in the first rows."""
+    changed, first = list(lines), first_row(lines)
+    for i in range(first, first + rows):
+        own = changed[i].split()
+        for k, cell in cells.items():
+            own[k] = cell
+        changed[i] = "  ".join(own)
+    return changed
+
+
+def broken(lines, how):
+    """Return the lines of a log of a run that went wrong, and what is said of it."""
+    first = first_row(lines)
+    if how in ("out", "in"):
+        text = f"wrong results in 1 row, the first in line {first + 1}"
+        return with_cells(lines, {8 if how == "out" else 12: "17"}), text
+    if how == "error":
+        return [*lines[: first + 4], ERROR], f"the run ended in an error in line {first + 5}"
+    if how == "cut":
+        return [*lines[: first + 4], lines[first + 4][:60]], f"the log ends within the row in line {first + 5}"
+    footer = next(i for i, line in enumerate(lines) if "Out of bounds" in line)
+    changed = [*lines[:footer], "# Out of bounds values : 5 FAILED", *lines[footer + 1 :]]
+    return changed, f"out of bounds values: 5 FAILED, in line {footer + 1}"
+
+
+@pytest.mark.parametrize("how", ["out", "in", "error", "cut", "footer"])
+def test_a_run_that_went_wrong_is_not_healthy(commsim, tmp_path, lines, how):
+    path = tmp_path / "a.log"
+    changed, said = broken(lines, how)
+    path.write_text("\n".join(changed))
+    found = cs.check_log(path, MACHINES)
+    assert (found.faults, found.is_healthy, found.verdict) == ((said,), False, f"not healthy: {said}")
+    assert not any(one.is_below for one in found.classes)
+    assert commsim("expect", MACHINES, "--from", path, "--json", tmp_path / "a.json").code == 1
+    assert f"# log: not healthy: {said}\n" in commsim.out
+    tree = json.loads((tmp_path / "a.json").read_text())
+    assert (tree["healthy"], tree["faults"]) == (False, [said])
+    tree = commsim.results("compare", path, "--topology", MACHINES)
+    assert tree["faults"] == [said]
+    assert f"# not healthy: {said}\n" in commsim.out
+    good = tmp_path / "good.log"
+    good.write_text("\n".join(lines) + "\n")
+    named = [f"{path}: {said}"]
+    assert commsim.results("compare", good, path)["faults"] == named
+    assert commsim.results("compare", path, good, "--topology", MACHINES)["faults"] == named
+
+
+def test_a_run_that_went_well_has_no_fault(commsim, tmp_path, lines):
+    path = tmp_path / "a.log"
+    path.write_text("\n".join(lines))
+    assert cs.check_log(path, MACHINES).faults == ()
+    assert commsim.results("compare", path, "--topology", MACHINES)["faults"] == []
+
+
+def test_json_of_nccl_tests_says_wrong_results_and_its_footer(tmp_path):
+    timing = {"time": 2785.0, "alg_bw": 385.5, "bus_bw": 722.9, "nwrong": "0"}
+    result = {"size": 2**30, "out_of_place": timing, "in_place": timing}
+    tree = {
+        "args": ["all_reduce_perf"], "config": {"devices": [{"group": 0}] * 16}, "results": [result],
+        "out_of_bounds": {"count": 0, "okay": "true"},
+    }  # fmt: skip
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(tree))
+    assert cs.check_log(path, MACHINES).faults == ()
+    path.write_text(json.dumps(tree | {"out_of_bounds": {"count": 5, "okay": "false"}}))
+    assert cs.check_log(path, MACHINES).faults == ("out of bounds values: 5 FAILED, in its footer",)
+    wrong = result | {"in_place": timing | {"nwrong": "3"}}
+    path.write_text(json.dumps(tree | {"results": [result, wrong]}))
+    assert cs.check_log(path, MACHINES).faults == ("wrong results in 1 row, the first in result 2",)
+
+
+@pytest.mark.parametrize("cell", ["nan", "0.00"])
+def test_rows_without_a_time_and_a_switch_to_the_other_half_are_said(commsim, tmp_path, lines, cell):
+    path = tmp_path / "a.log"
+    lost = dict.fromkeys((5, 6, 7), cell)
+    path.write_text("\n".join(with_cells(lines, lost)))
+    said = f"left out: 1 row without a time out of place, the first in line {first_row(lines) + 1}"
+    for words in (("expect", MACHINES, "--from", path), ("compare", path, "--topology", MACHINES)):
+        assert commsim(*words).code == 0
+        assert said in commsim.out
+        assert commsim(*words, "--in-place").code == 0
+        assert "left out" not in commsim.out
+    path.write_text("\n".join(with_cells(lines, lost, rows=5)))
+    assert commsim("expect", MACHINES, "--from", path).code == 0
+    assert "no row has a time out of place: the times in place are taken" in commsim.out
