@@ -102,9 +102,12 @@ def leaving(n_members: int, channel: int, n_rails: int = 0) -> int:
     """Place of the member of a machine by which a channel leaves it.
 
     That is `channel`; with fewer rails than members, whose neighbours share one, channels take the first member of
-    each rail in turn, then the second ones. 0 rails are as many as members.
+    each rail in turn, then the second ones. With more rails than members, channels take the rails of each member one
+    after the other. 0 rails are as many as members.
     """
-    n_rails = min(n_rails or n_members, n_members)
+    if n_rails > n_members:
+        return channel % n_rails * n_members // n_rails
+    n_rails = n_rails or n_members
     share = n_members // n_rails
     turn, rail = divmod(channel, n_rails)
     return (rail * share + turn % share) % n_members

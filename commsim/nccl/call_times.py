@@ -118,7 +118,7 @@ class CallLinks:
 
     def nics_of(self, n_channels: int) -> int:
         """Return by how many NICs so many channels leave the machine."""
-        return min(n_channels, self.n_nics, self.per_node)
+        return min(n_channels, self.n_nics)
 
     def network_hop(self, protocol: str, chunk: float, n_channels: int, turns: int) -> float:
         """Return the latency of a hop between machines, as the slowest channel has it on average over its hops.

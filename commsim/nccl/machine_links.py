@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware, transport_of
+from commsim.core.machines.local_nics import near_nics
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import live_nics
@@ -97,8 +98,10 @@ def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:
     return f"{names[0]} to {names[-1]}" if is_run else ", ".join(names)
 
 
-def fewest_nics(network: Network, unit: NDArray[np.int64], nodes: NDArray[np.integer[Any]]) -> int:
-    """Return the first GPU of the machine that has the fewest live NICs: NCCL takes the fewest channels of any node.
+def fewest_nics(
+    network: Network, unit: NDArray[np.int64], nodes: NDArray[np.integer[Any]]
+) -> NDArray[np.integer[Any]]:  # fmt: skip
+    """Return the GPUs of the machine that has the fewest live NICs: NCCL takes the fewest channels of any node.
 
     Parameters
     ----------
@@ -114,13 +117,13 @@ def fewest_nics(network: Network, unit: NDArray[np.int64], nodes: NDArray[np.int
     NCCL 2.30.7, ``src/init.cc`` (initTransportsRank: the least of all ranks' graphs).
     """
     live = np.bincount(unit[live_nics(network)], minlength=int(unit.max()) + 1)
-    return int(nodes[np.argmin(live[unit[nodes]])])
+    return np.asarray(nodes[unit[nodes] == unit[nodes[np.argmin(live[unit[nodes]])]]])
 
 
 def links_outside(
-    network: Network, unit: NDArray[np.int64], node: int, *, as_read: bool = False
+    network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]], *, as_read: bool = False
 ) -> tuple[float, int, str, bool]:  # fmt: skip
-    """Rate and number of the NICs of a machine, how a GPU reaches one, and whether their own links are the limit.
+    """Rate and number of the NICs near GPUs, how they reach one, and whether the NICs' own links are the limit.
 
     Where GPUs have ports to the network themselves, each is a NIC beside its GPU.
 
@@ -130,11 +133,12 @@ def links_outside(
         Network with the machine.
     unit : int64[n_nodes]
         Machine of each node.
-    node : int
-        A GPU.
+    gpus : int[n]
+        GPUs of the machine that are used.
     as_read : bool
         Whether ports have the rate that NCCL reads (:func:`port_rate`) in place of the one that they deliver.
     """
+    node = int(gpus[0])
     in_unit = unit == unit[node]
     ports, rate = ports_outside(network, in_unit)
     if not ports.size:
@@ -149,7 +153,7 @@ def links_outside(
     near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[in_unit] == CPU).any() else "PXB")
     own = float(network.bandwidth[plugs].min(initial=rate))
     own = port_rate(own) if as_read else own  # a NIC delivers to its machine what its port does
-    live = np.isin(ports, np.flatnonzero(nics)).sum()  # those that have lost their cable carry nothing
+    live = np.isin(ports, near_nics(network, gpus)).sum()  # those that have lost their cable carry nothing
     return min(rate, own), int(live or nics.sum()), near, own < rate
 
 
@@ -180,10 +184,10 @@ def port_rate(rate: float) -> float:
     return next((sold for sold in PORT_RATES if DELIVERED * sold <= rate <= sold), rate)
 
 
-def gpus_outside(network: Network, unit: NDArray[np.int64], node: int) -> float:
-    """Rate of the GPUs' own links to the NICs of their machine, for each NIC: what no faster NIC can raise.
+def gpus_outside(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]]) -> float:
+    """Rate of the GPUs' own links to the NICs near them, for each NIC: what no faster NIC can raise.
 
-    A NIC whose PCIe switch has GPUs is fed by these; others by all GPUs of the machine. Infinite where GPUs have ports.
+    A NIC whose PCIe switch has such GPUs is fed by these; others by all of them. Infinite where GPUs have ports.
 
     Parameters
     ----------
@@ -191,14 +195,15 @@ def gpus_outside(network: Network, unit: NDArray[np.int64], node: int) -> float:
         Network with the machine.
     unit : int64[n_nodes]
         Machine of each node.
-    node : int
-        A GPU.
+    gpus : int[n]
+        GPUs of the machine that are used.
     """
-    in_unit, kind = unit == unit[node], network.kind
-    nics = np.flatnonzero(in_unit & (kind == NIC))
-    own = _own_links(network, unit, in_unit & (kind == GPU))
-    if not nics.size or not own.any():
+    kind = network.kind
+    own = _own_links(network, unit, np.isin(np.arange(network.n_nodes), gpus) & (kind == GPU))
+    nics = near_nics(network, gpus) if own.any() else gpus[:0]
+    if not nics.size:
         return float("inf")
+    in_unit = unit == unit[gpus[0]]
     at_hub = np.bincount(network.dst[own], network.bandwidth[own], minlength=network.n_nodes)
     plugs = np.isin(network.src, nics) & in_unit[network.dst] & (kind[network.dst] == SWITCH)
     hubs = network.dst[plugs]

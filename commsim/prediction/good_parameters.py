@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from collectives import NEEDS
 from commsim.core.locality import Groups
-from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.machines.local_nics import links_to_nics
 from commsim.core.network import Network
-from commsim.core.network_queries import levels_from, live_nics
+from commsim.core.network_queries import live_nics
 from commsim.core.placement import Placement, count_places, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
@@ -87,20 +87,8 @@ def nearest_rails(network: Network, nodes: NDArray[np.integer[Any]]) -> list[tup
     nodes : int[n]
         Nodes of machines with NICs.
     """
-    machine = network.machine
-    nics = live_nics(network)
-    nics = nics[np.argsort(machine[nics], kind="stable")]
-    rail = np.arange(len(nics)) - np.searchsorted(machine[nics], machine[nics])
-    inside = (machine[network.src] == machine[network.dst]) & (machine[network.src] >= 0)
-    links = np.empty((int(rail.max()) + 1, len(nodes)), np.int64)  # between each NIC and each node
-    for r in range(len(links)):
-        start = np.zeros(network.n_nodes, np.bool_)
-        start[nics[rail == r]] = True
-        for n, some in enumerate((inside & (network.metric != NVLINK_METRIC), inside)):
-            found = levels_from(start, network.src[some], network.dst[some])[nodes]
-            found = np.where(found < 0, network.n_nodes, found)
-            links[r] = np.where(links[r] < network.n_nodes, links[r], network.n_nodes + found) if n else found
-    return list(zip(_evenly_nearest(links, machine[nodes]), links.min(axis=0).tolist(), strict=True))
+    links, _ = links_to_nics(network, nodes)
+    return list(zip(_evenly_nearest(links, network.machine[nodes]), links.min(axis=0).tolist(), strict=True))
 
 
 def _evenly_nearest(links: NDArray[np.int64], machine: NDArray[np.integer[Any]]) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import ROUTINGS, Network
+from commsim.core.network import NIC, ROUTINGS, Network
 
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
@@ -95,12 +95,24 @@ def find_routes(
     require_suited(network, routing)
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
+    if routing != "spray" and (network.kind == NIC).any():
+        from .in_parts.over_own_nics import over_own_nics
+
+        divided = over_own_nics(
+            network,
+            src,
+            dst,
+            channel,
+            lambda a, b, way: find_routes(network, a, b, channel, routing=way or routing, seed=seed),
+        )
+        if divided is not None:
+            return divided
     if entropies:
         from .sprayed import sprayed
 
         return sprayed(network, src, dst, channel, seed, entropies, trims=trims)
     if routing == "valiant":
-        from .valiant import find_valiant_routes
+        from .in_parts.valiant import find_valiant_routes
 
         return find_valiant_routes(network, src, dst, channel, seed)
     alike = _equal_pairs(network, src, dst) if routing == "spray" else None

@@ -118,7 +118,8 @@ class Parts:
         """Add a PCIe switch with devices on it, and return the node that its uplink belongs to.
 
         A switch with several NICs is drawn as one node per NIC, with the GPUs that use this NIC, around a hub to
-        which they are joined so widely that nothing inside the switch is a bottleneck.
+        which they are joined so widely that nothing inside the switch is a bottleneck; with fewer GPUs than NICs, as
+        one node per GPU, with the NICs that this has to itself.
 
         Parameters
         ----------
@@ -132,17 +133,22 @@ class Parts:
         hub = self.add(name, SWITCH)
         nics = [device for device in devices if self._kinds[device[0]] == NIC]
         others = [device for device in devices if self._kinds[device[0]] != NIC]
-        if len(nics) < 2 or not others:
+        if len(nics) < 2 or len(others) < 2:
             for device in devices:
                 self.leaf(hub, device, latency)
             return hub
-        for k, nic in enumerate(nics):
+        n_slots = min(len(nics), len(others))
+        for k in range(n_slots):
             slot = self.add(f"{name}.{k}", SWITCH)
-            users = [device for i, device in enumerate(others) if i * len(nics) // len(others) == k]
-            for device in (*users, nic):
+            dealt = [device for kind in (others, nics) for device in self._dealt(kind, k, n_slots)]
+            for device in dealt:
                 self.leaf(slot, device, latency)
-            self.cable(hub, slot, nic[1] + sum(b for _, b in users), 0.0, CROSSING_METRIC)
+            self.cable(hub, slot, sum(rate for _, rate in dealt), 0.0, CROSSING_METRIC)
         return hub
+
+    @staticmethod
+    def _dealt(devices: Sequence[Device], slot: int, n_slots: int) -> list[Device]:
+        return [device for i, device in enumerate(devices) if i * n_slots // len(devices) == slot]
 
     def crossing(self, a: int, b: int, bandwidth: float, latency: float = PCIE_LATENCY) -> None:
         """Join a PCIe switch to what it hangs on, or two CPUs."""

@@ -204,7 +204,7 @@ def _nics_at_most(ground: Ground, share: float, *, loses: bool = True) -> Callab
     """Return a change: NICs carry a share of what the way through the host carries, or of their own rate if less."""
     network, node = ground.network, int(ground.nodes[0])
     unit = units(network)
-    rate, n_nics, near, _ = links_outside(network, unit, node)
+    rate, n_nics, near, _ = links_outside(network, unit, ground.nodes[unit[ground.nodes] == unit[node]])
     staged = through_host(network, unit, node, near)
     each = min(rate, staged) * share if loses else min(rate, staged * share)
 

@@ -19,6 +19,7 @@ from commsim.core.cache import once
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of
+from commsim.core.machines.local_nics import most_own
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
@@ -319,7 +320,7 @@ def nccl_launch(
             notes.append(Remark("library-rings", f"{name}: {note}"))
     elif n_ranks > 1:
         machines = by_rails(network, placement, machines)
-        rings["rails"] = count_rails(network, placement, machines) or 0
+        rings["rails"] = (count_rails(network, placement, machines) or 0) * most_own(network, placement.nodes)
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:

@@ -92,7 +92,7 @@ def schedule_of_rccl(
         return chosen | (known.schedule(size) if free and is_eight and operation == "all_reduce" else {})
     unit, nodes = units(network), placement.nodes[:n_ranks]
     inside, _ = links_inside(network, unit, nodes)
-    outside, n_nics, *_ = links_outside(network, unit, int(nodes[0]))
+    outside, n_nics, *_ = links_outside(network, unit, nodes[unit[nodes] == unit[nodes[0]]])
     rate, cpu = min(inside, n_nics * outside), CPU_OF.get(hardware.get("cpu", ""), "other")
     algorithm, chosen["protocol"] = choice.cell(operation, size, n_ranks, len(machines), rate, cpu)
     return chosen | ({"algorithm": algorithm} if free else {})

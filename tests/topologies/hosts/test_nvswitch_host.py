@@ -18,7 +18,8 @@ def test_counts_are_as_asked(n_cpus, switches, nics, gpus):
     )
     counts = [int((machine.kind == kind).sum()) for kind in (GPU, NIC, CPU, MEMORY)]
     assert counts == [gpus * n_switches, nics * n_switches, n_cpus, n_cpus]
-    slots = nics * n_switches if nics > 1 else 0  # a switch with several NICs is drawn as one node per NIC and a hub
+    # A switch with several NICs and GPUs is drawn as one node per NIC, or per GPU if these are fewer, and a hub.
+    slots = min(nics, gpus) * n_switches if min(nics, gpus) > 1 else 0
     assert int((machine.kind == SWITCH).sum()) == 1 + n_switches + slots
     cables = 2 * gpus * n_switches + nics * n_switches + slots + n_switches + n_cpus + n_cpus * (n_cpus - 1) // 2
     assert machine.n_links == 2 * cables
