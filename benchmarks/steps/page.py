@@ -246,7 +246,17 @@ def _faults() -> list[str]:
     first = 0.0
     for suffix, name, fail in FAULTS:
         step = training_step(
-            "llama3-405b", "h100", FABRIC + suffix, ranks=512, tp=8, pp=8, cp=2, vp=8, global_batch=1152, fail=fail
+            "llama3-405b",
+            "h100",
+            FABRIC + suffix,
+            ranks=512,
+            tp=8,
+            pp=8,
+            cp=2,
+            vp=8,
+            global_batch=1152,
+            precision="fp8",
+            fail=fail,
         )
         first = first or step.time
         shares = [f"{step.exposed[kind]:.3g} s" for kind in ("context", "pipeline", "data")]

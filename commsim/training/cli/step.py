@@ -58,7 +58,7 @@ class StepConfig(OnNetwork, PhaseFlags):
     sequence: int | None = flag(
         metavar="N", help="tokens of a sequence (default: the model's own in its pre-training, else 8192)"
     )
-    precision: str | None = flag(metavar="NAME", help="bf16, fp8, fp4 (default: fp8 where the GPU has it, else bf16)")
+    precision: str | None = flag(metavar="NAME", help="bf16, fp8, fp4 (default: bf16)")
     factor: float | None = flag(
         metavar="X", help="compute time over roofline time (default: that of the most similar calibrated setup)"
     )

@@ -27,6 +27,8 @@ from .transformer import transformer
 RACK, USED = 72, 64
 # Tokens of a sequence where neither the user nor the model tells them.
 SEQUENCE = 8192
+# Precision of matrix products where the user does not tell it: the one that all accelerators have.
+PRECISION = "bf16"
 
 
 def training_step(
@@ -85,7 +87,7 @@ def training_step(
     sequence : int, optional
         Tokens of a sequence. Default: those of the model's pre-training, or 8192 where they are not known.
     precision : str, optional
-        Precision of matrix products. Default: fp8 where the GPU has it, else bf16.
+        Precision of matrix products. Default: bf16, in which most models are trained.
     factor : float, optional
         Compute time over the roofline's. Default: the nearest calibration.
     sharding, recompute, frozen, overlap
@@ -115,7 +117,7 @@ def training_step(
     Examples
     --------
     >>> import commsim as cs
-    >>> step = cs.training_step("llama3-8b", "h100", ranks=8, global_batch=8, micro_batch=1)
+    >>> step = cs.training_step("llama3-8b", "h100", ranks=8, tp=2, global_batch=8)
     >>> 0.1 < step.time < 2
     True
     """
@@ -182,7 +184,7 @@ def setting_of(
             raise InputError(f"{name} must be 1 or more, got {size}")
     if ranks % (tp * pp * cp):
         raise InputError(f"ranks must be a multiple of tp x pp x cp = {tp * pp * cp}, got {ranks}")
-    chosen = precision or ("fp8" if "fp8" in accelerator.peaks else "bf16")
+    chosen = precision or PRECISION
     accelerator.peak(chosen)
     shape = transformer(model)
     calibration = calibration_for(model, gpu, chosen) if factor is None else None
@@ -191,7 +193,7 @@ def setting_of(
     tokens = shape.sequence or SEQUENCE if sequence is None else sequence
     remarks = (Remark("calibration", calibration.text),) if calibration else ()
     if precision is None:
-        remarks = (Remark("precision", f"{chosen}: the default of {gpu} (--precision)"), *remarks)
+        remarks = (Remark("precision", f"{chosen}: the default (--precision)"), *remarks)
     if sequence is None:
         whose = f"those of {model}'s pre-training" if shape.sequence else f"assumed, since those of {model} are unknown"
         remarks = (*remarks, Remark("sequence", f"sequences of {tokens} tokens: {whose}", needed=not shape.sequence))
@@ -201,7 +203,9 @@ def setting_of(
     setting = StepSetting(
         shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, kernels=attention, **options
     )
-    return setting, (*remarks, *(() if ignore_memory else check_memory(setting)))
+    if not ignore_memory:
+        check_memory(setting)
+    return setting, remarks
 
 
 def traffic_on(

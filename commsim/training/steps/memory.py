@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from commsim.core.errors import InputError
-from commsim.core.remark import Remark
 from commsim.core.units import format_size
 
 from .parallel_sizes import layers_of_chunks
@@ -59,40 +58,35 @@ def memory_of(setting: StepSetting) -> StepMemory:
     return max((_of_stage(setting, stage) for stage in range(lay.pipeline)), key=lambda one: one.total)
 
 
-def check_memory(setting: StepSetting) -> tuple[Remark, ...]:
-    """Refuse what fits in no way, and say where it needs activations computed again.
+def check_memory(setting: StepSetting) -> None:
+    """Refuse a step that does not fit in the memory of its accelerators, and name what would fit.
 
     Libraries compute parts of a layer again, or move activations away, so that what exceeds the memory by its
-    activations alone can run: 36 of 288 published steps do.
-
-    Returns
-    -------
-    tuple of Remark
-        What was not asked for but is needed to fit.
+    activations alone can run: 36 of 288 published steps do. Which part is for the user to say.
 
     Raises
     ------
     InputError
-        If it does not fit even with all activations computed again, naming the amounts.
+        If it does not fit, naming the amounts.
     """
-    need, least = memory_of(setting), memory_of(replace(setting, recompute=1.0))
-    least = min(need, least, key=lambda one: one.total)
-    lay, has = setting.layout, format_size(need.capacity)
-    if least.total > least.capacity:
-        parts = ", ".join(
-            f"{name} {format_size(getattr(least, name))}"
-            for name in ("weights", "gradients", "optimizer", "activations")
-            if getattr(least, name)
-        )
-        raise InputError(
-            f"{setting.model.name} with tp {lay.tensor}, pp {lay.pipeline}, sharding {setting.sharding} does not fit "
-            f"on {setting.gpu.name}: a rank needs {format_size(least.total)} of {has} ({parts}, with all activations "
-            "computed again); --ignore-memory predicts it all the same"
-        )
+    need, again = memory_of(setting), memory_of(replace(setting, recompute=1.0))
     if need.total <= need.capacity:
-        return ()
-    text = f"needs {format_size(need.total)} of {has}: activations must be computed again (--recompute)"
-    return (Remark("memory", text, needed=True),)
+        return
+    fits = again.total <= again.capacity
+    told = need if fits or need.total <= again.total else again
+    parts = ", ".join(
+        f"{name} {format_size(getattr(told, name))}"
+        for name in ("weights", "gradients", "optimizer", "activations")
+        if getattr(told, name)
+    )
+    lay = setting.layout
+    how = f"{parts}, with all activations computed again" if told is again else parts
+    mend = f"--recompute fits: {format_size(again.total)}; " if fits else ""
+    raise InputError(
+        f"{setting.model.name} with tp {lay.tensor}, pp {lay.pipeline}, sharding {setting.sharding} does not fit "
+        f"on {setting.gpu.name}: a rank needs {format_size(told.total)} of {format_size(need.capacity)} ({how}); "
+        f"{mend}--ignore-memory predicts it all the same"
+    )
 
 
 def _of_stage(setting: StepSetting, stage: int) -> StepMemory:

@@ -40,7 +40,7 @@ def test_the_rows_of_a_sweep_are_exported(commsim, tmp_path):
 
 
 def test_the_answer_names_the_calibrated_row_and_the_network_that_it_assumes(commsim):
-    assert commsim(*STEP, "--ranks", 16, "-v").code == 0, commsim.err
+    assert commsim(*STEP, "--ranks", 16, "--precision", "fp8", "-v").code == 0, commsim.err
     assert "# dgx-h100@star:machines=2: no topology is given" in commsim.out
     assert "# compute is" in commsim.out
     assert "LLAMA3_8B" in commsim.out
@@ -115,13 +115,13 @@ def test_the_answer_begins_with_precision_and_length_and_sums_what_is_exposed(co
     (row,) = commsim.results(*STEP, "--ranks", 16, "-v")["results"]
     (first, *_), said = commsim.out.splitlines(), commsim.out
     assert first.startswith("step ")
-    assert first.endswith("of llama3-8b on 16 GPUs, fp8, tp 2, pp 2, batch 16, sequences of 8192")
-    assert "# fp8: the default of h100 (--precision)" in said
+    assert first.endswith("of llama3-8b on 16 GPUs, bf16, tp 2, pp 2, batch 16, sequences of 8192")
+    assert "# bf16: the default (--precision)" in said
     exposed = row["step_s"] - row["compute_s"] - row["bubble_s"]
     assert re.search(rf"^exposed, all +{format_time(exposed)}, ", said, re.MULTILINE)
     assert re.search(rf"^exposed, data +.*; hidden: {format_time(row['hidden_data_s'])}$", said, re.MULTILINE)
-    assert commsim(*STEP, "--ranks", 16, "--precision", "bf16", "-v").code == 0
-    assert "the default of h100" not in commsim.out
+    assert commsim(*STEP, "--ranks", 16, "--precision", "fp8", "-v").code == 0
+    assert "the default (--precision)" not in commsim.out
 
 
 @pytest.mark.parametrize(

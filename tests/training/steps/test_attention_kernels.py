@@ -12,7 +12,7 @@ from commsim.training.steps.step_setting import StepSetting
 from commsim.training.steps.transformer import transformer
 
 GPT, A100 = transformer("megatron-145.6b"), gpu("a100")
-ASKED = {"ranks": 8, "global_batch": 8, "factor": 1.0, "overhead": "0us"}
+ASKED = {"ranks": 8, "global_batch": 8, "factor": 1.0, "overhead": "0us", "recompute": True}
 
 
 def of(kernels, sequence=2048, accelerator=A100):

@@ -50,11 +50,20 @@ def test_what_fits_in_no_way_is_refused_with_the_amounts_unless_asked_for():
     assert cs.training_step("llama3-70b", "h100", **ASKED, ignore_memory=True).time > 0
 
 
-def test_what_fits_only_with_activations_computed_again_is_said():
-    step = cs.training_step("llama3-70b", "h100", **ASKED, sharding="full")
-    assert "memory" in [note.code for note in step.notes]
-    step = cs.training_step("llama3-70b", "h100", **ASKED, sharding="full", recompute=True)
-    assert "memory" not in [note.code for note in step.notes]
+def test_what_fits_only_with_activations_computed_again_is_refused_by_that_name():
+    """10.14 s were printed of a step that needs 187 of 75 GiB; its last line said so."""
+    full = {**ASKED, "sharding": "full"}
+    with pytest.raises(InputError, match=r"needs 187.2 GiB of 74.51 GiB \(weights .*\); --recompute fits: .*--ignore"):
+        cs.training_step("llama3-70b", "h100", **full)
+    again = cs.training_step("llama3-70b", "h100", **full, recompute=True)
+    assert cs.training_step("llama3-70b", "h100", **full, ignore_memory=True).time < again.time
+
+
+def test_a_step_computes_in_bf16_unless_told():
+    asked = {"ranks": 64, "global_batch": 64, "tp": 8}
+    step = cs.training_step("llama3-8b", "h100", **asked)
+    assert step.time == cs.training_step("llama3-8b", "h100", **asked, precision="bf16").time
+    assert step.time > cs.training_step("llama3-8b", "h100", **asked, precision="fp8").time
 
 
 @pytest.mark.parametrize(("tp", "said"), [(8, False), (16, True)])
