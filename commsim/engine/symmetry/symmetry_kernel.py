@@ -9,6 +9,8 @@ from commsim.core.jit import kernel, njit_norefcount
 from commsim.engine.flow_state import Row, Rows
 
 Whole = NDArray[np.uint64]
+# Added to numbers of one meaning, so that they are none of another's: the xor of two equal hashes is 0.
+APART = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit_norefcount
@@ -44,7 +46,7 @@ def refine_connections(
         for k in range(first[i], first[i + 1]):
             p = pred[k]
             h += mix(colour[connection[p]] ^ mix(np.uint64(2 * place[p] + (1 if complete[k] else 0) + 1)))
-        around[connection[i]] += mix(h ^ mix(np.uint64(place[i]) + np.uint64(0x9E3779B97F4A7C15)))
+        around[connection[i]] += mix(h ^ mix(np.uint64(place[i]) + APART))
     for w in range(colour.shape[0]):
         around[w] = mix(around[w] ^ mix(colour[w]))
     return around
@@ -123,5 +125,5 @@ def colour_flows(
         h = np.uint64(0)
         for e in range(flow[s]["begin"], flow[s]["end"]):
             h += mix(np.uint64(3 * kind[resource[e]] + _part_of_link(flow[s], e) + 1))
-        colour[s] = mix(h ^ mix(np.uint64(flow_class[s]) + np.uint64(1)))
+        colour[s] = mix(h ^ mix(np.uint64(flow_class[s]) + APART))
     return colour

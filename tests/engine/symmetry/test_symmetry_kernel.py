@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commsim.engine.symmetry.symmetry_kernel import number_colours, refine_connections
+from commsim.engine.flow_state import FLOW_ROW
+from commsim.engine.symmetry.symmetry_kernel import colour_flows, number_colours, refine_connections
 
 
 @given(colours=st.lists(st.integers(0, 5)))
@@ -48,3 +49,13 @@ def test_a_step_of_refinement_tells_apart_what_waits_for_different_things(seed: 
         colour = refine_connections(colour, (connection, place), (first, pred, complete))
         slow = slow_classes(connection, place, waits, slow)
         assert number_colours(colour)[0].tolist() == slow
+
+
+def test_flows_of_different_classes_on_one_resource_each_have_different_colours() -> None:
+    """Class 2 on the first kind of resource and class 5 on the second had the xor of two equal hashes."""
+    kinds, classes = (each.ravel().astype(np.int32) for each in np.meshgrid(np.arange(9), np.arange(27)))
+    flow = np.zeros(len(kinds), FLOW_ROW)
+    flow["begin"] = flow["data"] = flow["port"] = np.arange(len(kinds))
+    flow["end"] = flow["begin"] + 1
+    colour = colour_flows(flow, np.arange(len(kinds), dtype=np.int32), classes, kinds)
+    assert len(np.unique(colour)) == len(kinds)
