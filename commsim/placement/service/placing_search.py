@@ -135,7 +135,7 @@ def _as_command(
         cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings)
     ranking = place_jobs(
         cluster, left, n=asked.candidates, settings=settings, rank_by=asked.rank_by, loops=asked.loops,
-        check=asked.check, generators=asked.generators or GENERATORS, costs=True,
+        check=asked.check or None, generators=asked.generators or GENERATORS, costs=True,
     )  # fmt: skip
     tree = ranking.to_dict()
     left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
