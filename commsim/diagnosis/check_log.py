@@ -10,12 +10,12 @@ whichever of them a log has, and large sizes most of them: there healthy machine
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from statistics import median
 from typing import Any, NamedTuple
 
 from commsim.core.data_frames import frame_of
@@ -28,10 +28,9 @@ from commsim.core.value import Shown
 from commsim.formats.log_health import LogHealth, unhealthy
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
-from commsim.nccl.error_model import SEVERAL, ErrorModel, error_class
+from commsim.nccl.error_model import ErrorModel, error_class
 from commsim.prediction.python_values import NetworkLike, network_of
-from commsim.real.comparison.pairs import one_per_size
-from commsim.real.comparison.runs_of_log import lost_rows
+from commsim.real.comparison.runs_of_log import least_middle, lost_rows, runs_by_operation, said_of_runs
 
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
 from .gpus_of_log import require_gpus
@@ -135,6 +134,8 @@ class LogCheck(Shown):
         What was left out and derived.
     faults : tuple of str
         Why the run did not go well, whatever its times are: wrong results, an error, a log that is cut.
+    n_runs : int
+        Runs of the same sizes in the file; the rows are those of the one that is the least above its floors.
     """
 
     path: str
@@ -144,6 +145,7 @@ class LogCheck(Shown):
     false_alarms: float
     notes: tuple[Remark, ...] = ()
     faults: tuple[str, ...] = ()
+    n_runs: int = 1
 
     @property
     def below(self) -> tuple[CheckedSize, ...]:
@@ -234,7 +236,8 @@ def check_log(
     lines: list[str] = []
     health = LogHealth()
     every = read_measured(path, operation=operation, notes=lines, health=health)
-    rows = [row for row in one_per_size(every, True if in_place else None) if row.size > 0 and row.time > 0]
+    runs = runs_by_operation(every, health, in_place=in_place)
+    rows = [row for own in runs.values() for run in own for row in run]
     if not rows:
         raise InputError(f"{path}: holds no measurement with a size and a time")
     ranks = _ranks_of(path, rows, n_ranks)
@@ -242,18 +245,21 @@ def check_log(
         require_gpus(path, network_of(network))
     where, ranks = _place_of(path, network, machines, ranks, n_ranks)
     found, checked = list[Expectation](), list[CheckedSize]()
-    for name in dict.fromkeys(row.operation for row in rows):
-        own = [row for row in rows if row.operation == name]
+    for name, own in runs.items():
+        sizes = sorted({row.size for run in own for row in run})
         options: dict[str, Any] = {
             "n_ranks": ranks, "collective": collective, "placement": placement, "hashes": hashes,
         }  # fmt: skip
-        at = expect(where, [name], [row.size for row in own], false_alarms=false_alarms, **options)
+        at = expect(where, [name], sizes, false_alarms=false_alarms, **options)
         found.append(at)
-        checked += [_checked(row, one) for row, one in zip(own, at.sizes, strict=True)]
+        by_size = dict(zip(sizes, at.sizes, strict=True))
+        each = [[_checked(row, by_size[row.size]) for row in run] for run in own]
+        checked += min(each, key=functools.partial(_above_floor, errors={name: at.errors}, false_alarms=false_alarms))
     whole = found[0].joined(found[1:])
-    notes = [*lost_rows(every, health, in_place=in_place), *as_remarks(lines, "read")]
+    n_runs = max(map(len, runs.values()))
+    notes = [*said_of_runs(n_runs), *lost_rows(every, health, in_place=in_place), *as_remarks(lines, "read")]
     classes = _classes(checked, {at.operations[0]: at.errors for at in found}, false_alarms)
-    return LogCheck(path, whole, tuple(checked), classes, false_alarms, tuple(notes), health.faults)
+    return LogCheck(path, whole, tuple(checked), classes, false_alarms, tuple(notes), health.faults, n_runs)
 
 
 def _classes(
@@ -272,16 +278,9 @@ def _classes(
     return tuple(found)
 
 
-def least_middle(ratios: Mapping[float, float]) -> float:
-    """Return the least middle of the values of the largest sizes: of three, of four, and so on up to all.
-
-    Parameters
-    ----------
-    ratios : mapping of float to float
-        Value of each size.
-    """
-    falling = [ratios[size] for size in sorted(ratios, reverse=True)]
-    return min(median(falling[:n]) for n in range(min(SEVERAL, len(falling)), len(falling) + 1))
+def _above_floor(rows: Sequence[CheckedSize], errors: Mapping[str, ErrorModel], false_alarms: float) -> float:
+    """Return the least middle of a run's classes over its floor."""
+    return min(one.ratio / one.floor for one in _classes(rows, errors, false_alarms))
 
 
 def _checked(row: Measurement, expected: ExpectedSize) -> CheckedSize:

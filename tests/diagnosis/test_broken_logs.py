@@ -30,6 +30,18 @@ def with_cells(lines, cells, rows=1):
     return changed
 
 
+def slower(lines, factor):
+    """Return the lines with times that are longer by a factor."""
+    changed = list(lines)
+    for i in range(first_row(lines), first_row(lines) + 5):
+        own = changed[i].split()
+        for k in (5, 9):
+            own[k] = f"{float(own[k]) * factor:.2f}"
+            own[k + 1 : k + 3] = [f"{float(rate) / factor:.3f}" for rate in own[k + 1 : k + 3]]
+        changed[i] = "  ".join(own)
+    return changed
+
+
 def broken(lines, how):
     """Return the lines of a log of a run that went wrong, and what is said of it."""
     first = first_row(lines)
@@ -60,8 +72,13 @@ def test_a_run_that_went_wrong_is_not_healthy(commsim, tmp_path, lines, how):
     tree = commsim.results("compare", path, "--topology", MACHINES)
     assert tree["faults"] == [said]
     assert f"# not healthy: {said}\n" in commsim.out
-    good = tmp_path / "good.log"
+
+
+def test_of_two_logs_the_one_whose_run_went_wrong_is_named(commsim, tmp_path, lines):
+    good, path = tmp_path / "good.log", tmp_path / "a.log"
     good.write_text("\n".join(lines) + "\n")
+    changed, said = broken(lines, "error")
+    path.write_text("\n".join(changed))
     named = [f"{path}: {said}"]
     assert commsim.results("compare", good, path)["faults"] == named
     assert commsim.results("compare", path, good, "--topology", MACHINES)["faults"] == named
@@ -105,3 +122,40 @@ def test_rows_without_a_time_and_a_switch_to_the_other_half_are_said(commsim, tm
     path.write_text("\n".join(with_cells(lines, lost, rows=5)))
     assert commsim("expect", MACHINES, "--from", path).code == 0
     assert "no row has a time out of place: the times in place are taken" in commsim.out
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_of_two_runs_in_a_file_the_slower_is_judged(commsim, tmp_path, lines, order):
+    path = tmp_path / "two.log"
+    path.write_text("\n".join(line for factor in order for line in slower(lines, factor)) + "\n")
+    said = "2 runs in the file: the slower is judged"
+    found = cs.check_log(path, MACHINES)
+    assert (found.n_runs, found.is_healthy) == (2, False)
+    assert [row.ratio for row in found.rows] == pytest.approx([0.5] * 5, rel=0.01)
+    assert commsim("expect", MACHINES, "--from", path).code == 1
+    assert said in commsim.out
+    tree = commsim.results("compare", path, "--topology", MACHINES)
+    assert tree["n_runs"] == 2
+    assert [row["error"] for row in tree["results"]] == pytest.approx([-0.5] * 5, rel=0.01)
+    assert said in commsim.out
+
+
+def test_tables_of_other_sizes_are_one_run_and_sizes_that_begin_anew_are_another(tmp_path, lines):
+    path = tmp_path / "a.log"
+    first = first_row(lines)
+    path.write_text("\n".join([*lines[: first + 2], *lines[:first], *lines[first + 2 :]]) + "\n")
+    found = cs.check_log(path, MACHINES)
+    assert (found.n_runs, len(found.rows)) == (1, 5)
+    again = slower(lines, 3)[first : first + 5]
+    path.write_text("\n".join([*lines[: first + 5], *again, *lines[first + 5 :]]) + "\n")
+    found = cs.check_log(path, MACHINES)
+    assert (found.n_runs, found.is_healthy) == (2, False)
+
+
+def test_rows_of_a_csv_are_repetitions_of_one_run(tmp_path):
+    path = tmp_path / "all_reduce.csv"
+    time = cs.predict("nccl_all_reduce", MACHINES, "1GiB").time * 1e6
+    path.write_text("bytes,time_us\n" + "".join(f"{2**30},{time * factor}\n" for factor in (0.9, 1.0, 3.0)))
+    found = cs.check_log(path, MACHINES)
+    assert (found.n_runs, len(found.rows)) == (1, 1)
+    assert found.rows[0].ratio == pytest.approx(1, rel=1e-3)

@@ -136,7 +136,7 @@ def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
     found = check_log(config.log, config.topology, operation=operation, in_place=config.in_place,
                       other_gpus=config.other_gpus, **options)  # fmt: skip
     more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "faults": found.faults,
-            "errors_of": found.expected.errors.kind,
+            "n_runs": found.n_runs, "errors_of": found.expected.errors.kind,
             "classes": [one.row() for one in found.classes]}  # fmt: skip
     parts = [
         table_of_check(found),

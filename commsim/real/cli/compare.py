@@ -177,6 +177,7 @@ def _answer(config: CompareConfig, comparison: Comparison, parts: list[Part]) ->
     more: dict[str, Any] = {
         "summary": {name: getattr(comparison.summary, name) for name in comparison.summary.__slots__},
         "faults": comparison.faults,
+        "n_runs": comparison.n_runs,
         "explanations": [str(reason) for reason in comparison.reasons],
         "causes": [] if diagnosis is None else diagnosis.rows(),
     }

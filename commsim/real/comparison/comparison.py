@@ -13,7 +13,6 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text, parse_bandwidth
 from commsim.core.value import Shown
-from commsim.formats.log_health import LogHealth
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
 from commsim.nccl.plans.plan_nccl import NcclPlan
@@ -33,7 +32,7 @@ from commsim.real.comparison.pairs import (
     several_algorithms,
     summarise,
 )
-from commsim.real.comparison.runs_of_log import lost_rows, named_faults
+from commsim.real.comparison.runs_of_log import LogRows, named_faults, read_log_rows
 from commsim.real.comparison.slow_sizes import common_factor, explain_slow
 
 # How a line rate is called that the user gives.
@@ -68,6 +67,8 @@ class Comparison(Shown):
         of the collective: faults are then not simulated.
     faults : tuple of str
         Why the measured run did not go well: wrong results, an error, a log that is cut.
+    n_runs : int
+        Runs of the same sizes in the measured file; the slowest is compared.
     """
 
     pairs: tuple[Pair, ...]
@@ -80,6 +81,7 @@ class Comparison(Shown):
     healthy: tuple[Measurement, ...] = ()
     diagnosis: Any = None
     faults: tuple[str, ...] = ()
+    n_runs: int = 1
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -140,7 +142,8 @@ def compare(
         If the file has no measurement of the operation, or not of one number of ranks or of other GPUs than the network
         has, or something is unknown.
     """
-    measured, notes, faults = _measured(path, operation, n_ranks, in_place)
+    log = _measured(path, operation, n_ranks, in_place)
+    measured, notes = log.rows, log.notes
     operations = sorted({row.operation for row in measured if row.size > 0})
     known = operation or (operations[0] if len(operations) == 1 else None)
     if collective is not None:
@@ -188,7 +191,7 @@ def compare(
     )  # fmt: skip
     return dataclasses.replace(
         comparison, collective=scenario.name, reasons=tuple(reasons), healthy=tuple(reference), diagnosis=diagnosis,
-        faults=(*faults, *named_faults(healthy if reference else None)),
+        n_runs=log.n_runs, faults=(*log.faults, *named_faults(healthy if reference else None)),
     )  # fmt: skip
 
 
@@ -218,7 +221,8 @@ def compare_files(
     InputError
         If a file cannot be read, or the two have nothing in common.
     """
-    found, notes, faults = _measured(measured, operation, n_ranks, in_place)
+    log = _measured(measured, operation, n_ranks, in_place)
+    found, notes = log.rows, log.notes
     lines: list[str] = []
     rows = read_measured(predicted, operation=operation or "", n_ranks=n_ranks, notes=lines)
     notes += as_remarks(lines, "read")
@@ -230,20 +234,17 @@ def compare_files(
     if not pairs:
         raise InputError(f"{predicted} has none of the {len(alone)} sizes of {measured}")
     line = None if line_rate is None else LineRate(_rate(line_rate), GIVEN, is_given=True)
-    return dataclasses.replace(_compared(pairs, alone, predicted, notes, line), faults=faults)
+    comparison = _compared(pairs, alone, predicted, notes, line)
+    return dataclasses.replace(comparison, faults=log.faults, n_runs=log.n_runs)
 
 
-def _measured(
-    path: str, operation: str | None, n_ranks: int | None, in_place: bool
-) -> tuple[tuple[Measurement, ...], list[Remark], tuple[str, ...]]:
-    """Read measurements, one of each size, what was left out or merged, and why the run did not go well."""
-    lines, health = list[str](), LogHealth()
-    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=lines, health=health)
-    notes = [*lost_rows(rows, health, in_place=in_place), *as_remarks(lines, "read")]
-    for named, names in several_algorithms(rows).items():
+def _measured(path: str, operation: str | None, n_ranks: int | None, in_place: bool) -> LogRows:
+    """Read measurements, one of each size, and what was left out or merged."""
+    log = read_log_rows(path, operation, n_ranks, in_place=in_place)
+    for named, names in several_algorithms(log.every).items():
         every = ", ".join(name or "unnamed" for name in names)
-        notes.append(Remark("medians", f"measured times of {named} are medians over several algorithms: {every}"))
-    return one_per_size(rows, True if in_place else None), notes, health.faults
+        log.notes.append(Remark("medians", f"measured times of {named} are medians over several algorithms: {every}"))
+    return log
 
 
 def _compared(
