@@ -154,7 +154,8 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
         value = float(int(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
         value = -value if text.strip().startswith("-") else value
     else:
-        value = parse_size(text, name)
+        is_huge = (bare := _NUMBER.fullmatch(text)) and bare[2].upper() in ("", *"KMGT") and Decimal(bare[1]) >= 2**63
+        value = 2.0**63 if is_huge else parse_size(text, name)
     if value < 1 or value != int(value):
         raise InputError(f"{name} must be a whole number of bytes, at least 1, got {text!r}")
     if value >= 2**63:

@@ -141,7 +141,7 @@ def read_parquet(path: Path, context: ReadingContext) -> list[Measurement]:
         raise InputError(f"{path}: Parquet needs pyarrow: pip install 'commsim[data]'") from None
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
-        raise InputError(f"{path}: a folder without *.parquet")
+        raise InputError(f"{path} is a folder without *.parquet; a log, or another file with times, is wanted")
     rows: list[Measurement] = []
     for file in files:
         check_regular(file)

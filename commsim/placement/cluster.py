@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError, located, wrong_kind
 from commsim.core.files.fields import TableFields
-from commsim.core.files.whole_files import read_tree
+from commsim.core.files.whole_files import read_any
 from commsim.core.network import Network
 from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
@@ -102,7 +102,9 @@ def read_cluster(path: ClusterLike) -> Cluster:
         return path
     if not isinstance(path, (str, PathLike, Mapping)):
         raise wrong_kind("cluster", "a Cluster, the path of its file, or its tables as a dict", path)
-    tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (read_tree(Path(path)), Path(path))
+    tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (read_any(Path(path)), Path(path))
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: a list, as of jobs, in place of the table of a cluster; the order is CLUSTER JOBS")
     top = TableFields(tree, path)
     top.only("topology", "hosts")
     network = read_topology(top, Path(path))

@@ -64,13 +64,14 @@ def step_row(
     """
     from commsim.prediction.python_values import network_of
     from commsim.training.gpus import gpu
-    from commsim.training.steps.ask import network_for, setting_of, traffic_on
+    from commsim.training.steps.ask import check_machines, network_for, setting_of, traffic_on
     from commsim.training.steps.predicted_step import predict_step
     from commsim.training.steps.step_setting import hidden_kinds
 
     options = {key: value for key, value in own.items() if key not in ("model", "gpu", "ranks", *OVERLAP)}
     damaged = any(f"topology.{key}" in parameters for key in ("fail", "scale"))
     built = network_of(network_for(gpu(own["gpu"]), own["ranks"])) if network is None else network
+    check_machines(gpu(own["gpu"]), built)
     overlap = hidden_kinds(own.get("expose"), own.get("hide_experts", False))
     setting, _ = setting_of(
         own["model"], own["gpu"], own.get("ranks", len(built.endpoints)), overlap=overlap,

@@ -31,6 +31,16 @@ def test_a_topology_can_be_named_written_as_a_specification_or_read_from_a_file(
     assert named.gpus.tolist() == [8] * 4 + [0] * 3
 
 
+def test_jobs_in_place_of_a_cluster_and_an_empty_file_are_told(tmp_path: Path) -> None:
+    jobs, empty = tmp_path / "jobs.json", tmp_path / "empty.log"
+    jobs.write_text("[]")
+    empty.write_text("\n")
+    with pytest.raises(InputError, match=r"jobs\.json: a list, as of jobs, .*; the order is CLUSTER JOBS"):
+        read_cluster(jobs)
+    with pytest.raises(InputError, match=r"empty\.log is empty$"):
+        read_cluster(empty)
+
+
 def test_parameters_with_units_lists_and_truth_values_are_taken(tmp_path: Path) -> None:
     torus = '[topology]\nname = "torus"\ndims = [2, 3]\nbandwidth = "50Gbps"\n[hosts]\ngpus = 1\n'
     network = read_cluster(write(tmp_path, torus)).network

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import itertools
 import shutil
 import sys
@@ -15,6 +16,8 @@ MAX_SHOWN = 4000
 ALL = (("--help", "all"), ("-h", "all"))
 # Flags of a verb beyond which its help leaves out rare ones.
 MANY_FLAGS = 21
+# Likeness, as of difflib, of a mistyped flag to the one that is meant.
+LIKE = 0.8
 
 
 class Once(argparse.Action):
@@ -67,7 +70,9 @@ class Parser(argparse.ArgumentParser):
         super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
-        """Print the message and where to read more, and exit with 2."""
+        """Print the message and where to read more, and exit with 2; a mistyped flag is named before one that lacks."""
+        if message.startswith("the following arguments are required") and (word := self._unknown_flag()):
+            message = f"unrecognized arguments: {word}{self._meant(word)}"
         print_error(f"{self.prog}: error: {message} (see {self.prog} --help)")
         self.exit(2)
 
@@ -88,7 +93,21 @@ class Parser(argparse.ArgumentParser):
         """Return what may have been meant by a word that no flag takes, as the class of the flags says; or nothing."""
         command = self.get_default("command")
         meant = {} if command is None else command.config.MEANT
-        return str(meant.get(word.partition("=")[0] if word[:1] == "-" else "", "")).format(word)
+        name = word.partition("=")[0] if word[:1] == "-" else ""
+        if name.startswith("--") and name not in meant:
+            known = [one for one in self._option_string_actions if one[:2] == "--"]
+            close = difflib.get_close_matches(name, known, 1, LIKE)
+            return f"; did you mean {close[0]}?" if close else ""
+        return str(meant.get(name, "")).format(word)
+
+    def _unknown_flag(self) -> str:
+        """Return the first word that begins as a flag does, and is none; empty if all are."""
+        known = tuple(self._option_string_actions)
+        for word in itertools.takewhile(lambda one: one != "--", self.words):
+            name = word.partition("=")[0]
+            if name[:2] == "--" and not any(one.startswith(name) for one in known):
+                return name
+        return ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Check that a value is one of those that a flag takes; of a spelling such as allreduce, say which is meant."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.prediction.scenario import Scenario
 
+# Flags of ``commsim nccl``, which are parameters of the collective here.
+OF_NCCL = ("gpu", "cpu", "graph", "channels", "nvls", "nic", "net-type", "net-latency", "min-ctas", "max-ctas",
+           "buffer", "socket-threads", "collnet")  # fmt: skip
 Read = TypeVar("Read", bound=Flags)
 
 AUTO = "auto"
@@ -151,6 +154,11 @@ class RunConfig(RunOutputs, Questions, FaultsInTime, PlayConfig):
 
     MEANT: ClassVar[Mapping[str, str]] = {
         "-c": ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce",
+        "--nccl-version": "; of NCCL it is a parameter of the collective: nccl:version=2.28",
+        **{
+            f"--{name}": f"; of NCCL it is a parameter of the collective: nccl:{name.replace('-', '_')}=VALUE"
+            for name in OF_NCCL
+        },
         "--plot": ": --json FILE.json keeps the result, and commsim plot busbw FILE.json -o FILE.png draws it",
     }
 

@@ -245,6 +245,8 @@ def read_json(path: str | Path, limit: int = MAX_TEXT_BYTES) -> Any:
         As in :func:`read_text`, or if it is not well formed, is nested too deeply, or has a key twice.
     """
     text = read_text(path, limit)
+    if not text.strip():
+        raise InputError(f"{path} is empty")
     with refused_by_name(path):
         return parse_json(text)
 

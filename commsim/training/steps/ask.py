@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.prediction.inputs import load_placement
@@ -130,6 +131,7 @@ def training_step(
     built, remarks = changed_network(
         network_of(network), fail=fail, scale=scale, seed=seed, overhead=overhead, software=software
     )
+    check_machines(gpu_named(gpu), built)
     setting, found = setting_of(
         model, gpu, len(built.endpoints) if ranks is None else ranks, global_batch=global_batch, tp=tp, pp=pp, cp=cp,
         ep=ep, vp=vp, replicas=replicas, micro_batch=micro_batch, sequence=sequence, precision=precision,
@@ -206,6 +208,23 @@ def setting_of(
     if not ignore_memory:
         check_memory(setting)
     return setting, remarks
+
+
+def check_machines(gpu: Gpu, network: Network) -> None:
+    """Refuse an accelerator of another generation than the GPUs of a network's machines, where both are known.
+
+    Raises
+    ------
+    InputError
+        If they differ.
+    """
+    facts = read_hardware(network.hardware)
+    has = facts.get("gpu", gpu.generation)
+    if has != gpu.generation and "gpu" not in facts.get("guessed", "").split("+"):
+        raise InputError(
+            f"gpu {gpu.name} is {gpu.generation}, and the machines of {network.name} have GPUs of {has}: name the GPU "
+            f"that they have, or machines with {gpu.name}, such as {gpu.machine}"
+        )
 
 
 def traffic_on(

@@ -4,6 +4,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
+from commsim.sweep.compute import Bench
 from commsim.training.gpus import gpu
 from commsim.training.steps.ask import traffic_on
 from commsim.training.steps.calibration import CalibrationFactor, calibration_for
@@ -186,3 +187,16 @@ def test_a_setup_without_a_calibration_takes_the_nearest_and_says_so():
 def test_what_does_not_fit_is_one_line(more, message):
     with pytest.raises(InputError, match=message):
         cs.training_step("llama3-8b", "h100", **({"overhead": "0us"} | SMALL | more))
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "machine"), [("h100", "dgx-a100"), ("a100", "dgx-h100"), ("mi300x", "dgx-h100")]
+)
+def test_another_gpu_than_the_machines_have_is_refused(accelerator, machine):
+    asked = {"global_batch": 64, "tp": 4, "ranks": 8}
+    with pytest.raises(InputError, match=f"gpu {accelerator} is .*, and the machines of {machine}.* have GPUs of"):
+        cs.training_step("llama3-8b", accelerator, machine, **asked)
+    assert cs.training_step("llama3-8b", "h200", "dgx-h100", **asked).time > 0
+    with pytest.raises(InputError, match="have GPUs of"):
+        point = {"topology.name": machine, "workload.model": "llama3-8b", "workload.gpu": accelerator}
+        Bench({"topology.name": "text"}).row(0, point | {f"workload.{key}": value for key, value in asked.items()})
