@@ -34,6 +34,8 @@ from .errors_of_plan import errors_of_plan
 USUAL_OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 USUAL_SIZES = tuple(float(2**power) for power in range(20, 35, 2))
 FALSE_ALARMS = 0.01
+# GPUs of machines that are joined here: with more, one operation takes minutes.
+MOST_GPUS = 16_384
 # Least rate that is taken: a smaller one would be a guess about what no public table shows.
 LEAST_RATE = 1e-4
 __all__ = ["FALSE_ALARMS", "USUAL_OPERATIONS", "USUAL_SIZES", "Expectation", "ExpectedSize", "expect"]
@@ -296,7 +298,7 @@ def on_machines(network: NetworkLike, machines: int | None) -> NetworkLike:
     Raises
     ------
     InputError
-        If the number is below 1, or the network has machines on a fabric already.
+        If the number is below 1 or too large, or the network has machines on a fabric already.
     """
     if machines is None:
         return network
@@ -305,6 +307,8 @@ def on_machines(network: NetworkLike, machines: int | None) -> NetworkLike:
         raise InputError(f"machines={machines} needs one machine such as dgx-h100; {named} already has its fabric")
     if machines < 1:
         raise InputError(f"there must be at least 1 machine, got {machines}")
+    if machines > 1 and machines * (each := len(network_of(network).endpoints)) > MOST_GPUS:
+        raise InputError(f"at most {MOST_GPUS} GPUs are joined to be predicted, got {machines} machines of {each}")
     return network if machines == 1 else f"{network}@star:machines={machines}"
 
 
