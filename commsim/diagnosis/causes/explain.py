@@ -12,11 +12,13 @@ from commsim.diagnosis.causes.all_faults import FaultTimes, predict_faults
 from commsim.diagnosis.causes.beforehand import shares_beforehand
 from commsim.diagnosis.causes.ground import Ground
 from commsim.diagnosis.causes.labels import NONE, UNTRIED
-from commsim.diagnosis.causes.likelihood import disturbances, log_likelihood, log_of_none
+from commsim.diagnosis.causes.likelihood import AGAIN, disturbances, log_likelihood, log_of_none
 from commsim.diagnosis.causes.rows import Rows
 from commsim.nccl.error_model import ErrorModel
 
 NONE_FITS = "none of the causes that were tried fits"
+# Standard deviations of a second run within which one common factor is no more than run-to-run error: 95 %.
+WITHIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +165,18 @@ def _probabilities(
     return {label: float(np.exp(value - every)) for label, value in found.items()}
 
 
+def _healthy(ratios: NDArray[np.float64]) -> str:
+    """Return what healthy machines are beside what is expected of them, by measured over expected times."""
+    factor = float(np.median(np.log(ratios)))
+    if abs(factor) <= WITHIN * AGAIN:
+        return "healthy: as expected"
+    return "healthy: the expectation was too high" if factor > 0 else "healthy: faster than expected"
+
+
 def _ranked(
     one: FaultTimes, times: NDArray[np.float64], rows: Rows, whole: NDArray[np.float64], likelihood: float
 ) -> RankedCause:  # fmt: skip
     usual = rows.slow & (disturbances(rows, whole) == 0)
     far = np.abs(rows.times / times - 1)[usual if usual.any() else rows.slow]
-    return RankedCause(one.label, likelihood, one.text, float(far.max()), rows.sizes[rows.slow], times[rows.slow])
+    text = one.text if one.fault is not None else _healthy(rows.times[rows.slow] / times[rows.slow])
+    return RankedCause(one.label, likelihood, text, float(far.max()), rows.sizes[rows.slow], times[rows.slow])

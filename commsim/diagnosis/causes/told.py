@@ -52,7 +52,8 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
         if first.likelihood < others:
             odds, than = f"{first.likelihood / causes[1].likelihood:.3g} times", "as the next"
         within = f"predicted within {first.far:.0%} at every size; " if first.far < 1 else ""
-        lines.append(f"{first.text}: {odds} as likely {than}; {within}check: {CAUSES[first.label].check}")
+        apart = ", " if first.label == HEALTHY else ": "
+        lines.append(f"{first.text}{apart}{odds} as likely {than}; {within}check: {CAUSES[first.label].check}")
         then = list(causes[1 : 1 + NEXT])
     if then := [one for one in then if one.likelihood >= 0.005]:
         lines.append("then: " + "; ".join(f"{one.text} ({one.likelihood:.0%})" for one in then))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
@@ -138,13 +139,29 @@ def _checked(config: ExpectConfig, options: dict[str, Any]) -> Answer:
     more = {"n_ranks": found.expected.n_ranks, "healthy": found.is_healthy, "faults": found.faults,
             "n_runs": found.n_runs, "errors_of": found.expected.errors.kind,
             "classes": [one.row() for one in found.classes]}  # fmt: skip
+    verdict, classes = (lines := judged(found))[:1], lines[1:]
     parts = [
         table_of_check(found),
-        *comments(judged(found), is_bounded=True),
+        *comments([*verdict, *_next_command(config, found), *classes], is_bounded=True),
         *remarks(found.remarks),
         *_reported(found, config.report),
     ]
     return Answer(parts, [row.row() for row in found.rows], more=more, code=int(not found.is_healthy))
+
+
+def _next_command(config: ExpectConfig, found: LogCheck) -> list[str]:
+    """Return the command that finds the causes of a log that is below its floor; none where it is not."""
+    below = [one for one in found.classes if one.is_below]
+    if not below:
+        return []
+    words = ["commsim", "compare", found.path, "--topology", found.expected.network]
+    if config.operation or len({one.operation for one in found.classes}) > 1:
+        words += ["--operation", min(below, key=lambda one: one.ratio / one.floor).operation]
+    given = {"--ranks": config.ranks, "--collective": config.collective, "--placement": config.placement,
+             "--hashes": config.hashes}  # fmt: skip
+    words += [str(word) for flag_and_value in given.items() if flag_and_value[1] for word in flag_and_value]
+    words += ["--in-place"] * config.in_place + ["--other-gpus"] * config.other_gpus
+    return [f"next: {shlex.join(words)}"]
 
 
 def judged(found: LogCheck) -> list[str]:

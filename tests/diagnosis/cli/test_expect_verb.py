@@ -1,6 +1,7 @@
 """``commsim expect``: its table, its exit codes, and what it refuses on one line."""
 
 import re
+import shlex
 
 import pytest
 
@@ -30,8 +31,14 @@ def test_a_log_below_the_floor_exits_1(commsim, tmp_path):
     assert commsim("expect", "hgx-h100", "--from", path).code == 1
     assert "# log: below the floor; 1% of healthy logs are below" in commsim.out
     assert re.search(r"# all_reduce, 3 large sizes: .* \(\d+ tables of \d+ operators\): below", commsim.out)
+    command = next(line for line in commsim.out.splitlines() if line.startswith("# next: ")).removeprefix("# next: ")
+    assert command == f"commsim compare {path} --topology hgx-h100@star:machines=2"
+    assert commsim(*shlex.split(command)[1:]).code == 0
+    assert commsim("expect", "hgx-h100", "--from", path, "--in-place", "--operation", "all_reduce").code == 1
+    assert f"{command} --operation all_reduce --in-place\n" in commsim.out
     path.write_text(cs.fake_nccl_tests("hgx-h100@star:machines=2", sizes=["1GiB", "8GiB"]))
     assert commsim("expect", "hgx-h100", "--from", path).code == 0
+    assert "# next: " not in commsim.out
 
 
 def test_a_page_has_a_figure_for_each_operation(commsim, tmp_path):

@@ -29,7 +29,14 @@ def test_a_log_has_causes_with_the_labels_of_the_list_the_most_likely_first(comm
     assert causes[0]["label"] == "healthy_expectation_wrong"
     assert [one["likelihood"] for one in causes] == sorted((one["likelihood"] for one in causes), reverse=True)
     assert sum(one["likelihood"] for one in causes) == pytest.approx(1)
-    assert "healthy: the expectation was too high" in commsim.out
+    assert "# healthy: as expected, " in commsim.out
+
+
+@pytest.mark.parametrize(("factor", "said"), [(1.0, "as expected"), (1.12, "the expectation was too high"),
+                                              (0.9, "faster than expected")])  # fmt: skip
+def test_what_is_healthy_is_said_beside_what_was_expected(commsim, tmp_path, predicted, factor, said):
+    log = table(tmp_path / "log.txt", {size: factor * time for size, time in predicted.items()}, ranks=16)
+    assert commsim.results("compare", log, "--topology", DGX)["causes"][0]["text"] == f"healthy: {said}"
 
 
 def test_two_logs_are_measured_a_and_b_and_the_first_is_healthy(commsim, tmp_path, predicted):
