@@ -37,7 +37,7 @@ def test_jobs_in_place_of_a_cluster_and_an_empty_file_are_told(tmp_path: Path) -
     empty.write_text("\n")
     with pytest.raises(InputError, match=r"jobs\.json: a list, as of jobs, .*; the order is CLUSTER JOBS"):
         read_cluster(jobs)
-    with pytest.raises(InputError, match=r"empty\.log is empty$"):
+    with pytest.raises(InputError, match=r"empty\.log: is empty$"):
         read_cluster(empty)
 
 

@@ -246,7 +246,7 @@ def read_json(path: str | Path, limit: int = MAX_TEXT_BYTES) -> Any:
     """
     text = read_text(path, limit)
     if not text.strip():
-        raise InputError(f"{path} is empty")
+        raise InputError(f"{path}: is empty")
     with refused_by_name(path):
         return parse_json(text)
 

@@ -44,7 +44,7 @@ def test_members_that_share_rails_are_taken_rail_by_rail() -> None:
     assert [leaving(4, channel, 2) for channel in range(5)] == [0, 2, 1, 3, 0]
     assert [leaving(8, channel, 4) for channel in range(8)] == [0, 2, 4, 6, 1, 3, 5, 7]
     assert [leaving(4, channel, 1) for channel in range(5)] == [0, 1, 2, 3, 0]
-    assert [leaving(2, channel, 8) for channel in range(3)] == [0, 1, 0]
+    assert [leaving(2, channel, 8) for channel in range(9)] == [0, 0, 0, 0, 1, 1, 1, 1, 0]
 
 
 def test_an_odd_number_of_machines_changes_rails_once():

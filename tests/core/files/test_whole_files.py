@@ -49,7 +49,7 @@ def test_a_tree_reads_back_as_it_was_written(tmp_path, suffix):
         ("x.json", '{"a": NaN}', "NaN is not a JSON number"),
         ("x.json", '{"a": -Infinity}', "-Infinity is not a JSON number"),
         ("x.json", '{"a": ', "line 1 column"),
-        ("x.json", "", "line 1 column 1"),
+        ("x.json", "", "is empty"),
         ("x.toml", "a = \nb = 2", "line 1"),
         ("x.json", "[1]", "expected a table at the top level, got list"),
         ("x.json", "[" * 100_000, "nested too deeply"),
