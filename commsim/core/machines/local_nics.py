@@ -16,6 +16,14 @@ KEPT = 2
 _latest: list[tuple[Network, NDArray[np.int64] | None]] = []
 
 
+def rails(network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the live NICs of machines, machine by machine, and the number of each in its own; int64[n_nics] each."""
+    nics = np.asarray(live_nics(network), np.int64)
+    nics = nics[np.argsort(network.machine[nics], kind="stable")]
+    machine = network.machine[nics]
+    return nics, np.arange(len(nics)) - np.searchsorted(machine, machine)
+
+
 def links_to_nics(
     network: Network, nodes: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
@@ -39,9 +47,7 @@ def links_to_nics(
         Those NICs; -1 without.
     """
     machine, n_nodes = network.machine, network.n_nodes
-    nics = live_nics(network)
-    nics = nics[np.argsort(machine[nics], kind="stable")]
-    rail = np.arange(len(nics)) - np.searchsorted(machine[nics], machine[nics])
+    nics, rail = rails(network)
     inside = (machine[network.src] == machine[network.dst]) & (machine[network.src] >= 0)
     n_rails = int(rail.max(initial=-1)) + 1
     links, of = np.empty((n_rails, len(nodes)), np.int64), np.full((n_rails, len(nodes)), -1, np.int64)

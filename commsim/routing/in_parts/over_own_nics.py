@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.machines.local_nics import nics_of_channels, own_nics
+from commsim.core.machines.local_nics import nics_of_channels, own_nics, rails
 from commsim.core.network import Network
-from commsim.core.network_queries import live_nics
 
 from ..link_rows import only_sends
 from ..walk import Routes
@@ -63,11 +62,10 @@ def over_own_nics(network: Network, src: Ints, dst: Ints, channel: Ints, find: F
 
 def _same_rail(network: Network, leaving: Ints, arriving: Ints) -> Ints:
     """Return the NIC of the rail of `arriving` in the machine of `leaving`; `leaving` where that has no such rail."""
-    nics = live_nics(network)
+    nics, number = rails(network)
     machine = network.machine[nics]
-    nics, machine = (column[np.argsort(machine, kind="stable")] for column in (nics, machine))
     rail = np.zeros(network.n_nodes, np.int64)
-    rail[nics] = np.arange(len(nics)) - np.searchsorted(machine, machine)
+    rail[nics] = number
     wanted = network.machine[leaving]
     at = np.minimum(np.searchsorted(machine, wanted) + rail[arriving], len(nics) - 1)
     return np.where(machine[at] == wanted, nics[at], leaving)
