@@ -182,11 +182,12 @@ def test_workers_of_a_sweep_run_beside_files_of_the_same_names(tmp_path):
 def test_a_script_under_mpiexec_runs_beside_files_of_the_same_names(tmp_path):
     beside(tmp_path, "{}/__init__.py")
     script = tmp_path / "script.py"
-    script.write_text(f"import topologies\nimport commsim as cs\n{USE}print('right', topologies.mine)\n")
+    whole_line = "os.write(1, f'right {topologies.mine}\\n'.encode())"  # an unbuffered print writes word by word
+    script.write_text(f"import os\nimport topologies\nimport commsim as cs\n{USE}{whole_line}\n")
     from under_mpiexec import under_mpiexec  # of an extension
 
     done = under_mpiexec(2, str(script))
-    assert done.stdout.count("right 42") == 2, done.stderr
+    assert done.stdout.count("right 42\n") == 2, done.stderr
 
 
 def test_nothing_in_the_way_is_no_error(tmp_path):
