@@ -130,16 +130,21 @@ def shift_excess(
     """
     n_instants, n_shifts = at.shape
     n_levels = len(levels)
-    over = np.zeros((n_instants, n_levels))
-    for i in range(len(links)):
-        base, most = demand[links[i]], capacity[links[i]]
-        for n in range(n_instants):
-            if base[n] + use[i] * (levels[-1] - own[n]) > most:
-                for k in range(n_levels):
-                    over[n, k] += max(base[n] + use[i] * (levels[k] - own[n]) - most, 0.0) / most
-    for s in range(n_shifts):
-        excess[s] = 0.0
+    over, now = np.zeros((n_levels, n_instants)), np.empty(n_shifts)
+    for i in range(len(links)):  # loops without branches, which the compiler turns into vector instructions
+        base, most, times = demand[links[i]], capacity[links[i]], use[i]
+        for k in range(n_levels):
+            level, row = levels[k], over[k]
+            for n in range(n_instants):
+                beyond = base[n] + times * (level - own[n]) - most
+                row[n] += (beyond if beyond > 0.0 else 0.0) / most
+    excess[:] = 0.0
     for n in range(n_instants):
-        if over[n, -1] > 0.0:
+        if over[-1, n] > 0.0:
+            now[:] = over[0, n]
+            for k in range(1, n_levels):
+                value = over[k, n]
+                for s in range(n_shifts):
+                    now[s] = value if at[n, s] >= k else now[s]
             for s in range(n_shifts):
-                excess[s] += over[n, at[n, s]]
+                excess[s] += now[s]
