@@ -62,16 +62,28 @@ def after_faults(
     failed = failed_hosts(cluster.network, fail)
     dead = failed | cut_off_by(cluster.network, network)
     left = tuple(_without(job, dead) for job in jobs)
-    for job, now in zip(jobs, left, strict=True):
-        if lost := [name for name in job.placement or job.placed if name in dead]:
-            stay = "; its other ranks stay" if any(now.placed) else ""
-            why = "failed" if failed.issuperset(lost) else "are cut off"
-            text = f"job {job.name} is moved off hosts that {why}, {counted_names(lost)}{stay}"
-            remarks.append(Remark("job-moved", text, needed=True))
+    remarks += _moved(jobs, left, dead, failed)
     placed = [name for job in left for name in job.placement or job.placed if name]
     after, cut_off = on_network(cluster, network, placed)
     _require_room(after, jobs, left, dead)
     return after, left, [*remarks, *cut_off, *affected(cluster, after, left, settings)]
+
+
+def _moved(
+    jobs: Sequence[PeriodicJob], left: Sequence[PeriodicJob], dead: Collection[str], failed: frozenset[str]
+) -> list[Remark]:
+    """Name the jobs that are moved, all in one remark: of several with the same code a terminal shows the first."""
+    told, whys = [], set()
+    for job, now in zip(jobs, left, strict=True):
+        if lost := [name for name in job.placement or job.placed if name in dead]:
+            whys.add("failed" if failed.issuperset(lost) else "are cut off")
+            told.append((job.name, counted_names(lost), "; its other ranks stay" if any(now.placed) else ""))
+    why = " or ".join(sorted(whys, reverse=True))
+    if len(told) == 1:
+        ((name, hosts, stay),) = told
+        return [Remark("job-moved", f"job {name} is moved off hosts that {why}, {hosts}{stay}", needed=True)]
+    each = ", ".join(f"{name} ({hosts}{stay})" for name, hosts, stay in told)
+    return [Remark("job-moved", f"jobs are moved off hosts that {why}: {each}", needed=True)] if told else []
 
 
 def cut_off_by(before: Network, after: Network) -> set[str]:

@@ -79,7 +79,6 @@ def test_every_job_behind_a_dead_leaf_is_moved_and_named() -> None:
     assert not {"h2", "h3"} & {*placement["a"], *placement["b"]}
     assert (placement["b"][1], placement["c"]) == ("h4", ("h5", "h5"))
     said = " ".join(map(str, moved.remarks))
-    assert "job a is moved off hosts that are cut off, h2x2" in said
-    assert "job b is moved off hosts that are cut off, h3; its other ranks stay" in said
+    assert "jobs are moved off hosts that are cut off: a (h2x2), b (h3; its other ranks stay)" in said
     forced = rank_moves(cluster, jobs, fail=["switch:leaf1"]).forced
     assert [one.job for one in forced] == ["a", "b"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
 _MAX_NAMES = 6
+_SOME = ("window(ms)", "before(ms)")  # columns that are left out where no job has one
 MAX_HOSTS = 32  # hosts, or ranges of them, of a job
 
 
@@ -145,7 +146,9 @@ def run(config: PlaceRankConfig) -> Answer:
         ranking = rank_placements(cluster, placed, **how)
     else:
         n = config.candidates if config.given("candidates") else None
-        ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator), **how)
+        running = [job for job in jobs if job.placement is not None]
+        costs = 0 < len(running) < len(jobs)  # some are new, and the others run already
+        ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator), costs=costs, **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = remarks(notes) + _parts(ranking, jobs, f"{count_text(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
@@ -240,11 +243,11 @@ def _parts(ranking: PlacementRanking, jobs: tuple[PeriodicJob, ...], title: str)
 
 
 def _jobs_table(cells: list[list[str]], title: str, *, only_verbose: bool = False) -> Table:
-    """Return the table of a candidate's jobs; windows only where one has any."""
-    columns = ["job", "start(ms)", "window(ms)", "alone(ms)", "iteration(ms)", "placement"]
-    if all(row[2] == "-" for row in cells):
-        columns, cells = [columns[0], columns[1], *columns[3:]], [[*row[:2], *row[3:]] for row in cells]
-    return Table(columns, cells, title, only_verbose=only_verbose)
+    """Return the table of a candidate's jobs; windows, and times before the new jobs, only where one has any."""
+    columns = ["job", "start(ms)", "window(ms)", "alone(ms)", "before(ms)", "iteration(ms)", "placement"]
+    shown = [i for i, name in enumerate(columns) if name not in _SOME or any(row[i] != "-" for row in cells)]
+    rows = [[row[i] for i in shown] for row in cells]
+    return Table([columns[i] for i in shown], rows, title, only_verbose=only_verbose)
 
 
 def _jobs_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> list[list[str]]:
@@ -257,11 +260,18 @@ def _jobs_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> list
             f"{candidate.shifts[job.name] * 1e3:.3f}",
             window_text(candidate.windows.get(job.name)),
             f"{candidate.alone[job.name] * 1e3:.3f}",
+            _before(candidate, job),
             f"{candidate.predicted[job.name] * 1e3:.3f}",
             counted_names(candidate.placement[job.name], MAX_HOSTS),
         ]
         for job in jobs
     ]
+
+
+def _before(candidate: PlacementCandidate, job: PeriodicJob) -> str:
+    """Return the iteration time of a job that runs without the new ones, in ms; a dash where these cost it nothing."""
+    added = (candidate.cost or {"added": {}})["added"].get(job.name)
+    return "-" if added is None else f"{(candidate.predicted[job.name] - added * job.period) * 1e3:.3f}"
 
 
 def window_text(window: tuple[float, float] | None) -> str:

@@ -2,7 +2,8 @@
 
 Columns: ``job, submit_s, gpus``; ``duration_s`` or ``iterations``; ``model``, or ``iter_time_ms`` with ``phases`` as in
 (offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``; and, as far as wanted, ``cpu, memory_GiB,
-deadline_s, min_gpus, max_gpus``. Columns ``own_NAME`` are the user's own, for policies of the user's own.
+deadline_s, min_gpus, max_gpus``. Columns ``own_NAME`` are the user's own, for policies of the user's own. ``gpus``
+below 1 is a share of a GPU, which is read as a whole one, as in the readers of logs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from commsim.core.errors import InputError, located
 from commsim.core.files.csv_rows import CsvRow, read_rows, write_rows
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
+from .reading_summary import ReadingSummary
 from .trace_job import TraceJob
 
 NEEDED = ("job", "submit_s", "gpus")
@@ -26,15 +28,21 @@ GIB = 2.0**30
 MAX_JOBS = 1_000_000
 
 
-def read_trace(path: str | Path) -> tuple[TraceJob, ...]:
+def read_trace(path: str | Path, said: ReadingSummary | None = None) -> tuple[TraceJob, ...]:
     """Read a trace, in order of submission.
+
+    Parameters
+    ----------
+    said : ReadingSummary, optional
+        Counts jobs on shares of a GPU, which have a whole one here.
 
     Raises
     ------
     InputError
         Naming file, line and column, if a line is malformed, a job is named twice, or no job is given.
     """
-    jobs = [build_job(row, _job) for row in read_rows(path, NEEDED) if _is_known(row)]
+    shares = ReadingSummary().shares if said is None else said.shares
+    jobs = [build_job(row, lambda row: _job(row, shares)) for row in read_rows(path, NEEDED) if _is_known(row)]
     return checked(jobs, path)
 
 
@@ -90,14 +98,14 @@ def _is_known(row: CsvRow) -> bool:
     return True
 
 
-def _job(row: CsvRow) -> TraceJob:
+def _job(row: CsvRow, shares: list[float]) -> TraceJob:
     def optional(column: str) -> float | None:
         return row.number(column) if row.text(column) else None
 
     period = row.number("iter_time_ms", 0.0) / 1e3
     if row.text("phases") and not period > 0:
         row.refuse("iter_time_ms", "more than 0 where there are phases", row.text("iter_time_ms"))
-    name, gpus = row.text("job"), row.whole("gpus")
+    name, gpus = row.text("job"), _gpus(row, shares)
     return TraceJob(
         name,
         row.number("submit_s"),
@@ -114,6 +122,16 @@ def _job(row: CsvRow) -> TraceJob:
         row.whole("max_gpus", gpus),
         {name[len(OWN) :]: row.text(name) for name in row.columns if name.startswith(OWN)},
     )
+
+
+def _gpus(row: CsvRow, shares: list[float]) -> int:
+    share = row.number("gpus")
+    if 0 < share < 1:
+        shares.append(share)
+        return 1
+    if share != int(share):
+        row.refuse("gpus", "a whole number, or a share of one GPU such as 0.25", row.text("gpus"))
+    return int(share)
 
 
 def _phases(row: CsvRow, name: str, period: float) -> tuple[JobPhase, ...]:

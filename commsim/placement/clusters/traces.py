@@ -32,7 +32,7 @@ def load_trace(
     seed : int
         Seed of the models that are drawn for a log.
     said : ReadingSummary, optional
-        Counts what is left out of a log.
+        Counts what is left out of a log, and jobs on shares of a GPU.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def load_trace(
     if Path(text).suffix != ".csv":
         known = ", ".join((*GENERATORS, *(f"{kind}:FILE" for kind in READERS)))
         raise InputError(f"a trace is FILE.csv, {known}, got {text!r}")
-    jobs = read_trace(text)
+    jobs = read_trace(text, said)
     for job in jobs:
         if job.model and job.model not in models:
             raise InputError(f"{text}: {job.name} trains {job.model!r}, which is no model; known: {', '.join(models)}")

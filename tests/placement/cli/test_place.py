@@ -152,6 +152,55 @@ def test_a_host_that_fails_makes_its_job_move_at_once(commsim, tmp_path):
     assert "job a is placed on h2, which failed" in said
 
 
+def test_all_jobs_that_are_moved_are_named(commsim, tmp_path):
+    """On a leaf that fails both, and with a host that fails one of them."""
+    jobs = [
+        FORTY | {"job": job, "gpus": 8, "placement": at}
+        for job, at in (("a", ["h1x4", "h4x4"]), ("b", ["h5x4", "h6x4"]))
+    ]
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    files = (EXAMPLES / "cluster.toml", tmp_path / "jobs.json")
+    for verb in ((), ("moves",)):
+        assert commsim("place", *verb, *files, "--fail", "switch:leaf1").code == 0
+        moved = "# jobs are moved off hosts that are cut off: a (h4x4; its other ranks stay), b (h5-6x4)"
+        assert moved in commsim.out.splitlines()
+    commsim("place", *files, "--fail", "host:h6")
+    assert "# job b is moved off hosts that failed, h6x4; its other ranks stay" in commsim.out.splitlines()
+
+
+def test_what_a_new_job_costs_running_ones_stands_beside_their_times(commsim, tmp_path):
+    """Two jobs of 60 Gb/s on one uplink of 50 Gb/s, then a third one; alone, none is slowed down by others."""
+    cluster = 'topology.spec = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=3,bandwidth=50Gbps"\nhosts.gpus = 1\n'
+    cluster = cluster.replace("50Gbps", "100Gbps,uplink_bandwidth=50Gbps")
+    phases = [{"offset_ms": 0, "dur_ms": 100, "rate_Gbps": 50}]
+    jobs = [
+        {"job": "a", "gpus": 2, "iter_time_ms": 200, "phases": phases, "placement": ["h0", "h3"]},
+        {"job": "b", "gpus": 2, "iter_time_ms": 200, "phases": phases, "placement": ["h1", "h4"]},
+    ]
+    new = {"job": "new", "gpus": 2, "iter_time_ms": 200, "phases": phases}
+    files = tmp_path / "cluster.toml", tmp_path / "jobs.json"
+    files[0].write_text(cluster)
+    files[1].write_text(json.dumps(jobs))
+    before = commsim.results("place", *files)["candidates"][0]
+    assert "cost" not in before
+    files[1].write_text(json.dumps([*jobs, new]))
+    best = commsim.results("place", *files)["candidates"][0]
+    cost, after = best["cost"], best["predicted_iteration_ms"]
+    assert cost["own"] == {"new": pytest.approx(after["new"] / 200, abs=1e-8)}
+    assert cost["added"].keys() == {"a", "b"}
+    for name, more in cost["added"].items():
+        assert more > 0.1
+        assert more == pytest.approx((after[name] - before["predicted_iteration_ms"][name]) / 200, abs=1e-8)
+    commsim("place", *files)
+    lines = [line.split() for line in commsim.out.splitlines()]
+    columns = next(line for line in lines if line[:1] == ["job"])
+    rows = {line[0]: dict(zip(columns, line, strict=False)) for line in lines if line[:1] in (["a"], ["b"], ["new"])}
+    assert [rows[name]["before(ms)"] for name in ("a", "b", "new")] == ["200.000", "200.000", "-"]
+    files[1].write_text(json.dumps([jobs[0], new | {"phases": []}]))
+    commsim("place", *files)
+    assert "before(ms)" not in commsim.out
+
+
 def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
     """`diff` refused them: they have candidates in place of results."""
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")

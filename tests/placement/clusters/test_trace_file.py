@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.placement.clusters.reading_summary import ReadingSummary
 from commsim.placement.clusters.trace_file import read_trace, write_trace
 from commsim.placement.clusters.trace_job import TraceJob
 from commsim.training.sharing.periodic import GBPS, JobPhase
@@ -32,6 +33,13 @@ def test_columns_of_the_user_s_own_reach_policies_and_are_written_back(tmp_path)
     assert read_trace(path) == jobs
 
 
+def test_shares_of_a_gpu_are_whole_gpus_and_counted(tmp_path):
+    said = ReadingSummary()
+    jobs = read_trace(write(tmp_path, HEAD + "a,0,0.25,60,vgg16\nb,1,.5,60,vgg16\nc,2,2.0,60,vgg16\n"), said)
+    assert [job.n_gpus for job in jobs] == [1, 1, 2]
+    assert said.told() == ["2 jobs on shares of a GPU (0.75 GPUs together) have a whole GPU each: 2 GPUs"]
+
+
 def test_phases_are_offset_duration_and_rate(tmp_path):
     text = "job,submit_s,gpus,iterations,iter_time_ms,phases\na,0,2,100,255,141:100:37;250:2:10:4\n"
     (job,) = read_trace(write(tmp_path, text))
@@ -56,10 +64,10 @@ def test_what_is_written_reads_back_the_same(tmp_path_factory, submit, gpus, wor
     ("line", "message"),
     [
         ("a,0,2,60", "line 2: 5 cells are required, got 4"),
+        ("a,0,1.5,60,vgg16", "line 2: gpus must be a whole number, or a share of one GPU such as 0.25, got '1.5'"),
         ("a,x,2,60,vgg16", "line 2: submit_s must be a number, got 'x'"),
         ("a,-1,2,60,vgg16", "line 2: a: submit_s must be 0..1e+10, got -1"),
         ("a,0,0,60,vgg16", "line 2: a: gpus must be 1..1048576, got 0"),
-        ("a,0,1.5,60,vgg16", "line 2: gpus must be a whole number, got '1.5'"),
         ("a,0,1,,vgg16", "line 2: a: give duration_s or iterations"),
         ("a,0,1,nan,vgg16", "line 2: a: give duration_s or iterations"),
         ("a,0,1,inf,vgg16", "line 2: duration_s must be a number, got 'inf'"),
