@@ -32,8 +32,9 @@ from commsim.nccl.error_model import ErrorModel, error_class
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.real.comparison.runs_of_log import least_middle, lost_rows, runs_by_operation, said_of_runs
 
-from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, check_rate, expect, on_machines
+from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, expect
 from .gpus_of_log import require_gpus
+from .machines_asked import check_rate, on_machines
 
 # Part of the false alarms that each class of sizes takes; their sum is 1.
 ALARMS = {"small": 0.1, "middle": 0.1, "large": 0.8}

@@ -29,15 +29,12 @@ from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import Solution, plan_of, solve
 
 from .errors_of_plan import errors_of_plan
+from .machines_asked import check_rate, on_machines
 
 # What health checks measure, and the sizes in bytes that they take, unless others are asked for.
 USUAL_OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 USUAL_SIZES = tuple(float(2**power) for power in range(20, 35, 2))
 FALSE_ALARMS = 0.01
-# GPUs of machines that are joined here: with more, one operation takes minutes.
-MOST_GPUS = 16_384
-# Least rate that is taken: a smaller one would be a guess about what no public table shows.
-LEAST_RATE = 1e-4
 __all__ = ["FALSE_ALARMS", "USUAL_OPERATIONS", "USUAL_SIZES", "Expectation", "ExpectedSize", "expect"]
 
 
@@ -60,6 +57,8 @@ class ExpectedSize(NamedTuple):
         Algorithm and protocol, where the library chooses.
     limited_by : str
         Kind of link that limits the time, or what it waits for; empty where that is not known.
+    healthy : float or None, bytes/s
+        Bus bandwidth without the faults that were asked for; None without any.
     """
 
     operation: str
@@ -71,14 +70,16 @@ class ExpectedSize(NamedTuple):
     floor: float
     how: str = ""
     limited_by: str = ""
+    healthy: float | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the row of the JSON and the CSV: SI units, times in s."""
+        whole = {} if self.healthy is None else {"healthy_busbw_Bps": self.healthy}
         return {
             "operation": self.operation, "size_B": self.size, "time_s": self.time, "busbw_Bps": self.busbw,
             "low_busbw_Bps": self.low, "high_busbw_Bps": self.high, "floor_busbw_Bps": self.floor, "how": self.how,
             "limited_by": self.limited_by,
-        }  # fmt: skip
+        } | whole  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -195,7 +196,8 @@ def expect(
     collective : str, optional
         Library with its release, such as ``nccl:version=2.27``, or one algorithm. Default: what runs on the machines.
     placement, hashes, fail, scale, seed
-        Same as in :func:`scenario_of`; with faults, what is left should reach this.
+        Same as in :func:`scenario_of`; with faults, what is left should reach this, and what the machines would reach
+        without them stands beside it.
     false_alarms : float
         Share of healthy machines that are below the floor of a size.
 
@@ -230,7 +232,14 @@ def expect(
         plan = plan_of(scenario)
         assert isinstance(plan, Plan)
         solution = solve(scenario, wanted, plan=plan)
-        found += sizes_of(solution, known.busbw_factor(plan.schedule.n_ranks), false_alarms)
+        own = sizes_of(solution, known.busbw_factor(plan.schedule.n_ranks), false_alarms)
+        if fail or scale:
+            whole = expect(
+                where, (name,), wanted, n_ranks=plan.schedule.n_ranks, collective=spec, placement=placement,
+                hashes=hashes, seed=seed, false_alarms=false_alarms,
+            ).sizes  # fmt: skip
+            own = [one._replace(healthy=beside.busbw) for one, beside in zip(own, whole, strict=True)]
+        found += own
         notes += [note for note in solution.said if note.code != "interval"]
     assert isinstance(plan, Plan)  # the operations are at least one
     ranks = plan.placement.nodes[: plan.schedule.n_ranks]
@@ -283,45 +292,6 @@ def operations_of(collective: str | None, network: Network) -> tuple[str, ...]:
     library = usual_collective(network)[0].partition("_")[0]
     names = [name for name in USUAL_OPERATIONS if usual_collective(network, name)[0].startswith(library)]
     return tuple(names) if library in ("nccl", "rccl") else USUAL_OPERATIONS
-
-
-def on_machines(network: NetworkLike, machines: int | None) -> NetworkLike:
-    """Return a machine as so many of it, joined by a fabric that is not oversubscribed.
-
-    Parameters
-    ----------
-    network : str, Network or NetworkBuilder
-        Machine, or anything else if no number is given.
-    machines : int or None
-        Number of machines.
-
-    Raises
-    ------
-    InputError
-        If the number is below 1 or too large, or the network has machines on a fabric already.
-    """
-    if machines is None:
-        return network
-    if not isinstance(network, str) or "@" in network:
-        named = network if isinstance(network, str) else "the network"
-        raise InputError(f"machines={machines} needs one machine such as dgx-h100; {named} already has its fabric")
-    if machines < 1:
-        raise InputError(f"there must be at least 1 machine, got {machines}")
-    if machines > 1 and machines * (each := len(network_of(network).endpoints)) > MOST_GPUS:
-        raise InputError(f"at most {MOST_GPUS} GPUs are joined to be predicted, got {machines} machines of {each}")
-    return network if machines == 1 else f"{network}@star:machines={machines}"
-
-
-def check_rate(false_alarms: float) -> None:
-    """Refuse a rate of false alarms that is none, or less than tables can show.
-
-    Raises
-    ------
-    InputError
-        If it is not from 0.01 % to 50 %.
-    """
-    if not LEAST_RATE <= false_alarms <= 0.5:
-        raise InputError(f"the rate of false alarms must be 0.01% to 50%, got {false_alarms * 100:g}%")
 
 
 def _is_library(collective: str) -> bool:

@@ -13,7 +13,8 @@ from commsim.core.network import Network
 from commsim.prediction.python_values import NetworkLike, network_of
 
 from .communicators import Shape
-from .expectation import ExpectedSize, expect, on_machines
+from .expectation import ExpectedSize, expect
+from .machines_asked import on_machines
 
 # Networks of as many machines as communicators have that are kept.
 MAX_NETWORKS = 4

@@ -140,6 +140,20 @@ def test_of_two_runs_in_a_file_the_slower_is_judged(commsim, tmp_path, lines, or
     assert said in commsim.out
 
 
+def test_of_two_logs_the_slowest_run_of_each_is_taken(commsim, tmp_path, lines):
+    good, bad = tmp_path / "good.log", tmp_path / "bad.log"
+    for path, factors in ((good, (1.1, 1.0, 1.0)), (bad, (1.0, 3.0, 1.0))):
+        path.write_text("\n".join(line for factor in factors for line in slower(lines, factor)) + "\n")
+    for words in (("compare", good, bad, "--topology", MACHINES), ("compare", good, bad), ("diff", good, bad)):
+        tree = commsim.results(*words, "-v")
+        for name in ("good.log", "bad.log"):
+            assert f"{name}: 3 runs in the file: the slowest is judged" in commsim.out
+        if "--topology" in words:  # errors stand beside the prediction, and ratios in the table of both
+            assert [row["error"] for row in tree["results"]] == pytest.approx([1 / 3 - 1] * 5, rel=0.01)
+        else:
+            assert [row["time_ratio"] for row in tree["results"]] == pytest.approx([3 / 1.1] * 5, rel=0.01)
+
+
 def test_tables_of_other_sizes_are_one_run_and_sizes_that_begin_anew_are_another(tmp_path, lines):
     path = tmp_path / "a.log"
     first = first_row(lines)

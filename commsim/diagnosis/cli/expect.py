@@ -225,14 +225,19 @@ def table_of_expectation(found: Expectation) -> Table:
     found : Expectation
         What they should reach.
     """
+    has_faults = any(one.healthy is not None for one in found.sizes)
     rows = [
-        [one.operation, format_size(one.size), microseconds(one.time, 1), *map(_rate, (one.busbw, *_ends(one)))]
+        [
+            one.operation, format_size(one.size), microseconds(one.time, 1),
+            *map(_rate, (one.busbw, *([one.healthy or 0.0] if has_faults else ()), *_ends(one))),
+        ]
         for one in found.sizes
-    ]
+    ]  # fmt: skip
+    columns = [*COLUMNS[:4], *(["without faults"] if has_faults else ()), *COLUMNS[4:]]
     limited = f", limited by {found.limited_by}" if found.limited_by else ""
     where = f"{found.network}, {count_text(found.n_ranks, 'rank')}{limited}"
     title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it{_known(found.errors)}"
-    return Table(COLUMNS, rows, title, least=LEAST)
+    return Table(columns, rows, title, least=LEAST)
 
 
 def table_of_check(found: LogCheck) -> Table:

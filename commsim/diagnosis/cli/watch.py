@@ -49,8 +49,8 @@ class WatchConfig(WithJson):
 
 def run(config: WatchConfig) -> Answer:
     """Hold the records against what the machines should reach, once or until the end."""
-    from commsim.diagnosis.expectation import check_rate
     from commsim.diagnosis.live_expectations import LiveExpectations
+    from commsim.diagnosis.machines_asked import check_rate
     from commsim.diagnosis.watched_job import WatchedJob
 
     rate = read_rate(config.false_alarms)

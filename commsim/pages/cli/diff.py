@@ -122,12 +122,14 @@ def _logs(config: DiffConfig) -> Answer:
 
     if flags := config.given("output", "timeline", "detail"):
         raise InputError(f"{flags[0]} is of results, and cannot be used with logs")
-    pairs = two_logs(config.a, config.b, None, None)
+    logs = two_logs(config.a, config.b, None, None)
+    pairs = logs.pairs
     more: dict[str, Any] = {"only_a": [], "only_b": [], "differs": {}, "critical_path": [], "links": []}
     title = f"A: {config.a}, B: {config.b}"
     lines = comments(["causes of what one lacks: commsim compare HEALTHY BAD --topology NAME"])
     rows = [pair.row() for pair in pairs]
-    return Answer([table_of_logs(pairs, title), *lines], rows, config.flags("timeline", "output"), more)
+    parts = [table_of_logs(pairs, title), *lines, *remarks(logs.notes)]
+    return Answer(parts, rows, config.flags("timeline", "output"), more)
 
 
 def _schedules(config: DiffConfig) -> Answer:

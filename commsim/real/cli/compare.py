@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
 from commsim.prediction.options import COSTS
-from commsim.report.answer import Answer, Lines, Part, comments
+from commsim.report.answer import Answer, Lines, Part, comments, remarks
 from commsim.report.terminal import progress
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ def _of_files(config: CompareConfig) -> Answer:
     from commsim.formats.measured import read_measured
     from commsim.ranking.tables_of_questions import parts_of_comparison
     from commsim.real.comparison.comparison import compare_files
-    from commsim.real.comparison.runs_of_log import named_faults
     from commsim.real.comparison.two_logs import is_prediction, table_of_logs, two_logs
 
     if len(config.files) < 2:
@@ -130,12 +129,13 @@ def _of_files(config: CompareConfig) -> Answer:
         raise InputError(f"{name} goes with --topology, not with a file of predictions")
     a, b = config.files
     if not is_prediction(read_measured(a, operation=config.operation or "", n_ranks=config.ranks)):
-        pairs = two_logs(a, b, config.operation, config.ranks, in_place=config.in_place)
-        faults = [*named_faults(a), *named_faults(b)]
+        logs = two_logs(a, b, config.operation, config.ranks, in_place=config.in_place)
+        pairs, faults = logs.pairs, [*logs.faults]
         lines = [unhealthy(faults)] if faults else []
         lines.append("with --topology A is taken for healthy, and the causes of what B lacks are ranked")
         rows, more = [pair.row() for pair in pairs], {"causes": [], "faults": faults}
-        return Answer([table_of_logs(pairs, f"A: {a}, B: {b}"), *comments(lines)], rows, config.flags(), more)
+        parts = [table_of_logs(pairs, f"A: {a}, B: {b}"), *comments(lines), *remarks(logs.notes)]
+        return Answer(parts, rows, config.flags(), more)
     comparison = compare_files(
         a, b, config.collective, operation=config.operation, n_ranks=config.ranks, in_place=config.in_place,
         line_rate=config.line_rate,

@@ -32,7 +32,7 @@ from commsim.real.comparison.pairs import (
     several_algorithms,
     summarise,
 )
-from commsim.real.comparison.runs_of_log import LogRows, named_faults, read_log_rows
+from commsim.real.comparison.runs_of_log import LogRows, read_log_rows
 from commsim.real.comparison.slow_sizes import common_factor, explain_slow
 
 # How a line rate is called that the user gives.
@@ -143,6 +143,8 @@ def compare(
         has, or something is unknown.
     """
     log = _measured(path, operation, n_ranks, in_place)
+    if healthy is not None:
+        log = log.named(path)
     measured, notes = log.rows, log.notes
     operations = sorted({row.operation for row in measured if row.size > 0})
     known = operation or (operations[0] if len(operations) == 1 else None)
@@ -163,7 +165,9 @@ def compare(
     if n_ranks is None:
         require_all_machines(path, plan)
     predicted = plan.schedule.operation
-    reference = healthy_rows(path, healthy, predicted, plan.schedule.n_ranks, in_place=in_place)
+    beside = healthy_rows(path, healthy, predicted, plan.schedule.n_ranks, in_place=in_place)
+    reference = beside.rows
+    notes += beside.notes
     sizes = sorted({row.size for row in measured if row.operation == predicted and row.size > 0})
     if not sizes:
         theirs = ", ".join(sorted({row.operation for row in measured}))
@@ -190,8 +194,8 @@ def compare(
         scenario=scenario if reference or explain_slow(pairs) else None,
     )  # fmt: skip
     return dataclasses.replace(
-        comparison, collective=scenario.name, reasons=tuple(reasons), healthy=tuple(reference), diagnosis=diagnosis,
-        n_runs=log.n_runs, faults=(*log.faults, *named_faults(healthy if reference else None)),
+        comparison, collective=scenario.name, reasons=tuple(reasons), healthy=reference, diagnosis=diagnosis,
+        n_runs=log.n_runs, faults=(*log.faults, *beside.faults),
     )  # fmt: skip
 
 

@@ -14,10 +14,9 @@ from commsim.core.files.whole_files import read_bytes
 from commsim.core.network_queries import units
 from commsim.extensions import house
 from commsim.formats.csv_tables import CsvTiming, as_measurements, is_csv_table, read_csv_rows
-from commsim.formats.measured import read_measured
 from commsim.formats.measurement import MAX_BYTES, Measurement
 from commsim.prediction.plans.dense import Plan
-from commsim.real.comparison.pairs import one_per_size
+from commsim.real.comparison.runs_of_log import LogRows, read_log_rows
 
 CAUSES = "causes of slow times"
 
@@ -35,10 +34,11 @@ def operation_of_collective(spec: str) -> str | None:
     return str(COLLECTIVES[name].metadata["operation"]) if name in COLLECTIVES else None
 
 
-def healthy_rows(
-    path: str, healthy: str | None, operation: str, n_ranks: int, *, in_place: bool = False
-) -> list[Measurement]:
+def healthy_rows(path: str, healthy: str | None, operation: str, n_ranks: int, *, in_place: bool = False) -> LogRows:
     """Return the rows of healthy machines: of their own file, or those that a CSV calls so.
+
+    Of several runs in their file the slowest is taken, as it is of the file that is asked about: the slowest of some
+    runs beside the middle of others would be slower without any fault.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ def healthy_rows(
     """
     if healthy is None:
         rows = [row for row in csv_rows(path) if row.healthy and row.size]
-        return as_measurements(Path(path), rows, operation, n_ranks)
+        reference = tuple(as_measurements(Path(path), rows, operation, n_ranks))
+        return LogRows(reference, reference, [], (), 1)
     if any(not row.size for row in csv_rows(healthy)):
-        return []
-    rows_of_log = read_measured(healthy, operation=operation, n_ranks=n_ranks)
-    return list(one_per_size(rows_of_log, True if in_place else None))
+        return LogRows((), (), [], (), 1)
+    return read_log_rows(healthy, operation, n_ranks, in_place=in_place).named(healthy)
 
 
 def numbers_of(rows: Sequence[CsvTiming]) -> tuple[list[float], list[float]]:

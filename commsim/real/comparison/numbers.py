@@ -89,7 +89,7 @@ def compare_numbers(
     slow = [*rates, *slow]
     reference = []
     if healthy or path:
-        reference = healthy_rows(path or "", healthy, plan.schedule.operation, plan.schedule.n_ranks)
+        reference = [*healthy_rows(path or "", healthy, plan.schedule.operation, plan.schedule.n_ranks).rows]
     if healthy:
         good += [rate for some in numbers_of(csv_rows(healthy)) for rate in some]
     if not slow:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -41,6 +43,14 @@ class LogRows(NamedTuple):
     notes: list[Remark]
     faults: tuple[str, ...]
     n_runs: int
+
+    def named(self, path: str) -> LogRows:
+        """Return the same with the file's name in what is said, where it stands beside another file."""
+        notes = [
+            note if note.text.startswith(path) else replace(note, text=f"{Path(path).name}: {note.text}")
+            for note in self.notes
+        ]
+        return self._replace(notes=notes, faults=tuple(f"{path}: {fault}" for fault in self.faults))
 
 
 def read_log_rows(path: str, operation: str | None, n_ranks: int | None, *, in_place: bool = False) -> LogRows:
@@ -180,22 +190,3 @@ def lost_rows(every: Sequence[Measurement], health: LogHealth, *, in_place: bool
         rows = count_text(len(lost), "row")
         found.append(f"left out: {rows} without a time {_NAMES[half]}, the first in {health.place} {min(lost)}")
     return [Remark(CODE, text, needed=True) for text in found]
-
-
-def named_faults(path: str | None) -> list[str]:
-    """Return why the run of a log did not go well, with the name of the file before; nothing without a file.
-
-    Parameters
-    ----------
-    path : str or None
-        The log.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    health = LogHealth()
-    if path is not None:
-        read_measured(path, health=health)
-    return [f"{path}: {fault}" for fault in health.faults]

@@ -8,10 +8,11 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import microseconds
-from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
-from commsim.real.comparison.pairs import SAME_SIZE, one_per_size
+from commsim.real.comparison.pairs import SAME_SIZE
+from commsim.real.comparison.runs_of_log import read_log_rows
 from commsim.report.answer import Table
 
 COLUMNS = ("operation", "size(B)", "measured A(us)", "measured B(us)", "B/A", "busbw A(GB/s)", "busbw B(GB/s)")
@@ -61,8 +62,27 @@ def is_prediction(rows: Sequence[Measurement]) -> bool:
     return all(row.algorithm.partition(":")[0] in COLLECTIVES for row in rows)
 
 
-def two_logs(a: str, b: str, operation: str | None, n_ranks: int | None, *, in_place: bool = False) -> list[LogPair]:
-    """Read two logs, and put the rows of a size side by side.
+@dataclass(frozen=True, slots=True)
+class TwoLogs:
+    """Two measured tables.
+
+    Parameters
+    ----------
+    pairs : tuple of LogPair
+        Rows of a size side by side.
+    notes : tuple of Remark
+        What was left out of each, and which of several runs is taken.
+    faults : tuple of str
+        Why a run did not go well, with the name of its file.
+    """
+
+    pairs: tuple[LogPair, ...]
+    notes: tuple[Remark, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def two_logs(a: str, b: str, operation: str | None, n_ranks: int | None, *, in_place: bool = False) -> TwoLogs:
+    """Read two logs, of each the slowest run, and put the rows of a size side by side.
 
     Parameters
     ----------
@@ -78,10 +98,8 @@ def two_logs(a: str, b: str, operation: str | None, n_ranks: int | None, *, in_p
     InputError
         If a file cannot be read, or the two have no size in common.
     """
-    of_a, of_b = (
-        one_per_size(read_measured(path, operation=operation or "", n_ranks=n_ranks), True if in_place else None)
-        for path in (a, b)
-    )
+    logs = [read_log_rows(path, operation, n_ranks, in_place=in_place).named(path) for path in (a, b)]
+    of_a, of_b = (log.rows for log in logs)
     pairs = beside(of_a, of_b)
     if not any(pair.a and pair.b for pair in pairs):
         ours, theirs = (", ".join(sorted({row.operation for row in rows})) for rows in (of_a, of_b))
@@ -89,7 +107,8 @@ def two_logs(a: str, b: str, operation: str | None, n_ranks: int | None, *, in_p
             f"{a} has {ours}, {b} has {theirs}" if ours != theirs else f"{a} and {b} have no ranks and size in common"
         )
         raise InputError(f"nothing to compare: {what}")
-    return pairs
+    notes = tuple(note for log in logs for note in log.notes)
+    return TwoLogs(tuple(pairs), notes, tuple(fault for log in logs for fault in log.faults))
 
 
 def beside(

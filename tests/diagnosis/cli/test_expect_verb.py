@@ -66,6 +66,17 @@ def test_what_faults_leave_is_expected_to_reach_less(commsim):
     assert less["floor_busbw_Bps"] < whole["floor_busbw_Bps"]
 
 
+def test_what_the_machines_would_reach_without_the_faults_stands_beside(commsim):
+    words = ("expect", "dgx-h100", "--machines", "2", "--operation", "all_reduce", "--size", "1G")
+    slow = ("--scale", "link:m1.nic*:switch0=0.25")
+    whole, less = (commsim.results(*words, *fault)["results"][0] for fault in ((), slow))
+    assert less["healthy_busbw_Bps"] == whole["busbw_Bps"]
+    assert "healthy_busbw_Bps" not in whole
+    assert commsim(*words, *slow).code == 0
+    assert "without faults" in commsim.out
+    assert f"{whole['busbw_Bps'] / 1e9:.1f}" in commsim.out
+
+
 def test_the_title_names_the_faults(commsim):
     words = ("expect", "dgx-h100", "--machines", "2", "--operation", "all_reduce", "--size", "1G")
     assert commsim(*words, "--fail", "link:m0.nic0:switch0").code == 0
