@@ -1,8 +1,9 @@
 """Tables in CSV with a column of bytes and one of times or bus bandwidths, as people keep what sweeps print.
 
 Columns are ``bytes`` (or ``size``, ``size_bytes``, ``size_B``), ``time_us``, ``busbw`` (or ``busbw_GBps``; GB/s, 1e9)
-and ``which``: ``reference`` or ``healthy`` for rows of healthy machines, any other word for the others. Bytes of 0, or
-none, are one number of a sweep whose size nobody said: an average or a peak.
+and ``which``: ``reference`` or ``healthy`` for rows of healthy machines, any other word for the others. Case, blanks
+and signs do not count, as in ``Size (B)`` and ``time(us)``; a time without its unit is not read. Bytes of 0, or none,
+are one number of a sweep whose size nobody said: an average or a peak.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,11 @@ from commsim.core.operations import operation as known_operation
 
 from .measurement import MAX_BYTES, Measurement, ReadingContext, check_count
 
-SIZES, TIMES, RATES = ("bytes", "size", "size_bytes", "size_B"), ("time_us",), ("busbw", "busbw_GBps")
+# Names of columns, in small letters without blanks and signs.
+SIZES = ("bytes", "size", "sizebytes", "sizeb", "nbytes", "msgsize", "messagesize", "messagesizebytes", "msgsizebytes")
+TIMES = ("timeus", "latencyus", "avgtimeus", "avglatencyus", "oopus", "ooptimeus", "outofplacetimeus", "outofplaceus")
+RATES = ("busbw", "busbwgbps", "busbwgbs", "oopbusbw", "outofplacebusbw", "busbandwidth", "busbandwidthgbs")
+WHICH = "which"
 HEALTHY = ("reference", "healthy")
 
 
@@ -51,8 +57,13 @@ class CsvTiming:
 
 def is_csv_table(head: bytes) -> bool:
     """Whether the first line of a file names such columns."""
-    names = {name.strip().strip('"') for name in head[:4096].decode("utf-8-sig", "replace").split("\n")[0].split(",")}
+    names = {_known(name) for name in head[:4096].decode("utf-8-sig", "replace").split("\n")[0].split(",")}
     return bool(names & {*SIZES}) and bool(names & {*TIMES, *RATES})
+
+
+def _known(name: str) -> str:
+    """Return the name of a column in small letters without blanks and signs."""
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def read_csv_rows(path: Path) -> list[CsvTiming]:
@@ -64,12 +75,13 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
         Naming the line, if a number is missing, wrong or negative.
     """
     lines = csv.DictReader(io.StringIO(read_text(path, MAX_BYTES)))
+    lines.fieldnames = [_known(name) for name in lines.fieldnames or ()]
     rows = []
     for line, cells in enumerate(_cells(lines, path), 2):
         size, time, rate = (_number(path, line, cells, names) for names in (SIZES, TIMES, RATES))
         if not (time or rate):
             raise InputError(f"{path}, line {line}: has neither time_us nor busbw above 0")
-        healthy = (cells.get("which") or "").strip().lower() in HEALTHY
+        healthy = (cells.get(WHICH) or "").strip().lower() in HEALTHY
         rows.append(CsvTiming(size or 0.0, time and time * 1e-6, rate and rate * 1e9, healthy, line))
         check_count(path, len(rows))
     return rows

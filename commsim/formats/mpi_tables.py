@@ -12,7 +12,6 @@ UCC, ``tools/perf/ucc_pt_benchmark.cc``: ``Size`` is one block, too; a barrier h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.units import count_text
 
+from .logs.log_lines import lines_of_log
 from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count
-from .nccl_tests import without_prefix
 
 # By their names in small letters without signs: ours, and whether the size is that of one block.
 _IMB = {
@@ -68,7 +67,7 @@ def read_mpi_tables(path: Path, context: ReadingContext) -> list[Measurement]:
         If the benchmark is none that is known here, or its sizes need the number of ranks, which is not given.
     """
     table, rows, unknown, empty = _Table(), list[Measurement](), set[str](), 0
-    for number, line in _lines(path):
+    for number, line in enumerate(lines_of_log(read_text(path, MAX_LOG_BYTES)), 1):
         cells = line.split()
         if _learned(table, line):
             continue
@@ -92,11 +91,6 @@ def read_mpi_tables(path: Path, context: ReadingContext) -> list[Measurement]:
     if empty:
         context.notes.append(f"{path}: left out: {count_text(empty, 'row')}, of 0 bytes or broken")
     return rows
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(read_text(path, MAX_LOG_BYTES).splitlines(), 1):
-        yield number, without_prefix(line[:4096])
 
 
 def _learned(table: _Table, line: str) -> bool:

@@ -14,21 +14,22 @@ nccl-tests 2.19, ``src/util.cu`` and ``doc/PERFORMANCE.md``.
 from __future__ import annotations
 
 import dataclasses
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_text
 from commsim.core.units import count_text
 
-from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count, interval, ranks_of_rates
+from .logs.log_lines import lines_of_log
+from .logs.nccl_columns import NUMBER, aligned, column_names, halves_of, n_measured, rates_of
+from .logs.unnamed_operation import refuse_unknown, unnamed_operation
+from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count, ranks_of_rates
 
 # Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations.
 NCCL_TESTS = {
@@ -44,26 +45,12 @@ NCCL_FUNCTIONS = {
     "Gather": "gather", "Scatter": "scatter", "SendRecv": "send_recv", "Send": "send_recv", "Recv": "send_recv",
 }  # fmt: skip
 
-_PREFIX = re.compile(
-    r"""\s*
-    (?:\[pod/[^\]\s]{1,200}\]\s)?                                        # kubectl logs --prefix
-    (?:\d{4}-\d\d-\d\dT[\d:.]{8,24}(?:Z|[+-]\d\d:?\d\d)\s)?              # times of kubectl and docker
-    (?:\w{3}\s\w{3}\s{1,2}\d{1,2}\s[\d:]{8}\s\d{4}\s?(?=\[|<))?          # mpirun --timestamp-output
-    (?:
-      (?:\[(?:[^\]\s@]{1,200}@)?\d{1,9},\d{1,9}\])?\s?<std(?:out|err|diag)>\s*:   # mpirun --tag-output, prterun
-    | \d{1,9}:(?=\s)                                                     # srun --label
-    | \[\d{1,9}\]\s(?=\s*[\d\#])                                         # mpiexec -prepend-rank
-    )?""",
-    re.VERBOSE | re.ASCII,
-)
 _PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))})_perf(?:_mpi)?\b")
 # What the name of a file calls an operation, as in all_reduce_h100.log.
 _FILE_NAMES = NCCL_TESTS | {name: name for name in NCCL_TESTS.values()}
 _IN_FILE_NAME = re.compile(rf"(?<![a-z])({'|'.join(sorted(_FILE_NAMES, key=len, reverse=True))})(?![a-z])")
 _OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine ([^\s,]+)(?:, .*)?\s*$")
 _RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
-_NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
-_UNIT = re.compile(r"\(.*\)$")
 _HALVES = ("out_of_place", "in_place")
 
 
@@ -81,26 +68,13 @@ def require_operation(path: Path, context: ReadingContext) -> str:
     InputError
         If neither does.
     """
-    return _operation_named(path, context) or _unknown(path)
+    return _operation_named(path, context) or refuse_unknown(path)
 
 
 def _operation_named(path: Path, context: ReadingContext) -> str:
     """Return the operation that the user, or the name of the file, says; empty if neither does."""
     match = _IN_FILE_NAME.search(path.name)
     return context.operation or (_FILE_NAMES[match[1]] if match else "")
-
-
-def _unknown(path: Path) -> NoReturn:
-    raise InputError(
-        f"{path}: the measured operation is unknown; give it, as in --operation all_reduce, or in the file's name,"
-        f" as in all_reduce.txt"
-    )
-
-
-def without_prefix(line: str) -> str:
-    """Return what the program printed."""
-    match = _PREFIX.match(line)
-    return line[match.end() :] if match else line
 
 
 @dataclass(slots=True)
@@ -130,33 +104,33 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
     InputError
         If nothing says which operation was measured.
     """
-    text = io.StringIO(read_text(path, MAX_LOG_BYTES))
-    state = _State(usual=_operation_named(path, context))
+    text = read_text(path, MAX_LOG_BYTES)
+    state, is_known = _State(usual=_operation_named(path, context)), False
     rows, health = list[Measurement](), context.health
     broken, wrong = health.dropped, health.wrong
     rates: dict[str, list[tuple[str, str]]] = {}
-    for number, raw in enumerate(text, 1):
-        if raw.isspace():
+    for number, line in enumerate(lines_of_log(text), 1):
+        if line.isspace():
             continue
-        line = without_prefix(raw[:4096])
         cells = line.split() or ["#"]
         if not cells[0].isdecimal() or not state.columns:
             _learn(state, line, cells)
             health.hear(number, line)
         else:
-            cells = _aligned(state.columns, cells)
+            cells = aligned(state.columns, cells)
             health.cut = number if len(cells) < len(state.columns) else 0
-            if not (state.operation or state.usual):
-                state.usual = _operation_by_columns(text.getvalue()) or _unknown(path)
-                context.notes.append(f"{path}: {state.usual}, as its columns redop and root, and busbw over algbw say")
+            if not (state.operation or is_known):
+                state.usual, is_known = unnamed_operation(text, state.usual, path, context), True
             halves, n_wrong = _row(state, cells, number, path)
             rows += halves
             check_count(path, len(rows))
             wrong += [number] if n_wrong else []
-            if len(halves) + n_wrong < _n_measured(state.columns, cells):
+            if len(halves) + n_wrong < n_measured(state.columns, cells):
                 broken.append(number)
             if halves:
-                rates.setdefault(halves[0].operation, []).append(_rates(state.columns, cells))
+                rates.setdefault(halves[0].operation, []).append(rates_of(state.columns, cells))
+    if not rows and not (broken or wrong):
+        context.notes.append(_what_is_there(text, state))
     for lines, what in ((broken, "broken"), (wrong, "with wrong results")):
         if lines:
             context.notes.append(
@@ -173,24 +147,13 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
     ]
 
 
-def _operation_by_columns(text: str) -> str:
-    """Return the only operation with such columns redop and root and such rates; empty if several have them."""
-    columns, kinds, higher = list[str](), set[tuple[str, str]](), set[bool]()
-    for line in map(without_prefix, text.splitlines()):
-        names = [_UNIT.sub("", cell) for cell in line.split() if cell != "#"]
-        if names[:1] == ["size"] and _halves(names):
-            columns = names
-        elif columns and names[:1] and names[0].isdecimal() and len(names) >= _halves(columns)[0] + 3:
-            row = dict(zip(columns, names, strict=False))
-            kinds.add((row.get("redop", "none"), row.get("root", "")))
-            (a_low, a_high), (b_low, b_high) = (interval(rate) for rate in _rates(columns, names))
-            higher |= {True} if b_low >= a_high > 0 else {False} if b_high <= a_low else set()
-    if len(kinds) != 1 or (kind := next(iter(kinds)))[0] == "none":
-        return ""
-    if kind[1] != "-1":
-        return "reduce" if kind[1].isdecimal() else ""
-    # busbw over algbw is 2 (n - 1) / n, 1 or more, or (n - 1) / n, less than 1; equal rates say neither
-    return "all_reduce" if higher == {True} else "reduce_scatter" if higher == {False} else ""
+def _what_is_there(text: str, state: _State) -> str:
+    """Return what a file has in place of rows."""
+    if state.columns:
+        return f"the header of a table of nccl-tests ({' '.join(state.columns[:5])} ...) without rows"
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    begins = f"it begins with {first[:40]!r}" if first else "it is empty"
+    return f"no header of nccl-tests, OSU, IMB, ucc_perftest or CSV; {begins}"
 
 
 def _is_part(row: Measurement, implied: Mapping[str, int | None]) -> bool:
@@ -200,8 +163,8 @@ def _is_part(row: Measurement, implied: Mapping[str, int | None]) -> bool:
 
 def _learn(state: _State, line: str, cells: list[str]) -> None:
     """Take from a line that is no row what it says about the rows after it."""
-    names = [_UNIT.sub("", cell) for cell in cells if cell != "#"]
-    if names[:1] == ["size"] and _halves(names):
+    names = column_names(cells)
+    if names[:1] == ["size"] and halves_of(names):
         state.columns = names
     elif match := _OURS.match(line):
         state.algorithm, state.n_ranks = match[1], int(match[2])
@@ -226,8 +189,8 @@ def _operation_of(spec: str) -> str:
 def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list[Measurement], int]:
     """Out of place and in place of one line, each where it has a time; and how many of them had wrong results."""
     halves, n_wrong = [], 0
-    for half, i in enumerate(_halves(state.columns)):
-        if len(cells) < i + 3 or not all(_NUMBER.fullmatch(cell) for cell in (cells[0], *cells[i : i + 3])):
+    for half, i in enumerate(halves_of(state.columns)):
+        if len(cells) < i + 3 or not all(NUMBER.fullmatch(cell) for cell in (cells[0], *cells[i : i + 3])):
             continue
         state.has_rows = True
         if not _agree(*map(float, (cells[0], *cells[i : i + 2]))):
@@ -242,41 +205,10 @@ def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list
     return halves, n_wrong
 
 
-def _aligned(columns: list[str], cells: list[str]) -> list[str]:
-    """Return the cells of a row with those that old versions left blank: an operation that reduces nothing, no root.
-
-    The cells before the first time are counted: size, count and type are there, and as many as are missing are blank.
-    """
-    times = _halves(columns)
-    before = times[0] if times else 0
-    blank = len(columns) - len(cells)
-    words = columns[3:before]
-    if not 0 < blank <= len(words) or not set(words) <= {"redop", "root"} or len(cells) <= 3:
-        return cells
-    if not all(_NUMBER.fullmatch(cell) for cell in cells[3:6]):  # a row that is cut
-        return cells
-    return [*cells[:3], *["none"] * blank, *cells[3:]]
-
-
-def _n_measured(columns: list[str], cells: list[str]) -> int:
-    """Count the halves of a line that are present."""
-    return sum(len(cells) >= 6 and cells[i : i + 1] != ["N/A"] for i in _halves(columns) if i < max(len(cells), 6))
-
-
 def _agree(size: float, micros: float, algbw: float) -> bool:
     """Whether time and rate say the same but for their rounding; in other units they are a thousand times apart."""
     rate = size / (micros + 0.5) / 1e3, size / max(micros - 0.5, 1e-3) / 1e3
     return rate[0] / 2.5 <= algbw + 0.06 and algbw - 0.06 <= rate[1] * 2.5
-
-
-def _halves(columns: list[str]) -> list[int]:
-    """Position of the time of each half, out of place and in place; before its two rates."""
-    return [i for i in range(len(columns) - 2) if columns[i : i + 3] == ["time", "algbw", "busbw"]][:2]
-
-
-def _rates(columns: list[str], cells: list[str]) -> tuple[str, str]:
-    """Algbw and busbw of a row, as printed."""
-    return cells[columns.index("algbw")], cells[columns.index("busbw")]
 
 
 def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, context: ReadingContext) -> list[Measurement]:

@@ -12,7 +12,6 @@ OSU micro-benchmarks 7.4, ``c/util/osu_util_mpi.c`` and ``c/mpi/collective``.
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.units import count_text
 
+from .logs.log_lines import lines_of_log
 from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count
-from .nccl_tests import without_prefix
 
 _TITLE = re.compile(
     r"\s*#?\s*OSU (?:(?:MPI|NCCL|xCCL)(?:-(?:CUDA MANAGED|\S{1,20}))?\s+|(?=MPI_))(.{1,80}?)\s+(?:Test|Benchmark)\b",
@@ -62,8 +61,7 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
     """
     name, pairs, columns, rows, broken = "without a title", 1, list[str](), list[Measurement](), list[int]()
     printed = ""  # the row before
-    for number, raw in enumerate(io.StringIO(read_text(path, MAX_LOG_BYTES)), 1):
-        line = without_prefix(raw[:4096])
+    for number, line in enumerate(lines_of_log(read_text(path, MAX_LOG_BYTES)), 1):
         cells = line.split()
         if title := _TITLE.match(line):
             name, pairs, columns = " ".join(_WORDS.sub("", title[1]).lower().split()), 1, []
@@ -73,7 +71,7 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
             columns = _split_columns(line, f"{path}, line {number}")
         elif cells and columns and _NUMBER.fullmatch(cells[0]):
             numbers = _numbers(columns, cells)
-            if numbers is None or (not raw.endswith("\n") and _is_cut(cells[-1], printed)):
+            if numbers is None or (not line.endswith("\n") and _is_cut(cells[-1], printed)):
                 broken.append(number)
                 context.health.wrong += [number] if "Fail" in cells else []
                 continue

@@ -104,10 +104,13 @@ def test_the_old_table_without_a_root_is_read(tmp_path):
 
 def test_the_operation_is_that_of_the_program_of_the_file_or_of_the_user(tmp_path):
     plain = f"{HEADER}\n{ROW}\n"
+    one_way, scattered = (plain.replace("41.41", rate).replace("41.66", rate) for rate in ("23.66", "20.70"))
     assert read(tmp_path, log(ROW, program="alltoall_perf"))[0].operation == "all_to_all"
     for name in ("sendrecv_perf.log", "sendrecv.log", "sendrecv.2.txt"):
-        assert read(tmp_path, plain, name)[0].operation == "send_recv"
-    assert read(tmp_path, plain, operation="reduce_scatter")[0].operation == "reduce_scatter"
+        assert read(tmp_path, one_way.replace("23.80", "23.66"), name)[0].operation == "send_recv"
+    notes = []
+    assert read(tmp_path, scattered, operation="reduce_scatter", notes=notes)[0].operation == "reduce_scatter"
+    assert "names no operation: reduce_scatter, as given" in notes[0]
     with pytest.raises(
         InputError, match=r"give it, as in --operation all_reduce, or in the file's name, as in all_red"
     ):
@@ -130,11 +133,36 @@ def test_columns_and_rates_name_the_operation_where_only_one_has_them(tmp_path, 
     notes = []
     if name:
         assert {one.operation for one in read(tmp_path, f"{HEADER}\n{row}\n", n_ranks=8, notes=notes)} == {name}
-        assert f"log.txt: {name}, as its columns" in notes[0]
-        assert read(tmp_path, f"{HEADER}\n{row}\n", "gather.log", n_ranks=8)[0].operation == "gather"
+        assert f"names no operation: {name}, by redop {redop}, root {root} and its rates" in notes[0]
+        with pytest.raises(InputError, match=f"is no table of gather: redop {redop}, root {root} .* are of {name}$"):
+            read(tmp_path, f"{HEADER}\n{row}\n", "gather.log", n_ranks=8)
     else:
-        with pytest.raises(InputError, match="the measured operation is unknown"):
+        with pytest.raises(InputError, match=f"operation is unknown .redop {redop}, root {root} and its rates are of"):
             read(tmp_path, f"{HEADER}\n{row}\n", n_ranks=8)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "2025-11-03 10:11:{:02},123 ", "[2025-11-03 10:11:{:02}] ", "2025-11-03T10:11:12.12345678{}Z stdout F ",
+        "mpi-launcher-abcde: ", "worker-0  | ", "Nov 03 10:11:{:02} node07 nccl[4001]: ", "> ", "[node07:0]: ",
+        "node07: ", "\x1b[1;34m[node07]\x1b[0m ", "\x1b[32m", "0: [INFO {}] ",
+    ],
+)  # fmt: skip
+def test_what_stands_before_the_header_is_cut_off_every_line(tmp_path, prefix):
+    lines = log(ROW, ROW.replace("1048576", "2097152", 1)).splitlines()
+    text = "".join(f"{prefix.format(i)}{line}\x1b[0m\r\n" for i, line in enumerate(lines))
+    rows = read(tmp_path, text)
+    assert [(row.size, row.time, row.n_ranks, row.line) for row in rows[::2]] == [
+        (1048576, 44.31e-6, 8, 14), (2097152, 44.31e-6, 8, 15),
+    ]  # fmt: skip
+
+
+def test_a_file_without_a_table_says_what_is_in_it(tmp_path):
+    with pytest.raises(InputError, match=r"holds no measurement \(no header of nccl-tests, OSU, .* with 'hello world'"):
+        read(tmp_path, "\nhello world\n")
+    with pytest.raises(InputError, match=r"holds no measurement \(the header of a table .* without rows\)"):
+        read(tmp_path, log())
 
 
 def test_several_runs_in_one_log_are_told_apart(tmp_path):
@@ -296,13 +324,13 @@ def test_a_header_that_names_a_part_of_the_ranks_gives_way_to_the_rates(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("name", "operation"),
+    ("name", "columns", "busbw", "operation"),
     [
-        ("all_reduce_h100.log", "all_reduce"),
-        ("h100-reduce_scatter.txt", "reduce_scatter"),
-        ("all_to_all.2.log", "all_to_all"),
+        ("all_reduce_h100.log", "sum -1", "52.43", "all_reduce"),
+        ("h100-reduce_scatter.txt", "sum -1", "26.22", "reduce_scatter"),
+        ("all_to_all.2.log", "none -1", "26.22", "all_to_all"),
     ],
 )
-def test_a_file_is_recognised_by_the_operation_in_its_name(tmp_path, name, operation):
-    text = log("1048576 262144 float sum -1 35.00 29.96 52.43 0 35.00 29.96 52.43 0", program="")
+def test_a_file_is_recognised_by_the_operation_in_its_name(tmp_path, name, columns, busbw, operation):
+    text = log(f"1048576 262144 float {columns} 35.00 29.96 {busbw} 0 35.00 29.96 {busbw} 0", program="")
     assert {row.operation for row in read(tmp_path, text, name)} == {operation}

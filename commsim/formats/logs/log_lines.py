@@ -1,0 +1,72 @@
+"""Lines of a log as the program printed them: without colours, and without what launchers and collectors put before.
+
+Known prefixes are cut off by their form. Any other one is learned from the header of a table: what stands before its
+``#`` stands before every line of the program, with other digits and words of letters at the same places.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+
+# Characters of a line that are looked at.
+LOOKED_AT = 4096
+_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07")
+_KNOWN = re.compile(
+    r"""\s*
+    (?:\[pod/[^\]\s]{1,200}\]\s)?                                        # kubectl logs --prefix
+    (?:\d{4}-\d\d-\d\dT[\d:.]{8,24}(?:Z|[+-]\d\d:?\d\d)\s)?              # times of kubectl and docker
+    (?:\w{3}\s\w{3}\s{1,2}\d{1,2}\s[\d:]{8}\s\d{4}\s?(?=\[|<))?          # mpirun --timestamp-output
+    (?:
+      (?:\[(?:[^\]\s@]{1,200}@)?\d{1,9},\d{1,9}\])?\s?<std(?:out|err|diag)>\s*:   # mpirun --tag-output, prterun
+    | \d{1,9}:(?=\s)                                                     # srun --label
+    | \[\d{1,9}\]\s(?=\s*[\d\#])                                         # mpiexec -prepend-rank
+    )?""",
+    re.VERBOSE | re.ASCII,
+)
+# Headers of the tables of nccl-tests, OSU, IMB and ucc_perftest, which begin with a sign of their own.
+_HEADER = re.compile(
+    r"^([^\n]{1,200}?)(?:\#[ \t]*size[ \t]+count\b|\#[ \t]*Size[ \t]|\#bytes[ \t]|\#[ \t]Benchmarking[ \t]"
+    r"|Collective:[ \t])",
+    re.MULTILINE,
+)
+_PIECE = re.compile(r"\d+|[A-Za-z]+|\s+|.", re.DOTALL)
+
+
+def lines_of_log(text: str) -> Iterator[str]:
+    """Yield the lines of a log with their ends, without what stands before the program's own text.
+
+    Parameters
+    ----------
+    text : str
+        The log.
+    """
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
+    learned = _learned(text)
+    for raw in io.StringIO(text):
+        line = raw[:LOOKED_AT] if len(raw) <= LOOKED_AT else f"{raw[:LOOKED_AT]}\n"
+        match = next(filter(None, (prefix.match(line) for prefix in learned)), None) or _KNOWN.match(line)
+        yield line[match.end() :] if match and not line.isspace() else line
+
+
+def _learned(text: str) -> list[re.Pattern[str]]:
+    """Return the forms of what stands before the headers of tables, where it is none that is known."""
+    forms = dict[str, None]()
+    for found in _HEADER.finditer(text):
+        before = found[1]
+        known = _KNOWN.match(found[0])
+        if before.strip() and not (known and known.end() >= len(before.rstrip())):
+            forms[_form(before.rstrip())] = None
+    return [re.compile(form, re.ASCII) for form in forms]
+
+
+def _form(prefix: str) -> str:
+    """Return an expression for a prefix with any digits, words and blanks at the same places."""
+    kinds = {"digit": r"\d+", "alpha": r"[A-Za-z]+", "space": r"\s+"}
+    parts = []
+    for piece in _PIECE.findall(prefix.lstrip()):
+        kind = "space" if piece.isspace() else "digit" if piece.isdecimal() else "alpha" if piece.isalpha() else ""
+        parts.append(kinds.get(kind) or re.escape(piece))
+    return rf"\s*{''.join(parts)}(?!\d)"
