@@ -20,6 +20,7 @@ FABRICS = {
     "cables": "a list of cables, CSV: device, port, device, port, rate",
     "netbox": "NetBox's cables, JSON of its API (its CSV is a list of cables)",
     "ibnetdiscover": "output of ibnetdiscover",
+    "ibnetdiscover-ports": "output of ibnetdiscover -p",
     "iblinkinfo": "output of iblinkinfo",
     "lldp": "lldpcli -f json show neighbors: NODE.json, a folder of these, or an object by node",
 }

@@ -13,11 +13,13 @@ from commsim.core.files.whole_files import read_head, read_json
 from commsim.core.network import Network
 from commsim.core.spec import read_arguments, split_file
 
-from .fabrics.cable_list import is_cable_list, is_netbox
+from .fabrics.cable_list import is_cable_list
 from .fabrics.discovered import is_ibnetdiscover
 from .fabrics.fabric_files import READERS, read_fabric
 from .fabrics.link_info import is_iblinkinfo
 from .fabrics.neighbours import is_lldp
+from .fabrics.netbox import is_netbox
+from .fabrics.port_report import is_port_report
 from .htsim_topology import is_htsim
 from .markup import outermost_tag
 
@@ -43,6 +45,10 @@ _OTHERS: dict[str, tuple[str, str]] = {
     r"^Nodes \d+\s+Connections \d+": ("htsim's matrix of connections", "nothing: it is only written"),
     r"^HYBRID_TRANSFORMER|^[ \t]*model_parallel_NPU_group": (
         "a workload of SimAI or ASTRA-sim, text", "nothing: its layers are not read"),
+    r"^(?:Ca|Switch)\s+: 0x[0-9a-f]+ ports \d+": (
+        "ibnetdiscover's list of nodes, without cables", "nothing: print it without -l"),
+    r"^LLDP neighbors:|^lldp\.[^.\s]+\.[\w.-]+=": (
+        "LLDP's neighbours as text", "nothing: print them with lldpcli -f json show neighbors"),
     r"^job(?:_name|id)?,": ("a trace of jobs", "commsim cluster trace FILE --from ..."),
 }  # fmt: skip
 
@@ -70,6 +76,7 @@ _TEXTS: dict[str, Callable[[str], bool]] = {
     "goal": lambda head: "num_ranks" in head,
     "nvidia-smi": lambda head: bool(_MATRIX.search(head)),
     "ibnetdiscover": is_ibnetdiscover,
+    "ibnetdiscover-ports": is_port_report,
     "iblinkinfo": is_iblinkinfo,
     "htsim": is_htsim,
     "simai": _is_simai,

@@ -119,6 +119,26 @@ def iblinkinfo(fabric: Fabric) -> str:
     return "\n".join([*lines, ""])
 
 
+def port_report(fabric: Fabric) -> str:
+    """What ``ibnetdiscover -p`` prints."""
+    guid = ids(fabric)
+    lid = {key: i + 1 for i, key in enumerate(guid)}
+    lines = []
+    for a, b, lanes, speed in fabric.cables:
+        for ends in ((a, b), (b, a)):
+            keys = [end if is_node(end[0]) else (end[0], "") for end in ends]
+            said = [
+                f"{'CA' if is_node(end[0]) else 'SW'} {lid[key]:5d} {1 if key[1] else end[1]:>2} 0x{guid[key][2:]}"
+                for end, key in zip(ends, keys, strict=True)
+            ]
+            if lanes:
+                names = " - ".join(f"'{described(key)}'" for key in keys)
+                lines.append(f"{said[0]} {lanes}x {speed} - {said[1]} ( {names} )")
+            else:
+                lines.append(f"{said[0]} 4x SDR{'':36}'{described(keys[0])}'")
+    return "\n".join([*lines, ""])
+
+
 def lldp(fabric: Fabric, folder: Path) -> Path:
     """Write one output of lldpcli for each node and switch."""
     folder.mkdir()

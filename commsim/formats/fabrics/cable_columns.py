@@ -22,7 +22,18 @@ _RATES = {"rate", "speed", "bandwidth", "bw", "gbps", "mbps", "kbps", "capacity"
 _STATES = {"state", "status", "oper", "link"}
 _KINDS = {"kind", "role", "type", "class"}
 _WIDTHS = {"width", "lanes"}
-_UNITS = {"gbps": 1e9, "gbit": 1e9, "gb": 1e9, "g": 1e9, "mbps": 1e6, "mbit": 1e6, "mb": 1e6, "kbps": 1e3, "kbit": 1e3}
+_UNITS = {
+    "gbps": 1e9,
+    "gbit": 1e9,
+    "gb": 1e9,
+    "g": 1e9,
+    "mbps": 1e6,
+    "mbit": 1e6,
+    "mb": 1e6,
+    "kbps": 1e3,
+    "kbit": 1e3,
+    "bps": 1.0,
+}
 _FULL = {"max", "nominal", "supported", "capable", "maximum", "full"}
 
 
@@ -127,7 +138,7 @@ def _what(known: set[str]) -> str:
         return "width"
     if known & _RATES:
         return "rate"
-    if known & _PORTS and not known & {"id"}:
+    if known & _PORTS and not known & {"id", "type"}:
         return "port"
     if known & _STATES and not known & {"type"}:
         return "state"

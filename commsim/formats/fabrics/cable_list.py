@@ -1,4 +1,4 @@
-"""A list of cables as CSV: what people keep, and what NetBox exports; and NetBox's cables as JSON.
+"""A list of cables as CSV or as a table of Markdown: what people keep, and what NetBox exports.
 
 A row is a cable: device, port, device, port, and if it is there a rate, a state and the kinds of the devices.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from commsim.core.errors import InputError, shorten
-from commsim.core.files.whole_files import read_json, read_text
+from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import is_nic, split_nic
 
 from .cable_columns import Columns, guess_columns, words_of
@@ -21,12 +20,22 @@ from .cabling import MAX_BYTES, Cable, Cabling, End
 from .port_rates import port_rate
 
 _DOWN = {"down", "disabled", "inactive", "failed", "broken", "offline", "polling", "nolink", "false", "no", "0"}
-_PLANNED = {"planned", "decommissioning", "spare", "reserved"}
+PLANNED = {"planned", "decommissioning", "spare", "reserved"}
 _RATE = re.compile(r"\d{1,2}x\w{3}\w*|\d+(?:\.\d+)?\s*[GMT]\w*(?:/s)?|[A-Z]{3}\d*", re.IGNORECASE | re.ASCII)
 _NO_RATE = re.compile(r"0(\.0*)?\s*\D*|none|n/?a|-+|down|unknown|auto", re.IGNORECASE | re.ASCII)
 _MODELS = {"": "", "host": "host", "server": "host", "node": "host", "compute": "host", "gpu": "host", "ca": "host",
            "switch": "switch", "leaf": "switch", "spine": "switch", "tor": "switch", "core": "switch"}  # fmt: skip
 _MAX_LINE = 2**16
+# How one cell holds a device and its port: leaf01[3], node07:mlx5_3, leaf01 Ethernet1/1, leaf01/3.
+_JOINED = (r"([^\[\]]+?)\s*\[([^\[\]]+)\]", r"([^:]+):(.+)", r"([^|]+)\|(.+)", r"(\S*\d\S*)\s+(\S.*)", r"([^/]+)/(.+)")
+# What ports are called beside the names of NICs, so that rack1:leaf01 is no port of rack1.
+_PORT = re.compile(r"\s*(?:\d|e?th|swp|[a-z]{2}-\d|hu|p(?:ort)?[-_ ]?\d)", re.IGNORECASE | re.ASCII)
+# Columns called link hold a state or a number of the cable; of a state there are few.
+_MOST_STATES = 8
+# Column of NetBox's export for import, which names no port.
+_NUMBERS = "termination_a_id"
+# Lines that are looked at for the header: what stands before it is a title.
+_BEFORE_HEADER = 8
 
 
 def delimiter_of(line: str) -> str:
@@ -39,11 +48,7 @@ def is_cable_list(head: str) -> bool:
     rows = _rows(head.rpartition("\n")[0] if head.count("\n") > 1 else head)
     if not rows:
         return False
-    try:
-        guess_columns(rows[0][1], "")
-    except InputError:
-        return _is_bare(rows[0][1])
-    return True
+    return _is_first(rows[0][1])
 
 
 def _rows(text: str) -> list[tuple[int, list[str]]]:
@@ -52,14 +57,39 @@ def _rows(text: str) -> list[tuple[int, list[str]]]:
     kept = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not kept or max(map(len, kept)) > _MAX_LINE:
         return []
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter_of(kept[0]), skipinitialspace=True)
+    if kept[0].lstrip().startswith("|"):
+        return _markdown_rows(lines)
+    delimiter = delimiter_of(max(kept[:_BEFORE_HEADER], key=lambda line: line.count(delimiter_of(line))))
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
     try:
-        return [
+        rows = [
             (reader.line_num, [cell.strip() for cell in cells])
             for cells in reader if any(map(str.strip, cells)) and not cells[0].lstrip().startswith("#")
         ]  # fmt: skip
     except csv.Error:  # such as a quoted cell of many lines
         return []
+    first = next((i for i, (_, cells) in enumerate(rows[:_BEFORE_HEADER]) if _is_first(cells)), 0)
+    return rows[first:]
+
+
+def _is_first(cells: Sequence[str]) -> bool:
+    """Whether a row names the columns of cables, or is a cable without a header before it."""
+    if _NUMBERS in cells:
+        return True
+    if not any(re.search(r"[A-Za-z]", cell) for cell in cells):
+        return False
+    try:
+        guess_columns(cells, "")
+    except InputError:
+        return _is_bare(cells)
+    return True
+
+
+def _markdown_rows(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """Return number and cells of the rows of a table between bars, without the line below its header."""
+    cells = [(number, [cell.strip() for cell in line.strip().strip("|").split("|")])
+             for number, line in enumerate(lines, 1) if line.lstrip().startswith("|")]  # fmt: skip
+    return [(number, row) for number, row in cells if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
 
 
 def _is_bare(cells: Sequence[str]) -> bool:
@@ -67,7 +97,7 @@ def _is_bare(cells: Sequence[str]) -> bool:
     if not 4 <= len(cells) <= 5 or not all(cells[:4]) or cells[0] == cells[2]:
         return False
     is_rated = len(cells) == 5 and bool(_RATE.fullmatch(cells[4]))
-    return is_rated or is_nic(cells[1]) or is_nic(cells[3])
+    return is_rated or any(is_nic(cell) and re.search(r"\d", cell) is not None for cell in (cells[1], cells[3]))
 
 
 def read_cable_list(path: str | Path) -> Cabling:
@@ -83,7 +113,7 @@ def read_cable_list(path: str | Path) -> Cabling:
         raise InputError(f"{path}: lists no cable")
     names = rows[0][1]
     bare = _is_bare(names)
-    if "termination_a_id" in names:
+    if _NUMBERS in names:
         raise InputError(f"{path}: this export of NetBox has numbers of ports, no names (termination_a_id); export the "
                          "table of cables as it is shown, or api/dcim/cables/?format=json")  # fmt: skip
     columns = _bare_columns(len(names)) if bare else guess_columns(names, str(path))
@@ -93,6 +123,10 @@ def read_cable_list(path: str | Path) -> Cabling:
     else:
         cabling.told.append(columns.told(names))
     body = rows if bare else rows[1:]
+    columns.state = [i for i in columns.state if len({_cell(cells, i) for _, cells in body}) <= _MOST_STATES]
+    joined = "" if columns.port else _joined(columns, body)
+    if joined:
+        cabling.told.append("no column of ports: the cells of devices hold them, too")
     unit = columns.unit or _unit_by_size(columns, body, cabling)
     planned = 0
     for number, cells in body:
@@ -101,8 +135,8 @@ def read_cable_list(path: str | Path) -> Cabling:
         if state == "planned":
             planned += 1
             continue
-        cabling.add(_cable(columns, cells, unit, where, is_up=state != "down"), where)
-        _kinds(cabling, columns, cells)
+        cabling.add(_cable(columns, cells, unit, where, joined, is_up=state != "down"), where)
+        _kinds(cabling, columns, cells, joined)
     if planned:
         cabling.told.append(f"{planned} cables that are planned or taken away are left out")
     cabling.kinds = {device: kind for device, kind in cabling.kinds.items() if kind}
@@ -131,15 +165,29 @@ def _unit_by_size(columns: Columns, rows: Sequence[tuple[int, list[str]]], cabli
     return unit
 
 
-def _cable(columns: Columns, cells: Sequence[str], unit: float, where: str, *, is_up: bool) -> Cable:
-    a, b = (_read_end(columns, cells, end, where) for end in "ab")
+def _joined(columns: Columns, rows: Sequence[tuple[int, list[str]]]) -> str:
+    """Return the expression by which every end is a device and its port in one cell; empty if none is.
+
+    An end without its port is a list of cables between devices; then each device has several.
+    """
+    ends = {_cell(cells, column) for _, cells in rows for column in columns.device.values()}
+    return next((form for form in _JOINED if all(_has_port(re.fullmatch(form, end)) for end in ends)), "")
+
+
+def _has_port(parts: re.Match[str] | None) -> bool:
+    return parts is not None and (is_nic(parts[2].strip()) or _PORT.match(parts[2]) is not None)
+
+
+def _cable(columns: Columns, cells: Sequence[str], unit: float, where: str, joined: str, *, is_up: bool) -> Cable:
+    a, b = (_read_end(columns, cells, end, where, joined) for end in "ab")
     written = [text for i in columns.rate if (text := _cell(cells, i))]
     width = next((text for i in columns.width if (text := _cell(cells, i))), "")
     if width and written and written[0].isalpha():
         lanes = re.sub(r"\D", "", width) or "4"
         written = [f"{lanes}x {written[0]}"]
+    written = [_with_point(text) for text in written]
     rates = [port_rate(text, where, unit) for text in written if not _NO_RATE.fullmatch(text)]
-    full = [port_rate(text, where, unit) for i in columns.full if (text := _cell(cells, i))]
+    full = [port_rate(_with_point(text), where, unit) for i in columns.full if (text := _cell(cells, i))]
     lanes_of = re.match(r"(\d{1,2})x\s*([A-Za-z]+\d*)", written[0]) if written else None
     if lanes_of and int(lanes_of[1]) < 4 and not full and rates:  # ports have four lanes
         full = [rates[0] * 4 / int(lanes_of[1])]
@@ -147,11 +195,18 @@ def _cable(columns: Columns, cells: Sequence[str], unit: float, where: str, *, i
     return Cable(a, b, min(rates, default=0.0), max(full, default=0.0), text, is_up)
 
 
-def _read_end(columns: Columns, cells: Sequence[str], end: str, where: str) -> End:
+def _with_point(rate: str) -> str:
+    """Return a rate with a decimal point in place of a comma, which only tables with other separators have."""
+    return re.sub(r"(?<=\d),(?=\d{1,2}(?!\d))", ".", rate)
+
+
+def _read_end(columns: Columns, cells: Sequence[str], end: str, where: str, joined: str = "") -> End:
     device = _cell(cells, columns.device[end])
     port = _cell(cells, columns.port[end]) if end in columns.port else ""
     if not device or not device.isprintable():
         raise InputError(f"{where}: a cable has a device at both ends, got {shorten(repr(','.join(cells)))}")
+    if joined and (parts := re.fullmatch(joined, device)):
+        return End(parts[1].strip(), parts[2].strip())
     host, nic = split_nic(device)
     if nic and not is_nic(port):  # one device for each NIC, as node07-mlx5_3
         return End(host, nic)
@@ -161,77 +216,17 @@ def _read_end(columns: Columns, cells: Sequence[str], end: str, where: str) -> E
 def _state(columns: Columns, cells: Sequence[str]) -> str:
     for i in columns.state:
         text = re.sub(r"\W", "", _cell(cells, i)).lower()
-        if text in _PLANNED:
+        if text in PLANNED:
             return "planned"
         if text in _DOWN or text.startswith("down"):
             return "down"
     return "down" if any(_cell(cells, i).lower() == "down" for i in columns.rate) else "up"
 
 
-def _kinds(cabling: Cabling, columns: Columns, cells: Sequence[str]) -> None:
+def _kinds(cabling: Cabling, columns: Columns, cells: Sequence[str], joined: str) -> None:
     for end in "ab":
-        device = _cell(cells, columns.device[end])
-        device = split_nic(device)[0] if split_nic(device)[1] else device
+        device = _read_end(columns, cells, end, "", joined).device
         said = words_of(_cell(cells, columns.kind[end])) if end in columns.kind else []
         kind = next((_MODELS[word] for word in said if _MODELS.get(word)), "") or columns.implied.get(end, "")
         if kind and cabling.kinds.setdefault(device, kind) != kind:
             cabling.kinds[device] = ""  # columns called server and switch that hold both
-
-
-def is_netbox(tree: object) -> bool:
-    """Whether a file of JSON has cables of NetBox's interface for programs."""
-    rows = tree.get("results") if isinstance(tree, Mapping) else tree
-    return isinstance(rows, list) and bool(rows) and isinstance(rows[0], Mapping) and "a_terminations" in rows[0]
-
-
-def read_netbox(path: str | Path) -> Cabling:
-    """Read ``api/dcim/cables/?format=json``.
-
-    Raises
-    ------
-    InputError
-        If an end has no device, such as a circuit's.
-    """
-    tree: Any = read_json(path, MAX_BYTES)
-    rows = tree.get("results") if isinstance(tree, Mapping) else tree
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: expected a list of cables, or an object with results, which is one")
-    cabling, planned, others = Cabling(), 0, 0
-    for i, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise InputError(f"{path}: results[{i}] must be an object, got {type(row).__name__}")
-        if _value(row.get("status")) in _PLANNED:
-            planned += 1
-            continue
-        ends = [[_netbox_end(one) for one in _terminations(row, side)] for side in "ab"]
-        if any(end is None for side in ends for end in side) or not all(ends):
-            others += 1
-            continue
-        for a, b in zip(*ends, strict=False):
-            if a is not None and b is not None:
-                cabling.add(Cable(a, b), f"{path}: results[{i}]")
-    if planned:
-        cabling.told.append(f"{planned} cables that are planned or taken away are left out")
-    if others:
-        cabling.told.append(f"{others} cables that do not join interfaces of two devices are left out")
-    return cabling
-
-
-def _terminations(row: Mapping[str, Any], side: str) -> list[Any]:
-    found = row.get(f"{side}_terminations")
-    return found if isinstance(found, list) else []
-
-
-def _value(of: Any) -> str:
-    return str(of.get("value", "")) if isinstance(of, Mapping) else str(of or "")
-
-
-def _netbox_end(one: Any) -> End | None:
-    of = one.get("object") if isinstance(one, Mapping) else None
-    device = of.get("device") if isinstance(of, Mapping) else None
-    is_port = isinstance(one, Mapping) and one.get("object_type") == "dcim.interface"
-    if not is_port or not isinstance(of, Mapping) or not isinstance(device, Mapping) or "name" not in device:
-        return None
-    name, port = str(device.get("name") or device.get("display")), str(of.get("name", ""))
-    host, nic = split_nic(name)
-    return End(host, nic) if nic and not is_nic(port) else End(name, port)

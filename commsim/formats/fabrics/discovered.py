@@ -69,7 +69,7 @@ def read_ibnetdiscover(path: str | Path) -> Cabling:
             continue
         if len(key) != 2:
             raise InputError(f"{path}: {nodes[next(iter(key))[0]]!r} has a port that leads to itself")
-        a, b = (_end(names[guid], guid, port, used[guid]) for guid, port in sorted(key))
+        a, b = (end_of(names[guid], guid, port, used[guid]) for guid, port in sorted(key))
         rate, text = min((lane_rate(lanes, speed) if speed in LANES else 0.0, f"{lanes}x {speed}")
                          for lanes, speed in said)  # fmt: skip
         full = max((lane_rate(4, speed) for lanes, speed in said if speed in LANES and lanes < 4), default=0.0)
@@ -117,7 +117,20 @@ def _device(name: str) -> str:
     return split_nic(name)[0]
 
 
-def _end(name: str, guid: str, port: int, n_used: int) -> End:
+def end_of(name: str, guid: str, port: int, n_used: int) -> End:
+    """Return the end of a cable: a host's NIC, with its port where it uses several, or a switch's port.
+
+    Parameters
+    ----------
+    name : str
+        Name of the node.
+    guid : str
+        Identity, which begins with H for hosts.
+    port : int
+        Number of the port.
+    n_used : int
+        Ports of the node that have a cable.
+    """
     if not guid.startswith("H"):
         return End(name, str(port))
     host, nic = split_nic(name)

@@ -9,17 +9,20 @@ from commsim.core.network import Network
 from commsim.core.units import Bandwidth, Seconds
 from topologies import LINK_LATENCY
 
-from .cable_list import read_cable_list, read_netbox
+from .cable_list import read_cable_list
 from .cabled_network import FabricOptions, network_of_cables
 from .cabling import Cabling
 from .discovered import read_ibnetdiscover
 from .link_info import read_iblinkinfo
 from .neighbours import read_lldp
+from .netbox import read_netbox
+from .port_report import read_port_report
 
 READERS: dict[str, Callable[[str | Path], Cabling]] = {
     "cables": read_cable_list,
     "netbox": read_netbox,
     "ibnetdiscover": read_ibnetdiscover,
+    "ibnetdiscover-ports": read_port_report,
     "iblinkinfo": read_iblinkinfo,
     "lldp": read_lldp,
 }

@@ -18,8 +18,8 @@ from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import split_nic
 
-from .cabling import MAX_BYTES, Cable, Cabling, End
-from .discovered import AGGREGATION, node_names
+from .cabling import MAX_BYTES, Cable, Cabling
+from .discovered import AGGREGATION, end_of, node_names
 from .port_rates import LANES, lane_rate, signal_generation
 
 _HEADER = re.compile(r"\s*(CA|Switch|Router):\s*(?:0x([0-9a-f]+)\s+)?(.*?):?\s*", re.ASCII)
@@ -81,11 +81,11 @@ def read_iblinkinfo(path: str | Path) -> Cabling:
             continue
         if len(key) != 2:
             raise InputError(f"{path}: {names[next(iter(key))[0]]!r} has a port that leads to itself")
-        a, b = (_end(names[node], node, port, used[node]) for node, port in sorted(key))
+        a, b = (end_of(names[node], node, port, used[node]) for node, port in sorted(key))
         slowest = min(said, key=lambda port: port.rate)
         full = max(port.full for port in said)
         cabling.add(Cable(a, b, slowest.rate, full, slowest.text, is_up=all(port.is_up for port in said)), str(path))
-    cabling.down = [_end(names[node], node, port, used[node] + 1) for node, port in fabric.down if node[0] == "H"]
+    cabling.down = [end_of(names[node], node, port, used[node] + 1) for node, port in fabric.down if node[0] == "H"]
     kinds = {"S": "switch", "H": "host"}
     cabling.kinds = {
         split_nic(names[node])[0] if node[0] == "H" else names[node]: kinds[node[0]]
@@ -140,12 +140,3 @@ def _state(link: str, could: str) -> _Port:
     full = lane_rate(int(width[1]) if width else lanes, best) if best and (width or faster) else 0.0
     is_up = "Active" in link or "Armed" in link
     return _Port(rate, full, f"{lanes}x {speed or match[2] + 'G'}", is_up)
-
-
-def _end(name: str, node: str, port: int, n_used: int) -> End:
-    if node[0] != "H":
-        return End(name, str(port))
-    host, nic = split_nic(name)
-    if n_used > 1:
-        return End(host, f"{nic}p{port}" if nic else f"p{port}")
-    return End(host, nic)

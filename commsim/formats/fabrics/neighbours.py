@@ -1,7 +1,8 @@
 """Neighbours that LLDP knows: ``lldpcli -f json show neighbors`` of each host or switch.
 
 The output has no name of the box that printed it: that is the file's name, as in ``node07.json`` in a folder of such
-files, or the key of an object that holds the outputs of several boxes.
+files, or the key of an object that holds the outputs of several boxes, or a name beside each in a list of them. Tools
+that run a command on many boxes keep it below a further name, such as ``stdout``, and mostly as text.
 
 References
 ----------
@@ -16,19 +17,51 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.files.whole_files import read_json
+from commsim.core.files.whole_files import parse_json, read_json
 
 from .cabling import MAX_BYTES, Cable, Cabling, End
 
 _RATE = re.compile(r"(\d{2,7})(G?)base", re.IGNORECASE | re.ASCII)
-MAX_FILES = 100_000
+MAX_FILES, MAX_VALUES = 100_000, 1_000_000
+# What the name of a box is called beside its output.
+_BOX = ("host", "hostname", "name", "node", "box", "device", "system", "inventory_hostname", "minion")
 
 
 def is_lldp(tree: object) -> bool:
     """Whether a file of JSON is such an output, or an object or list of them."""
+    if isinstance(tree, list):
+        return bool(tree) and all(_box_of(one) and _output_in(one) is not None for one in tree)
     if not isinstance(tree, Mapping):
         return False
-    return "lldp" in tree or (bool(tree) and all(isinstance(v, Mapping) and "lldp" in v for v in tree.values()))
+    return "lldp" in tree or (bool(tree) and all(_output_in(value) is not None for value in tree.values()))
+
+
+def _box_of(one: object) -> str:
+    """Return the name of a box that stands beside its output; empty if none does."""
+    names = [one[key] for key in _BOX if isinstance(one.get(key), str)] if isinstance(one, Mapping) else []
+    return str(names[0]) if names else ""
+
+
+def _output_in(value: Any) -> Any:
+    """Return what ``lldp`` holds in an output, or in what holds one as an object or as text; None without any."""
+    if not isinstance(value, Mapping):
+        return None
+    if "lldp" in value:
+        return value["lldp"]
+    for inner in value.values():
+        tree = _decoded(inner) if isinstance(inner, str) else inner
+        if isinstance(tree, Mapping) and "lldp" in tree:
+            return tree["lldp"]
+    return None
+
+
+def _decoded(text: str) -> Any:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return parse_json(text, MAX_VALUES)
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_lldp(path: str | Path) -> Cabling:
@@ -79,11 +112,12 @@ def _outputs(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _of_tree(tree: Any, stem: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if "lldp" in tree:
+    if isinstance(tree, list):
+        yield from ((_box_of(one), _output_in(one)) for one in tree)
+    elif "lldp" in tree:
         yield stem, tree["lldp"]
     else:
-        for box, output in tree.items():
-            yield box, output["lldp"]
+        yield from ((box, _output_in(output)) for box, output in tree.items())
 
 
 def _interfaces(tree: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -18,7 +18,7 @@ SIGNALS = {
     53.125: "HDR", 106.25: "NDR", 212.5: "XDR", 425.0: "GDR",
 }  # fmt: skip
 _LANES = re.compile(r"(?:(\d{1,2})\s*x\s*)?([A-Z]{3}(?:10)?)(\d{2,4})?", re.IGNORECASE | re.ASCII)
-_NUMBER = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([A-Za-z/]*)", re.ASCII)
+_NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z/]*)", re.ASCII)
 _UNITS = {
     "k": 1e3, "kb": 1e3, "kbps": 1e3, "kb/s": 1e3, "kbit/s": 1e3, "m": 1e6, "mb": 1e6, "mbps": 1e6, "mb/s": 1e6,
     "mbit/s": 1e6, "g": 1e9, "gb": 1e9, "gbe": 1e9, "ge": 1e9, "gbps": 1e9, "gb/s": 1e9, "gbit": 1e9, "gbit/s": 1e9,

@@ -69,4 +69,4 @@ def _form(prefix: str) -> str:
     for piece in _PIECE.findall(prefix.lstrip()):
         kind = "space" if piece.isspace() else "digit" if piece.isdecimal() else "alpha" if piece.isalpha() else ""
         parts.append(kinds.get(kind) or re.escape(piece))
-    return rf"\s*{''.join(parts)}(?!\d)"
+    return rf"\s*{''.join(parts)}(?!\d)[ \t]?"

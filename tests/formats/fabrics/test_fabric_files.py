@@ -12,7 +12,7 @@ from commsim.core.network import Network
 from commsim.formats.recognise import network_of_file
 from commsim.prediction.inputs import load_network
 
-FORMS = ("csv", "ibnetdiscover", "iblinkinfo", "lldp", "netbox")
+FORMS = ("csv", "ibnetdiscover", "ports", "iblinkinfo", "lldp", "netbox")
 
 
 def written(fabric: made.Fabric, form: str, folder: Path) -> str:
@@ -20,7 +20,8 @@ def written(fabric: made.Fabric, form: str, folder: Path) -> str:
         return str(made.lldp(fabric, folder / "outputs"))
     name, text = {
         "csv": ("cables.csv", made.csv), "ibnetdiscover": ("fabric.txt", made.ibnetdiscover),
-        "iblinkinfo": ("links.out", made.iblinkinfo), "netbox": ("cables.json", made.netbox_json),
+        "ports": ("ports.out", made.port_report), "iblinkinfo": ("links.out", made.iblinkinfo),
+        "netbox": ("cables.json", made.netbox_json),
     }[form]  # fmt: skip
     (folder / name).write_text(text(fabric))
     return str(folder / name) + (":rate=400Gbps" if form == "netbox" else "")
@@ -57,7 +58,7 @@ def test_one_cluster_in_two_forms_takes_the_same_time(tmp_path: Path) -> None:
     assert times[0] == times[1]
 
 
-@pytest.mark.parametrize("form", ["csv", "ibnetdiscover", "iblinkinfo", "lldp"])
+@pytest.mark.parametrize("form", ["csv", "ibnetdiscover", "ports", "iblinkinfo", "lldp"])
 def test_a_port_at_one_lane_is_found_and_named(form: str, tmp_path: Path) -> None:
     network = read(made.changed(made.rails(8, 4), "node03", "mlx5_2", 1), form, tmp_path)
     slow = network.bandwidth.argmin()
@@ -66,7 +67,7 @@ def test_a_port_at_one_lane_is_found_and_named(form: str, tmp_path: Path) -> Non
     assert "1 cable slower than the others: node03.mlx5_2:leaf02 at 0.25 of its rate" in said(network)
 
 
-@pytest.mark.parametrize("form", ["csv", "ibnetdiscover", "iblinkinfo", "lldp"])
+@pytest.mark.parametrize("form", ["csv", "ibnetdiscover", "ports", "iblinkinfo", "lldp"])
 def test_a_port_that_is_down_has_no_cable_and_is_named(form: str, tmp_path: Path) -> None:
     network = read(made.changed(made.rails(8, 4), "node03", "mlx5_2", 0), form, tmp_path)
     nic = network.nodes.index("node03.mlx5_2")
@@ -161,7 +162,7 @@ def test_both_ports_of_one_adapter_are_two_nics(tmp_path: Path) -> None:
         ("device,port,device,port,rate\n", "lists no cable"),
         (
             "termination_a_type,termination_a_id,termination_b_type,termination_b_id,type,status\n1,2,3,4,5,6\n",
-            "unknown",
+            "numbers of ports, no names",
         ),
     ],
 )
