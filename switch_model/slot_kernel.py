@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import Records, njit_norefcount
 
 # What happens to the registers of the slot ...
 OVERWRITE = 1  # they become the packet's values
@@ -31,7 +31,7 @@ FREE = 64  # the slot is free afterwards
 COLLISION = 128  # the slot belonged to another fragment
 DUPLICATE = 256  # the slot had counted this child already
 
-Rows = NDArray[np.void]
+Rows = Records
 Sets = NDArray[np.uint64]  # of workers, one a row: bit i % 64 of word i // 64 is worker i
 
 SLOT_ROW = np.dtype(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, ScheduleError
+from .jit import Records
 from .operations import OPERATIONS
 from .units import count_text
 from .value import Value, freeze
@@ -33,7 +34,7 @@ TRANSFER = np.dtype(
     align=True,
 )  # fmt: skip
 
-Transfers = NDArray[np.void]
+Transfers = Records
 STEPPED = ("src", "dst", "src_chunk", "dst_chunk")
 
 

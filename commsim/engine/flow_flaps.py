@@ -155,7 +155,8 @@ class _FlapRun:
         """Bytes, or work of another phase, that each flow has left at time `now`."""
         flow = self.state.flow
         rate = np.where(flow["phase"] == IDLE, 0.0, flow["fair_rate"] * flow["weight"])
-        return np.maximum(flow["work"] - rate * (now - flow["since"]), 0.0)
+        left: Floats = np.maximum(flow["work"] - rate * (now - flow["since"]), 0.0)
+        return left
 
     def _account(self, now: float) -> None:
         """Add what was moved since the last change to what links have carried, and check that they can."""

@@ -14,10 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
+
 IDLE, OVERHEAD, DATA, RECEIVING, REDUCING = range(-1, 4)
 
 # Structured rows, of one of the record types below.
-Rows = NDArray[np.void]
+Rows = Records
 Row = np.void
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]

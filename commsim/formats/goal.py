@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_bytes, read_text, replacing
+from commsim.core.jit import Records
 
 from .programs.operations import ANY, CALC, MAX_OPS, MAX_RANKS, RECV, SEND, Programs, RankOperation
 from .programs.stages import MAX_STAGE
@@ -298,7 +299,7 @@ def _read_part(part: memoryview, where: str) -> tuple[RankOperation, ...]:
     )
 
 
-def _check(nodes: NDArray[np.void], roots: NDArray[np.uint32], lists: NDArray[np.uint32], where: str) -> None:
+def _check(nodes: Records, roots: NDArray[np.uint32], lists: NDArray[np.uint32], where: str) -> None:
     if nodes.size and not np.isin(nodes["kind"], (SEND, RECV, CALC)).all():
         raise InputError(f"{where}: operations are 1, 2 or 3, got {nodes['kind'].max()}")
     if nodes.size and nodes["size"].max() >= 2**63:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
+
 N_BUCKETS = 1 << 15  # of the timing wheel,
 N_HALVES = 1 << 12  # and of the wheel of halves of its span
 NEVER = np.iinfo(np.int64).max
@@ -24,7 +26,7 @@ LONGEST = 1e6  # seconds; far inside the range of an int64 of picoseconds
 LAST_TIME = 1 << 62  # ps, 53 days: what begins until then and takes LONGEST is in the range, too
 
 
-Rows = NDArray[np.void]
+Rows = Records
 Row = np.void
 
 EVENT_ROW = np.dtype([("when", np.int64), ("after", np.int32), ("before", np.int32)], align=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import Records, kernel
 from commsim.core.schedule import REDUCE
 
 from .block_sets import UNLIMITED
@@ -18,7 +18,7 @@ UNWRITTEN, MIXED = 1, 2
 # One set: addresses and messages under way that hold it, its blocks (-1 when not counted yet), and its chunk.
 ROW = np.dtype([("holders", np.int64), ("size", np.int64), ("chunk", np.int32), ("next_free", np.int32)], align=True)
 
-Rows = NDArray[np.void]
+Rows = Records
 Words = NDArray[np.uint64]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.jit import Records
 from commsim.core.network import Network
 from commsim.packets import codes
 from commsim.packets.aggregated.packet_job import AggregationJob
@@ -50,7 +51,7 @@ def write_tapped(
     return len(events)
 
 
-def _tapped_packets(network: Network, jobs: Sequence[AggregationJob], run: PacketRun) -> NDArray[np.void]:
+def _tapped_packets(network: Network, jobs: Sequence[AggregationJob], run: PacketRun) -> Records:
     """Turn what the engine recorded into rows of PACKET_EVENT."""
     from switch_model.packets import packet_event as e
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import Records, njit_norefcount
 
-Rows = NDArray[np.void]
+Rows = Records
 
 ARRIVED = np.dtype(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import Records, njit_norefcount
 from switch_model.live.frames import LEAD_WORDS
 from switch_model.slot_kernel import ADD, ALL, DUPLICATE, OVERWRITE, READ, contribute, in_sequence
 
@@ -36,7 +36,7 @@ from .frame_fields_kernel import (
     write_exponents,
 )
 
-Rows = NDArray[np.void]
+Rows = Records
 
 
 @njit_norefcount

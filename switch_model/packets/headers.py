@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
+
 from . import packet_event as p
 from . import wire_format as w
 
-Frames = NDArray[np.void]
+Frames = Records
 Layout = tuple[list[tuple[str, Any]], Any, Callable[[Frames, NDArray[Any]], None]]
 
 

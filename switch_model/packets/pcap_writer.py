@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import replacing
+from commsim.core.jit import Records
 
 from . import wire_format as w
 from .build_frames import build_frames
@@ -110,9 +111,9 @@ def _layouts(events: NDArray[Any]) -> list[Any]:
     return [slice(None)] if len(kinds) == 1 else [np.flatnonzero(key == kind) for kind in kinds]
 
 
-def _frame_bytes(frames: NDArray[np.void], snaplen: int) -> NDArray[np.uint8]:
+def _frame_bytes(frames: Records, snaplen: int) -> NDArray[np.uint8]:
     """Frames as bytes, uint8[n, m], not longer than wanted."""
-    raw = frames.view(np.uint8).reshape(len(frames), -1)
+    raw: NDArray[np.uint8] = frames.view(np.uint8).reshape(len(frames), -1)
     if raw.shape[1] <= snaplen + _RECORD:
         return raw
     frames["record"]["captured"] = snaplen

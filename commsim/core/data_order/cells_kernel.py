@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import Records, kernel
 from commsim.core.schedule import Transfers
 
 
@@ -61,7 +61,7 @@ def cut_by_insertion(
     src_address: NDArray[np.int64],
     dst_address: NDArray[np.int64],
     ends: NDArray[np.int64],
-    cells: NDArray[np.void],
+    cells: Records,
 ) -> int:
     """Give numbers to the cells, and say which each transfer reads and writes.
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import Records, kernel
 from commsim.core.schedule import REDUCE, Transfers
 
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, FENCE = range(4)
@@ -26,7 +26,7 @@ def _doubled(array: Integers) -> Integers:
 
 @kernel
 def find_dependencies(
-    transfers: Transfers, cells: NDArray[np.void], n_cells: int, most: int
+    transfers: Transfers, cells: Records, n_cells: int, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], int]:
     """Find the data order of transfers in program order; the wire order is not part of it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import Records, kernel
 from commsim.engine.results import FULL
 
 SAME = 1.0 + 1e-12
@@ -30,7 +30,7 @@ def _join(
     per_byte: NDArray[np.float64],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     held: NDArray[np.bool_],
-    tables: tuple[NDArray[np.void], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]],
+    tables: tuple[Records, NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]],
 ) -> bool:
     """Join the resources that are asked for too much by messages of one hop, if each of these uses several of them.
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.data_order.dependencies import cut_cells
+from commsim.core.jit import Records
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
 from commsim.engine.flow_job import FlowJob
@@ -76,7 +77,7 @@ class ProgramMoves:
 
     job: FlowJob
     costs: ConnectionCosts
-    move: NDArray[np.void]
+    move: Records
     hop: NDArray[np.int64]
     count: NDArray[np.int32]
     n_intervals: int
@@ -190,7 +191,7 @@ def simulate_moves(
     return MoveTimes(last / scale, start, sent, done)
 
 
-def _connection_table(moves: ProgramMoves, starts: NDArray[np.float64], scale: float) -> NDArray[np.void]:
+def _connection_table(moves: ProgramMoves, starts: NDArray[np.float64], scale: float) -> Records:
     """Lay out the connections for the kernel, in ticks."""
     costs = moves.costs
     connection = np.zeros(len(costs.ends), CONNECTION)

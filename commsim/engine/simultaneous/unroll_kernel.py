@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel, njit_norefcount
+from commsim.core.jit import Records, kernel, njit_norefcount
 from commsim.core.schedule import REDUCE
 
 
 @kernel
 def unroll(
-    body: NDArray[np.void],
+    body: Records,
     repetitions: tuple[int, int, int, bool],
     step: tuple[int, int, int, int],
     sizes: tuple[int, NDArray[np.int64], NDArray[np.int64], int],

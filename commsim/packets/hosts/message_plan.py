@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.jit import Records
 from commsim.core.placement import joined
 from commsim.core.schedule import REDUCE
 from commsim.engine.flow_plan import FlowPlan
@@ -75,9 +76,7 @@ def path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Floa
     return took * np.where(np.isfinite(slowest), slowest, 0.0) / size
 
 
-def message_table(
-    plan: FlowPlan, n_bytes: Floats, payload: NDArray[np.int64], header: NDArray[np.int64]
-) -> NDArray[np.void]:
+def message_table(plan: FlowPlan, n_bytes: Floats, payload: NDArray[np.int64], header: NDArray[np.int64]) -> Records:
     """Lay out the messages of a plan, of so many bytes each, cut into packets with each flow's payload and header.
 
     Returns
@@ -89,7 +88,7 @@ def message_table(
     InputError
         If a flow has too many packets.
     """
-    message: NDArray[np.void] = zeros_on_lines(len(n_bytes), m.MESSAGE_ROW)
+    message: Records = zeros_on_lines(len(n_bytes), m.MESSAGE_ROW)
     message["flow"], message["waiting"] = plan.connection_of, plan.waiting
     n_packets = np.empty(len(n_bytes), np.int64)
     for at in range(0, len(n_bytes), PIECE):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.jit import Records
 from commsim.core.network import Network
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
@@ -56,7 +57,7 @@ class Flapping:
                 )
         self._network, self._ways, self._plan, self.flaps = network, ways, plan, flaps
         self._times = flaps.changes()
-        self._loss: NDArray[np.void] = np.zeros(0, np.void)  # of links that are up
+        self._loss: Records = np.zeros(0, np.void)  # of links that are up
         self._down = np.zeros(network.n_links, np.bool_)
         self._avoided = np.zeros(network.n_links, np.bool_)
         self.was_rerouted = np.zeros(0 if plan is None else len(plan.ends), np.bool_)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import Records, kernel
 from commsim.placement.phase_edges import MAX_PIECES
 
 from .circle_kernel import apart
@@ -52,8 +52,8 @@ class MetJobs(NamedTuple):
         What periods are rounded to, and the longest circle.
     """
 
-    row: NDArray[np.void]
-    phase: NDArray[np.void]
+    row: Records
+    phase: Records
     shift: NDArray[np.float64]
     place: NDArray[np.float64]
     moment: NDArray[np.float64]

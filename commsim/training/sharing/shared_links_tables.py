@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
+
 from .periodic import JobPhase, PeriodicJob
 
 COMPUTING, WAITING, SENDING = range(3)
@@ -86,7 +88,7 @@ LINK_ROW = np.dtype(
 )
 
 
-Table = NDArray[np.void]
+Table = Records
 
 
 class SharedLinks(NamedTuple):
