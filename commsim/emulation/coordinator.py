@@ -20,7 +20,7 @@ from .matching import Envelope, GroupOrder, Mailboxes
 from .network_traffic import EmulatedTraffic
 from .rank_calls import Call, Collective, PendingCall, Receive, Send
 from .rank_clock import RankClock
-from .under_way import Flowing, PendingCollective, PendingMessage, RankGroup
+from .under_way import Flowing, PendingCollective, RankGroup
 
 # Function of (operation, size, number of ranks, root, library asked for) to the collective that a library runs.
 Choice = Callable[[str, float, int, int, str], str]
@@ -57,7 +57,6 @@ class Coordinator:
         self._pending: list[tuple[Ticks, int, int, PendingCall]] = []
         self._meetings: dict[tuple[tuple[int, Hashable], int], PendingCollective] = {}
         self._of_flowing: dict[Flowing, PendingCollective] = {}
-        self._of_message: dict[PendingMessage, Envelope] = {}
         self._groups: dict[tuple[int, ...], RankGroup] = {}
         self._kept_groups: dict[int, tuple[tuple[int, ...], RankGroup]] = {}  # by id, with what has the id
         self._touched: set[int] = set()  # ranks of which something has ended
@@ -96,13 +95,15 @@ class Coordinator:
         """Let a rank wait; return whether what it waits for is there already, so that it need not."""
         clock = self.clocks[rank]
         clock.waits, clock.every, clock.polls = operations, every, polls
-        is_there = clock.satisfied and (every or clock.now <= self.now)
+        is_satisfied = clock.satisfied
+        is_there = is_satisfied and (every or clock.now <= self.now)
         if is_there and all(op.end is None or op.end <= clock.now for op in operations):
             self._free(rank)
             return True
         if clock.now > self.now:
             heapq.heappush(self._ahead, (clock.now, rank))
-        self._touched.add(rank)
+        if is_satisfied:  # else the rank is looked at when one of them ends
+            self._touched.add(rank)
         if polls:
             self._polling.add(rank)
         return False
@@ -136,20 +137,29 @@ class Coordinator:
         ProgramError
             If no rank will ever be free, with what each waits for.
         """
+        touched, ahead = self._touched, self._ahead
         while True:
-            self._take(self.now)
-            while self._ahead and self._ahead[0][0] <= self.now:
-                self._touched.add(heapq.heappop(self._ahead)[1])
-            if self._touched:
-                freed = [(rank, True) for rank in sorted(self._touched) if self._may_go_on(self.clocks[rank])]
-                self._touched.clear()
+            end = self._take(self.now)
+            while ahead and ahead[0][0] <= self.now:
+                touched.add(heapq.heappop(ahead)[1])
+            if touched:
+                freed = [
+                    (rank, True) for rank in (sorted(touched) if len(touched) > 1 else touched) if self._goes_on(rank)
+                ]
+                touched.clear()
                 if freed:
-                    for rank, _ in freed:
-                        self._free(rank)
                     return freed
             if self._polling and (asked := self._told_no()):
                 return asked
-            self.now = self._next_moment()
+            self.now = self._next_moment(end)
+
+    def _goes_on(self, rank: int) -> bool:
+        """Let a rank go on if what it waits for is there; return whether it does."""
+        clock = self.clocks[rank]
+        if clock.waits is None or clock.now > self.now or not clock.satisfied:
+            return False
+        self._free(rank)
+        return True
 
     def _told_no(self) -> list[tuple[int, bool]]:
         """Let those go on that only ask, and hear that what they ask for is not there."""
@@ -160,9 +170,6 @@ class Coordinator:
             clock.idle_polls += 1
         self._polling.difference_update(asked)
         return [(rank, False) for rank in asked]
-
-    def _may_go_on(self, clock: RankClock) -> bool:
-        return clock.waits is not None and clock.now <= self.now and clock.satisfied
 
     def _hears_no(self, clock: RankClock) -> bool:
         """Whether a rank that only asks is told no: at once, and if it asks again, when something has happened."""
@@ -177,31 +184,39 @@ class Coordinator:
         clock.idle_polls = 0 if clock.waits else clock.idle_polls  # to wait for nothing is to do nothing
         clock.waits = None
 
-    def _next_moment(self) -> Ticks:
-        ahead = [queue[0][0] for queue in (self._ahead, self._pending) if queue]
-        end = self.traffic.next_end()
-        if end is not None:
-            ahead.append(end)
-        if not ahead:
+    def _next_moment(self, end: Ticks | None) -> Ticks:
+        """Return when something begins, ends (at `end` on the network), or a rank is there that is ahead."""
+        for queue in (self._ahead, self._pending):
+            if queue and (end is None or queue[0][0] < end):
+                end = queue[0][0]
+        if end is None:
             raise deadlock(self.clocks)
-        return max(self.now, min(ahead))
+        return end if end > self.now else self.now
 
-    def _take(self, until: Ticks) -> None:
-        """Let all happen that does until a moment: first what ends, then what begins, ordered by rank."""
+    def _take(self, until: Ticks) -> Ticks | None:
+        """Let all happen that does until a moment: first what ends, then what begins, ordered by rank.
+
+        Returns
+        -------
+        int or None, ticks
+            When something ends next on the network.
+        """
+        traffic, pending = self.traffic, self._pending
         while True:
-            end = self.traffic.next_end()
+            end = traffic.next_end()
             if ends := end is not None and end <= until:
                 self._take_ended(until)
-            if self._pending and self._pending[0][0] <= until:
-                at, _, _, operation = heapq.heappop(self._pending)
-                if type(operation.call) is Send:
+            if pending and pending[0][0] <= until:
+                at, _, _, operation = heapq.heappop(pending)
+                kind = type(operation.call)
+                if kind is Send:
                     self._send(operation, at)
-                elif type(operation.call) is Receive:
+                elif kind is Receive:
                     self._mail.receive(operation, at)
                 else:
                     self._meet(operation, at)
             elif not ends:
-                return
+                return end
 
     def _take_ended(self, until: Ticks) -> None:
         """Let all end that does until a moment."""
@@ -209,9 +224,9 @@ class Coordinator:
             if isinstance(what, Flowing):
                 self._left(self._of_flowing[what], which, at)
             elif which:
-                self._arrived(self._of_message.pop(what), at)
+                self._arrived(what.carries, at)
             else:
-                self._complete(self._of_message[what].send, at)
+                self._complete(what.carries.send, at)
 
     def _meet(self, operation: PendingCall, at: Ticks) -> None:
         """Let a rank enter a collective."""
@@ -301,7 +316,7 @@ class Coordinator:
     def _send(self, operation: PendingCall, at: Ticks) -> None:
         call: Send = operation.call
         is_eager = call.n_bytes <= self.eager and not call.synchronous
-        envelope = Envelope(operation, not is_eager, is_eager)
+        envelope = Envelope(operation, not is_eager, is_eager, self._mail.queue(operation.rank, call))
         if is_eager:
             self._begin(envelope, at)
         self._mail.add(envelope, at)
@@ -316,7 +331,7 @@ class Coordinator:
             if envelope.receive is not None:
                 self._received(envelope, at)
             return
-        self._of_message[self.traffic.send(operation.rank, call.to, call.n_bytes, at)] = envelope
+        self.traffic.send(operation.rank, call.to, call.n_bytes, at).carries = envelope
 
     def _match(self, envelope: Envelope, at: Ticks) -> None:
         """Go on with a message that has found its receive: it begins now, or has arrived."""
@@ -342,7 +357,7 @@ class Coordinator:
     def _complete(self, operation: PendingCall, at: Ticks, spec: str = "") -> None:
         operation.end = at if at > operation.start else operation.start
         self._touched.add(operation.rank)
-        if (following := self._order.after(operation)) is not None:
+        if self._order.waits and (following := self._order.after(operation)) is not None:
             heapq.heappush(self._pending, (at, following.rank, following.number, following))
         if type(operation.call) is not Send and operation.call.deliver is not None:
             operation.call.deliver(operation.result)

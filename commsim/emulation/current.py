@@ -27,13 +27,15 @@ def current_rank() -> Rank:
     BackendError
         If this is neither, such as a thread that a rank started which is a thread itself.
     """
-    rank = rank_or_none()
-    if rank is None:
+    rank: Rank | None = getattr(_of_thread, "rank", None)
+    if rank is not None:
+        return rank
+    if not _of_process:
         raise BackendError(
             "this thread is no rank of an emulation; a program that starts threads of its own that communicate "
             "needs commsim emulate --ranks-as processes"
         )
-    return rank
+    return _of_process[0]
 
 
 def set_thread_rank(rank: Rank) -> None:

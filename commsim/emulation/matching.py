@@ -24,6 +24,8 @@ class Envelope:
         Whether its receiver can see it: it has arrived, or waits at its sender for a receive.
     is_eager : bool
         Whether it is sent without waiting for its receive.
+    queue : deque of Envelope
+        What was sent between the same ranks and has not come, in order: that of :meth:`Mailboxes.queue`.
     receive : PendingCall, optional
         The receive that gets it.
     """
@@ -31,6 +33,7 @@ class Envelope:
     send: PendingCall
     has_come: bool
     is_eager: bool
+    queue: deque[Envelope]
     receive: PendingCall | None = None
 
 
@@ -49,31 +52,42 @@ class Mailboxes:
     _come: dict[tuple[int, Hashable], list[Envelope]] = field(default_factory=dict)
     _waiting: dict[tuple[int, Hashable], list[PendingCall]] = field(default_factory=dict)
 
+    def queue(self, rank: int, call: Send) -> deque[Envelope]:
+        """Return what was sent between the same ranks and has not come."""
+        key = rank, call.to, call.context
+        found = self._coming.get(key)
+        if found is None:
+            found = self._coming[key] = deque()
+        return found
+
     def add(self, envelope: Envelope, at: Ticks) -> None:
         """Take a message that was sent just now."""
-        send: Send = envelope.send.call
-        self._coming.setdefault((envelope.send.rank, send.to, send.context), deque()).append(envelope)
-        self.come(envelope, at)
+        envelope.queue.append(envelope)
+        if envelope.has_come:
+            self.come(envelope, at)
 
     def come(self, envelope: Envelope, at: Ticks) -> None:
         """Show the receiver what has come of the messages of one sender, in the order in which they were sent."""
-        send: Send = envelope.send.call
-        queue = self._coming[envelope.send.rank, send.to, send.context]
+        queue = envelope.queue
         while queue and queue[0].has_come:
             self._show(queue.popleft(), at)
 
     def receive(self, operation: PendingCall, at: Ticks) -> None:
         """Take a receive: it gets the first message that has come and fits, or waits."""
         call: Receive = operation.call
-        box = self._come.get((operation.rank, call.context), [])
-        for number, envelope in enumerate(box):
+        key = operation.rank, call.context
+        for number, envelope in enumerate(self._come.get(key, ())):
             if fits(call, envelope.send):
                 envelope.receive = operation
                 if not call.keep:
-                    del box[number]
+                    del self._come[key][number]
                 self.match(envelope, at)
                 return
-        self._waiting.setdefault((operation.rank, call.context), []).append(operation)
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = [operation]
+        else:
+            waiting.append(operation)
 
     def cancel(self, operation: PendingCall) -> bool:
         """Take back a receive that has no message; return whether it had none."""
@@ -85,20 +99,30 @@ class Mailboxes:
 
     def _show(self, envelope: Envelope, at: Ticks) -> None:
         send: Send = envelope.send.call
-        waiting = self._waiting.get((send.to, send.context), [])
-        for operation in list(waiting):
-            if fits(operation.call, envelope.send):
-                waiting.remove(operation)
-                envelope.receive = operation
-                self.match(envelope, at)
-                if not operation.call.keep:
-                    return
-        self._come.setdefault((send.to, send.context), []).append(envelope)
+        key = send.to, send.context
+        waiting = self._waiting.get(key)
+        number = 0
+        while waiting and number < len(waiting):
+            operation = waiting[number]
+            if not fits(operation.call, envelope.send):
+                number += 1
+                continue
+            del waiting[number]
+            envelope.receive = operation
+            self.match(envelope, at)
+            if not operation.call.keep:
+                return
+        come = self._come.get(key)
+        if come is None:
+            self._come[key] = [envelope]
+        else:
+            come.append(envelope)
 
 
 def fits(receive: Receive, send: PendingCall) -> bool:
     """Whether a receive takes this message."""
-    return receive.source in (ANY, send.rank) and receive.tag in (ANY, send.call.tag)
+    source, tag = receive.source, receive.tag
+    return (source == send.rank or source == ANY) and (tag == send.call.tag or tag == ANY)
 
 
 @dataclass(slots=True)
@@ -112,6 +136,11 @@ class GroupOrder:
     _last: dict[tuple[int, Hashable], PendingCall] = field(default_factory=dict)
     _next: dict[int, PendingCall] = field(default_factory=dict)  # by the id of the call before
     _released: set[int] = field(default_factory=set)  # ids of calls that have waited
+
+    @property
+    def waits(self) -> bool:
+        """Whether any call waits for another."""
+        return bool(self._next)
 
     def holds(self, operation: PendingCall, group: Hashable) -> bool:
         """Return whether a call has to wait; if so, :meth:`after` returns it when the one before is complete."""

@@ -3,7 +3,8 @@
 From the first moment at which anything is under way to the first at which nothing is, all of it is simulated together
 by the flow engine, again whenever something begins: what began later changes nothing that is over. So the times are
 those of one simulation that knows everything beforehand. The cost grows with the square of what begins in between;
-what was simulated once, at the same times after the beginning, is not simulated again.
+what was simulated once, at the same times after the beginning, is not simulated again. Where only messages are under
+way, what has begun is a place in a tree (:class:`MessageTimes`), which each message that begins follows by one look-up.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario, Wish
 
 from .clock import Ticks, seconds_of, ticks_of
+from .traffic_times import Event, MessageTimes, TrafficTimes
 from .under_way import Flowing, PendingMessage
 
 # Results of simulations that are kept, in all.
@@ -39,22 +41,6 @@ MAX_KEPT = 4096
 # Number that ECMP hashes for messages, the same whatever collectives are under way beside them.
 MESSAGES = 30
 __all__ = ["EmulatedTraffic"]
-
-
-@dataclass(slots=True, eq=False)
-class _TrafficTimes:
-    """What one simulation says, in ticks after the beginning: infinite things are None."""
-
-    ends: list[list[Ticks | None]]
-    sent: list[Ticks | None]
-    done: list[Ticks | None]
-    carried: NDArray[np.float64] | tuple[FlowPlan, FlowTimes]
-
-    def link_bytes(self) -> NDArray[np.float64]:
-        """Bytes that each link carried."""
-        if isinstance(self.carried, tuple):
-            self.carried = link_bytes(*self.carried)
-        return self.carried
 
 
 @dataclass(eq=False)
@@ -82,9 +68,14 @@ class EmulatedTraffic:
     _messages: list[PendingMessage] = field(default_factory=list)
     _last: dict[tuple[int, int], PendingMessage] = field(default_factory=dict)
     _n_open: int = 0
-    _events: list[tuple[Ticks, int, int, int]] | None = None
-    _found: _TrafficTimes | None = None
-    _kept: dict[Any, _TrafficTimes] = field(default_factory=dict)
+    _events: list[Event] | None = None  # what will end, in order, in ticks after the beginning; None: to be listed
+    _next: int = 0  # the next of them
+    _n_taken: int = 0  # what has ended since the beginning
+    _found: TrafficTimes | None = None
+    _kept: dict[Any, TrafficTimes] = field(default_factory=dict)
+    _root: MessageTimes = field(default_factory=MessageTimes)
+    _n_places: int = 0
+    _place: MessageTimes | None = None  # of the messages under way; None where a collective is
     _plans: dict[Any, Plan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,42 +114,60 @@ class EmulatedTraffic:
 
     def send(self, src: int, dst: int, n_bytes: float, at: Ticks) -> PendingMessage:
         """Let a message begin; it waits for those between the same ranks that have not left."""
-        self._open(at)
-        last = self._last.get((src, dst))
+        messages = self._messages
+        if not messages and not self._running:
+            self._begin, self._place = at, self._root
+        last = self._last.get((src, dst)) if messages else None
         chain = 0 if last is None else last.chain + (last.sent is not None)
-        message = PendingMessage(src, dst, n_bytes, at, chain)
-        self._messages.append(message)
-        self._last[src, dst] = message
+        message = self._last[src, dst] = PendingMessage(src, dst, n_bytes, at, chain)
+        messages.append(message)
         self._n_open += 1
         self._events = None
+        if self._place is not None:
+            key = src, dst, n_bytes, at - self._begin, chain
+            self._place = self._place.then.get(key) or self._new_place(self._place, key)
         return message
+
+    def _new_place(self, place: MessageTimes, key: tuple[int, int, float, Ticks, int]) -> MessageTimes:
+        """Return what a message leads to that did not begin there before."""
+        if self._n_places >= MAX_KEPT:
+            self._root, self._n_places = MessageTimes(), 0
+        self._n_places += 1
+        after = place.then[key] = MessageTimes()
+        return after
 
     def next_end(self) -> Ticks | None:
         """When something ends next if nothing else begins; None where nothing will."""
-        events = self._events if self._events is not None else self._listed()
-        return events[-1][0] if events else None
+        events = self._events
+        if events is None:
+            events = self._listed()
+        return self._begin + events[self._next][0] if self._next < len(events) else None
 
     def take_ended(self, until: Ticks) -> list[tuple[Ticks, Flowing | PendingMessage, int]]:
         """Take what has ended: a collective and the rank that leaves, or a message that has left (0) or arrived (1)."""
         ended: list[tuple[Ticks, Flowing | PendingMessage, int]] = []
-        events = self._listed()
-        while events and events[-1][0] <= until:
-            at, kind, number, which = events.pop()
+        events, number, begin = self._listed(), self._next, self._begin
+        while number < len(events) and begin + events[number][0] <= until:
+            after, kind, which, place = events[number]
+            number += 1
+            at = begin + after
             if kind:
-                message = self._messages[number]
-                if which:
+                message = self._messages[which]
+                if place:
                     message.done = at
                     self._n_open -= 1
                 else:
                     message.sent = at
-                ended.append((at, message, which))
+                ended.append((at, message, place))
             else:
-                flowing = self._running[number]
-                flowing.ends[which] = at
+                flowing = self._running[which]
+                flowing.ends[place] = at
                 flowing.n_left += 1
                 self._n_open -= flowing.n_left == len(flowing.ends)
-                ended.append((at, flowing, which))
-        if not self._n_open and (self._running or self._messages):
+                ended.append((at, flowing, place))
+        self._next = number
+        self._n_taken += len(ended)
+        if not self._n_open and (self._messages or self._running):
             self._close()
         return ended
 
@@ -169,39 +178,44 @@ class EmulatedTraffic:
     def _open(self, at: Ticks) -> None:
         if not self._running and not self._messages:
             self._begin = at
-        self._events = None
+        self._events = self._place = None
 
     def _close(self) -> None:
         """Forget what is over, when nothing is under way."""
         if self._found is not None:
             self.carried += self._found.link_bytes()
-        self._running, self._messages, self._last, self._found, self._events = [], [], {}, None, None
+        self._running, self._messages, self._last, self._found, self._events = [], [], {}, None, []
+        self._next = self._n_taken = 0
 
-    def _listed(self) -> list[tuple[Ticks, int, int, int]]:
-        """List all that will end, last first: when, whether it is a message, its number, and rank or phase."""
+    def _listed(self) -> list[Event]:
+        """List all that will end, in order: when, whether it is a message, its number, and rank or phase."""
         if self._events is None:
-            events = []
+            self._events, self._next = [], 0
             if self._n_open and (
                 self._messages
                 or any(message.n_entered == len(message.starts) for message in self._running)
                 or not self.leaves_together
             ):
-                self._found = simulated = self._simulated()
-                for j, (flowing, ends) in enumerate(zip(self._running, simulated.ends, strict=True)):
-                    events += [
-                        (self._begin + end, 0, j, rank) for rank, end in enumerate(ends)
-                        if end is not None and flowing.ends[rank] is None
-                    ]  # fmt: skip
-                for i, message in enumerate(self._messages):
-                    if message.done is None:
-                        for which, end in enumerate((simulated.sent[i], simulated.done[i])):
-                            if end is not None and (which or message.sent is None):
-                                events.append((self._begin + end, 1, i, which))
-                events.sort(reverse=True)
-            self._events = events
+                self._found = self._simulated()
+                events = self._found.events()
+                self._events = list(filter(self._is_open, events)) if self._n_taken else events
         return self._events
 
-    def _simulated(self) -> _TrafficTimes:
+    def _is_open(self, event: Event) -> bool:
+        """Whether something that ends has not ended before."""
+        _, is_message, number, which = event
+        if not is_message:
+            return self._running[number].ends[which] is None
+        message = self._messages[number]
+        return message.done is None and (bool(which) or message.sent is None)
+
+    def _simulated(self) -> TrafficTimes:
+        place = self._place
+        if place is not None:
+            if place.times is None:
+                place.times = self._together()
+                self.n_simulated += 1
+            return place.times
         begin = self._begin
         key = (
             tuple((message.key, message.relative(begin)) for message in self._running),
@@ -216,7 +230,7 @@ class EmulatedTraffic:
             self._kept[key] = self._alone(alone) if alone is not None and is_plain else self._together()
         return self._kept[key]
 
-    def _alone(self, flowing: Flowing) -> _TrafficTimes:
+    def _alone(self, flowing: Flowing) -> TrafficTimes:
         """Predict a collective that has the network to itself and begins everywhere at once."""
         plan, size, scenario = flowing.plan, flowing.n_bytes, self.scenario
         wish = Wish(seed=scenario.seed, framing=scenario.wish.framing)
@@ -224,9 +238,9 @@ class EmulatedTraffic:
             return self._together()
         result = plan.run(size, wish)
         end = (flowing.starts[0] or 0) - self._begin + ticks_of(result.time)
-        return _TrafficTimes([[end] * len(flowing.starts)], [], [], result.link_bytes)
+        return TrafficTimes([[end] * len(flowing.starts)], [], [], result.link_bytes)
 
-    def _together(self) -> _TrafficTimes:
+    def _together(self) -> TrafficTimes:
         """Simulate everything under way in the flow engine."""
         network = (
             shared_network(self.network, [message.plan for message in self._running]) if self._running else self.network
@@ -260,7 +274,7 @@ class EmulatedTraffic:
         ]
         mine = plan_of_all.transfers_of[-1] if self._messages else slice(0, 0)
         sent, done = ([_after(time) for time in of[mine].tolist()] for of in (times.sent, times.done))
-        return _TrafficTimes(ends, sent, done, (plan_of_all, times))
+        return TrafficTimes(ends, sent, done, (plan_of_all, times))
 
     def _ends(
         self, plan: FlowPlan, times: FlowTimes, j: int, starts: Sequence[float], first: int

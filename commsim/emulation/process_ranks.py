@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection, Listener, wait
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from commsim.core.files.opening import check_regular
 from .coordinator import Coordinator
 from .failures import ProgramError, interrupted
 from .rank import EAGER, FACTOR, NUMBER, SIZE, SOCKET, FramedLink
-from .rank_calls import PendingCall
+from .rank_calls import Call, Collective, PendingCall, Receive, Send
 
 # How often processes are looked at that have not connected, s; and what they have to end by themselves.
 LOOK_S, GRACE_S = 0.2, 2.0
@@ -107,13 +108,16 @@ class ProcessRanks:
     def _serve(self) -> None:
         """Answer all ranks until the last has ended."""
         running, open_ones = set(range(self.n_ranks)), set(range(self.n_ranks))
-        by_connection = {connection: number for number, connection in self._connections.items()}
+        number_of = {connection.fileno(): number for number, connection in self._connections.items()}
+        file_of = {number: file for file, number in number_of.items()}
         while open_ones:
             if running:
                 ready = list(running)
                 if len(running) > 1:
-                    came = wait([self._connections[number] for number in running])
-                    ready = sorted(by_connection[connection] for connection in came)  # type: ignore[index]
+                    poll = select.poll()
+                    for number in running:
+                        poll.register(file_of[number], select.POLLIN)
+                    ready = sorted(number_of[file] for file, _ in poll.poll())
                 for number in ready:
                     goes_on, has_ended = self._take(number)
                     if not goes_on:
@@ -162,11 +166,11 @@ class ProcessRanks:
         while said:
             order = said.popleft()
             what = order[0]
-            if what == "post":
-                operation = coordinator.post(number, order[1])
+            if call := CALLS.get(what):
+                operation = coordinator.post(number, call(*order[1:]))
                 operations[operation.number] = operation
-            elif what == "pass":
-                if not coordinator.wait(number, [operations[k] for k in order[1] if k in operations]):
+            elif what == "pass":  # the rank has gone on, and asks no more about it
+                if not coordinator.wait(number, [operations.pop(k) for k in order[1] if k in operations]):
                     return False, False
             elif what == "wait":
                 return self._wait(number, *order[1:]), False
@@ -201,7 +205,7 @@ class ProcessRanks:
         complete = [op for op in operations.values() if op.end is not None]
         for operation in complete:
             del operations[operation.number]
-        answers = [(op.number, op.end, op.result, op.source, op.cancelled) for op in complete]
+        answers = [_answered(op) for op in complete]
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has died, and is heard of next
             self._links[number].send((self.coordinator.clocks[number].now, answer, answers))
 
@@ -214,6 +218,23 @@ class ProcessRanks:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _same(call: Collective) -> Collective:
+    return call
+
+
+# How calls are made of what a rank says.
+CALLS: Mapping[str, Callable[..., Call]] = {"send": Send, "receive": Receive, "post": _same}
+
+
+def _answered(operation: PendingCall) -> tuple[Any, ...]:
+    """Return what a rank is told of a call that is complete: of a message data, tag, bytes and sender."""
+    number, end, result = operation.number, operation.end, operation.result
+    if type(result) is not Send:
+        return number, end, operation.cancelled, result
+    data = None if operation.call.keep else result.data
+    return number, end, operation.cancelled, data, result.tag, result.n_bytes, operation.source
 
 
 def _died(number: int, code: int | None, when: str) -> str:

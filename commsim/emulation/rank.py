@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import pickle
 import threading
@@ -12,7 +13,7 @@ from multiprocessing.connection import Client, Connection
 from typing import Any, Protocol
 
 from .clock import Ticks, seconds_of, ticks_of
-from .rank_calls import Call, PendingCall, Send
+from .rank_calls import Call, PendingCall, Receive, Send
 
 SOCKET, NUMBER, SIZE, FACTOR, EAGER = (
     f"COMMSIM_EMULATE_{name}" for name in ("SOCKET", "RANK", "RANKS", "MEASURED", "EAGER")
@@ -75,6 +76,7 @@ class FramedLink:
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self.connection, self._file = connection, connection.fileno()
+        self._came = bytearray(FIRST)
 
     def send(self, value: Any) -> None:
         """Send a value.
@@ -97,11 +99,11 @@ class FramedLink:
         EOFError
             If the other end is gone.
         """
-        data = os.read(self._file, FIRST)
-        end = LENGTH + int.from_bytes(data[:LENGTH], "little")
-        if len(data) == end:
-            return pickle.loads(data[LENGTH:])
-        came = bytearray(data)
+        n_bytes = os.readv(self._file, (self._came,))
+        end = LENGTH + int.from_bytes(self._came[:LENGTH], "little")
+        if n_bytes == end:
+            return pickle.loads(memoryview(self._came)[LENGTH:end])
+        came, data = self._came[:n_bytes], bytes(n_bytes)
         while data and (len(came) < LENGTH or len(came) < end):
             data = os.read(self._file, min(max(FIRST, end - len(came)), MOST))
             came += data
@@ -178,25 +180,24 @@ class ProcessRank:
 
     def post(self, call: Call) -> PendingCall:
         """Begin a call; returns at once."""
-        self._count()
+        if self._factor is not None:
+            self._count()
         self._n_calls += 1
         operation = PendingCall(self.number, self._n_calls, call, self._now)
         self._open[self._n_calls] = operation
-        deliver, given = getattr(call, "deliver", None), call
-        if deliver is not None:  # it is called here, and functions do not travel
-            import copy
-
-            given = copy.copy(call)
-            given.deliver = None  # type: ignore[union-attr]
-        self._kept.append(("post", given))
+        self._kept.append(_posted(call))
         return operation
 
     def wait(self, operations: Sequence[PendingCall], *, every: bool = True) -> None:
         """Wait until all, or with ``every=False`` one, of some operations are complete."""
         if every and self._n_passed < MAX_PASSED and all(map(self._ends_alone, operations)):
-            self._count()
+            if self._factor is not None:
+                self._count()
             self._n_passed += 1
-            self._kept.append(("pass", [op.number for op in operations]))
+            numbers = [op.number for op in operations]
+            for number in numbers:
+                self._open.pop(number, None)
+            self._kept.append(("pass", numbers))
             return
         self._ask(operations, every, False)
 
@@ -233,13 +234,15 @@ class ProcessRank:
         except (EOFError, ConnectionError):  # the emulation has ended, and says why
             os._exit(1)
         self._kept, self._n_passed = [], 0
-        for number, end, result, source, cancelled in complete:
+        for number, end, cancelled, result, *message in complete:
             operation = self._open.pop(number)
-            operation.end, operation.result, operation.source = end, result, source
-            operation.cancelled = cancelled
-            deliver = getattr(operation.call, "deliver", None)
+            operation.end, operation.cancelled, operation.result = end, cancelled, result
+            if message:
+                tag, n_bytes, operation.source = message
+                operation.result = Send(self.number, tag, None, n_bytes, result)
+            deliver = None if type(operation.call) is Send else operation.call.deliver
             if deliver is not None and not cancelled:
-                deliver(result)
+                deliver(operation.result)
         if self._factor is not None:
             self._cpu = time.process_time()
         return bool(answer)
@@ -250,6 +253,19 @@ class ProcessRank:
             cpu = time.process_time()
             self.compute((cpu - self._cpu) * self._factor)
             self._cpu = time.process_time()
+
+
+def _posted(call: Call) -> tuple[Any, ...]:
+    """Return what is said of a call: of a message its plain values, which travel in a third of the time."""
+    if isinstance(call, Send):
+        return "send", call.to, call.tag, call.context, call.n_bytes, call.data, call.synchronous, call.site
+    if isinstance(call, Receive):
+        return "receive", call.source, call.tag, call.context, call.keep, call.site
+    if call.deliver is None:
+        return "post", call
+    given = copy.copy(call)  # it is called here, and functions do not travel
+    given.deliver = None
+    return "post", given
 
 
 def rank_of_process() -> ProcessRank:

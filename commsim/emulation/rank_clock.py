@@ -53,6 +53,8 @@ class RankClock:
         waits, every = self.waits, self.every
         if not waits:
             return True
+        if len(waits) == 1:
+            return waits[0].end is not None
         for operation in waits:
             if (operation.end is not None) != every:
                 return not every
@@ -77,7 +79,10 @@ class RankClock:
         if len(self.waits) > 1:
             ended = [(operation.end, k) for k, operation in enumerate(self.waits) if operation.end is not None]
             last = self.waits[(max(ended) if self.every else min(ended))[1]] if ended else last
-        if last.end is not None and last.end > self.now:
-            waited = self.pass_until(last.end)
+        end = last.end
+        if end is not None and end > self.now:
+            waited = end - self.now
+            self.now = end
+            self.exposed += waited
             if last.entry is not None:
                 last.entry.exposed += waited

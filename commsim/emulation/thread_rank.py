@@ -31,6 +31,7 @@ class ThreadRank:
     def __init__(self, ranks: Turns, number: int) -> None:
         self.number, self.n_ranks = number, len(ranks.coordinator.clocks)
         self._ranks, self._coordinator = ranks, ranks.coordinator
+        self._measures = ranks.seconds_of_cpu is not None
         self._clock = ranks.coordinator.clocks[number]
         self.cache: dict[Any, Any] = {}
         self.turn = threading.Lock()
@@ -56,12 +57,14 @@ class ThreadRank:
 
     def post(self, call: Call) -> PendingCall:
         """Begin a call; returns at once."""
-        self._count()
+        if self._measures:
+            self._count()
         return self._coordinator.post(self.number, call)
 
     def wait(self, operations: Sequence[PendingCall], *, every: bool = True) -> None:
         """Wait until all, or with ``every=False`` one, of some operations are complete."""
-        self._count()
+        if self._measures:
+            self._count()
         if not self._coordinator.wait(self.number, operations, every=every):
             self._ranks.hand_over(self)
 

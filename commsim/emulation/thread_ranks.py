@@ -89,31 +89,34 @@ class ThreadRanks:
 
     def hand_over(self, rank: ThreadRank) -> None:
         """Let the next rank run, and return when this one may."""
-        self._next(rank)
-        if rank.main is not None:
+        if self._next(rank) and rank.main is not None:
             sys.modules["__main__"] = rank.main
-        rank.begin_to_count()
+        if self.seconds_of_cpu is not None:
+            rank.begin_to_count()
 
-    def _next(self, rank: ThreadRank | None) -> None:
-        """Let the next one run; wait for the turn of `rank` unless that is it, or there is none."""
+    def _next(self, rank: ThreadRank | None) -> bool:
+        """Let the next one run; wait for the turn of `rank` unless that is it, or there is none; return whether."""
         if self._stops:
             raise RankStopped
+        ready = self._ready
         try:
-            if not self._ready:
-                self._ready.extend(self.coordinator.advance())
+            if not ready:
+                ready.extend(self.coordinator.advance())
         except Exception as error:  # a deadlock, or an error of the network: nobody goes on
             self._fail(-1, error)
             raise RankStopped from None
-        number, answer = self._ready.popleft()
+        number, answer = ready.popleft()
         after = self.ranks[number]
         after.answer = answer
         if after is rank:
-            return
+            return False
         after.turn.release()
-        if rank is not None:
-            rank.turn.acquire()
-            if self._stops:
-                raise RankStopped
+        if rank is None:
+            return False
+        rank.turn.acquire()
+        if self._stops:
+            raise RankStopped
+        return True
 
     def _body(self, rank: ThreadRank, program: Callable[[ThreadRank], Any]) -> None:
         rank.turn.acquire()

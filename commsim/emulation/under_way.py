@@ -62,6 +62,8 @@ class PendingMessage:
         When it begins, has left, and has arrived; None before.
     chain : int
         Number among the chains of the two ranks.
+    carries : object
+        What the caller keeps with it.
     """
 
     src: int
@@ -71,6 +73,7 @@ class PendingMessage:
     chain: int = 0
     sent: Ticks | None = None
     done: Ticks | None = None
+    carries: Any = None
 
 
 @dataclass(slots=True, eq=False)

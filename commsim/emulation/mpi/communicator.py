@@ -7,7 +7,6 @@ import pickle
 import sys
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from commsim.emulation.current import current_rank
@@ -25,19 +24,16 @@ __all__ = ["MessageCalls", "site_of_caller"]
 def site_of_caller() -> str:
     """Return file and line of the user's call."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_code):
+    file = frame.f_code.co_filename
+    while file.startswith(_HERE) and frame.f_back is not None:
         frame = frame.f_back
-    return _site(frame.f_code, frame.f_lineno)
+        file = frame.f_code.co_filename
+    return _site(file, frame.f_lineno)
 
 
 @functools.cache
-def _is_ours(code: CodeType) -> bool:
-    return code.co_filename.startswith(_HERE)
-
-
-@functools.cache
-def _site(code: CodeType, line: int) -> str:
-    return f"{code.co_filename.rpartition('/')[2]}:{line}"
+def _site(file: str, line: int) -> str:
+    return f"{file.rpartition('/')[2]}:{line}"
 
 
 class MessageCalls:
@@ -54,6 +50,7 @@ class MessageCalls:
     def __init__(self, members: tuple[int, ...], key: Hashable) -> None:
         self.members, self.key = members, key
         self._place = {world: rank for rank, world in enumerate(members)}
+        self._messages = key, ""  # context of messages
         self.name = ""
 
     def Get_rank(self) -> int:  # noqa: N802
@@ -66,13 +63,16 @@ class MessageCalls:
 
     rank, size = property(Get_rank), property(Get_size)
 
+    def _known(self) -> tuple[tuple[int, ...], dict[int, int]]:
+        """Return the world ranks, and the place of each."""
+        return self.members, self._place
+
     def _post(self, call: Collective | Send | Receive) -> PendingCall:
         call.site = site_of_caller()
-        operation: PendingCall = current_rank().post(call)
-        return operation
+        return current_rank().post(call)
 
     def _world(self, rank: int, what: str) -> int:
-        members = self.members
+        members = self._known()[0]
         if not 0 <= rank < len(members):
             raise MPIError(6, f"{what} must be a rank 0..{len(members) - 1}, got {rank}")
         return members[rank]
@@ -83,42 +83,37 @@ class MessageCalls:
         """Begin a message; None to no rank."""
         if to == PROC_NULL:
             return None
-        call = Send(self._world(to, "dest"), int(tag), (self.key, kind), float(n_bytes), data, waits)
-        return self._post(call)
+        context = (self.key, kind) if kind else self._messages
+        world = self._world(to, "dest")
+        return current_rank().post(Send(world, int(tag), context, float(n_bytes), data, waits, site_of_caller()))
 
     def _receive(self, source: int, tag: int, *, keep: bool = False, kind: str = "") -> PendingCall | None:
         """Begin a receive; None from no rank."""
         if source == PROC_NULL:
             return None
+        context = (self.key, kind) if kind else self._messages
         world = ANY if source == ANY_SOURCE else self._world(source, "source")
-        return self._post(Receive(world, ANY if tag == ANY_TAG else int(tag), (self.key, kind), keep))
+        return current_rank().post(Receive(world, ANY if tag == ANY_TAG else int(tag), context, keep, site_of_caller()))
 
     def _filled(self, operation: PendingCall, status: Status) -> None:
         """Say of a message who sent it and how long it is."""
         sent: Send = operation.result
-        status.source, status.tag = self._place[operation.source], sent.tag
+        status.source, status.tag = self._known()[1][operation.source], sent.tag
         status.n_bytes = int(sent.n_bytes)
 
-    def _begin_send(self, spec: Any, to: int, tag: int, waits: bool = False) -> Request:
+    def _begin_send(self, spec: Any, to: int, tag: int, waits: bool = False) -> PendingCall | None:
+        """Begin a message of memory; None to no rank."""
         plain = plain_bytes(spec)
         memory = memory_of(spec).whole if plain is None else plain
         data = memory.tobytes() if SETTINGS.moves_data else None
-        return Request(self._send(to, tag, data, memory.nbytes, waits=waits))
+        return self._send(to, tag, data, memory.nbytes, waits=waits)
 
     def _begin_receive(self, spec: Any, source: int, tag: int) -> Request:
-        plain = plain_bytes(spec)
-        memory = None if plain is not None and not plain.readonly else memory_of(spec)
-        room = memory.n_bytes if memory is not None else plain.nbytes if plain is not None else 0
+        room = Room(spec)
 
         def finish(operation: PendingCall, status: Status) -> None:
             self._filled(operation, status)
-            if status.n_bytes > room:
-                raise MPIError(14, f"message truncated: {status.n_bytes} bytes for a buffer of {room}")
-            data = operation.result.data
-            if memory is not None:
-                memory.put(0, data)
-            elif plain is not None and data is not None:
-                plain[: len(data)] = data
+            room.fill(operation.result)
 
         return self._received(self._receive(source, tag), finish)
 
@@ -130,19 +125,21 @@ class MessageCalls:
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
         """Send memory."""
-        self._begin_send(buf, dest, tag).wait()
+        operation = self._begin_send(buf, dest, tag)
+        if operation is not None:
+            current_rank().wait((operation,))
 
     def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
         """Send memory, and wait for its receive."""
-        self._begin_send(buf, dest, tag, True).wait()
+        Request(self._begin_send(buf, dest, tag, True)).wait()
 
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:  # noqa: N802
         """Begin to send memory."""
-        return self._begin_send(buf, dest, tag)
+        return Request(self._begin_send(buf, dest, tag))
 
     def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:  # noqa: N802
         """Begin to send memory; complete when it is received."""
-        return self._begin_send(buf, dest, tag, True)
+        return Request(self._begin_send(buf, dest, tag, True))
 
     Rsend, Irsend = Send, Isend
 
@@ -150,7 +147,15 @@ class MessageCalls:
         self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> None:
         """Receive into memory."""
-        self._begin_receive(buf, source, tag).wait(status)
+        room = Room(buf)
+        operation = self._receive(source, tag)
+        if operation is not None:
+            current_rank().wait((operation,))
+            room.fill(operation.result)
+            if status is not None:
+                self._filled(operation, status)
+        elif status is not None:
+            status.set_nothing()
 
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:  # noqa: N802
         """Begin to receive into memory."""
@@ -162,7 +167,7 @@ class MessageCalls:
     ) -> None:  # fmt: skip
         """Send and receive memory at once."""
         received = self._begin_receive(recvbuf, source, recvtag)
-        sent = self._begin_send(sendbuf, dest, sendtag)
+        sent = self.Isend(sendbuf, dest, sendtag)
         Request.waitall([received, sent], None if status is None else [status])
 
     def Sendrecv_replace(  # noqa: N802
@@ -174,11 +179,11 @@ class MessageCalls:
 
     def Send_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:  # noqa: N802
         """Make a send that can be begun again and again."""
-        return Prequest(functools.partial(self._begin_send, buf, dest, tag))
+        return Prequest(functools.partial(self.Isend, buf, dest, tag))
 
     def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:  # noqa: N802
         """Make a send that waits for its receive, and can be begun again and again."""
-        return Prequest(functools.partial(self._begin_send, buf, dest, tag, True))
+        return Prequest(functools.partial(self.Issend, buf, dest, tag))
 
     def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:  # noqa: N802
         """Make a receive that can be begun again and again."""
@@ -245,6 +250,47 @@ class MessageCalls:
         received = self.irecv(None, source, recvtag)
         sent = self.isend(sendobj, dest, sendtag)
         return Request.waitall([received, sent], None if status is None else [status])[0]
+
+
+class Room:
+    """Memory that a message is received into.
+
+    Parameters
+    ----------
+    spec : object
+        As mpi4py takes it.
+
+    Raises
+    ------
+    MPIError
+        If it is none.
+    """
+
+    __slots__ = ("_memory", "_n_bytes", "_plain")
+
+    def __init__(self, spec: Any) -> None:
+        plain = plain_bytes(spec)
+        if plain is not None and not plain.readonly:
+            self._memory, self._plain, self._n_bytes = None, plain, plain.nbytes
+        else:
+            self._memory = memory_of(spec)
+            self._n_bytes = self._memory.n_bytes
+
+    def fill(self, sent: Send) -> None:
+        """Write what has come; without data nothing is written.
+
+        Raises
+        ------
+        MPIError
+            If the message is longer, or the memory read-only.
+        """
+        if sent.n_bytes > self._n_bytes:
+            raise MPIError(14, f"message truncated: {int(sent.n_bytes)} bytes for a buffer of {self._n_bytes}")
+        data = sent.data
+        if self._memory is not None:
+            self._memory.put(0, data)
+        elif data is not None:
+            self._plain[: len(data)] = data
 
 
 def packed(obj: Any) -> bytes:

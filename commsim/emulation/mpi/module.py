@@ -21,16 +21,19 @@ class WorldComm(Intracomm):
 
     def __init__(self, key: str) -> None:
         super().__init__((), key)
-        self.name, self._is_self = f"MPI_{key}", key == "COMM_SELF"
+        self.name, self._is_self, self._kept_as = f"MPI_{key}", key == "COMM_SELF", f"ranks of {key}"
         self._of_size: dict[Any, tuple[tuple[int, ...], dict[int, int]]] = {}
 
     def _known(self) -> tuple[tuple[int, ...], dict[int, int]]:
         rank = current_rank()
-        which = (self._is_self and rank.number, rank.n_ranks)
-        if which not in self._of_size:
-            members = (rank.number,) if self._is_self else tuple(range(rank.n_ranks))
-            self._of_size[which] = members, {world: place for place, world in enumerate(members)}
-        return self._of_size[which]
+        known: tuple[tuple[int, ...], dict[int, int]] | None = rank.cache.get(self._kept_as)
+        if known is None:
+            which = (self._is_self and rank.number, rank.n_ranks)
+            if which not in self._of_size:  # threads share it
+                members = (rank.number,) if self._is_self else tuple(range(rank.n_ranks))
+                self._of_size[which] = members, {world: place for place, world in enumerate(members)}
+            known = rank.cache[self._kept_as] = self._of_size[which]
+        return known
 
     @property
     def members(self) -> tuple[int, ...]:

@@ -19,8 +19,7 @@ __all__ = ["REQUEST_NULL", "Prequest", "Request", "Status"]
 class Status:
     """What is known of a message that was received."""
 
-    def __init__(self) -> None:
-        self.source, self.tag, self.error, self.n_bytes, self._cancelled = ANY_SOURCE, ANY_TAG, SUCCESS, 0, False
+    source, tag, error, n_bytes, _cancelled = ANY_SOURCE, ANY_TAG, SUCCESS, 0, False
 
     def Get_source(self) -> int:  # noqa: N802
         """Return the rank of the sender."""
@@ -58,7 +57,8 @@ class Status:
 
     def set_from(self, other: Status) -> None:
         """Take over another."""
-        vars(self).update(vars(other))
+        self.source, self.tag, self.error = other.source, other.tag, other.error
+        self.n_bytes, self._cancelled = other.n_bytes, other._cancelled
 
     def set_nothing(self) -> None:
         """Say what MPI says of a message of no rank."""
