@@ -13,7 +13,7 @@ from torch import distributed
 from torch.futures import Future
 from torch.utils._pytree import tree_leaves
 
-from commsim.emulation.named_group import NamedGroup
+from commsim.emulation.torch_ranks.named_group import NamedGroup
 
 from .host import Host
 from .queued_work import Moment

@@ -13,8 +13,8 @@ from torch import distributed
 from torch.distributed import device_mesh, distributed_c10d
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from commsim.emulation.named_group import NAME
 from commsim.emulation.program_clock import ProgramClock
+from commsim.emulation.torch_ranks.named_group import NAME
 
 from .fused import fused_rms_norm
 from .group import make_group

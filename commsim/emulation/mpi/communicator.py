@@ -109,7 +109,7 @@ class MessageCalls:
         return self._send(to, tag, data, memory.nbytes, waits=waits)
 
     def _begin_receive(self, spec: Any, source: int, tag: int) -> Request:
-        room = Room(spec)
+        room = ReceiveBuffer(spec)
 
         def finish(operation: PendingCall, status: Status) -> None:
             self._filled(operation, status)
@@ -147,7 +147,7 @@ class MessageCalls:
         self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> None:
         """Receive into memory."""
-        room = Room(buf)
+        room = ReceiveBuffer(buf)
         operation = self._receive(source, tag)
         if operation is not None:
             current_rank().wait((operation,))
@@ -252,7 +252,7 @@ class MessageCalls:
         return Request.waitall([received, sent], None if status is None else [status])[0]
 
 
-class Room:
+class ReceiveBuffer:
     """Memory that a message is received into.
 
     Parameters

@@ -14,8 +14,8 @@ from torch import distributed
 
 from commsim.core.errors import InputError
 from commsim.emulation.current import current_rank
-from commsim.emulation.named_group import NamedGroup
 from commsim.emulation.rank_calls import ANY, Collective, PendingCall, Receive, Send
+from commsim.emulation.torch_ranks.named_group import NamedGroup
 
 from .arrays import bytes_of, filling, filling_each, nothing, numbers_of, raw_of, site_of_call
 from .works import EmulatedWork

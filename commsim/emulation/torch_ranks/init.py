@@ -12,8 +12,8 @@ from torch.distributed import distributed_c10d
 
 from commsim.core.errors import InputError
 from commsim.emulation.current import current_rank
-from commsim.emulation.named_group import NAME
 from commsim.emulation.rank import ProcessRank
+from commsim.emulation.torch_ranks.named_group import NAME
 
 from .group import EmulatedGroup
 
