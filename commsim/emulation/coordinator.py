@@ -20,12 +20,10 @@ from .matching import Envelope, GroupOrder, Mailboxes
 from .network_traffic import EmulatedTraffic
 from .rank_calls import Call, Collective, PendingCall, Receive, Send
 from .rank_clock import RankClock
-from .under_way import Flowing, PendingCollective, RankGroup
+from .under_way import Flowing, PendingCollective, RankGroups
 
 # Function of (operation, size, number of ranks, root, library asked for) to the collective that a library runs.
 Choice = Callable[[str, float, int, int, str], str]
-# Tuples whose groups are kept: those of processes come anew with each call.
-MAX_KEPT = 1024
 __all__ = ["Choice", "Coordinator"]
 
 
@@ -57,8 +55,7 @@ class Coordinator:
         self._pending: list[tuple[Ticks, int, int, PendingCall]] = []
         self._meetings: dict[tuple[tuple[int, Hashable], int], PendingCollective] = {}
         self._of_flowing: dict[Flowing, PendingCollective] = {}
-        self._groups: dict[tuple[int, ...], RankGroup] = {}
-        self._kept_groups: dict[int, tuple[tuple[int, ...], RankGroup]] = {}  # by id, with what has the id
+        self._groups = RankGroups()
         self._touched: set[int] = set()  # ranks of which something has ended
         self._ahead: list[tuple[Ticks, int]] = []  # ranks that wait, with times later than now
         self._polling: set[int] = set()
@@ -231,7 +228,7 @@ class Coordinator:
     def _meet(self, operation: PendingCall, at: Ticks) -> None:
         """Let a rank enter a collective."""
         call: Collective = operation.call
-        of = self._group(call.members)
+        of = self._groups.of(call.members)
         group = of.number, call.context
         if call.in_order and self._order.holds(operation, group):
             return
@@ -260,19 +257,6 @@ class Coordinator:
         if meeting.flowing is not None:
             self.traffic.enter(meeting.flowing, place, at)
 
-    def _group(self, members: tuple[int, ...]) -> RankGroup:
-        """Return the number of a group and the places of its members; a long tuple is hashed once."""
-        kept = self._kept_groups.get(id(members))
-        if kept is None:
-            group = self._groups.get(members)
-            if group is None:
-                places = {rank: place for place, rank in enumerate(members)}
-                group = self._groups[members] = RankGroup(len(self._groups), places)
-            if len(self._kept_groups) >= MAX_KEPT:
-                self._kept_groups.clear()
-            kept = self._kept_groups[id(members)] = members, group
-        return kept[1]
-
     def _chosen(self, meeting: PendingCollective) -> tuple[str, float]:
         """Return the collective that is run, and its size; one of unequal blocks counts them in whole parts."""
         call = meeting.call
@@ -298,7 +282,7 @@ class Coordinator:
             call = meeting.call
             operation = meeting.operations[place]
             assert operation is not None
-            del self._meetings[(self._group(call.members).number, call.context), operation.source]
+            del self._meetings[(self._groups.of(call.members).number, call.context), operation.source]
             del self._of_flowing[meeting.flowing]
 
     def _finish(self, meeting: PendingCollective, place: int, at: Ticks) -> None:

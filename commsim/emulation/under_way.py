@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from commsim.prediction.plans.dense import Plan
@@ -11,7 +11,9 @@ from commsim.prediction.plans.dense import Plan
 from .clock import Ticks
 from .rank_calls import Collective, PendingCall
 
-__all__ = ["Flowing", "PendingCollective", "PendingMessage", "RankGroup"]
+# Tuples whose groups are kept: those of processes come anew with each call.
+MAX_KEPT = 1024
+__all__ = ["Flowing", "PendingCollective", "PendingMessage", "RankGroup", "RankGroups"]
 
 
 @dataclass(slots=True, eq=False)
@@ -96,3 +98,24 @@ class RankGroup:
 
     number: int
     places: dict[int, int]
+
+
+@dataclass(slots=True)
+class RankGroups:
+    """All groups that have met, by their members."""
+
+    _by_members: dict[tuple[int, ...], RankGroup] = field(default_factory=dict)
+    _kept: dict[int, tuple[tuple[int, ...], RankGroup]] = field(default_factory=dict)  # by id, with what has the id
+
+    def of(self, members: tuple[int, ...]) -> RankGroup:
+        """Return the group of some world ranks; a long tuple is hashed once."""
+        kept = self._kept.get(id(members))
+        if kept is None:
+            group = self._by_members.get(members)
+            if group is None:
+                places = {rank: place for place, rank in enumerate(members)}
+                group = self._by_members[members] = RankGroup(len(self._by_members), places)
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            kept = self._kept[id(members)] = members, group
+        return kept[1]
