@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,17 +29,14 @@ FORWARDING = (SWITCH, CPU, NIC)
 
 # A helper, such as a parameter server, may sit on these.
 AGGREGATING = (HOST, GPU, CPU, MEMORY)
-
 # A rank may sit on these; by default on the first of them that the network has.
 SEATS = (GPU, HOST, MEMORY)
-
 PLURALS = ("hosts", "switches", "GPUs", "CPUs", "NICs", "memories")
-
-
 ROUTINGS = ("ecmp", "shortest", "spray", "ecmp_polarised", "dmodk", "dimension_order", "minimal", "valiant")
 _checked: list[tuple[str, ...]] = [()]  # names of the network that was made last: most are made of another one,
 _checked_links: dict[str, weakref.ref[NDArray[Any]]] = {}  # with the same columns of links, which are read-only
 MAX_METRIC = 2**20  # so that no sum along a path exceeds 31 bits
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +138,7 @@ class Network(Value):
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
     overhead_given: bool = None  # type: ignore[assignment]
     told: tuple[Remark, ...] = dataclasses.field(default=(), compare=False)
+    facts: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -263,6 +261,13 @@ class Network(Value):
     def _refuse(self, good: NDArray[np.bool_], wanted: str, values: NDArray[Any]) -> None:
         bad = int(np.flatnonzero(~good)[0])
         raise InputError(f"{self.name}: link {self.link_name(bad)} {wanted}, got {values[bad]}")
+
+    def fact(self, find: Callable[[Network], T]) -> T:
+        """Return what a function finds of the network; it is computed once, and kept as long as the network."""
+        if find not in self.facts:
+            self.facts[find] = find(self)
+        found: T = self.facts[find]
+        return found
 
     @property
     def n_nodes(self) -> int:

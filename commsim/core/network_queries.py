@@ -17,7 +17,6 @@ from .network import NIC, SWITCH, Network
 
 _BETWEEN = (":", "->")  # what stands between the ends of a link; names are written with the first
 _NAMES = ("machine", "rack", "pod")
-_latest: list[tuple[Network, NDArray[np.int64]]] = []  # tiers of the network that was asked for last
 
 
 def find_node(network: Network, name: str) -> int:
@@ -143,19 +142,19 @@ def _numbers(network: Network) -> NDArray[np.int64]:
 
 
 def tiers(network: Network) -> NDArray[np.int64]:
-    """Links between each node and the nearest endpoint that reaches it; those of the last network are kept.
+    """Links between each node and the nearest endpoint that reaches it.
 
     Returns
     -------
     int64[n_nodes]
         0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
     """
-    for known, tier in _latest:
-        if known is network:
-            return tier
+    return network.fact(_find_tiers)
+
+
+def _find_tiers(network: Network) -> NDArray[np.int64]:
     tier = levels_from(network.kind == network.seat_kind, network.src, network.dst)
     tier.setflags(write=False)
-    _latest[:] = [(network, tier)]
     return tier
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from collectives import NEEDS
 from commsim.core.locality import Groups
-from commsim.core.machines.local_nics import links_to_nics
+from commsim.core.machines.local_nics import links_to_nics, own_nics
 from commsim.core.network import Network
 from commsim.core.network_queries import live_nics
 from commsim.core.placement import Placement, count_places, is_strategy, place
@@ -80,15 +80,20 @@ def in_rails(
 def nearest_rails(network: Network, nodes: NDArray[np.integer[Any]]) -> list[tuple[int, int]]:
     """Return which NIC of its machine is nearest to each node, and how many links lie between them.
 
-    Only where there is no other way are NVLinks among them: what comes in by a NIC does not go through another GPU.
+    Of equally near ones it is the first that NCCL takes, where these divide evenly. Only where there is no other way
+    are NVLinks among them: what comes in by a NIC does not go through another GPU.
 
     Parameters
     ----------
     nodes : int[n]
         Nodes of machines with NICs.
     """
-    links, _ = links_to_nics(network, nodes)
-    return list(zip(_evenly_nearest(links, network.machine[nodes]), links.min(axis=0).tolist(), strict=True))
+    links, nics = links_to_nics(network, nodes)
+    rail, own = _evenly_nearest(links, network.machine[nodes]), own_nics(network, nodes)
+    if own is not None:
+        first = own[nodes, 0]
+        rail = np.where(first >= 0, (nics == first).argmax(axis=0), rail).tolist()
+    return list(zip(rail, links.min(axis=0).tolist(), strict=True))
 
 
 def _evenly_nearest(links: NDArray[np.int64], machine: NDArray[np.integer[Any]]) -> list[int]:

@@ -26,7 +26,6 @@ Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np
 WALK_STEPS = 32
 # Routes up to which what does not depend on the hash is kept for the next one, some 40 MB; and for how many sets.
 MAX_KEPT, ALIKE = 1 << 20, 3
-_latest: list[tuple[Network, FabricForest | None]] = []
 _ends: list[tuple[Network, NDArray[np.int64], NDArray[np.int64], RouteEnds]] = []
 
 
@@ -59,12 +58,8 @@ class RouteEnds:
 
 
 def forest_of(network: Network) -> FabricForest | None:
-    """Return the forest of a network's fabric; the last two are cached, such as a network's and its merged form's."""
-    for known, forest in _latest:
-        if known is network:
-            return forest
-    _latest[:] = [*_latest[-1:], (network, fabric_forest(network))]
-    return _latest[-1][1]
+    """Return the forest of a network's fabric, which is kept with it."""
+    return network.fact(fabric_forest)
 
 
 def ends_of_routes(

@@ -51,10 +51,10 @@ def find_connection_routes(
     src, dst = placement.nodes[ends].T
     hashed = channel if hashed_channel is None else hashed_channel
     if placement.routes is None:
-        return find_routes(network, src, dst, hashed, routing=routing, seed=seed)
+        return find_routes(network, src, dst, hashed, routing=routing, seed=seed, used=placement.nodes)
     row = placement.routes.rows_of(ends, channel)
     free = np.flatnonzero(row < 0)
-    routes = find_routes(network, src[free], dst[free], hashed[free], routing=routing, seed=seed)
+    routes = find_routes(network, src[free], dst[free], hashed[free], routing=routing, seed=seed, used=placement.nodes)
     pinned = _as_routes(network, placement.routes)
     # Both kinds of rows one behind the other, and then in the order of the connections.
     return in_order((pinned, routes), np.where(row < 0, len(placement.routes) + np.cumsum(row < 0) - 1, row))

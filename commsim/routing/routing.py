@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import NIC, ROUTINGS, Network
+from commsim.core.machines.local_nics import own_nics
+from commsim.core.network import ROUTINGS, Network
 
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
@@ -52,6 +54,7 @@ def find_routes(
     *,
     routing: str | None = None,
     seed: int = 0,
+    used: NDArray[np.integer[Any]] | None = None,
 ) -> Routes:
     """Find paths between pairs of nodes, shortest in the sum of the links' metrics.
 
@@ -77,6 +80,8 @@ def find_routes(
           without such groups ``valiant`` goes by way of any switch.
     seed : int
         Seed of the hash, which also decides between equals in the last three.
+    used : int[n], optional
+        Nodes that take part, among which those of a machine divide the NICs near them. Default: all.
 
     Raises
     ------
@@ -91,19 +96,19 @@ def find_routes(
     Technion, 2010. Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
     ToC 1987. Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4.
     """
-    routing, entropies, trims = read_routing(routing or network.routing)
+    asked = routing or network.routing
+    routing, entropies, trims = read_routing(asked)
     require_suited(network, routing)
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
-    if routing != "spray" and (network.kind == NIC).any():
+    if own_nics(network) is not None:
         from .in_parts.over_own_nics import over_own_nics
 
         divided = over_own_nics(
             network,
-            src,
-            dst,
-            channel,
-            lambda a, b, way: find_routes(network, a, b, channel, routing=way or routing, seed=seed),
+            (src, dst, channel),
+            used,
+            lambda a, b, way: find_routes(network, a, b, channel, routing=way or asked, seed=seed),
         )
         if divided is not None:
             return divided

@@ -11,10 +11,6 @@ from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import Network
 from commsim.core.network_queries import levels_from, live_nics
 
-# Networks whose tables are kept: a network and the one that it is compared with.
-KEPT = 2
-_latest: list[tuple[Network, NDArray[np.int64] | None]] = []
-
 
 def rails(network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the live NICs of machines, machine by machine, and the number of each in its own; int64[n_nics] each."""
@@ -85,62 +81,118 @@ def near_nics(network: Network, gpus: NDArray[np.integer[Any]]) -> NDArray[np.in
     return np.unique(nics[near])
 
 
-def own_nics(network: Network) -> NDArray[np.int64] | None:
-    """Return the NICs of each node that has several to itself, in the order in which its channels take them.
+def own_nics(network: Network, used: NDArray[np.integer[Any]] | None = None) -> NDArray[np.int64] | None:
+    """Return the NICs of each node that has several equally near, in the order in which its channels take them.
 
-    GPUs with the same NICs near them divide these among themselves, ceil(NICs / GPUs) each. That is looked for in
-    machines with more NICs than GPUs; elsewhere a GPU has one, or the routing draws one of those that are equally near.
+    GPUs with the same NICs near them divide these among themselves, ceil(NICs / GPUs) each: one each where there are as
+    many GPUs or more. The first of a GPU is the one of its number in the machine, with the bits in reverse where the
+    NICs are a power of two.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the machines.
+    used : int[n], optional
+        Nodes that take part, among which NICs are divided. Default: all that ranks can sit on.
 
     Returns
     -------
     int64[n_nodes, most] or None
-        -1 behind the last NIC, and for nodes with fewer than two; None where no node has two. The last networks'
-        are kept.
+        -1 behind the last NIC, and for nodes with only one near; None where all have one.
 
     References
     ----------
-    NCCL 2.30, ``src/graph/topo.cc`` (ncclTopoGetLocalNetType: `netsPerGpu`, channel modulo `netsPerGpu`).
+    NCCL 2.30.7, ``src/graph/topo.cc`` (ncclTopoGetLocalNetType: `netsPerGpu`, channel modulo `netsPerGpu`).
     """
-    for known, found in _latest:
-        if known is network:
-            return found
-    _latest[:] = [*_latest[-KEPT + 1 :], (network, _own_nics(network))]
-    return _latest[-1][1]
+    found = network.fact(_choices)
+    if found is None or used is None:
+        return None if found is None else network.fact(_own_of_all)
+    seats, near, nics = found
+    some = np.isin(seats, used)
+    return _divided(network, seats[some], near[:, some], nics[:, some])
 
 
 def most_own(network: Network, nodes: NDArray[np.integer[Any]]) -> int:
-    """Return how many NICs a node has to itself, at most; 1 where it has only one, or none."""
-    own = own_nics(network)
+    """Return how many NICs a node has to itself, at most, where these nodes take part; 1 where it has one, or none."""
+    own = own_nics(network, nodes)
     return 1 if own is None else max(1, int(np.count_nonzero(own[nodes] >= 0, axis=1).max()))
 
 
-def _own_nics(network: Network) -> NDArray[np.int64] | None:
-    machine, seats = network.machine, network.endpoints
-    seats = seats[machine[seats] >= 0]
-    if not seats.size:
-        return None
-    n_machines = int(machine.max()) + 1
-    n_nics, n_seats = (np.bincount(machine[some], minlength=n_machines) for some in (live_nics(network), seats))
-    seats = seats[(n_nics > n_seats)[machine[seats]]]
+def _choices(network: Network) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]] | None:
+    """Return seats that have several NICs equally near, whether each NIC is one of them, and the NICs; None without.
+
+    NICs that are also near to seats with others near them, as where a NIC has no cable, cannot be divided evenly: the
+    search gives these to channels as it finds room, and the routing draws them here.
+    """
+    machine = network.machine
+    seats = network.endpoints[machine[network.endpoints] >= 0]
+    some = np.zeros(int(machine.max(initial=-1)) + 1, np.bool_)
+    some[machine[seats[_has_several_ways(network)[seats]]]] = True
+    seats = seats[some[machine[seats]]]
     if not seats.size:
         return None
     links, nics = links_to_nics(network, seats)
     near = (links == links.min(axis=0)) & (nics >= 0)
     keys, group = np.unique(np.vstack((machine[seats], near)), axis=1, return_inverse=True)
-    group = group.ravel()
-    order = np.argsort(group, kind="stable")
-    n_sharing = np.bincount(group, minlength=keys.shape[1])
-    place = np.empty(len(seats), np.int64)  # of a seat among those with the same NICs
-    place[order] = np.arange(len(seats)) - np.repeat(np.cumsum(n_sharing) - n_sharing, n_sharing)
+    n_groups = np.zeros((int(machine.max()) + 1, len(near)), np.int64)  # that have each NIC of a machine near them
+    np.add.at(n_groups, keys[0], keys[1:].T)
+    shared = ((n_groups[keys[0]] > 1) & (keys[1:].T > 0)).any(axis=1)[group.ravel()]
+    kept = (near.sum(axis=0) > 1) & ~shared
+    return (seats[kept], near[:, kept], nics[:, kept]) if kept.any() else None
+
+
+def _has_several_ways(network: Network) -> NDArray[np.bool_]:
+    """Whether several shortest ways lead to each node from NICs of its machine, or none but NVLinks: bool[n_nodes]."""
+    inside = (network.machine[network.src] == network.machine[network.dst]) & (network.machine[network.src] >= 0)
+    inside &= network.metric != NVLINK_METRIC
+    src, dst = network.src[inside], network.dst[inside]
+    start = np.zeros(network.n_nodes, np.bool_)
+    start[live_nics(network)] = True
+    level, n_ways = levels_from(start, src, dst), start.astype(np.int64)
+    onward = level[dst] == level[src] + 1
+    src, dst = src[onward], dst[onward]
+    for depth in range(int(level.max(initial=0))):
+        some = level[src] == depth
+        n_ways += np.bincount(dst[some], n_ways[src[some]], network.n_nodes).astype(np.int64)
+    return np.asarray(n_ways != 1) if start.any() else np.zeros(network.n_nodes, np.bool_)
+
+
+def _own_of_all(network: Network) -> NDArray[np.int64] | None:
+    return None if (found := network.fact(_choices)) is None else _divided(network, *found)
+
+
+def _divided(
+    network: Network, seats: NDArray[np.int64], near: NDArray[np.bool_], nics: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Divide near NICs among the seats that have the same: int64[n_nodes, most], as :func:`own_nics` returns it."""
+    keys, group = np.unique(np.vstack((network.machine[seats], near)), axis=1, return_inverse=True)
+    n_sharing = np.bincount(group.ravel(), minlength=keys.shape[1])[group.ravel()]
     n_near = near.sum(axis=0)
-    each = -(-n_near // n_sharing[group])
-    if each.max() < 2:
-        return None
-    own = np.full((network.n_nodes, int(each.max())), -1, np.int64)
-    for seat in np.flatnonzero(each > 1).tolist():
+    each = -(-n_near // np.maximum(n_sharing, 1))
+    own = np.full((network.n_nodes, int(each.max(initial=1))), -1, np.int64)
+    number = _number_in_machine(network)[seats] % np.maximum(n_sharing, 1)
+    for seat in range(len(seats)):
         mine = nics[near[:, seat], seat]
-        own[seats[seat], : each[seat]] = mine[(place[seat] * each[seat] + np.arange(each[seat])) % len(mine)]
+        first = int(number[seat])
+        first = _mirrored(first, len(mine)) if len(mine).bit_count() == 1 else first
+        own[seats[seat], : each[seat]] = mine[(first + np.arange(each[seat])) % len(mine)]
     return own
+
+
+def _number_in_machine(network: Network) -> NDArray[np.int64]:
+    """Return the number of each seat within its machine, int64[n_nodes]."""
+    seats = network.endpoints
+    seats = seats[np.argsort(network.machine[seats], kind="stable")]
+    machine = network.machine[seats]
+    number = np.zeros(network.n_nodes, np.int64)
+    number[seats] = np.arange(len(seats)) - np.searchsorted(machine, machine)
+    return number
+
+
+def _mirrored(value: int, n: int) -> int:
+    """Return the bits of a value below `n`, a power of two, in reverse; higher ones are left out."""
+    bits = n.bit_length() - 1
+    return sum(((value >> bit) & 1) << (bits - 1 - bit) for bit in range(bits))
 
 
 def nics_of_channels(

@@ -93,7 +93,7 @@ def digest_of(*values: Network | NDArray[Any]) -> bytes:
 
 def _with_digest(network: Network) -> tuple[Network, bytes]:
     digest = hashlib.blake2b(digest_size=20)
-    for field in fields(network):
+    for field in (one for one in fields(network) if one.init):
         value = getattr(network, field.name)
         digest.update(field.name.encode())
         digest.update(digest_of(value) if isinstance(value, np.ndarray) else repr(value).encode())

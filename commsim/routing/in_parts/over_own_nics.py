@@ -1,8 +1,10 @@
-"""Routes of GPUs that have several NICs to themselves: each channel leaves and arrives by one of them."""
+"""Routes of GPUs that have several NICs near them: each channel leaves and arrives by one of its GPU's own."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +22,21 @@ Ints = NDArray[np.int64]
 Finder = Callable[[Ints, Ints, str], Routes]
 
 
-def over_own_nics(network: Network, src: Ints, dst: Ints, channel: Ints, find: Finder) -> Routes | None:
-    """Find routes in three parts: to the NIC of the channel, over the network to the other one, and from it.
+def over_own_nics(
+    network: Network, ends: tuple[Ints, Ints, Ints], used: NDArray[np.integer[Any]] | None, find: Finder
+) -> Routes | None:
+    """Find routes in parts: to the NIC of the channel, over the network to the other one, and from it.
 
-    With PXN the NIC that a message leaves by is the one of the receiver's rail.
+    With PXN the NIC that a message leaves by is the one of the receiver's rail, by way of the GPU that it belongs to.
 
     Parameters
     ----------
     network : Network
         Network with the machines.
-    src, dst, channel : int64[n_routes]
-        Nodes and channels.
+    ends : (int64[n_routes], int64[n_routes], int64[n_routes])
+        Nodes that routes begin and end at, and channels.
+    used : int[n], optional
+        Nodes that take part, among which NICs are divided. Default: all.
     find : callable
         Finds the routes of all channels between other nodes, within a machine by the only way.
 
@@ -39,9 +45,10 @@ def over_own_nics(network: Network, src: Ints, dst: Ints, channel: Ints, find: F
     Routes or None
         None where no route leaves or arrives by a NIC of several.
     """
-    own = own_nics(network)
+    own = own_nics(network, used)
     if own is None:
         return None
+    src, dst, channel = ends
     apart = network.machine[src] != network.machine[dst]
     leaving, arriving = (
         np.where(apart & (nic >= 0), nic, node)
@@ -51,13 +58,16 @@ def over_own_nics(network: Network, src: Ints, dst: Ints, channel: Ints, find: F
         return None
     moved = np.flatnonzero(apart & only_sends(network)[src] & (leaving != src) & (arriving != dst))
     leaving[moved] = _same_rail(network, leaving[moved], arriving[moved])
-    parts = (find(src, leaving, "shortest"), find(leaving, arriving, ""), find(arriving, dst, "shortest"))
+    by = src.copy()
+    by[moved] = _owner(network, own, src[moved], leaving[moved])
+    ways = (src, by, leaving, arriving, dst)
+    parts = [find(a, b, "" if a is leaving else "shortest") for a, b in itertools.pairwise(ways)]
     row = np.concatenate([np.repeat(np.arange(len(src)), np.diff(part.first)) for part in parts])
     order = np.argsort(row, kind="stable")
-    ends = np.cumsum(np.bincount(row, minlength=len(src)))
+    last = np.cumsum(np.bincount(row, minlength=len(src)))
     link, share = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("link", "share"))
     latency = np.asarray(sum(part.latency for part in parts), np.float64)
-    return Routes(np.append(0, ends).astype(np.int64), link, share, latency)
+    return Routes(np.append(0, last).astype(np.int64), link, share, latency)
 
 
 def _same_rail(network: Network, leaving: Ints, arriving: Ints) -> Ints:
@@ -69,3 +79,12 @@ def _same_rail(network: Network, leaving: Ints, arriving: Ints) -> Ints:
     wanted = network.machine[leaving]
     at = np.minimum(np.searchsorted(machine, wanted) + rail[arriving], len(nics) - 1)
     return np.where(machine[at] == wanted, nics[at], leaving)
+
+
+def _owner(network: Network, own: Ints, src: Ints, nic: Ints) -> Ints:
+    """Return the first GPU that has each NIC to itself, its sender if that is one; the sender where none has."""
+    owner = np.full(network.n_nodes, -1, np.int64)
+    node, place = np.nonzero(own >= 0)
+    owner[own[node, place][::-1]] = node[::-1]
+    found = np.where(owner[nic] >= 0, owner[nic], src)
+    return np.where((own[src] == nic[:, None]).any(axis=1), src, found)

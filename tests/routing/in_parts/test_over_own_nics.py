@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,8 @@ ONE_GPU = "nvswitch_host:n_gpus=1,n_nics=4,n_pcie_switches=0,n_cpus=1,pcie=450GB
 TWO_EACH = "nvswitch_host:n_gpus=4,n_nics=8,n_pcie_switches=4,n_cpus=2,pcie=96GB/s,gpu=hopper,cpu=intel,nic=200Gbps"
 ON_A_SWITCH = "nvswitch_host:n_gpus=2,n_nics=8,n_pcie_switches=1,n_cpus=1,pcie=96GB/s,gpu=hopper,cpu=intel,nic=200Gbps"
 TWO_PORTS = "pcie_host:n_gpus=1,n_nics=2,n_pcie_switches=0,n_cpus=1,pcie=48GB/s,gpu=blackwell,cpu=arm,nic=100Gbps"
+ON_CPUS = "nvswitch_host:n_gpus=8,n_nics=8,n_pcie_switches=0,n_cpus=2,pcie=24GB/s,gpu=ampere,cpu=amd,nic=200Gbps"
+HALF_AS_MANY = ON_CPUS.replace("n_nics=8", "n_nics=4") + ",pxn=true"
 FABRIC = "net=roce@star:machines=4"
 ONE_OF_EIGHT = "dgx-h100@star:machines=4"
 CALLS = ("nccl_all_reduce:algorithm=ring,protocol=simple", "nccl_all_reduce:algorithm=tree,protocol=simple",
@@ -22,8 +26,8 @@ SIZE = float(2**30)
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("machine", [ONE_GPU, TWO_EACH, ON_A_SWITCH, TWO_PORTS])
-def test_no_nic_is_shared_where_there_are_more_of_them_than_gpus(machine: str, call: str) -> None:
+@pytest.mark.parametrize("machine", [ONE_GPU, TWO_EACH, ON_A_SWITCH, TWO_PORTS, ON_CPUS, HALF_AS_MANY])
+def test_no_nic_is_shared_by_more_than_its_gpus(machine: str, call: str) -> None:
     plan = prepare(call, f"{machine},{FABRIC}")
     assert plan.predict(SIZE).time == pytest.approx(plan.predict(SIZE, engine="closed-form").time, rel=0.01)
 
@@ -56,6 +60,57 @@ def test_gpus_on_one_switch_divide_its_nics() -> None:
         [f"m0.nic{n}" for n in range(4)],
         [f"m0.nic{n}" for n in range(4, 8)],
     ]
+
+
+def test_gpus_on_a_cpu_with_as_many_nics_have_one_each() -> None:
+    """The number of a GPU with its bits in reverse, as NCCL spreads four GPUs over four NICs."""
+    for machine, wanted in ((ON_CPUS, [0, 2, 1, 3, 4, 6, 5, 7]), (HALF_AS_MANY, [0, 1, 0, 1, 2, 3, 2, 3])):
+        network = load_network(f"{machine},{FABRIC}")
+        own = own_nics(network)
+        assert own is not None
+        assert own.shape[1] == 1
+        assert [network.nodes[own[gpu, 0]] for gpu in network.endpoints[:8]] == [f"m0.nic{nic}" for nic in wanted]
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "spray"])
+def test_all_of_a_message_leaves_and_arrives_by_one_nic(routing: str) -> None:
+    network = load_network(f"{ON_CPUS},{FABRIC}")
+    gpus = network.endpoints
+    routes = find_routes(network, gpus[:8], gpus[8:16], routing=routing)
+    inside = network.machine >= 0
+    for n, nic in enumerate([0, 2, 1, 3, 4, 6, 5, 7]):
+        rows = routes.link[routes.first[n] : routes.first[n + 1]]
+        leaves = rows[inside[network.src[rows]] & ~inside[network.dst[rows]]]
+        assert [network.nodes[network.src[link]] for link in leaves] == [f"m0.nic{nic}"]
+
+
+def test_gpus_that_are_not_used_leave_their_nics_to_the_others() -> None:
+    network = load_network(f"{ON_CPUS},{FABRIC}")
+    gpus = network.endpoints
+    own = own_nics(network, gpus[::4])  # one of each CPU
+    assert own is not None
+    assert [network.nodes[nic] for nic in own[gpus[4]]] == [f"m0.nic{nic}" for nic in range(4, 8)]
+    placed = prepare("nccl_all_to_all", f"{ON_CPUS},{FABRIC}", n_ranks=8, placement="spread")
+    assert placed.predict(SIZE).time == pytest.approx(placed.predict(SIZE, engine="closed-form").time, rel=0.01)
+
+
+def test_messages_by_the_nic_of_another_gpu_go_through_that_one() -> None:
+    network = load_network(f"{ON_CPUS},pxn=true,{FABRIC}")
+    gpus = network.endpoints
+    routes = find_routes(network, [gpus[0]], [gpus[9]])
+    names = [network.nodes[network.dst[link]] for link in routes.link]
+    assert names[:5] == ["m0.nvswitch0", "m0.gpu1", "m0.cpu0", "m0.nic2", "switch0"]
+
+
+def test_nics_that_do_not_divide_are_left_to_the_routing() -> None:
+    network = load_network("dgx-h100:n_nics=3@star:machines=2")
+    assert own_nics(network) is None
+
+
+def test_what_was_found_of_a_network_is_kept_with_it() -> None:
+    network = load_network(f"{ON_CPUS},{FABRIC}")
+    assert own_nics(network) is own_nics(network)
+    assert own_nics(dataclasses.replace(network, latency=1e-6)) is not own_nics(network)
 
 
 def test_a_nic_for_each_gpu_leaves_routes_to_the_routing() -> None:
