@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from commsim.core.errors import InputError
+from commsim.core.spec import is_whole
 
 KIB = 1024
 
@@ -107,7 +108,7 @@ def read_version(text: str) -> tuple[int, int]:
         If it is no version, or one whose rules are not known.
     """
     parts = text.split(".")
-    if len(parts) not in (2, 3) or not all(part.isdecimal() and len(part) < 4 for part in parts):
+    if len(parts) not in (2, 3) or not all(is_whole(part, 3) for part in parts):
         raise InputError(f"version must be MAJOR.MINOR of NCCL, {KNOWN}, got {text!r}")
     version = int(parts[0]), int(parts[1])
     if not OLDEST <= version <= NEWEST:

@@ -97,8 +97,7 @@ class Network(Value):
     left_out : str
         Switches that were asked for and would get no cable, such as ``2 of 4 spines``; by default empty. Not compared.
     told : tuple of Remark
-        What is to be said of it beside any number: which hosts of a file became which machine, ports that are down or
-        slower than others. By default nothing; a file does not keep it. Not compared.
+        What is to be said of it beside any number, such as ports that are down. A file does not keep it. Not compared.
     overhead_given : bool
         Whether it is known what messages cost, also where that is nothing; by default whether an overhead is given.
     message_engines : int32[n_nodes]
@@ -138,6 +137,7 @@ class Network(Value):
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
     overhead_given: bool = None  # type: ignore[assignment]
     told: tuple[Remark, ...] = dataclasses.field(default=(), compare=False)
+    has_nics: bool = dataclasses.field(default=False, init=False, repr=False, compare=False)
     facts: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
@@ -198,6 +198,7 @@ class Network(Value):
             put(self, field, freeze(given, np.bool_, (n,), f"{self.name}: {field}"))
         at = np.empty((n, 0), np.int32) if self.coordinates is None else np.asarray(self.coordinates)
         put(self, "coordinates", freeze(at, np.int32, (n, *(at.shape or (1,))[-1:]), f"{self.name}: coordinates"))
+        put(self, "has_nics", bool((self.kind == NIC).any()))
         if self.hardware:
             put(self, "hardware", write_hardware(read_hardware(self.hardware, f"{self.name}: hardware")))
         self._check()

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.spec import is_whole
+
 from .errors import InputError
 from .network import NIC, SWITCH, Network
 
@@ -51,7 +53,7 @@ def find_link(network: Network, name: str) -> int:
         If the name is unknown; the message has names that look alike, or the links of the node.
     """
     ends, _, number = name.rpartition("#") if "#" in name else (name, "", "")
-    readings = [(name, 0)] + ([(ends, int(number))] if number.isdecimal() and len(number) < 10 else [])
+    readings = [(name, 0)] + ([(ends, int(number))] if is_whole(number) else [])
     for text, nth in readings:
         src, dst = _ends(network, text)
         if src >= 0 and dst >= 0:

@@ -222,6 +222,11 @@ def _convert(text: str, hint: Any, name: str) -> Any:
     return text
 
 
+def is_whole(text: str, most_digits: int = 9) -> bool:
+    """Whether text is a whole number, of so many digits 0 to 9; ``str.isdecimal`` also takes those of other scripts."""
+    return text.isascii() and text.isdecimal() and len(text) <= most_digits
+
+
 def _number(kind: type[int] | type[float], text: str, name: str, wanted: str) -> Any:
     # int() and float() also take 1_000, other scripts' digits, nan and infinity; a number here is none of these.
     pattern = _WHOLE if kind is int else _DECIMAL

@@ -21,19 +21,19 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes
 from commsim.formats.measurement import MAX_LOG_BYTES
 
-_VERSION = re.compile(r"NCCL version (\d+)\.(\d+)(?:\.(\d+))?")
-_DEVICE = re.compile(r"#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[\S+\] (.*\S)")
-_IB = re.compile(r"NET/\S+ : Using ((?:\[\d+\]\S+:\d+/(?:IB|RoCE)\S*\s*)+)")
-_SPEED = re.compile(r"NET/IB.*\bspeed=(\d+)")
+_VERSION = re.compile(r"NCCL version (\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
+_DEVICE = re.compile(r"#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[\S+\] (.*\S)", re.ASCII)
+_IB = re.compile(r"NET/\S+ : Using ((?:\[\d+\]\S+:\d+/(?:IB|RoCE)\S*\s*)+)", re.ASCII)
+_SPEED = re.compile(r"NET/IB.*\bspeed=(\d+)", re.ASCII)
 _ENV = re.compile(r"\b(NCCL_[A-Z0-9_]+)(?: set (?:by environment )?to |=)(\S+?)\.?(?:\s|$)")
 _NETWORK = re.compile(r"Using network (\S.{0,60})")
-_VIA_NET = re.compile(r"via NET/([^/]+)/\d+(\S*)")
+_VIA_NET = re.compile(r"via NET/([^/]+)/\d+(\S*)", re.ASCII)
 _SHARED, _PEERS = re.compile(r"via SHM/"), re.compile(r"via P2P/")
-_FAR = re.compile(r"GPU Direct RDMA Disabled for GPU \S+ / HCA \d+ \(distance \d+ >")
+_FAR = re.compile(r"GPU Direct RDMA Disabled for GPU \S+ / HCA \d+ \(distance \d+ >", re.ASCII)
 _NO_PEER_MEMORY = re.compile(r"GPU Direct RDMA Disabled for HCA|GPU Direct RDMA not available|nv_peer_mem.*not loaded")
-_CHANNELS = re.compile(r"\b(\d+) coll channels")
-_PCIE = re.compile(r"\+ PCI\[([\d.]+)\] - (?:PCI|GPU|NIC|NET)/")
-_CHOICE = re.compile(r"\b(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)")
+_CHANNELS = re.compile(r"\b(\d+) coll channels", re.ASCII)
+_PCIE = re.compile(r"\+ PCI\[([\d.]+)\] - (?:PCI|GPU|NIC|NET)/", re.ASCII)
+_CHOICE = re.compile(r"\b(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)", re.ASCII)
 _VIRTUAL = re.compile(r"hypervisor|\bKVM\b|\bQEMU\b|VMware|\(VM\)|virtual machine", re.IGNORECASE)
 # NCCL's numbers of algorithms and protocols, which releases before 2.23 print in place of names (src/include/device.h).
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")

@@ -22,6 +22,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text, replacing
 from commsim.core.network import GPU, HOST, KINDS, SWITCH, Network
 from commsim.core.remark import Remark
+from commsim.core.spec import is_whole
 
 MAX_CABLES, MAX_NODES = 2**20, 2**22
 MAX_BYTES, MAX_LINE = 2**26, 2**22
@@ -63,7 +64,7 @@ def read_lines(path: str | Path) -> list[Line]:
 def _whole_word(words: list[str], k: int, where: str, limit: int) -> int:
     """Return a word that is a whole number below `limit`."""
     word = words[k] if k < len(words) else ""
-    if not (word.isascii() and word.isdigit() and len(word) < 12 and int(word) < limit):
+    if not (is_whole(word, 11) and int(word) < limit):
         raise InputError(f"{where}: word {k + 1} must be a whole number below {limit}, got {word[:40]!r}")
     return int(word)
 
@@ -148,7 +149,7 @@ class Ns3Links:
 
 def _are_whole(words: list[str]) -> bool:
     together = "".join(words)
-    return together.isascii() and together.isdigit() and max(map(len, words)) < 12
+    return is_whole(together, len(together)) and max(map(len, words)) < 12
 
 
 def _quantity(text: str, units: dict[str, int], where: str, wanted: str, divisor: int) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 from collectives.nccl.call import BUFFERS
 from commsim.core.errors import InputError
+from commsim.core.spec import is_whole
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
 from .channel_search import CPUS, GENERATIONS, MAX_CHANNELS
@@ -23,7 +24,7 @@ NET_TYPES = ("PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
 def read_channels(text: str, name: str) -> tuple[int, float]:
     """Read a number of channels and the rate of each, ``12:30GB/s``."""
     count, colon, rate = text.partition(":")
-    if not colon or not count.isdecimal() or len(count) > 4 or not int(count):
+    if not colon or not is_whole(count, 4) or not int(count):
         raise InputError(f"{name} must be a number of channels and the rate of each, such as 12:30GB/s, got {text!r}")
     return int(count), parse_bandwidth(rate, name)
 
@@ -46,7 +47,7 @@ def _flag(text: str, name: str) -> bool:
 
 
 def _ctas(text: str, name: str) -> int:
-    if not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= MAX_CHANNELS:
+    if not is_whole(text, 4) or not 1 <= int(text) <= MAX_CHANNELS:
         raise InputError(f"{name} must be 1..{MAX_CHANNELS}, got {text!r}")
     return int(text)
 
@@ -59,7 +60,7 @@ def _buffer(text: str, name: str) -> int:
 
 
 def _threads(text: str, name: str) -> int:
-    if not text.isdecimal() or len(text) > 2 or not 1 <= int(text) <= MAX_THREADS:
+    if not is_whole(text, 2) or not 1 <= int(text) <= MAX_THREADS:
         raise InputError(f"{name} must be 1..{MAX_THREADS}, got {text!r}")
     return int(text)
 

@@ -18,6 +18,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.spec import is_whole
 from commsim.profiles.calls import bytes_of_type, operation_of
 
 from .kernel_names import KernelNames
@@ -181,7 +182,7 @@ def _bytes(kind: object) -> int:
 
 def _number(value: object) -> int:
     """Return a number that names a stream, a launch or an operator; -1 for anything else."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
+    if isinstance(value, str) and is_whole(value, 11):
         return int(value)
     return value if isinstance(value, int) and 0 <= value < 2**62 else -1
 

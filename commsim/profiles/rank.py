@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.spec import is_whole
 
 MAX_RANKS = 2**20
 # What gloo does in place of an operation, and calls it.
@@ -140,7 +141,7 @@ def ranks_of(value: object) -> tuple[int, ...]:
     if isinstance(value, str):
         inside = value.strip().removeprefix("[").removesuffix("]")
         parts: Sequence[object] = [one.strip() for one in inside.split(",")] if len(inside) < 2**24 else []
-        value = [int(part) for part in parts if isinstance(part, str) and part.isdecimal() and len(part) < 10]
+        value = [int(part) for part in parts if isinstance(part, str) and is_whole(part)]
         if len(value) != len(parts):
             return ()
     if not isinstance(value, list) or len(value) > MAX_RANKS:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from commsim.core.compiling.notices import RANK_VARIABLES
 from commsim.core.errors import BackendError
+from commsim.core.spec import is_whole
 
 from .huge_pages import huge_zeros
 from .transport import Native
@@ -30,12 +31,12 @@ ACKNOWLEDGE_VARIABLE = "COMMSIM_MPI_ACKNOWLEDGE"
 
 def launched_rank() -> int:
     """Rank of this process according to the launcher's environment, for messages before MPI is there; 0 if unknown."""
-    return next((int(os.environ[v]) for v in RANK_VARIABLES if os.environ.get(v, "").isdecimal()), 0)
+    return next((int(os.environ[v]) for v in RANK_VARIABLES if is_whole(os.environ.get(v, ""))), 0)
 
 
 def launched_size() -> int:
     """Return how many processes the launcher says it has started; 1 without a launcher."""
-    return next((int(os.environ[v]) for v in SIZE_VARIABLES if os.environ.get(v, "").isdecimal()), 1)
+    return next((int(os.environ[v]) for v in SIZE_VARIABLES if is_whole(os.environ.get(v, ""))), 1)
 
 
 def find_mpiexec() -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.machines.local_nics import own_nics
 from commsim.core.network import ROUTINGS, Network
+from commsim.core.spec import is_whole
 
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
@@ -101,7 +101,7 @@ def find_routes(
     require_suited(network, routing)
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
-    if own_nics(network) is not None:
+    if network.has_nics:
         from .in_parts.over_own_nics import over_own_nics
 
         divided = over_own_nics(
@@ -174,7 +174,7 @@ def read_routing(text: str) -> tuple[str, int, bool]:
 
     values, _, trims = rest.partition(":")
     key, _, number = values.partition("=")
-    whole = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 0
+    whole = int(number) if is_whole(number, 5) else 0
     if name != "spray" or key != "entropies" or not 1 <= whole <= MAX_ENTROPIES or trims not in ("", "trims"):
         raise InputError(
             f"the only routing with a parameter is spray:entropies=E[:trims], E from 1 to {MAX_ENTROPIES}, got {text!r}"

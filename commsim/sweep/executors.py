@@ -13,6 +13,7 @@ from typing import Any
 
 from commsim.core.errors import BackendError, InputError
 from commsim.core.interrupts import signals_held
+from commsim.core.spec import is_whole
 
 from .worker import THREADS, begin_worker
 
@@ -217,7 +218,7 @@ def _dask(name: str, n: int) -> WorkerPool:
     dask: Any = distributed
     if name != "dask":
         address = name.removeprefix("dask://")
-        if address == name or not address.rpartition(":")[2].isdigit():
+        if address == name or not is_whole(address.rpartition(":")[2], 5):
             raise InputError(f"--executor for Dask is dask or dask://HOST:PORT, got {name!r}")
         try:
             client = dask.Client(f"tcp://{address}", timeout=10, set_as_default=False)
@@ -235,7 +236,7 @@ def _dask(name: str, n: int) -> WorkerPool:
 def _ray(name: str, n: int) -> WorkerPool:
     from .ray_cluster import RayExecutor
 
-    if name != "ray" and not name.rpartition(":")[2].isdigit():
+    if name != "ray" and not is_whole(name.rpartition(":")[2], 5):
         raise InputError(f"--executor for Ray is ray or ray://HOST:PORT, got {name!r}")
     executor = RayExecutor(None if name == "ray" else name, n)
     return WorkerPool("ray", lambda: executor, executor.num_workers, executor)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.files.sweep_store import Store, read_description, reading, rows_in
+from commsim.core.spec import is_whole
 
 SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT")
 AT_A_TIME = 1000  # rows
@@ -62,7 +63,7 @@ def read_part(text: str, environment: Mapping[str, str] = os.environ) -> SweepPa
             raise InputError(f"--part takes K/N, such as 3/16, or slurm, got {text!r}")
         return SweepPart(int(match[1]), int(match[2]))
     values = [environment.get(name, "") for name in SLURM]
-    if not all(value.isascii() and value.isdecimal() for value in values):
+    if not all(is_whole(value) for value in values):
         raise InputError(f"--part slurm is for a task of an array (sbatch --array): {', '.join(SLURM)} say which it is")
     task, first, step, count = map(int, values)
     return SweepPart((task - first) // max(step, 1) + 1, count)

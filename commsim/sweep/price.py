@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.network import SWITCH, Network
+from commsim.core.spec import is_whole
 from commsim.core.units import parse_bandwidth, parse_time, write_bandwidth
 
 # What has a price, and what that is. `nic`, `port` and `cable` are priced by rate, `switch` by its number of ports.
@@ -178,7 +179,7 @@ def _rate(fields: TableFields, key: str) -> float:
 
 
 def _ports(fields: TableFields, key: str) -> int:
-    if not (key.isascii() and key.isdigit() and len(key) < 9 and int(key)):
+    if not (is_whole(key, 8) and int(key)):
         fields.fail(key, "must be a number of ports, such as 32 = 9000")
     return int(key)
 

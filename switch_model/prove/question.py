@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
+from commsim.core.spec import is_whole
 
 from .seeded import BUGS
 
@@ -69,7 +70,7 @@ class ProofQuestion:
             raise InputError(f"each slot needs a chunk, got {self.slots} slots and {self.chunks} chunks")
         if self.recovery not in (NO_RECOVERY, EPOCHS):
             raise InputError(f"recovery is {NO_RECOVERY} or {EPOCHS}, got {self.recovery!r}")
-        if self.reorder not in ("", ANY) and not (self.reorder.isdecimal() and int(self.reorder) <= MAX_CHUNKS):
+        if self.reorder not in ("", ANY) and not (is_whole(self.reorder) and int(self.reorder) <= MAX_CHUNKS):
             raise InputError(f"reorder is {ANY} or 0 to {MAX_CHUNKS} rounds, got {self.reorder!r}")
         if self.bug and self.bug not in BUGS:
             raise InputError(f"unknown bug {self.bug!r}; known: {', '.join(BUGS)}")

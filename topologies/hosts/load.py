@@ -14,7 +14,7 @@ from commsim.core.machines.hosts_of_machines import hosts_of_machines
 from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry, close_names
 from commsim.core.remark import Remark
-from commsim.core.spec import SUFFIXES, read_arguments, split_spec
+from commsim.core.spec import SUFFIXES, is_whole, read_arguments, split_spec
 from commsim.extensions import house
 from topologies import TOPOLOGIES, require_buildable
 from topologies.presets import PRESETS
@@ -117,8 +117,8 @@ def _asks_for_fewer(arguments: Mapping[str, str], parameters: Mapping[str, str])
     """
     n_gpus, n_nics = (parameters.get(key, "") for key in COUNTS)
     n_slots = int(arguments.get("n_pcie_switches", "0")) or int(arguments.get("n_cpus", "0"))
-    is_fewer = n_gpus.isdecimal() and int(n_gpus) < int(arguments.get("n_gpus", "0"))
-    if not is_fewer and n_nics.isdecimal() and 0 < int(n_nics) < int(arguments.get("n_nics", "0")):
+    is_fewer = is_whole(n_gpus) and int(n_gpus) < int(arguments.get("n_gpus", "0"))
+    if not is_fewer and is_whole(n_nics) and 0 < int(n_nics) < int(arguments.get("n_nics", "0")):
         is_fewer = bool(n_slots % int(n_nics) and int(n_nics) % n_slots)
     return is_fewer and not {"n_pcie_switches", "n_cpus"} & parameters.keys()
 
@@ -136,7 +136,7 @@ def _require_divisible(name: str, arguments: Mapping[str, str], parameters: Mapp
     n_slots = int(arguments.get("n_pcie_switches", "0")) or int(arguments.get("n_cpus", "0"))
     for key in COUNTS:
         count, most = parameters.get(key, ""), int(arguments.get(key, "0"))
-        if n_slots and most and count.isdecimal() and int(count) > most and int(count) % n_slots:
+        if n_slots and most and is_whole(count) and int(count) > most and int(count) % n_slots:
             devices = key.removeprefix("n_").replace("gpus", "GPUs").replace("nics", "NICs")
             raise InputError(
                 f"{name} has {most} {devices}: {key} is at most {most}, got {count}; a larger one has a multiple of "

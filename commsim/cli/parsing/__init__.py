@@ -122,6 +122,8 @@ class Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Convert a value; of several seeds, say where several may be given."""
+        if action.type in (int, float) and not (arg_string.isascii() and "_" not in arg_string):  # Python takes both
+            raise argparse.ArgumentError(action, f"must be a number in digits 0 to 9, got {arg_string!r}")
         try:
             return super()._get_value(action, arg_string)
         except argparse.ArgumentError as error:

@@ -14,6 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import Remark
+from commsim.core.spec import is_whole
 from commsim.extensions import house
 from commsim.prediction.options import COSTS
 from commsim.report.table_of_run import DATATYPES
@@ -209,7 +210,7 @@ def read_group(text: str) -> list[int]:
         If it is no list of whole numbers.
     """
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
+    if not all(is_whole(part) for part in parts):
         raise InputError(f"--group must be ranks such as 0,2,4,6, got {text!r}")
     return [int(part) for part in parts]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from commsim.core.spec import is_whole
+
 _PARTS = re.compile(r"(\d+)")
 # What a NIC is called by its driver, its system or its position; the device may come before, as in node07-mlx5_3.
 _NIC = re.compile(
@@ -24,7 +26,7 @@ def in_order(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _part_key(part: str) -> tuple[int, int, str]:
-    if not part.isdecimal():
+    if not is_whole(part, len(part)):
         return 0, 0, part
     digits = part.lstrip("0")
     return 1, len(digits), digits  # of any length, which int() would refuse

@@ -11,6 +11,7 @@ from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import check_writable, replacing
+from commsim.core.spec import is_whole
 from commsim.core.units import count_text, format_size, parse_nccl_size, share
 from commsim.report.answer import Answer, Lines, Table, comments
 from commsim.report.terminal import progress
@@ -109,7 +110,7 @@ def numbers(text: str | None, name: str) -> list[int]:
     found: set[int] = set()
     for part in (text or "").split(",") if text is not None else ():
         first, dash, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)) or len(first + last) > 12:
+        if not (is_whole(first) and (is_whole(last) or not dash)):
             raise InputError(f"{name} takes numbers such as 1,2,4 or 1-16, got {text!r}")
         low, high = int(first), int(last or first)
         if not 1 <= low <= high or high - low > 4096:

@@ -10,6 +10,7 @@ from commsim.cli.flags.costs import TOPOLOGY, Placing, Sizes
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
+from commsim.core.spec import is_whole
 from commsim.core.units import count_text, format_size, microseconds
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
@@ -117,7 +118,7 @@ def read_machines(text: str | None) -> tuple[int | None, ...]:
         If a part is no whole number of at least 1, or comes twice.
     """
     parts = [] if text is None else text.split(",")
-    if any(not part.strip().isdecimal() for part in parts) or len({*parts}) < len(parts):
+    if any(not is_whole(part.strip()) for part in parts) or len({*parts}) < len(parts):
         raise InputError(f"--machines must be whole numbers such as 2 or 2,4, each once, got {text!r}")
     return tuple(int(part) for part in parts) or (None,)
 

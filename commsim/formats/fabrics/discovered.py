@@ -16,6 +16,7 @@ from pathlib import Path
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import split_nic
+from commsim.core.spec import is_whole
 
 from .cabling import MAX_BYTES, Cable, Cabling, End
 from .port_rates import LANES, lane_rate
@@ -59,7 +60,7 @@ def read_ibnetdiscover(path: str | Path) -> Cabling:
                                  f"its node, got {shorten(repr(line))}")  # fmt: skip
             nodes.setdefault(port[2], port[4].strip())
             key = frozenset(((own, int(port[1])), (port[2], int(port[3]))))
-            ports.setdefault(key, []).append((int(port[5]) if port[5].isdecimal() else 0, port[6].upper()))
+            ports.setdefault(key, []).append((int(port[5]) if is_whole(port[5]) else 0, port[6].upper()))
     cabling = Cabling()
     names = node_names(nodes)
     used = Counter(guid for key in ports for guid, _ in key)

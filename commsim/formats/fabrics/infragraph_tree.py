@@ -17,6 +17,7 @@ from typing import Any
 
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_json, read_text
+from commsim.core.spec import is_whole
 from commsim.formats.markup import read_yaml
 
 from .cabling import MAX_BYTES
@@ -139,7 +140,7 @@ def _text(of: Mapping[str, Any], key: str, path: str) -> str:
 
 def _whole(of: Mapping[str, Any], key: str, path: str) -> int:
     text = str(of.get(key, ""))
-    if not (text.isascii() and text.isdecimal() and len(text) < 12) or not 0 < int(text) <= MAX_COUNT:
+    if not is_whole(text, 11) or not 0 < int(text) <= MAX_COUNT:
         raise InputError(
             f"{path}: {key} of {of.get('name')!r} must be a whole number 1..{MAX_COUNT}, got {text[:40]!r}"
         )

@@ -17,6 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.parts import Parts
 from commsim.core.network import CPU, GPU, NIC, Network
+from commsim.core.spec import is_whole
 from commsim.core.units import Bandwidth
 
 from .gpu_models import GpuGeneration, of_links, of_names, of_user
@@ -47,7 +48,7 @@ class _Matrix:
     def is_grace(self) -> bool:
         """Whether GPUs are NUMA nodes of their own."""
         own = [self.affinity[i][2] for i in self.gpus if len(self.affinity[i]) == _COLUMNS]
-        return bool(own) and all(text.isdecimal() for text in own)
+        return bool(own) and all(is_whole(text) for text in own)
 
     def pairs(self) -> Iterable[tuple[int, int, str]]:
         return ((a, b, self.relation[a][b]) for a, b in itertools.combinations(range(len(self.names)), 2))

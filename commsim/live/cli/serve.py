@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from commsim.cli.flags import Flags, flag, repeated, switched
 from commsim.core.errors import BackendError, InputError
+from commsim.core.spec import is_whole
 from commsim.core.units import parse_time, share
 from commsim.report.answer import Answer, Facts
 from commsim.report.render import announce, tell
@@ -103,7 +104,7 @@ def static_job(text: str) -> StaticJob:
     slots = fields.get("slots", "32")
     ports = [int(m["port"] or WORKER_PORT) for m in workers]
     right = bool(name) and len(workers) == len(matches) and fields.keys() <= {"slots", "workers"}
-    if not right or not slots.isdecimal() or not int(slots) or not all(0 < port < 65536 for port in ports):
+    if not right or not is_whole(slots) or not int(slots) or not all(0 < port < 65536 for port in ports):
         raise InputError(f"--job is NAME:slots=32,workers=10.0.0.1:4000@p0+10.0.0.2:4000@p1 "
                          f"(slots, :PORT and @INTERFACE may be left out), got {text!r}")  # fmt: skip
     peers = tuple((m["host"], port) for m, port in zip(workers, ports, strict=True))

@@ -9,6 +9,7 @@ from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
 from commsim.core.hostlist import check_name
+from commsim.core.spec import is_whole
 from commsim.prediction.network_tables import MAX_GPUS
 
 from .fabric_tree import SwitchTree, require_unique, tree_from
@@ -144,6 +145,6 @@ def _amount(item: TableFields, resource: str) -> int:
     status = item.table("status")
     amount = status.table("allocatable" if "allocatable" in status else "capacity").raw(resource)
     text = str(0 if amount is None else amount)
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) <= MAX_GPUS):
+    if not (is_whole(text, 5) and int(text) <= MAX_GPUS):
         status.fail("allocatable", f"{resource} must be a whole number 0..{MAX_GPUS}, got {text[:40]!r}")
     return int(text)

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from commsim.core.errors import InputError, located
 from commsim.core.hostlist import check_name, compress_hosts, expand_hosts
+from commsim.core.spec import is_whole
 
 from .fabric_tree import Blocks, Switch, SwitchTree
 
@@ -140,7 +141,7 @@ def _hosts(record: dict[str, str], key: str) -> tuple[str, ...]:
 
 def _sizes(text: str) -> tuple[int, ...]:
     parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+    if not all(is_whole(part) for part in parts):
         raise InputError(f"BlockSizes are whole numbers separated by commas, got {text!r}")
     return tuple(map(int, parts))
 
@@ -198,4 +199,6 @@ def sbatch_options(tree: SwitchTree, placement: Sequence[str]) -> str:
 
 def _by_number(host: str) -> list[tuple[int, int, str]]:
     """Return what sorts hosts as Slurm does, their numbers as numbers: h2 before h10."""
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", host) if part]
+    return [
+        (0, int(part), "") if is_whole(part, len(part)) else (1, 0, part) for part in re.split(r"(\d+)", host) if part
+    ]

@@ -10,6 +10,7 @@ from typing import Any
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.core.hostlist import check_name, compress_hosts, expand_hosts
+from commsim.core.spec import is_whole
 from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import Blocks, Switch, SwitchTree, require_unique, without_empty
@@ -137,7 +138,7 @@ def _tree(body: TableFields) -> SwitchTree:
 def _blocks(body: TableFields) -> Blocks:
     sizes = []
     for i, size in enumerate(body.items("block_sizes", str, "a whole number") if "block_sizes" in body else ()):
-        if not (size.isascii() and size.isdigit() and len(size) < 10):
+        if not is_whole(size):
             body.member("block_sizes", i, f"must be a whole number, got {size!r}")
         sizes.append(int(size))
     blocks = []

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
+from commsim.core.spec import is_whole
 from commsim.core.units import parse_bandwidth, parse_ratio
 
 _ENTRY = re.compile(r"\s*(\d{1,3})\s*=\s*(.*?)\s*", re.ASCII | re.DOTALL)
@@ -110,6 +111,6 @@ def parse_tiers(text: str) -> Tiers:
 
 
 def _count(text: str, name: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 4 and int(text)):
+    if not (is_whole(text, 3) and int(text)):
         raise InputError(f"{name} has from 1 to 999 cables, as in 4x400Gbps, got {text!r}")
     return int(text)

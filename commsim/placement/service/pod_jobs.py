@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.spec import is_whole
 
 from .limits import MAX_GPUS_OF_POD
 from .models import Pod
@@ -60,7 +61,7 @@ def gpus_of_pod(pod: Pod, resource: str) -> int:
         amounts = {**((resources and resources.requests) or {}), **((resources and resources.limits) or {})}
         if resource in amounts:
             amount = str(amounts[resource])
-            if not (amount.isascii() and amount.isdigit()):
+            if not is_whole(amount, len(amount)):
                 raise InputError(f"request: {resource} must be a whole number, got {amount[:40]!r}")
             if len(amount) > len(f"{MAX_GPUS_OF_POD}") or int(amount) > MAX_GPUS_OF_POD:
                 raise InputError(f"request: {resource} must be at most {MAX_GPUS_OF_POD}, got {amount[:40]}")

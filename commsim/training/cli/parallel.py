@@ -202,11 +202,11 @@ def _exchanges(config: MoeConfig, micro_batches: int) -> tuple[str, ...]:
     """Return what a micro-batch's dispatch and combine are; a combine has a precision of its own."""
     if config.exchange is None:
         return ()
-    from commsim.core.spec import split_spec
+    from commsim.core.spec import is_whole, split_spec
 
     _, options = split_spec(f"ep_dispatch:{config.exchange}")
     text = options.get("tokens", "")
-    if not text.isdecimal() or int(text) < micro_batches:
+    if not is_whole(text, 18) or int(text) < micro_batches:
         raise InputError(f"--exchange needs tokens=N, at least {micro_batches}, got {text or 'none'}")
     options["tokens"] = str(int(text) // micro_batches)
     back = {key: value for key, value in options.items() if key != "precision"}
