@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_bytes, read_text, replacing
 from commsim.core.jit import Records
+from commsim.core.spec import is_whole
 
 from .programs.operations import ANY, CALC, MAX_OPS, MAX_RANKS, RECV, SEND, Programs, RankOperation
 from .programs.stages import MAX_STAGE
@@ -176,7 +177,7 @@ class _Reader:
         if match[9]:
             size = self._number(match[10], 2**63)
             number = "" if size else (match[1] or "").rpartition(_FENCE_LABEL)[2]
-            stage = self._number(number, MAX_STAGE) if number.isdigit() and _FENCE_LABEL in match[1] else 0
+            stage = self._number(number, MAX_STAGE) if is_whole(number, 18) and _FENCE_LABEL in match[1] else 0
             return RankOperation(CALC, size, cpu=self._number(match[11] or "0", 256), stage=stage)
         kind = _KINDS[match[2]]
         if (match[4] == "to") != (kind == SEND) or (match[5] == "-1" and kind == SEND):
