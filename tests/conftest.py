@@ -41,7 +41,7 @@ NOJIT_FILES = {
     "packets": "pauses wheel_kernel",
     "pages": "interval_kernel study",
     "placement": "crux",
-    "placement/clusters": "contention_kernel",
+    "placement/clusters/contention": "contention_kernel",
     "ranking/synthesis": "greedy latency optimal",
     "ranking/synthesis/trees": "max_flow_kernel trimming",
     "real/testbed": "layout",

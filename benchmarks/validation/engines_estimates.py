@@ -9,8 +9,8 @@ import numpy as np
 
 from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
+from commsim.placement.clusters.contention.traffic import ClusterTraffic
 from commsim.placement.clusters.models import MODELS, profile
-from commsim.placement.clusters.traffic import ClusterTraffic
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_uses
 from commsim.training.sharing.periodic import PeriodicJob

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .cassini_ranking import CANDIDATES, CassiniRanking
+from .contention.cassini_ranking import CANDIDATES, CassiniRanking
+from .contention.traffic import ClusterTraffic, Sharer
 from .gpu_pool import GpuPool
 from .machines import Machines
 from .models import Assumptions
 from .placement_choices import Placing, spreads
 from .policy import Grant
 from .state import ClusterJobs, JobState, Spread, room
-from .traffic import ClusterTraffic, Sharer
 
 # Rounds over all jobs in which shifts are solved anew; a shift is only changed where the score gains more than this.
 ROUNDS, LEAST_GAIN = 2, 0.02

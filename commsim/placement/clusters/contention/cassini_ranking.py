@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from commsim.training.sharing.periodic import PeriodicJob
 
+from .shifted_rates import ShiftedRates, shifted_rates
 from .traffic import ClusterTraffic, Sharer
 
 SHIFTS = 72
 # As many as in the experiments of the paper.
 CANDIDATES = 10
-# Profiles whose shifts are kept: 90 MB.
+# Profiles whose shifts are kept, of some 20 kB each.
 _REMEMBERED = 600
 
 
@@ -34,7 +35,7 @@ class CassiniRanking:
 
     def __init__(self, traffic: ClusterTraffic) -> None:
         self._traffic = traffic
-        self._shifted: dict[PeriodicJob, tuple[NDArray[np.float64], NDArray[np.uint8]]] = {}
+        self._shifted: dict[PeriodicJob, ShiftedRates] = {}
 
     def best(self, job: PeriodicJob, routes: Sequence[tuple[str, ...]]) -> tuple[int, float, float]:
         """Choose among rings over hosts.
@@ -96,33 +97,12 @@ class CassiniRanking:
         if job not in self._shifted:
             if len(self._shifted) >= _REMEMBERED:
                 self._shifted.clear()
-            shifts = job.period * np.arange(SHIFTS) / SHIFTS
+            shifts, instants = job.period * np.arange(SHIFTS) / SHIFTS, self._traffic.instants
             rates = np.array([self._traffic.rates(job, shift) for shift in shifts])
-            self._shifted[job] = numbered(rates, [0.0, *(phase.rate for phase in job.phases)])
-        levels, at = self._shifted[job]
+            usual = [0.0, *(phase.rate for phase in job.phases)]
+            self._shifted[job] = shifted_rates(rates, instants % job.period, usual)
+        sent = self._shifted[job]
         capacity, excess = self._traffic.capacity, np.empty(SHIFTS)
-        full = np.flatnonzero(self._traffic.highest(links) + use * levels[-1] > capacity[links])
-        shift_excess(self._traffic.demand, links[full], use[full], own, capacity, levels, at, excess)
-        return 1.0 - excess / (len(at) * len(links))
-
-
-def numbered(rates: NDArray[np.float64], usual: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Return the values that there are, or `usual` ones if there are no others, ascending, and the number of each.
-
-    Parameters
-    ----------
-    rates : float64[n_shifts, n_instants]
-    usual : sequence of float
-
-    Returns
-    -------
-    float64[n_levels], uint8[n_instants, n_shifts]
-    """
-    for values in (set(usual), set(rates.ravel().tolist())):
-        levels = np.array(sorted(values))
-        number = np.zeros(rates.shape, np.uint8)
-        for level in levels[:-1]:
-            number += rates > level
-        if (levels[number] == rates).all():
-            break
-    return levels, np.ascontiguousarray(number.T)
+        full = np.flatnonzero(self._traffic.highest(links) + use * sent.levels[-1] > capacity[links])
+        shift_excess(self._traffic.demand, links[full], use[full], own, capacity, sent, excess)
+        return 1.0 - excess / (len(sent.order) * len(links))

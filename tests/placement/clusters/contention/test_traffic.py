@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from commsim.placement.clusters.cassini_ranking import CassiniRanking
+from commsim.placement.clusters.contention.cassini_ranking import CassiniRanking
+from commsim.placement.clusters.contention.traffic import ClusterTraffic
 from commsim.placement.clusters.models import MODELS, profile
-from commsim.placement.clusters.traffic import ClusterTraffic
 from commsim.placement.link_use import link_uses
 from commsim.placement.score import score_link
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob

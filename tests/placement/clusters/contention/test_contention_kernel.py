@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.placement.clusters.contention_kernel import link_loads, shift_excess, stretch
+from commsim.placement.clusters.contention.contention_kernel import link_loads, shift_excess, stretch
+from commsim.placement.clusters.contention.shifted_rates import shifted_rates
 
 
 def slow_stretch(rates, use, capacity):
@@ -56,16 +57,18 @@ def test_excess_of_each_shift_is_summed_over_links_and_instants(seed):
     """Of links 0 and 2; a job that sends already is taken out of the demand."""
     random = np.random.default_rng(seed)
     demand, capacity = random.uniform(0.0, 5.0, (3, 7)), random.uniform(2.0, 6.0, 3)
-    levels, at = np.array([0.0, 1.0, 2.5]), random.integers(0, 3, (7, 4)).astype(np.uint8)
+    levels = np.array([0.0, 1.0, 2.5])
+    rates = levels[random.integers(0, 3, (4, 7))]
+    sent = shifted_rates(rates, random.uniform(0.0, 1.0, 7), levels.tolist())
     links, use, own = np.array([0, 2]), random.uniform(0.2, 1.0, 2), levels[random.integers(0, 3, 7)]
     excess = np.empty(4)
-    shift_excess(demand, links, use, own, capacity, levels, at, excess)
+    shift_excess(demand, links, use, own, capacity, sent, excess)
     for shift, found in enumerate(excess):
-        others = [demand[link] + times * (levels[at[:, shift]] - own) for link, times in zip(links, use, strict=True)]
+        others = [demand[link] + times * (rates[shift] - own) for link, times in zip(links, use, strict=True)]
         beyond = [
             np.maximum(sent - capacity[link], 0.0) / capacity[link] for link, sent in zip(links, others, strict=True)
         ]
-        np.testing.assert_allclose(found, np.sum(beyond))
+        np.testing.assert_allclose(found, np.sum(beyond), atol=1e-12)
 
 
 def test_loads_of_the_links_that_are_asked_for():

@@ -9,6 +9,8 @@ from commsim.core.jit import kernel
 from commsim.training.sharing.shared_links_tables import JOB_ROW, LINK_ROW, PHASE_ROW, USE_ROW, SharedLinks
 from commsim.training.sharing.shared_rates_kernel import SolveReach, fill_class
 
+from .shifted_rates import ShiftedRates
+
 F = NDArray[np.float64]
 
 
@@ -102,12 +104,13 @@ def link_loads(demand: F, links: NDArray[np.intp], capacity: F, loads: F) -> Non
 
 @kernel
 def shift_excess(
-    demand: F, links: NDArray[np.intp], use: F, own: F, capacity: F, levels: F, at: NDArray[np.uint8], excess: F
+    demand: F, links: NDArray[np.intp], use: F, own: F, capacity: F, sent: ShiftedRates, excess: F
 ) -> None:
     """Sum up by how much a job with each shift exceeds what links can carry beside others.
 
-    A job sends at few rates. By what an instant exceeds the capacity with each of them is summed over the links once; a
-    shift then picks one of these sums at each instant.
+    A job sends at few rates. By what an instant exceeds the capacity with each of them is summed over the links once,
+    then over the instants in the order of the job's iteration. A shift is a few runs of these, so that its sum is a
+    few differences.
 
     Parameters
     ----------
@@ -121,30 +124,26 @@ def shift_excess(
         What the job itself sends now, as part of the demand; 0 of a job that does not send yet.
     capacity : float64[n_links], bytes/s
         Capacity of each link.
-    levels : float64[n_levels], bytes/s
-        Rates at which the job sends, ascending.
-    at : uint8[n_instants, n_shifts]
-        Index of its rate at each instant with each shift.
+    sent : ShiftedRates
+        What the job sends with each shift.
     excess : float64[n_shifts]
         Written: excess demand over the capacity, summed over links and instants.
     """
-    n_instants, n_shifts = at.shape
-    n_levels = len(levels)
-    over, now = np.zeros((n_levels, n_instants)), np.empty(n_shifts)
+    n_levels, n_instants = len(sent.levels), len(sent.order)
+    over, upto = np.zeros((n_levels, n_instants)), np.zeros((n_levels, n_instants + 1))
     for i in range(len(links)):  # loops without branches, which the compiler turns into vector instructions
         base, most, times = demand[links[i]], capacity[links[i]], use[i]
+        per = 1.0 / most
         for k in range(n_levels):
-            level, row = levels[k], over[k]
+            more, row = times * sent.levels[k] - most, over[k]
             for n in range(n_instants):
-                beyond = base[n] + times * (level - own[n]) - most
-                row[n] += (beyond if beyond > 0.0 else 0.0) / most
-    excess[:] = 0.0
-    for n in range(n_instants):
-        if over[-1, n] > 0.0:
-            now[:] = over[0, n]
-            for k in range(1, n_levels):
-                value = over[k, n]
-                for s in range(n_shifts):
-                    now[s] = value if at[n, s] >= k else now[s]
-            for s in range(n_shifts):
-                excess[s] += now[s]
+                beyond = base[n] - times * own[n] + more
+                row[n] += (beyond if beyond > 0.0 else 0.0) * per
+    for k in range(n_levels):
+        for n in range(n_instants):
+            upto[k, n + 1] = upto[k, n] + over[k, sent.order[n]]
+    for s in range(len(excess)):
+        excess[s] = 0.0
+        for r in range(sent.first_run[s], sent.first_run[s + 1]):
+            k = sent.run[r, 0]
+            excess[s] += upto[k, sent.run[r, 2]] - upto[k, sent.run[r, 1]]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.placement.cluster import read_cluster
-from commsim.placement.clusters.cassini_ranking import SHIFTS, CassiniRanking, numbered
-from commsim.placement.clusters.traffic import ClusterTraffic
+from commsim.placement.clusters.contention.cassini_ranking import SHIFTS, CassiniRanking
+from commsim.placement.clusters.contention.traffic import ClusterTraffic
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 SPEC = "leaf_spine:n_leaves=3,n_spines=1,hosts_per_leaf=3,bandwidth=50Gbps"
@@ -51,10 +51,3 @@ def test_the_first_route_that_loses_nothing_is_taken_and_else_the_best(traffic):
     each = [ranking.best(new, [route])[2] for route in pair]
     assert each[0] < each[1] < 1.0
     assert ranking.best(new, pair)[::2] == (1, each[1])
-
-
-def test_rates_are_numbered_also_where_phases_add_up():
-    rates = np.array([[0.0, 3.0, 5.0], [5.0, 8.0, 0.0]])
-    for usual in ([0.0, 3.0, 5.0], [0.0, 3.0, 5.0, 8.0, 9.0]):
-        levels, number = numbered(rates, usual)
-        assert (levels[number.T] == rates).all()

@@ -1,0 +1,1 @@
+"""Contention on the links of a cluster that runs, and CASSINI's shifts against it."""
