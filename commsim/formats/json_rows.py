@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from .nccl_tests import NCCL_FUNCTIONS
 
 # Functions of NCCL whose message size in the inspector's lines is that of one rank's part (``inspectorComputeOpBw``).
 BY_PART = ("AllGather", "AllGatherV", "ReduceScatter")
+# Records of the inspector that a tool put into one list.
+_INSPECTOR_LIST = re.compile(r'\s*\[\s*\{(?=[^\[]{0,2000}"coll_perf"\s*:)')
 _PARQUET = ("operation", "n_ranks", "size_B", "time_s")
 _MORE = ("collective", "p5_s", "p95_s", "low_s", "high_s", "error")
 
@@ -44,6 +47,8 @@ def read_json_rows(path: Path, context: ReadingContext) -> Sequence[Measurement]
 
     text = read_text(path, MAX_BYTES)
     try:
+        if _INSPECTOR_LIST.match(text):
+            return read_lines("\n".join(map(json.dumps, parse_json(text))), path, context)
         tree = kineto_tree(text) if is_kineto(text) else parse_json(text)
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
@@ -214,6 +219,8 @@ def read_lines(text: str, path: Path, context: ReadingContext) -> list[Measureme
         if "coll_perf" in top:
             rows += _row(top, number, path, skipped)
             check_count(path, len(rows))
+    if not rows and not skipped:
+        context.notes.append(f"{path}: JSON lines, none with coll_perf of NCCL's inspector")
     if skipped:
         context.notes.append(f"{path}: left out, since they are no operation here: {', '.join(sorted(skipped))}")
     return rows

@@ -14,6 +14,7 @@ from .measurement import MAX_BYTES, Measurement, ReadingContext
 
 Reader = Callable[[Path, ReadingContext], Sequence[Measurement]]
 # How JSON begins; a log may begin with [1,0]<stdout>: instead.
+_WRAPPED = re.compile(rb'\s*\{"log"\s*:\s*"')  # lines of Docker's json-file, each with a line of a program
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
 
 
@@ -88,7 +89,7 @@ def _reader(path: Path) -> Reader:
         from commsim.profiles.profiles import read_profile_rows
 
         return read_profile_rows
-    if _JSON.match(head):
+    if _JSON.match(head) and not _WRAPPED.match(head):
         from .json_rows import read_json_rows
 
         return read_json_rows

@@ -104,6 +104,8 @@ def measured_calls(calls: Sequence[RecordedCall], path: Path, context: ReadingCo
         if call.duration is not None:
             key = call.operation, call.size, call.n_ranks or context.n_ranks, call.algorithm, call.protocol
             groups[key].append(call.duration)
+    if not calls and not context.notes:  # which say what was left out
+        context.notes.append(f"{path}: no call of a collective is in it: no kernel or annotation of NCCL, RCCL or gloo")
     untimed = sum(call.duration is None for call in calls)
     if untimed:
         context.notes.append(f"{path}: {untimed} of {len(calls)} calls have no duration, since none was recorded")

@@ -78,6 +78,19 @@ def test_lines_of_the_inspector_are_read_and_a_last_one_that_is_cut_off_is_said(
         read(tmp_path, f'{{"header": 1}} x\n{json.dumps(line)}\n'.encode(), "inspector.jsonl")
 
 
+def test_records_of_the_inspector_in_one_list_are_those_of_its_lines(tmp_path):
+    perf = {"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 4096, "coll_exec_time_us": 20.5}
+    records = [{"header": {"id": "0x1", "rank": rank, "n_ranks": 2, "nnodes": 1}, "coll_perf": perf} for rank in (0, 1)]
+    assert [(row.size, row.n_ranks, row.line) for row in read(tmp_path, records)] == [(4096, 2, 1), (4096, 2, 2)]
+
+
+def test_json_without_measurements_says_what_was_looked_for(tmp_path):
+    with pytest.raises(InputError, match="none with coll_perf of NCCL's inspector"):
+        read(tmp_path, b'{"a": 1}\n{"a": 2}\n')
+    with pytest.raises(InputError, match="no call of a collective is in it"):
+        read(tmp_path, {"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 1}]})
+
+
 def test_the_inspector_counts_one_rank_s_part_of_what_is_gathered(tmp_path):
     """The example of its documentation: 2 GiB of each of 8 ranks at an algbw of 418.4 GB/s."""
     line = {"header": {"id": "0x1", "rank": 4, "n_ranks": 8, "nnodes": 1}, "metadata": {},

@@ -158,6 +158,12 @@ def test_what_stands_before_the_header_is_cut_off_every_line(tmp_path, prefix):
     ]  # fmt: skip
 
 
+def test_lines_that_docker_keeps_as_json_are_those_of_the_program(tmp_path):
+    lines = [{"log": f"{line}\n", "stream": "stdout", "time": "2026-01-01T00:00:00Z"} for line in log(ROW).splitlines()]
+    rows = read(tmp_path, "\n".join(map(json.dumps, lines)) + "\n")
+    assert [(row.operation, row.n_ranks, row.line) for row in rows[:1]] == [("all_reduce", 8, 14)]
+
+
 def test_a_file_without_a_table_says_what_is_in_it(tmp_path):
     with pytest.raises(InputError, match=r"holds no measurement \(no header of nccl-tests, OSU, .* with 'hello world'"):
         read(tmp_path, "\nhello world\n")

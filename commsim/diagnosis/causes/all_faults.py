@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.diagnosis.causes.fabric_faults import congestion, crossed_rails, oversubscription, slow_host
-from commsim.diagnosis.causes.fault import Fault
+from commsim.diagnosis.causes.fault import Fault, Timed
 from commsim.diagnosis.causes.ground import Ground
 from commsim.diagnosis.causes.labels import HEALTHY
 from commsim.diagnosis.causes.machine_faults import (
@@ -54,11 +54,21 @@ class FaultTimes:
         Times at the sizes asked for.
     healthy : float64[n], s, or None
         Times of a healthy table beside it, where they are others than without a fault.
+    base : Timed or None
+        Ground without a fault, of the times without one.
     """
 
     fault: Fault | None
     times: NDArray[np.float64]
     healthy: NDArray[np.float64] | None = None
+    base: Timed | None = None
+
+    @property
+    def ground(self) -> Timed | None:
+        """What other calls can be asked of: the ground with the fault; None where the healthy one was changed."""
+        if self.fault is None:
+            return self.base
+        return self.fault.ground if self.fault.reference is None else None
 
     @property
     def label(self) -> str:
@@ -122,4 +132,4 @@ def predict_faults(ground: Ground, sizes: Sequence[float]) -> list[FaultTimes]:
         If the closed form has no time of the ground.
     """
     closed, faults = ground.times(sizes), (fault for kind in KINDS for fault in kind(ground))
-    return [FaultTimes(None, closed), *fault_times(faults, sizes, closed)]
+    return [FaultTimes(None, closed, base=ground), *fault_times(faults, sizes, closed)]

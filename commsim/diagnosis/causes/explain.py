@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.diagnosis.causes.all_faults import FaultTimes, predict_faults
 from commsim.diagnosis.causes.beforehand import shares_beforehand
+from commsim.diagnosis.causes.fault import Timed
 from commsim.diagnosis.causes.ground import Ground
 from commsim.diagnosis.causes.labels import NONE, UNTRIED
 from commsim.diagnosis.causes.likelihood import AGAIN, disturbances, log_likelihood, log_of_none
@@ -37,6 +38,8 @@ class RankedCause:
         Largest relative difference of a measured time from the one with it, of rows that nothing disturbed.
     sizes, times : float64[n], bytes and s
         Sizes of the slow rows, and times with it.
+    ground : Timed or None
+        What other calls can be asked of; None where there is none.
     """
 
     label: str
@@ -45,6 +48,7 @@ class RankedCause:
     far: float
     sizes: NDArray[np.float64]
     times: NDArray[np.float64]
+    ground: Timed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +183,5 @@ def _ranked(
     usual = rows.slow & (disturbances(rows, whole) == 0)
     far = np.abs(rows.times / times - 1)[usual if usual.any() else rows.slow]
     text = one.text if one.fault is not None else _healthy(rows.times[rows.slow] / times[rows.slow])
-    return RankedCause(one.label, likelihood, text, float(far.max()), rows.sizes[rows.slow], times[rows.slow])
+    sizes, own = rows.sizes[rows.slow], times[rows.slow]
+    return RankedCause(one.label, likelihood, text, float(far.max()), sizes, own, one.ground)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from commsim.core.units import format_size
 from commsim.diagnosis.causes.explain import RankedCause
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY
+from commsim.diagnosis.causes.next_run import run_that_tells
 
 # Times as likely as the next from which a cause is told from it (less is "not worth more than a bare mention": Kass and
 # Raftery, Bayes factors, JASA 90, 1995, section 3.2); and what is able to give a number.
@@ -18,8 +16,6 @@ TOLD_FROM, ABLE = 3.0, 0.02
 MANY_TIMES = 1e4
 # Causes that are named at once, since more are no help; and that follow a first one. All are in the JSON.
 NAMED, NEXT = 3, 2
-# Ratio of two causes' times from which on a further run of a size tells them apart, beside 7 % of noise.
-APART = 1.15
 MEASURE_NEXT = "measure next: -b 1K -e 8G -f 2 on the same ranks, and on two hosts only; NCCL_DEBUG=INFO"
 
 
@@ -43,7 +39,7 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
     if len(alike) > 1:
         lines.append(f"nothing distinguishes: {_named(alike)}")
         lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NAMED] if one.label != HEALTHY]
-        lines += _told_apart_by(alike[0], alike[1])
+        lines += run_that_tells(alike[0], alike[1])
         then = [one for one in causes if one not in alike][:NEXT]
     else:
         others = sum(one.likelihood for one in causes[1:])  # several of which may give the same times
@@ -67,16 +63,6 @@ def _named(causes: Sequence[RankedCause]) -> str:
     named = ", ".join(f"{one.text} ({one.likelihood:.0%})" for one in causes[:NAMED])
     more = len(causes) - NAMED
     return f"{named}, and {more} less likely" if more > 0 else named
-
-
-def _told_apart_by(first: RankedCause, second: RankedCause) -> list[str]:
-    """Return the size whose next run tells two causes apart, if one does: the one at which they differ most."""
-    apart = np.abs(np.log(first.times / second.times))
-    most = int(np.argmax(apart))
-    if apart[most] < np.log(APART):
-        return []
-    times = " or ".join(f"{one.times[most] * 1e6:.4g} us ({one.text})" for one in (first, second))
-    return [f"measure next: {format_size(float(first.sizes[most]))} some more times: {times}"]
 
 
 def json_of(causes: Sequence[RankedCause]) -> list[dict[str, Any]]:

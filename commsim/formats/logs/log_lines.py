@@ -10,6 +10,8 @@ import io
 import re
 from collections.abc import Iterator
 
+from commsim.core.files.whole_files import parse_json
+
 # Characters of a line that are looked at.
 LOOKED_AT = 4096
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07")
@@ -31,6 +33,7 @@ _HEADER = re.compile(
     r"|Collective:[ \t])",
     re.MULTILINE,
 )
+_WRAPPED = re.compile(r'\s*\{"log"\s*:\s*"')
 _PIECE = re.compile(r"\d+|[A-Za-z]+|\s+|.", re.DOTALL)
 
 
@@ -42,6 +45,8 @@ def lines_of_log(text: str) -> Iterator[str]:
     text : str
         The log.
     """
+    if _WRAPPED.match(text):
+        text = "".join(map(_unwrapped, text.splitlines()))
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     learned = _learned(text)
@@ -49,6 +54,16 @@ def lines_of_log(text: str) -> Iterator[str]:
         line = raw[:LOOKED_AT] if len(raw) <= LOOKED_AT else f"{raw[:LOOKED_AT]}\n"
         match = next(filter(None, (prefix.match(line) for prefix in learned)), None) or _KNOWN.match(line)
         yield line[match.end() :] if match and not line.isspace() else line
+
+
+def _unwrapped(line: str) -> str:
+    """Return the line of a program that Docker's json-file holds in one of JSON; an empty one of what is none."""
+    try:
+        tree = parse_json(line)
+    except (ValueError, RecursionError):
+        return "\n"
+    said = tree.get("log") if isinstance(tree, dict) else None
+    return f"{said}\n".replace("\n\n", "\n") if isinstance(said, str) else "\n"
 
 
 def _learned(text: str) -> list[re.Pattern[str]]:
