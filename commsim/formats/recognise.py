@@ -21,6 +21,7 @@ from .fabrics.neighbours import is_lldp
 from .fabrics.netbox import is_netbox
 from .fabrics.port_report import is_port_report
 from .htsim_topology import is_htsim
+from .logs.log_lines import lines_of_log
 from .markup import outermost_tag
 
 HEAD = 2**16
@@ -45,7 +46,7 @@ _OTHERS: dict[str, tuple[str, str]] = {
     r"^Nodes \d+\s+Connections \d+": ("htsim's matrix of connections", "nothing: it is only written"),
     r"^HYBRID_TRANSFORMER|^[ \t]*model_parallel_NPU_group": (
         "a workload of SimAI or ASTRA-sim, text", "nothing: its layers are not read"),
-    r"^(?:Ca|Switch)\s+: 0x[0-9a-f]+ ports \d+": (
+    r"^(?:Ca|Switch)[ \t]+: 0x[0-9a-f]+ ports \d+": (
         "ibnetdiscover's list of nodes, without cables", "nothing: print it without -l"),
     r"^LLDP neighbors:|^lldp\.[^.\s]+\.[\w.-]+=": (
         "LLDP's neighbours as text", "nothing: print them with lldpcli -f json show neighbors"),
@@ -74,7 +75,7 @@ def _has_cable(lines: list[str]) -> bool:
 # What a text is, in the order in which it is asked.
 _TEXTS: dict[str, Callable[[str], bool]] = {
     "goal": lambda head: "num_ranks" in head,
-    "nvidia-smi": lambda head: bool(_MATRIX.search(head)),
+    "nvidia-smi": lambda head: bool(_MATRIX.search(head) or _MATRIX.search("".join(lines_of_log(head)))),
     "ibnetdiscover": is_ibnetdiscover,
     "ibnetdiscover-ports": is_port_report,
     "iblinkinfo": is_iblinkinfo,

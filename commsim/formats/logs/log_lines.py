@@ -27,12 +27,14 @@ _KNOWN = re.compile(
     )?""",
     re.VERBOSE | re.ASCII,
 )
-# Headers of the tables of nccl-tests, OSU, IMB and ucc_perftest, which begin with a sign of their own.
+# Headers of the tables of nccl-tests, OSU, IMB and ucc_perftest, which begin with a sign of their own, and the most
+# characters that stand before them.
 _HEADER = re.compile(
-    r"^([^\n]{1,200}?)(?:\#[ \t]*size[ \t]+count\b|\#[ \t]*Size[ \t]|\#bytes[ \t]|\#[ \t]Benchmarking[ \t]"
-    r"|Collective:[ \t])",
-    re.MULTILINE,
+    r"#[ \t]{0,40}size[ \t]{1,40}count\b|#[ \t]{0,40}Size[ \t]|#bytes[ \t]|#[ \t]Benchmarking[ \t]|Collective:[ \t]"
 )
+LONGEST = 200
+# Forms of prefixes in one file, such as those of several collectors.
+MOST_FORMS = 8
 _WRAPPED = re.compile(r'\s*\{"log"\s*:\s*"')
 _PIECE = re.compile(r"\d+|[A-Za-z]+|\s+|.", re.DOTALL)
 
@@ -70,11 +72,11 @@ def _learned(text: str) -> list[re.Pattern[str]]:
     """Return the forms of what stands before the headers of tables, where it is none that is known."""
     forms = dict[str, None]()
     for found in _HEADER.finditer(text):
-        before = found[1]
-        known = _KNOWN.match(found[0])
+        before = text[max(text.rfind("\n", 0, found.start()) + 1, found.start() - LONGEST) : found.start()]
+        known = _KNOWN.match(before + found[0])
         if before.strip() and not (known and known.end() >= len(before.rstrip())):
             forms[_form(before.rstrip())] = None
-    return [re.compile(form, re.ASCII) for form in forms]
+    return [re.compile(form, re.ASCII) for form in [*forms][:MOST_FORMS]]
 
 
 def _form(prefix: str) -> str:

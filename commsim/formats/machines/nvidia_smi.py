@@ -19,11 +19,17 @@ from commsim.core.machines.parts import Parts
 from commsim.core.network import CPU, GPU, NIC, Network
 from commsim.core.spec import is_whole
 from commsim.core.units import Bandwidth
+from commsim.formats.logs.log_lines import lines_of_log
 
 from .gpu_models import GpuGeneration, of_links, of_names, of_user
 from .rates import transport_of_nics
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|rdma|irdma|roce|ibp|ionic|cxi)\w*)", re.ASCII)
+# Tables that begin alike.
+_OTHER_TABLES = {
+    r"^[ \t]*OK[ \t]+= Status Ok": "nvidia-smi topo -p2p, which says who may reach whom",
+    r"ROCm System Management|^GPU0[ \t].*\bXGMI\b": "rocm-smi's table of links, which has no NICs",
+}
 _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
 _LEGEND = re.compile(r"^[ \t]*NIC\d+:\s*(\S+)", re.ASCII | re.MULTILINE)
 _SAME_SWITCH, _SAME_SOCKET = {"PIX", "PXB"}, {"PIX", "PXB", "PHB", "NODE"}
@@ -220,7 +226,12 @@ def _add_nvlinks(parts: Parts, matrix: _Matrix, islands: Sequence[_Island], rate
 
 def _read_matrix(path: str | Path) -> _Matrix:
     text = _ESCAPES.sub("", read_text(path))
-    lines = text.splitlines()
+    for pattern, what in _OTHER_TABLES.items():
+        if re.search(pattern, text, re.MULTILINE):
+            raise InputError(
+                f"{path}: is {what}; nvidia-smi topo -m, or NCCL_TOPO_DUMP_FILE, says what links there are"
+            )
+    lines = "".join(lines_of_log(text)).splitlines()
     header = next((n for n, line in enumerate(lines) if _is_header(line.split())), None)
     if header is None:
         raise InputError(f"{path}: no matrix of nvidia-smi topo -m: no line names its columns, beginning with GPU0")

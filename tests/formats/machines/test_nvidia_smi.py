@@ -7,6 +7,7 @@ from commsim.core.errors import InputError
 from commsim.core.machines.hardware import net_of
 from commsim.core.network import CPU, NIC, SWITCH
 from commsim.formats.machines.nvidia_smi import read_nvidia_smi
+from commsim.formats.recognise import format_of_file
 from commsim.routing.routing import find_routes
 
 BOX = """
@@ -50,6 +51,27 @@ def square(*rows):
     names = [f"GPU{i}" for i in range(len(rows))]
     lines = [" ".join(names), *(" ".join((name, *row.split())) for name, row in zip(names, rows, strict=True))]
     return "\n".join(lines)
+
+
+@pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "0: "])
+def test_a_matrix_behind_a_launcher_s_prefix_is_the_same_machine(tmp_path, prefix):
+    network = read(tmp_path, BOX)
+    (tmp_path / "run.txt").write_text("".join(f"{prefix}{line}\n" for line in BOX.splitlines()))
+    assert format_of_file(str(tmp_path / "run.txt")) == "nvidia-smi"
+    again = read_nvidia_smi(tmp_path / "run.txt")
+    assert (again.nodes, again.bandwidth.tolist()) == (network.nodes, network.bandwidth.tolist())
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n\nLegend:\n  OK   = Status Ok\n", "is nvidia-smi topo -p2p"),
+        ("       GPU0    GPU1\nGPU0   0       XGMI\nGPU1   XGMI    0\n", "is rocm-smi's table of links"),
+    ],
+)
+def test_tables_that_begin_alike_are_named(tmp_path, text, what):
+    with pytest.raises(InputError, match=what):
+        read(tmp_path, text)
 
 
 def test_a_matrix_gives_switches_sockets_and_an_nvswitch(tmp_path):
