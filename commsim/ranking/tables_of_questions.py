@@ -207,7 +207,8 @@ def parts_of_pairs(
         for pair, row in zip(pairs, cells, strict=True):
             row[6:6] = _interval(pair)
     said = comments([*causes, text], is_bounded=bool(causes))
-    return [Table(names, cells, title, LEAST_OF_COMPARISON), *healthy, *said, *remarks(notes)]
+    against = Table(names, cells, title, LEAST_OF_COMPARISON, only_verbose=bool(healthy))
+    return [against, *healthy, *said, *remarks(notes)]
 
 
 def _interval(pair: Pair) -> list[str]:

@@ -147,7 +147,7 @@ def test_of_two_logs_the_slowest_run_of_each_is_taken(commsim, tmp_path, lines):
     for words in (("compare", good, bad, "--topology", MACHINES), ("compare", good, bad), ("diff", good, bad)):
         tree = commsim.results(*words, "-v")
         for name in ("good.log", "bad.log"):
-            assert f"{name}: 3 runs in the file: the slowest is judged" in commsim.out
+            assert f"{name} (slowest of 3 runs)" in commsim.out
         if "--topology" in words:  # errors stand beside the prediction, and ratios in the table of both
             assert [row["error"] for row in tree["results"]] == pytest.approx([1 / 3 - 1] * 5, rel=0.01)
         else:

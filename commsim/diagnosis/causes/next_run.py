@@ -33,8 +33,7 @@ def run_that_tells(first: RankedCause, second: RankedCause) -> list[str]:
     what, times = max((*_sizes_again(first, second), *_other_operations(first, second)), key=lambda run: _apart(run[1]))
     if _apart(times) < np.log(APART):
         return []
-    either = " or ".join(f"{format_time(time)} ({one.text})" for time, one in zip(times, (first, second), strict=True))
-    return [f"measure next: {what}: {either}"]
+    return [f"measure next: {what}: {format_time(times[0])} (first) or {format_time(times[1])} (second)"]
 
 
 def _apart(times: tuple[float, float]) -> float:
@@ -44,7 +43,7 @@ def _apart(times: tuple[float, float]) -> float:
 def _sizes_again(first: RankedCause, second: RankedCause) -> Iterator[tuple[str, tuple[float, float]]]:
     """Yield the measured sizes, and the two times of each."""
     for size, *times in zip(first.sizes, first.times, second.times, strict=True):
-        yield f"{format_size(float(size))} some more times", (float(times[0]), float(times[1]))
+        yield f"{format_size(float(size))} again", (float(times[0]), float(times[1]))
 
 
 def _other_operations(first: RankedCause, second: RankedCause) -> Iterator[tuple[str, tuple[float, float]]]:

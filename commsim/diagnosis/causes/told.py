@@ -38,8 +38,8 @@ def told(causes: Sequence[RankedCause], *, n_sizes: int = 3, has_reference: bool
     lines = []
     if len(alike) > 1:
         lines.append(f"nothing distinguishes: {_named(alike)}")
-        lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NAMED] if one.label != HEALTHY]
         lines += run_that_tells(alike[0], alike[1])
+        lines += [f"check: {CAUSES[one.label].check}" for one in alike[:NAMED] if one.label != HEALTHY]
         then = [one for one in causes if one not in alike][:NEXT]
     else:
         others = sum(one.likelihood for one in causes[1:])  # several of which may give the same times

@@ -125,10 +125,9 @@ def _logs(config: DiffConfig) -> Answer:
     logs = two_logs(config.a, config.b, None, None)
     pairs = logs.pairs
     more: dict[str, Any] = {"only_a": [], "only_b": [], "differs": {}, "critical_path": [], "links": []}
-    title = f"A: {config.a}, B: {config.b}"
     lines = comments(["causes of what one lacks: commsim compare HEALTHY BAD --topology NAME"])
     rows = [pair.row() for pair in pairs]
-    parts = [table_of_logs(pairs, title), *lines, *remarks(logs.notes)]
+    parts = [table_of_logs(pairs, logs.title), *lines, *remarks(logs.notes)]
     return Answer(parts, rows, config.flags("timeline", "output"), more)
 
 

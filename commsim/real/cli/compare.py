@@ -93,7 +93,7 @@ def _with_topology(config: CompareConfig, path: str, healthy: str | None) -> Ans
     from commsim.ranking.tables_of_questions import parts_of_comparison
     from commsim.real.comparison.comparison import compare
     from commsim.real.comparison.healthy_rows import csv_rows, operation_of_collective
-    from commsim.real.comparison.two_logs import beside, table_of_logs
+    from commsim.real.comparison.two_logs import beside, table_of_logs, title_of_logs
 
     assert config.topology is not None
     operation = config.operation
@@ -109,8 +109,8 @@ def _with_topology(config: CompareConfig, path: str, healthy: str | None) -> Ans
     if comparison.healthy:
         predicted = {pair.measured.size: pair.predicted for pair in comparison.pairs}
         pairs = beside(comparison.healthy, [pair.measured for pair in comparison.pairs], predicted)
-        title = f"A (healthy): {healthy or path}, B: {path}"
-        tables.append(table_of_logs(pairs, title))
+        runs = comparison.healthy_runs, comparison.n_runs
+        tables.append(table_of_logs(pairs, title_of_logs(healthy or path, path, *runs, is_healthy=True)))
     title = f"{path} against {comparison.predictor}"
     return _answer(config, comparison, parts_of_comparison(comparison, title, healthy=tables))
 
@@ -134,7 +134,7 @@ def _of_files(config: CompareConfig) -> Answer:
         lines = [unhealthy(faults)] if faults else []
         lines.append("with --topology A is taken for healthy, and the causes of what B lacks are ranked")
         rows, more = [pair.row() for pair in pairs], {"causes": [], "faults": faults}
-        parts = [table_of_logs(pairs, f"A: {a}, B: {b}"), *comments(lines), *remarks(logs.notes)]
+        parts = [table_of_logs(pairs, logs.title), *comments(lines), *remarks(logs.notes)]
         return Answer(parts, rows, config.flags(), more)
     comparison = compare_files(
         a, b, config.collective, operation=config.operation, n_ranks=config.ranks, in_place=config.in_place,

@@ -69,6 +69,8 @@ class Comparison(Shown):
         Why the measured run did not go well: wrong results, an error, a log that is cut.
     n_runs : int
         Runs of the same sizes in the measured file; the slowest is compared.
+    healthy_runs : int
+        Runs in the file of healthy machines.
     """
 
     pairs: tuple[Pair, ...]
@@ -82,6 +84,7 @@ class Comparison(Shown):
     diagnosis: Any = None
     faults: tuple[str, ...] = ()
     n_runs: int = 1
+    healthy_runs: int = 1
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -195,7 +198,7 @@ def compare(
     )  # fmt: skip
     return dataclasses.replace(
         comparison, collective=scenario.name, reasons=tuple(reasons), healthy=reference, diagnosis=diagnosis,
-        n_runs=log.n_runs, faults=(*log.faults, *beside.faults),
+        n_runs=log.n_runs, faults=(*log.faults, *beside.faults), healthy_runs=beside.n_runs,
     )  # fmt: skip
 
 

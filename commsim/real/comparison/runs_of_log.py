@@ -17,7 +17,7 @@ from commsim.formats.measurement import Measurement
 from commsim.nccl.error_model import SEVERAL
 from commsim.real.comparison.pairs import one_per_size
 
-CODE = "rows-left-out"
+CODE, RUNS = "rows-left-out", "runs"
 _NAMES = ("out of place", "in place")
 
 
@@ -45,11 +45,14 @@ class LogRows(NamedTuple):
     n_runs: int
 
     def named(self, path: str) -> LogRows:
-        """Return the same with the file's name in what is said, where it stands beside another file."""
+        """Return the same with the file's name in what is said, where it stands beside another file.
+
+        Which of several runs is judged stands in the title of the two (:func:`which_run`), which has the names.
+        """
         notes = [
             note if note.text.startswith(path) else replace(note, text=f"{Path(path).name}: {note.text}")
-            for note in self.notes
-        ]
+            for note in self.notes if note.code != RUNS
+        ]  # fmt: skip
         return self._replace(notes=notes, faults=tuple(f"{path}: {fault}" for fault in self.faults))
 
 
@@ -164,7 +167,12 @@ def said_of_runs(n_runs: int) -> list[Remark]:
     if n_runs < 2:
         return []
     which = "slower" if n_runs == 2 else "slowest"
-    return [Remark("runs", f"{n_runs} runs in the file: the {which} is judged", needed=True)]
+    return [Remark(RUNS, f"{n_runs} runs in the file: the {which} is judged", needed=True)]
+
+
+def which_run(n_runs: int) -> str:
+    """Return which of several runs stands in a table, to follow the name of the file; nothing of one."""
+    return f" ({'slower' if n_runs == 2 else 'slowest'} of {n_runs} runs)" if n_runs > 1 else ""
 
 
 def lost_rows(every: Sequence[Measurement], health: LogHealth, *, in_place: bool = False) -> list[Remark]:

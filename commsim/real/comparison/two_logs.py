@@ -12,7 +12,7 @@ from commsim.core.remark import Remark
 from commsim.core.units import microseconds
 from commsim.formats.measurement import Measurement
 from commsim.real.comparison.pairs import SAME_SIZE
-from commsim.real.comparison.runs_of_log import read_log_rows
+from commsim.real.comparison.runs_of_log import read_log_rows, which_run
 from commsim.report.answer import Table
 
 COLUMNS = ("operation", "size(B)", "measured A(us)", "measured B(us)", "B/A", "busbw A(GB/s)", "busbw B(GB/s)")
@@ -74,11 +74,14 @@ class TwoLogs:
         What was left out of each, and which of several runs is taken.
     faults : tuple of str
         Why a run did not go well, with the name of its file.
+    title : str
+        Names of the files, and which of their runs are taken.
     """
 
     pairs: tuple[LogPair, ...]
     notes: tuple[Remark, ...] = ()
     faults: tuple[str, ...] = ()
+    title: str = ""
 
 
 def two_logs(a: str, b: str, operation: str | None, n_ranks: int | None, *, in_place: bool = False) -> TwoLogs:
@@ -108,7 +111,23 @@ def two_logs(a: str, b: str, operation: str | None, n_ranks: int | None, *, in_p
         )
         raise InputError(f"nothing to compare: {what}")
     notes = tuple(note for log in logs for note in log.notes)
-    return TwoLogs(tuple(pairs), notes, tuple(fault for log in logs for fault in log.faults))
+    title = title_of_logs(a, b, *(log.n_runs for log in logs))
+    return TwoLogs(tuple(pairs), notes, tuple(fault for log in logs for fault in log.faults), title)
+
+
+def title_of_logs(a: str, b: str, runs_of_a: int = 1, runs_of_b: int = 1, *, is_healthy: bool = False) -> str:
+    """Return the title of two measured tables: their names, and which of several runs each holds.
+
+    Parameters
+    ----------
+    a, b : str
+        Files.
+    runs_of_a, runs_of_b : int
+        Runs in each.
+    is_healthy : bool
+        Whether A is taken for healthy.
+    """
+    return f"A{' (healthy)' * is_healthy}: {a}{which_run(runs_of_a)}, B: {b}{which_run(runs_of_b)}"
 
 
 def beside(
