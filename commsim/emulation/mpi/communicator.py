@@ -13,7 +13,7 @@ from commsim.emulation.current import current_rank
 from commsim.emulation.rank_calls import ANY, Collective, PendingCall, Receive, Send
 from commsim.emulation.settings import SETTINGS
 
-from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, MPIError
+from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB, MPIError
 from .datatypes import memory_of, plain_bytes
 from .requests import Prequest, Request, Status
 
@@ -74,7 +74,7 @@ class MessageCalls:
     def _world(self, rank: int, what: str) -> int:
         members = self._known()[0]
         if not 0 <= rank < len(members):
-            raise MPIError(6, f"{what} must be a rank 0..{len(members) - 1}, got {rank}")
+            raise MPIError(7 if what == "root" else 6, f"{what} must be a rank 0..{len(members) - 1}, got {rank}")
         return members[rank]
 
     def _send(
@@ -85,6 +85,8 @@ class MessageCalls:
             return None
         context = (self.key, kind) if kind else self._messages
         world = self._world(to, "dest")
+        if not 0 <= tag <= TAG_UB:
+            raise _wrong_tag(tag)
         return current_rank().post(Send(world, int(tag), context, float(n_bytes), data, waits, site_of_caller()))
 
     def _receive(self, source: int, tag: int, *, keep: bool = False, kind: str = "") -> PendingCall | None:
@@ -93,6 +95,8 @@ class MessageCalls:
             return None
         context = (self.key, kind) if kind else self._messages
         world = ANY if source == ANY_SOURCE else self._world(source, "source")
+        if not 0 <= tag <= TAG_UB and tag != ANY_TAG:
+            raise _wrong_tag(tag)
         return current_rank().post(Receive(world, ANY if tag == ANY_TAG else int(tag), context, keep, site_of_caller()))
 
     def _filled(self, operation: PendingCall, status: Status) -> None:
@@ -102,13 +106,17 @@ class MessageCalls:
         status.n_bytes = int(sent.n_bytes)
 
     def _begin_send(self, spec: Any, to: int, tag: int, waits: bool = False) -> PendingCall | None:
-        """Begin a message of memory; None to no rank."""
+        """Begin a message of memory; None to no rank, whatever the memory is."""
+        if to == PROC_NULL:
+            return None
         plain = plain_bytes(spec)
         memory = memory_of(spec).whole if plain is None else plain
         data = memory.tobytes() if SETTINGS.moves_data else None
         return self._send(to, tag, data, memory.nbytes, waits=waits)
 
     def _begin_receive(self, spec: Any, source: int, tag: int) -> Request:
+        if source == PROC_NULL:
+            return self._received(None, self._filled)
         room = ReceiveBuffer(spec)
 
         def finish(operation: PendingCall, status: Status) -> None:
@@ -118,7 +126,7 @@ class MessageCalls:
         return self._received(self._receive(source, tag), finish)
 
     def _received(self, operation: PendingCall | None, finish: Callable[[PendingCall, Status], Any]) -> Request:
-        request = Request(operation, finish)
+        request = Request(operation, finish, self._filled)
         if operation is None:
             request._status.set_nothing()
         return request
@@ -143,19 +151,29 @@ class MessageCalls:
 
     Rsend, Irsend = Send, Isend
 
+    def Bsend(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
+        """Send memory from a buffer of its own: the program goes on at once."""
+        self._begin_send(buf, dest, tag)
+
+    def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:  # noqa: N802
+        """Send memory from a buffer of its own: complete at once."""
+        self._begin_send(buf, dest, tag)
+        return Request()
+
     def Recv(  # noqa: N802
         self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> None:
         """Receive into memory."""
+        if source == PROC_NULL:
+            self._begin_receive(buf, source, tag).wait(status)
+            return
         room = ReceiveBuffer(buf)
         operation = self._receive(source, tag)
-        if operation is not None:
-            current_rank().wait((operation,))
-            room.fill(operation.result)
-            if status is not None:
-                self._filled(operation, status)
-        elif status is not None:
-            status.set_nothing()
+        assert operation is not None
+        current_rank().wait((operation,))
+        room.fill(operation.result)
+        if status is not None:
+            self._filled(operation, status)
 
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:  # noqa: N802
         """Begin to receive into memory."""
@@ -218,6 +236,10 @@ class MessageCalls:
     def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send an object, and wait for its receive."""
         self.issend(obj, dest, tag).wait()
+
+    def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object from a buffer of its own: the program goes on at once."""
+        self.isend(obj, dest, tag)
 
     def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send an object."""
@@ -291,6 +313,10 @@ class ReceiveBuffer:
             self._memory.put(0, data)
         elif data is not None:
             self._plain[: len(data)] = data
+
+
+def _wrong_tag(tag: int) -> MPIError:
+    return MPIError(4, f"a tag must be 0..{TAG_UB}, got {tag}")
 
 
 def packed(obj: Any) -> bytes:

@@ -5,11 +5,13 @@ from __future__ import annotations
 PROC_NULL, ANY_SOURCE, ANY_TAG, UNDEFINED = -1, -2, -1, -32766
 IDENT, CONGRUENT, SIMILAR, UNEQUAL = 0, 1, 2, 3
 CART, SUCCESS = 2, 0
+# Largest tag, and the key by which a program asks a communicator for it.
+TAG_UB, KEY_OF_TAG_UB = 2**30, 1681915906
 THREAD_SERIALIZED = 2
 # Those that only programs name.
 OF_PROGRAMS = {
     "ROOT": -3, "GRAPH": 1, "DIST_GRAPH": 3, "THREAD_SINGLE": 0, "THREAD_FUNNELED": 1, "THREAD_MULTIPLE": 3,
-    "TAG_UB": 2**30, "ERR_TRUNCATE": 14, "ERR_OTHER": 15, "MAX_PROCESSOR_NAME": 128, "MAX_ERROR_STRING": 512,
+    "ERR_TRUNCATE": 14, "ERR_OTHER": 15, "MAX_PROCESSOR_NAME": 128, "MAX_ERROR_STRING": 512,
     "VERSION": 4,
     "SUBVERSION": 0, "COMM_TYPE_SHARED": 1, "BOTTOM": 0, "ERRORS_RETURN": 0, "ERRORS_ARE_FATAL": 1, "INFO_NULL": None,
 }  # fmt: skip

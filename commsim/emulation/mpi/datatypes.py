@@ -12,12 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .constants import IN_PLACE, MPIError
+from .refusals import Refusing
 
 __all__ = ["DATATYPES", "CallBuffer", "Datatype", "memory_of", "plain_bytes"]
 
 
-@dataclass(frozen=True, slots=True)
-class Datatype:
+class Basic(Refusing):
+    """Metaclass of datatypes: there are only basic ones."""
+
+    WHY = ": only basic datatypes"
+
+
+@dataclass(frozen=True)
+class Datatype(metaclass=Basic):
     """A basic datatype.
 
     Parameters
@@ -57,14 +64,14 @@ class Datatype:
     def Free(self) -> None:  # noqa: N802
         """Do nothing: a basic type stays."""
 
+    @classmethod
+    def fromcode(cls, code: str) -> Datatype:
+        """Return the type of NumPy's code."""
+        return _datatype(code)
+
     def tocode(self) -> str:
         """Return NumPy's code."""
         return self.dtype.char
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(f"commsim emulate has no Datatype.{name}: only basic datatypes")
 
 
 DATATYPES = {
@@ -183,9 +190,7 @@ def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: boo
         counts = rest.pop(0)
         if rest:
             displacements = rest.pop(0)
-        elif (
-            isinstance(counts, (tuple, list)) and len(counts) == 2 and isinstance(counts[0], (tuple, list, np.ndarray))
-        ):
+        elif _has_places(counts, is_one=n_blocks == 1 and not vector):
             counts, displacements = counts
     values, found = _values(buffer)
     datatype = datatype or found
@@ -221,6 +226,15 @@ def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: boo
     if end > n:
         raise _too_short(n, datatype, end)
     return CallBuffer(values, listed, places, datatype, sum(listed))
+
+
+def _has_places(counts: Any, *, is_one: bool) -> bool:
+    """Whether it is counts and displacements; of two numbers, where they cannot be the counts of two blocks."""
+    return (
+        isinstance(counts, (tuple, list))
+        and len(counts) == 2
+        and (is_one or isinstance(counts[0], (tuple, list, np.ndarray)))
+    )
 
 
 @functools.lru_cache(maxsize=1024)

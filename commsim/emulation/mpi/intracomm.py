@@ -8,13 +8,25 @@ from typing import Any
 
 from commsim.emulation.current import current_rank
 
-from .constants import CART, CONGRUENT, IDENT, PROC_NULL, SIMILAR, UNDEFINED, UNEQUAL, MPIError
+from .constants import (
+    CART,
+    CONGRUENT,
+    IDENT,
+    KEY_OF_TAG_UB,
+    PROC_NULL,
+    SIMILAR,
+    TAG_UB,
+    UNDEFINED,
+    UNEQUAL,
+    MPIError,
+)  # fmt: skip
 from .object_collectives import ObjectCollectives
+from .refusals import Refusing
 
 __all__ = ["COMM_NULL", "Cartcomm", "Comm", "Group", "Intracomm", "compute_dims"]
 
 
-class Group:
+class Group(metaclass=Refusing):
     """A set of ranks.
 
     Parameters
@@ -46,6 +58,14 @@ class Group:
         out = {self.members[rank] for rank in ranks}
         return Group([member for member in self.members if member not in out])
 
+    def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Group:  # noqa: N802
+        """Return the ranks of (first, last, step) ranges, in this order."""
+        return self.Incl([rank for one in ranks for rank in _of_range(*one)])
+
+    def Range_excl(self, ranks: Sequence[tuple[int, int, int]]) -> Group:  # noqa: N802
+        """Return the ranks outside of (first, last, step) ranges."""
+        return self.Excl([rank for one in ranks for rank in _of_range(*one)])
+
     def Translate_ranks(self, ranks: Sequence[int] | None = None, group: Group | None = None) -> list[int]:  # noqa: N802
         """Return the numbers of ranks in another group."""
         there = (group or Group()).members
@@ -71,13 +91,12 @@ class Group:
         """Do nothing: memory is Python's."""
 
 
-class Comm(ObjectCollectives):
-    """Any communicator."""
+def _of_range(first: int, last: int, step: int) -> range:
+    return range(first, last + (1 if step > 0 else -1), step)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(f"commsim emulate has no {type(self).__name__}.{name}")
+
+class Comm(ObjectCollectives, metaclass=Refusing):
+    """Any communicator."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Comm) and (self.members, self.key) == (other.members, other.key)
@@ -113,6 +132,10 @@ class Comm(ObjectCollectives):
         return True
 
     is_inter, is_intra = False, True
+
+    def Get_attr(self, keyval: int) -> Any:  # noqa: N802
+        """Return an attribute that every communicator has: the largest tag; None for others."""
+        return TAG_UB if keyval == KEY_OF_TAG_UB else None
 
     def Get_group(self) -> Group:  # noqa: N802
         """Return its ranks."""
@@ -208,10 +231,10 @@ class Cartcomm(Intracomm):
 
     def __init__(self, members: tuple[int, ...], key: Any, dims: tuple[int, ...], periods: tuple[bool, ...]) -> None:
         super().__init__(members, key)
-        self.dims, self.periods = list(dims), list(periods)
+        self.dims, self.periods = list(dims), list(map(int, periods))
 
     def _like(self, members: tuple[int, ...], key: Any) -> Cartcomm:
-        return Cartcomm(members, key, tuple(self.dims), tuple(self.periods))
+        return Cartcomm(members, key, tuple(self.dims), tuple(map(bool, self.periods)))
 
     def Get_topology(self) -> int:  # noqa: N802
         """Return the kind of its topology."""
@@ -223,7 +246,7 @@ class Cartcomm(Intracomm):
 
     dim = ndim = property(Get_dim)
 
-    def Get_topo(self) -> tuple[list[int], list[bool], list[int]]:  # noqa: N802
+    def Get_topo(self) -> tuple[list[int], list[int], list[int]]:  # noqa: N802
         """Return sides, whether they are rings, and where this rank is."""
         return self.dims, self.periods, self.Get_coords(self.rank)
 
@@ -268,7 +291,9 @@ class Cartcomm(Intracomm):
             color = color if stays else color * side + at
         part = self.Split(color, self.rank)
         kept = [k for k, stays in enumerate(remain_dims) if stays]
-        return Cartcomm(part.members, part.key, tuple(self.dims[k] for k in kept), tuple(self.periods[k] for k in kept))
+        return Cartcomm(
+            part.members, part.key, tuple(self.dims[k] for k in kept), tuple(bool(self.periods[k]) for k in kept)
+        )
 
 
 COMM_NULL = Comm((), "null")

@@ -72,6 +72,7 @@ def _level_of_threads(*_: Any) -> int:
 # What a program finds as ``MPI.name``.
 NAMES: dict[str, Any] = {
     **{name: value for name, value in vars(constants).items() if name.isupper()},
+    "TAG_UB": constants.KEY_OF_TAG_UB,
     **constants.OF_PROGRAMS, **DATATYPES, **OPERATORS,
     "COMM_WORLD": WorldComm("COMM_WORLD"), "COMM_SELF": WorldComm("COMM_SELF"), "COMM_NULL": COMM_NULL,
     "REQUEST_NULL": REQUEST_NULL, "GROUP_EMPTY": Group(), "Comm": Comm, "Intracomm": Intracomm, "Cartcomm": Cartcomm,
@@ -80,6 +81,7 @@ NAMES: dict[str, Any] = {
     "Get_processor_name": _name_of_host, "Init": _nothing, "Finalize": _nothing, "Init_thread": _level_of_threads,
     "Query_thread": _level_of_threads, "Is_thread_main": lambda: True, "Is_initialized": lambda: True,
     "Is_finalized": lambda: False, "Get_version": lambda: (4, 0), "Get_library_version": lambda: "commsim emulate",
+    "Attach_buffer": _nothing, "Detach_buffer": _nothing,
     "get_vendor": lambda: ("commsim", (0, 2, 0)),
 }  # fmt: skip
 

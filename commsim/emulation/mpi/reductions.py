@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .datatypes import Datatype
+from .datatypes import Datatype, memory_of
+from .refusals import Refusing
 
 __all__ = ["OPERATORS", "Op"]
 
 
-class Op:
+class Op(metaclass=Refusing):
     """An operator.
 
     Parameters
@@ -58,6 +59,11 @@ class Op:
     def __call__(self, left: Any, right: Any) -> Any:
         """Reduce two objects."""
         return self.of_objects(left, right) if self.name else self.of_objects(left, right, None)
+
+    def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:  # noqa: N802
+        """Reduce (inbuf op inoutbuf) into the second, without a message."""
+        part, target = memory_of(inbuf), memory_of(inoutbuf)
+        self.apply(target.whole, part.whole, target.datatype)
 
     def apply(self, target: Any, part: Any, datatype: Datatype) -> None:
         """Reduce (part op target) into the target, arrays of a datatype."""

@@ -10,13 +10,14 @@ from commsim.emulation.rank_calls import PendingCall, Receive
 
 from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL, SUCCESS, UNDEFINED
 from .datatypes import DATATYPES, Datatype
+from .refusals import Refusing
 
 # Function of a complete operation and a status, that puts what has come where it belongs, and returns the object.
 Finish = Callable[[PendingCall, "Status"], Any]
 __all__ = ["REQUEST_NULL", "Prequest", "Request", "Status"]
 
 
-class Status:
+class Status(metaclass=Refusing):
     """What is known of a message that was received."""
 
     source, tag, error, n_bytes, _cancelled = ANY_SOURCE, ANY_TAG, SUCCESS, 0, False
@@ -65,7 +66,7 @@ class Status:
         self.source, self.tag, self.n_bytes = PROC_NULL, ANY_TAG, 0
 
 
-class Request:
+class Request(metaclass=Refusing):
     """A call that was begun.
 
     Parameters
@@ -74,12 +75,18 @@ class Request:
         What was begun; None for a request that is over, or of no rank.
     finish : callable, optional
         What is done when it is complete.
+    describe : callable, optional
+        Function of a complete operation and a status, that says in it who sent the message and how long it is.
     """
 
-    def __init__(self, operation: PendingCall | None = None, finish: Finish | None = None) -> None:
-        self._operation, self._finish = operation, finish
+    def __init__(
+        self,
+        operation: PendingCall | None = None,
+        finish: Finish | None = None,
+        describe: Callable[[PendingCall, Status], None] | None = None,
+    ) -> None:
+        self._operation, self._finish, self._describe = operation, finish, describe
         self._status = Status()
-        self._result: Any = None
 
     def __bool__(self) -> bool:
         return self._operation is not None
@@ -92,19 +99,16 @@ class Request:
     __hash__ = None  # type: ignore[assignment]
 
     def _end(self, status: Status | None) -> Any:
-        """Take what a complete operation brought."""
-        operation = self._operation
-        if operation is None:
-            if status is not None:
-                status.set_from(self._status)
-            return self._result
-        self._operation = None
-        self._status._cancelled = operation.cancelled
-        if self._finish is not None and not operation.cancelled:
-            self._result = self._finish(operation, self._status)
+        """Take what a complete operation brought; the request is null then, as MPI has it."""
+        operation, known, result = self._operation, self._status, None
+        self._operation, self._status = None, Status()
+        if operation is not None:
+            known._cancelled = operation.cancelled
+            if self._finish is not None and not operation.cancelled:
+                result = self._finish(operation, known)
         if status is not None:
-            status.set_from(self._status)
-        return self._result
+            status.set_from(known)
+        return result
 
     def wait(self, status: Status | None = None) -> Any:
         """Wait, and return the object that has come."""
@@ -131,8 +135,8 @@ class Request:
         """Whether it is complete, without ending it."""
         if self._operation is None or not current_rank().test([self._operation]):
             return self._operation is None
-        if status is not None and isinstance(self._operation.call, Receive) and self._operation.result is not None:
-            status.tag, status.n_bytes = self._operation.result.tag, int(self._operation.result.n_bytes)
+        if status is not None and self._describe is not None and self._operation.result is not None:
+            self._describe(self._operation, status)
         return True
 
     def Cancel(self) -> None:  # noqa: N802
@@ -223,6 +227,20 @@ class Request:
         return places, [requests[k]._end(_status(statuses, n)) for n, k in enumerate(places)]
 
     @classmethod
+    def testsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> tuple[Any, Any]:
+        """Return the places and objects of all that are complete; None where none was begun."""
+        operations = [request._operation for request in requests if request._operation is not None]
+        if not operations:
+            return None, None
+        places = _complete(requests) if current_rank().test(operations, every=False) else []
+        return places, [requests[k]._end(_status(statuses, n)) for n, k in enumerate(places)]
+
+    @classmethod
+    def Testsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> Any:  # noqa: N802
+        """Return the places of all that are complete; None where none was begun."""
+        return cls.testsome(requests, statuses)[0]
+
+    @classmethod
     def Waitsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> Any:  # noqa: N802
         """Wait for one at least; return the places of all that are complete."""
         return cls.waitsome(requests, statuses)[0]
@@ -244,7 +262,7 @@ class Prequest(Request):
     def Start(self) -> None:  # noqa: N802
         """Begin."""
         begun = self._start()
-        self._operation, self._finish, self._status = begun._operation, begun._finish, begun._status
+        vars(self).update(vars(begun))
 
     @classmethod
     def Startall(cls, requests: Sequence[Prequest]) -> None:  # noqa: N802
