@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .rules import ChannelPart
 
@@ -23,8 +24,7 @@ CHECKED_UP_TO = 2**21
 EQUAL = 0.03
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(NamedTuple):
     """One loop of one channel.
 
     Parameters
@@ -41,7 +41,7 @@ class Loop:
 
     channel: int
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # in place of the tuple's method, which counts values
     slices: tuple[tuple[int, int], ...]
 
 
@@ -104,17 +104,14 @@ def _sliced(chunk: int, n_slices: int, largest: int, fine: int) -> tuple[int, tu
 def runs(pieces: Pieces) -> list[tuple[tuple[Loop, ...], int]]:
     """Join loops that are alike but for where they begin: the first of each run, and how many there are."""
     loop_runs: list[tuple[tuple[Loop, ...], int]] = []
-    for number, loops in enumerate(pieces.loops):
-        if loop_runs:
+    before: tuple[Loop, ...] = ()
+    facts: list[tuple[object, ...]] = []
+    for loops in pieces.loops:
+        known, facts = facts, [(loop.channel, loop.count, loop.slices) for loop in loops]
+        if known == facts and len({b.first - a.first for a, b in zip(before, loops, strict=True)}) == 1:
             start, times = loop_runs[-1]
-            before = pieces.loops[number - 1]
-            if _alike(start, loops) and len({b.first - a.first for a, b in zip(before, loops, strict=True)}) == 1:
-                loop_runs[-1] = start, times + 1
-                continue
-        loop_runs.append((loops, 1))
+            loop_runs[-1] = start, times + 1
+        else:
+            loop_runs.append((loops, 1))
+        before = loops
     return loop_runs
-
-
-def _alike(loops: Sequence[Loop], other: Sequence[Loop]) -> bool:
-    facts = [[(loop.channel, loop.count, loop.slices) for loop in loops] for loops in (loops, other)]
-    return facts[0] == facts[1]

@@ -264,7 +264,7 @@ class Network(Value):
         raise InputError(f"{self.name}: link {self.link_name(bad)} {wanted}, got {values[bad]}")
 
     def fact(self, find: Callable[[Network], T]) -> T:
-        """Return what a function finds of the network; it is computed once, and kept as long as the network."""
+        """Return what a function finds of nodes, ends of links, metrics and machines: computed once, and kept."""
         if find not in self.facts:
             self.facts[find] = find(self)
         found: T = self.facts[find]

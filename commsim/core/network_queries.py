@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Iterable, Mapping
@@ -158,6 +159,13 @@ def _find_tiers(network: Network) -> NDArray[np.int64]:
     tier = levels_from(network.kind == network.seat_kind, network.src, network.dst)
     tier.setflags(write=False)
     return tier
+
+
+def with_rates(network: Network, **changes: Any) -> Network:
+    """Return a network with other rates, latencies or costs of messages; what was found of its layout stays known."""
+    other = dataclasses.replace(network, **changes)
+    object.__setattr__(other, "facts", network.facts)
+    return other
 
 
 def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) -> NDArray[np.int64]:

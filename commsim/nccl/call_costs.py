@@ -20,7 +20,7 @@ from collectives.nccl.exchanges import cut_message
 from commsim.core.cache import Cache
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, Network
-from commsim.core.network_queries import units
+from commsim.core.network_queries import units, with_rates
 from commsim.nccl.call_messages import CallMessageCosts, messages_of, messages_of_exchange
 from commsim.nccl.call_times import CallLinks
 from commsim.nccl.choice import Cell
@@ -186,7 +186,7 @@ def _priced(network: Network, site: Site, messages: CallMessageCosts, shares: _S
         latency[crossing] = max(0.0, messages.between - (messages.inside if site.pcie else 0.0)) / 2
         latency[~inside & ~crossing] = 0.0
     none = np.zeros(network.n_nodes)
-    return dataclasses.replace(network, bandwidth=bandwidth, latency=latency, overhead=none, recv_overhead=none)
+    return with_rates(network, bandwidth=bandwidth, latency=latency, overhead=none, recv_overhead=none)
 
 
 def _kinds(network: Network, *, is_pcie: bool) -> tuple[NDArray[Any], ...]:
@@ -211,7 +211,7 @@ def _reference(network: Network) -> Network:
     fastest = np.zeros(int(of_kind.max(initial=-1)) + 1)
     np.maximum.at(fastest, of_kind.ravel(), network.bandwidth[ports])
     bandwidth[ports] = fastest[of_kind.ravel()]
-    return dataclasses.replace(network, bandwidth=bandwidth)
+    return with_rates(network, bandwidth=bandwidth)
 
 
 def _has_nvlink(network: Network, nvlink: NDArray[np.bool_]) -> NDArray[np.bool_]:

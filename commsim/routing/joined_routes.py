@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cache import Cache
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 
@@ -17,7 +19,9 @@ from .merge_switches import fabric_nodes
 from .routing import Routes, find_routes
 
 # Routes from which on it pays to look for parts.
-LEAST = 2**16
+LEAST = 2**9
+# Ways between nodes and the fabric of networks that differ in rates only, with what keeps the id its own.
+_WAYS: Cache[tuple[dict[Any, Any], Any]] = Cache(8, lambda found: found[1] is not None and len(found[1][0]) <= 2**16)
 __all__ = ["JoinedRoutes", "find_joined_routes", "on_their_own"]
 
 
@@ -137,6 +141,19 @@ def _to_fabric(
     network: Network, forest: FabricForest, nodes: NDArray[np.int64], *, back: bool
 ) -> tuple[NDArray[np.int64], Routes, NDArray[np.int64]] | None:
     """Return nodes, their ways to the nearest switch of the fabric, or from it, and the switches; or None."""
+    key = id(network.facts), back, nodes.tobytes()
+    ways = _WAYS.get(key, lambda: (network.facts, _links_to_fabric(network, forest, nodes, back=back)))[1]
+    if ways is None:
+        return None
+    starts, links, switch = ways
+    latency = np.add.reduceat(network.latency[links], starts[:-1])
+    return nodes, Routes(starts, links, np.ones(len(links)), latency), switch
+
+
+def _links_to_fabric(
+    network: Network, forest: FabricForest, nodes: NDArray[np.int64], *, back: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]] | None:
+    """Return where the links of each node's way begin, the links, and the switches; None where one has several."""
     from commsim.core.jit import expected_work
 
     from .ports_kernel import find_ports
@@ -166,9 +183,7 @@ def _to_fabric(
     rows = [np.append(path[begin[port] : begin[port + 1]], link[port]) for port in best.tolist()]
     rows = [row[::-1] for row in rows] if back else rows
     lengths, links = np.array([len(row) for row in rows]), np.concatenate(rows).astype(np.int32)
-    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    latency = np.add.reduceat(network.latency[links], starts[:-1])
-    return nodes, Routes(starts, links, np.ones(len(links)), latency), switch[best]
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), links, switch[best]
 
 
 def _stacked(tables: tuple[Routes, ...]) -> Routes:

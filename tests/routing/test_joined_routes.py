@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.network import GPU, HOST
+from commsim.core.network_queries import tiers, with_rates
 from commsim.engine.ways.proof_cache import PROOFS
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
@@ -65,3 +66,21 @@ def test_an_all_to_all_takes_what_it_takes_with_a_route_for_each_connection(fabr
     assert full == wanted
     assert ours.time == theirs.time
     assert ours.link_bytes == pytest.approx(theirs.link_bytes, rel=1e-14)
+
+
+def test_a_network_with_other_rates_has_the_layout_of_the_first_and_latencies_of_its_own():
+    """Sizes with other algorithms have other latencies: what is found of nodes and links is not found again."""
+    network = load_network("dgx-h100@leaf_spine:machines=8,n_leaves=4,n_spines=2")
+    gpus = network.endpoints.astype(np.int32)
+    src, dst = np.repeat(gpus, 8), np.tile(np.roll(gpus, 9)[:8], len(gpus))
+    apart = src != dst
+    first = find_joined_routes(network, src[apart], dst[apart])
+    slower = with_rates(network, latency=network.latency * 3, bandwidth=network.bandwidth / 2)
+    again = find_joined_routes(slower, src[apart], dst[apart])
+    assert first is not None
+    assert again is not None
+    assert tiers(slower) is tiers(network)
+    assert np.array_equal(first.each().link, again.each().link)
+    np.testing.assert_allclose(again.each().latency, 3 * first.each().latency)
+    alone = find_routes(slower, src[apart], dst[apart], routing="spray")
+    np.testing.assert_allclose(again.each().latency, alone.latency)
