@@ -82,7 +82,7 @@ def due_of(ground: Ground, facts: LogFacts) -> Due:
     unit = units(network)
     node = int(ground.nodes[0])
     plugs = (network.src == node) & (unit[network.dst] == unit[node]) & (network.metric != NVLINK_METRIC)
-    sizes = [one.size for one in facts.choices if one.operation == ground.operation][:MOST_CHOICES]
+    sizes = [one.size for one in facts.choices if one.operation in (ground.operation, "")][:MOST_CHOICES]
     chosen = {size: predict(site, ground.operation, size).how.partition("/") for size in sizes}
     return Due(
         min(map(len, nics_of_machines(ground))),

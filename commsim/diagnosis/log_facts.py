@@ -19,21 +19,26 @@ from typing import NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes
+from commsim.formats.logs.log_lines import lines_of_log
 from commsim.formats.measurement import MAX_LOG_BYTES
 
 _VERSION = re.compile(r"NCCL version (\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
+_LIBRARY = re.compile(r"nccl-library=(\d{5,6})\b", re.ASCII)
 _DEVICE = re.compile(r"#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[\S+\] (.*\S)", re.ASCII)
 _IB = re.compile(r"NET/\S+ : Using ((?:\[\d+\]\S+:\d+/(?:IB|RoCE)\S*\s*)+)", re.ASCII)
+_OFI = re.compile(r"NET/OFI Selected [Pp]rovider is \S+.{0,60}\(found (\d{1,3}) nics?\)", re.ASCII)
 _SPEED = re.compile(r"NET/IB.*\bspeed=(\d+)", re.ASCII)
 _ENV = re.compile(r"\b(NCCL_[A-Z0-9_]+)(?: set (?:by environment )?to |=)(\S+?)\.?(?:\s|$)")
 _NETWORK = re.compile(r"Using network (\S.{0,60})")
 _VIA_NET = re.compile(r"via NET/([^/]+)/\d+(\S*)", re.ASCII)
-_SHARED, _PEERS = re.compile(r"via SHM/"), re.compile(r"via P2P/")
-_FAR = re.compile(r"GPU Direct RDMA Disabled for GPU \S+ / HCA \d+ \(distance \d+ >", re.ASCII)
+_SHARED = re.compile(r"via SHM/|via direct shared memory|Could not enable P2P between|P2P is disabled between")
+_PEERS = re.compile(r"via P2P/")
+# NCCL says it of each pair: a GPU that reaches one NIC by peer access is far from the others of a healthy machine, too.
+_REACH = re.compile(r"GPU Direct RDMA (En|Dis)abled for GPU (\S+) / HCA \S+ \(distance \d+ (?:<=|>)", re.ASCII)
 _NO_PEER_MEMORY = re.compile(r"GPU Direct RDMA Disabled for HCA|GPU Direct RDMA not available|nv_peer_mem.*not loaded")
 _CHANNELS = re.compile(r"\b(\d+) coll channels", re.ASCII)
 _PCIE = re.compile(r"\+ PCI\[([\d.]+)\] - (?:PCI|GPU|NIC|NET)/", re.ASCII)
-_CHOICE = re.compile(r"\b(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)", re.ASCII)
+_CHOICE = re.compile(r"(?:\b(\w+): )?\b(\d+) Bytes -> Algo (\w+) proto (\w+)", re.ASCII)
 _VIRTUAL = re.compile(r"hypervisor|\bKVM\b|\bQEMU\b|VMware|\(VM\)|virtual machine", re.IGNORECASE)
 # NCCL's numbers of algorithms and protocols, which releases before 2.23 print in place of names (src/include/device.h).
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
@@ -71,9 +76,10 @@ class LogFacts:
         What NCCL says that it uses between machines, in lower case.
     direct, staged : int
         Connections over the network with and without GPUDirect RDMA.
-    far, unloaded : int
-        Lines that say that GPUDirect RDMA is off since the NIC is too far from its GPU; since the kernel's module for
-        it is missing.
+    far : int
+        GPUs of which lines say that GPUDirect RDMA is off since NICs are too far, and of no NIC that it is on.
+    unloaded : int
+        Lines that say that GPUDirect RDMA is off since the kernel's module for it is missing.
     peers, shared : int
         Connections inside machines by peer access and by the host's memory.
     nvls : str
@@ -119,6 +125,7 @@ class _Lines:
         self.nics, self.channels, self.network, self.nvls = 0, 0, "", ""
         self.counts, self.pcie, self.choices = Counter[str](), 0.0, dict[Choice, None]()
         self.is_virtual = False
+        self.reached, self.too_far = set[tuple[str, str]](), set[tuple[str, str]]()
 
     def read(self, line: str) -> None:
         """Take what one line says."""
@@ -127,6 +134,8 @@ class _Lines:
             self.gpus[found[2]] = None
         if (found := _VERSION.search(line)) and not self.release:
             self.release = tuple(int(part) for part in found.groups() if part)
+        if (found := _LIBRARY.search(line)) and not self.release:
+            self.release = _release_of(int(found[1]))
         if found := _ENV.search(line):
             self.environment[found[1]] = found[2]
         if "NVLS multicast support is" in line:
@@ -145,6 +154,8 @@ class _Lines:
         if found := _IB.search(line):
             self.nics = max(self.nics, len(re.findall(r"\[\d+\]", found[1])))
             self.layers |= dict.fromkeys(re.findall(r"/(IB|RoCE)", found[1]))
+        if found := _OFI.search(line):
+            self.nics = max(self.nics, int(found[1]))
         if found := _SPEED.search(line):
             self.speeds[int(found[1])] = None
         if found := _NETWORK.search(line):
@@ -154,7 +165,8 @@ class _Lines:
             self.network = self.network or found[1].lower()
         self.counts["shared"] += bool(_SHARED.search(line))
         self.counts["peers"] += bool(_PEERS.search(line))
-        self.counts["far"] += bool(_FAR.search(line))
+        if found := _REACH.search(line):
+            (self.reached if found[1] == "En" else self.too_far).add((line[: found.start()].split(":")[0], found[2]))
         self.counts["unloaded"] += bool(_NO_PEER_MEMORY.search(line))
 
     def facts(self) -> LogFacts:
@@ -163,7 +175,8 @@ class _Lines:
             tuple(self.hosts), tuple(self.gpus), self.release, self.nics, tuple(self.layers), tuple(self.speeds),
             self.environment, self.network, nvls=self.nvls, channels=self.channels, pcie=self.pcie,
             choices=tuple(self.choices), is_virtual=self.is_virtual,
-            **{name: self.counts[name] for name in ("direct", "staged", "far", "unloaded", "peers", "shared")},
+            **{name: self.counts[name] for name in ("direct", "staged", "unloaded", "peers", "shared")},
+            far=len(self.too_far - self.reached),
         )  # fmt: skip
 
 
@@ -176,7 +189,7 @@ def read_log_facts(path: str) -> LogFacts:
         A log; of a folder, or of a file that is too large for one, nothing is known.
     """
     try:
-        return log_facts(read_bytes(path, MAX_LOG_BYTES).decode("utf-8", "replace").splitlines())
+        return log_facts(lines_of_log(read_bytes(path, MAX_LOG_BYTES).decode("utf-8", "replace")))
     except InputError:
         return LogFacts()
 
@@ -189,9 +202,17 @@ def log_facts(lines: Iterable[str]) -> LogFacts:
     return found.facts()
 
 
+def _release_of(code: int) -> tuple[int, ...]:
+    """Return a release of a number of NCCL's ``NCCL_VERSION``: 22707 is 2.27.7, and since 2.9 has five digits."""
+    return code // 10_000, code // 100 % 100, code % 100
+
+
 def _choice(found: re.Match[str]) -> Choice:
-    """Return a choice in our names: ``AllReduce: 8192 Bytes -> Algo RING proto LL``, or numbers in older releases."""
-    operation = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", found[1]).lower()
+    """Return a choice in our names: ``AllReduce: 8192 Bytes -> Algo RING proto LL``.
+
+    Older releases have numbers in place of names, and before 2.12 no operation.
+    """
+    operation = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", found[1] or "").lower()
     return Choice(operation, int(found[2]), _named(found[3], ALGORITHMS), _named(found[4], PROTOCOLS))
 
 
