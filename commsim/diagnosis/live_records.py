@@ -73,7 +73,7 @@ def of_line(line: str) -> LiveRecord | None:
         One JSON object.
     """
     try:
-        tree = json.loads(line)
+        tree = json.loads(line[max(0, line.find("{")) :])  # behind what a launcher or a collector puts before it
         perf, header = tree["coll_perf"], tree["header"]
         function, n_ranks = perf["coll"], header["n_ranks"]
         about = tree.get("metadata") or {}

@@ -31,6 +31,7 @@ from .nccl_tests import NCCL_FUNCTIONS
 BY_PART = ("AllGather", "AllGatherV", "ReduceScatter")
 # Records of the inspector that a tool put into one list.
 _INSPECTOR_LIST = re.compile(r'\s*\[\s*\{(?=[^\[]{0,2000}"coll_perf"\s*:)')
+COLL_PERF = '"coll_perf"'
 _PARQUET = ("operation", "n_ranks", "size_B", "time_s")
 _MORE = ("collective", "p5_s", "p95_s", "low_s", "high_s", "error")
 
@@ -181,6 +182,19 @@ def _saved(top: TableFields, path: Path) -> Measurement:
         top.text("operation"), top.number("size"), top.number("time"), top.whole("n_ranks", 1), top.text("collective"),
         source=str(path), line=1,
     )  # fmt: skip
+
+
+def read_inspector_log(path: Path, context: ReadingContext) -> list[Measurement]:
+    """Read the inspector's lines among others, or behind what a launcher or a collector puts before each.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_lines`.
+    """
+    lines = io.StringIO(read_text(path, MAX_BYTES))
+    own = (line[line.index("{") :] if COLL_PERF in line and "{" in line else "\n" for line in lines)
+    return read_lines("".join(own), path, context)
 
 
 def read_lines(text: str, path: Path, context: ReadingContext) -> list[Measurement]:

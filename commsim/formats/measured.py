@@ -93,6 +93,10 @@ def _reader(path: Path) -> Reader:
         from .json_rows import read_json_rows
 
         return read_json_rows
+    if b'"coll_perf"' in head[:_LOOKED_AT]:
+        from .json_rows import read_inspector_log
+
+        return read_inspector_log
     if b"OSU MPI" in head or b"OSU NCCL" in head or b"OSU xCCL" in head:
         from .osu import read_osu
 

@@ -84,6 +84,13 @@ def test_records_of_the_inspector_in_one_list_are_those_of_its_lines(tmp_path):
     assert [(row.size, row.n_ranks, row.line) for row in read(tmp_path, records)] == [(4096, 2, 1), (4096, 2, 2)]
 
 
+def test_records_of_the_inspector_among_other_lines_are_read(tmp_path):
+    perf = {"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 4096, "coll_exec_time_us": 20.5}
+    record = json.dumps({"header": {"id": "0x1", "rank": 0, "n_ranks": 2, "nnodes": 1}, "coll_perf": perf})
+    text = f"hello {{}}\nnode07: {record}\n[1,0]<stdout>:{record}\n"
+    assert [(row.size, row.n_ranks, row.line) for row in read(tmp_path, text.encode())] == [(4096, 2, 2), (4096, 2, 3)]
+
+
 def test_json_without_measurements_says_what_was_looked_for(tmp_path):
     with pytest.raises(InputError, match="none with coll_perf of NCCL's inspector"):
         read(tmp_path, b'{"a": 1}\n{"a": 2}\n')

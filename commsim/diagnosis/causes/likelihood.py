@@ -26,7 +26,7 @@ AGAIN, ROW_SMALL, ROW_LARGE, LARGE = 0.03, 0.08, 0.03, 2**24
 NOISES, TOLD_FROM = (1.0, 2.5), 6
 # Further standard deviation of what one number says whose size is not stated: an average, a peak, of some sizes.
 VAGUE = 0.12
-# A row that lies farther than this from the middle one of five is taken to be disturbed by that much.
+# A row that lies farther than this from five with it in their middle is taken to be disturbed by that much.
 DISTURBED, WINDOW = 0.25, 2
 # What is doubted of a fault's effect is itself known badly: parts of the stated doubt, each as likely. A machine that
 # the model knows well has its faults' effects as predicted.
@@ -149,6 +149,9 @@ def _of_runs(rows: Rows, small: float, large: float) -> NDArray[np.float64]:
 def disturbances(rows: Rows, whole: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how far single rows lie from those beside them: first calls, and calls that something else disturbed.
 
+    A row is compared with the middle of five, and with the line through them: a fault whose effect grows with the size
+    makes rows of a table with few sizes differ, too.
+
     Parameters
     ----------
     rows : Rows
@@ -157,13 +160,28 @@ def disturbances(rows: Rows, whole: NDArray[np.float64]) -> NDArray[np.float64]:
         Predicted without a fault.
     """
     logs, found = np.log(rows.times / whole), np.zeros(len(rows.times))
+    octaves = np.log2(np.maximum(rows.sizes, 1.0))
     for table in (np.flatnonzero(rows.slow), np.flatnonzero(~rows.slow)):
-        own = logs[table]
         for i, row in enumerate(table):
-            first = max(0, min(i - WINDOW, len(own) - 2 * WINDOW - 1))
-            far = abs(own[i] - float(np.median(own[first : first + 2 * WINDOW + 1])))
-            found[row] = far if far > DISTURBED and len(own) > 2 * WINDOW else 0.0
+            first = max(0, min(i - WINDOW, len(table) - 2 * WINDOW - 1))
+            near = table[first : first + 2 * WINDOW + 1]
+            far = _apart(octaves[near], logs[near], float(octaves[row]), float(logs[row]))
+            found[row] = far if far > DISTURBED and len(table) > 2 * WINDOW else 0.0
     return found
+
+
+def _apart(at: NDArray[np.float64], values: NDArray[np.float64], here: float, value: float) -> float:
+    """Return how far a value is from the middle of some, or from the line of middle slope through them if that is near.
+
+    References
+    ----------
+    P. K. Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 63, 1968.
+    """
+    a, b = np.triu_indices(len(at), 1)
+    a, b = a[at[a] != at[b]], b[at[a] != at[b]]
+    slope = float(np.median((values[b] - values[a]) / (at[b] - at[a]))) if len(a) else 0.0
+    line = float(np.median(values - slope * at)) + slope * here
+    return min(abs(value - float(np.median(values))), abs(value - line))
 
 
 def _logs_normal(residual: NDArray[np.float64], covariances: NDArray[np.float64]) -> NDArray[np.float64]:
