@@ -1,8 +1,9 @@
 """Tables in CSV with a column of bytes and one of times or bus bandwidths, as people keep what sweeps print.
 
-Columns are ``bytes`` (or ``size``, ``size_bytes``, ``size_B``), ``time_us``, ``busbw`` (or ``busbw_GBps``; GB/s, 1e9)
-and ``which``: ``reference`` or ``healthy`` for rows of healthy machines, any other word for the others. Case, blanks
-and signs do not count, as in ``Size (B)`` and ``time(us)``; a time without its unit is not read. Bytes of 0, or none,
+Columns are ``bytes`` (or ``size``, ``size_bytes``, ``size_B``), ``time_us`` (or ``time_ms``, ``time_s``), ``busbw`` (or
+``busbw_GBps``; GB/s, 1e9), ``operation`` where there are several, and ``which``: ``reference`` or ``healthy`` for rows
+of healthy machines, any other word for the others. Case, blanks and signs do not count, as in ``Size (B)`` and
+``time(us)``; a time without its unit is not read. Columns are apart by commas, semicolons or tabs. Bytes of 0, or none,
 are one number of a sweep whose size nobody said: an average or a peak.
 """
 
@@ -10,23 +11,29 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
+from commsim.core.operations import OPERATIONS as KNOWN_OPERATIONS
 from commsim.core.operations import operation as known_operation
+from commsim.core.units import parse_nccl_size
 
 from .measurement import MAX_BYTES, Measurement, ReadingContext, check_count
 
 # Names of columns, in small letters without blanks and signs.
 SIZES = ("bytes", "size", "sizebytes", "sizeb", "nbytes", "msgsize", "messagesize", "messagesizebytes", "msgsizebytes")
-TIMES = ("timeus", "latencyus", "avgtimeus", "avglatencyus", "oopus", "ooptimeus", "outofplacetimeus", "outofplaceus")
+TIMES = {
+    **dict.fromkeys(("timeus", "latencyus", "avgtimeus", "avglatencyus", "ooptimeus", "outofplacetimeus"), 1e-6),
+    **dict.fromkeys(("timems", "latencyms", "avgtimems"), 1e-3), **dict.fromkeys(("times", "timesec", "seconds"), 1.0),
+}  # fmt: skip
 RATES = ("busbw", "busbwgbps", "busbwgbs", "oopbusbw", "outofplacebusbw", "busbandwidth", "busbandwidthgbs")
-WHICH = "which"
+WHICH, OPERATIONS = "which", ("operation", "collective", "coll")
 HEALTHY = ("reference", "healthy")
 
 
@@ -46,6 +53,8 @@ class CsvTiming:
         Whether it is of healthy machines.
     line : int
         Line of the file.
+    operation : str
+        Name of the operation; empty where no column says it.
     """
 
     size: float
@@ -53,12 +62,22 @@ class CsvTiming:
     busbw: float | None
     healthy: bool
     line: int
+    operation: str = ""
 
 
 def is_csv_table(head: bytes) -> bool:
-    """Whether the first line of a file names such columns."""
-    names = {_known(name) for name in head[:4096].decode("utf-8-sig", "replace").split("\n")[0].split(",")}
+    """Whether the first line of a file that is no remark names such columns."""
+    line = _header(head[:4096].decode("utf-8-sig", "replace").split("\n"))
+    names = {_known(name) for name in line.split(_delimiter(line))}
     return bool(names & {*SIZES}) and bool(names & {*TIMES, *RATES})
+
+
+def _header(lines: Iterable[str]) -> str:
+    return next((line for line in lines if line.strip() and not line.startswith("#")), "")
+
+
+def _delimiter(line: str) -> str:
+    return max(",;\t", key=line.count)
 
 
 def _known(name: str) -> str:
@@ -74,17 +93,45 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
     InputError
         Naming the line, if a number is missing, wrong or negative.
     """
-    lines = csv.DictReader(io.StringIO(read_text(path, MAX_BYTES)))
+    text = read_text(path, MAX_BYTES)
+    line = _header(io.StringIO(text))
+    before, delimiter = text[: text.index(line)].count("\n"), _delimiter(line)
+    lines = csv.DictReader(itertools.islice(io.StringIO(text), before, None), delimiter=delimiter)
     lines.fieldnames = [_known(name) for name in lines.fieldnames or ()]
     rows = []
-    for line, cells in enumerate(_cells(lines, path), 2):
-        size, time, rate = (_number(path, line, cells, names) for names in (SIZES, TIMES, RATES))
-        if not (time or rate):
-            raise InputError(f"{path}, line {line}: has neither time_us nor busbw above 0")
+    for number, cells in enumerate(_cells(lines, path), before + 2):
+        point = {name: _with_point(cell) for name, cell in cells.items() if name} if delimiter == ";" else cells
+        size, rate = (_number(path, number, point, names) for names in (SIZES, RATES))
+        times = [(value, unit) for name, unit in TIMES.items() if (value := _number(path, number, point, (name,)))]
+        if not (times or rate):
+            raise InputError(f"{path}, line {number}: has neither time_us nor busbw above 0")
+        time = times[0][0] * times[0][1] if times else None
         healthy = (cells.get(WHICH) or "").strip().lower() in HEALTHY
-        rows.append(CsvTiming(size or 0.0, time and time * 1e-6, rate and rate * 1e9, healthy, line))
+        named = _operation(path, number, next((cells[name] for name in OPERATIONS if cells.get(name)), ""))
+        rows.append(CsvTiming(size or 0.0, time, rate and rate * 1e9, healthy, number, named))
         check_count(path, len(rows))
     return rows
+
+
+def _with_point(cell: object) -> str | None:
+    """Return a cell with a decimal point in place of a comma."""
+    return cell.replace(",", ".") if isinstance(cell, str) else None
+
+
+def _operation(path: Path, line: int, name: str) -> str:
+    """Return one of our operations, as other tools or our algorithms call it; empty for what has no letters.
+
+    Raises
+    ------
+    InputError
+        If a name is of none.
+    """
+    plain = _known(name).removesuffix("perf")
+    known = {_known(ours): ours for ours in KNOWN_OPERATIONS} | {"bcast": "broadcast"}
+    found = max((key for key in known if plain.endswith(key)), key=len, default="")
+    if not found and plain.isalpha():
+        raise InputError(f"{path}, line {line}: {shorten(repr(name))} is no operation; known: {', '.join(known)}")
+    return known.get(found, "")
 
 
 def _cells(lines: Iterable[dict[str, str]], path: Path) -> Iterator[dict[str, str]]:
@@ -101,10 +148,18 @@ def _number(path: Path, line: int, cells: Mapping[str, str | None], names: tuple
     try:
         value = float(text)
     except ValueError:
-        value = math.nan
+        value = _size(text) if names is SIZES else math.nan
     if not 0 <= value < math.inf:
         raise InputError(f"{path}, line {line}: {names[0]} must be a number of at least 0, got {text[:40]!r}")
     return value
+
+
+def _size(text: str) -> float:
+    """Return a size with a unit, as nccl-tests takes it: 1M is 1 MiB; not a number if it is none."""
+    try:
+        return float(parse_nccl_size(text.strip()))
+    except InputError:
+        return math.nan
 
 
 def read_csv_table(path: Path, context: ReadingContext) -> list[Measurement]:
@@ -121,7 +176,9 @@ def read_csv_table(path: Path, context: ReadingContext) -> list[Measurement]:
     if not rows:
         context.notes.append("numbers without a size: compare takes them with --topology")
         return []
-    return as_measurements(path, rows, require_operation(path, context), context.n_ranks)
+    named = all(row.operation for row in rows)
+    operation = context.operation if named else require_operation(path, context)
+    return as_measurements(path, rows, operation, context.n_ranks)
 
 
 def as_measurements(path: Path, rows: list[CsvTiming], operation: str, n_ranks: int | None) -> list[Measurement]:
@@ -134,7 +191,7 @@ def as_measurements(path: Path, rows: list[CsvTiming], operation: str, n_ranks: 
     rows : list of CsvTiming
         Rows with a size.
     operation : str
-        Name of the operation.
+        Name of the operation: rows of another one are left out; empty if each row has its own.
     n_ranks : int or None
         Number of ranks.
 
@@ -145,10 +202,12 @@ def as_measurements(path: Path, rows: list[CsvTiming], operation: str, n_ranks: 
     """
     found = []
     for row in rows:
-        time = row.time
+        time, name = row.time, row.operation or operation
+        if operation not in (name, ""):
+            continue
         if time is None:
             if n_ranks is None:
                 raise InputError(f"{path}, line {row.line}: has no time; its busbw needs the number of ranks (--ranks)")
-            time = row.size * known_operation(operation).busbw_factor(n_ranks) / (row.busbw or math.inf)
-        found.append(Measurement(operation, row.size, time, n_ranks, source=str(path), line=row.line))
+            time = row.size * known_operation(name).busbw_factor(n_ranks) / (row.busbw or math.inf)
+        found.append(Measurement(name, row.size, time, n_ranks, source=str(path), line=row.line))
     return found

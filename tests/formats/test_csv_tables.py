@@ -1,0 +1,47 @@
+"""Tables of times as people and sheets write them: other names of columns, separators, units, remarks."""
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.formats.measured import read_measured
+
+TIMES = {2**20: 66.0, 2**24: 205.5, 2**28: 1350.0}
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("bytes,time_us", "{0},{1}"), ("Size (B),time(us),busbw (GB/s)", "{0},{1},1"),
+        ('"bytes","time_us"', '"{0}","{1}"'),
+        ("# exported\nsize_bytes,time_us", "{0},{1}"), ("bytes\ttime_us", "{0}\t{1}"),
+        ("message_size_bytes;latency_us", "{0};{2}"), ("size,time_ms", "{0},{3}"), ("nbytes,time_s", "{0},{4}"),
+        ("size,time_us", "{5}M,{1}"), ("size,time_us,which", "{0},{1},measured"),
+    ],
+)  # fmt: skip
+def test_a_table_is_the_same_in_other_words(tmp_path, header, row):
+    path = tmp_path / "all_reduce.csv"
+    lines = [
+        row.format(size, us, str(us).replace(".", ","), us / 1e3, us / 1e6, size >> 20) for size, us in TIMES.items()
+    ]
+    path.write_text("\n".join([header, *lines, ""]))
+    rows = read_measured(path)
+    assert {row.size: row.time for row in rows} == pytest.approx({size: us * 1e-6 for size, us in TIMES.items()})
+    assert rows[0].operation == "all_reduce"
+    assert rows[-1].line == header.count("\n") + 1 + len(TIMES)
+
+
+@pytest.mark.parametrize("name", ["AllGather", "all_gather_perf", "nccl_all_gather", "allgather"])
+def test_a_column_of_operations_says_them(tmp_path, name):
+    path = tmp_path / "sweep.csv"
+    path.write_text(f"operation,bytes,time_us\n{name},1024,10\nreduce_scatter,1024,11\n")
+    assert [row.operation for row in read_measured(path)] == ["all_gather", "reduce_scatter"]
+    assert [row.time for row in read_measured(path, operation="all_gather")] == pytest.approx([1e-5])
+    path.write_text("operation,bytes,time_us\nfoo,1024,10\n")
+    with pytest.raises(InputError, match="line 2: 'foo' is no operation; known: "):
+        read_measured(path)
+
+
+def test_a_time_without_its_unit_is_not_read(tmp_path):
+    (tmp_path / "all_reduce.csv").write_text("size,time\n1024,10\n")
+    with pytest.raises(InputError, match="it begins with 'size,time'"):
+        read_measured(tmp_path / "all_reduce.csv")
