@@ -127,14 +127,14 @@ def rail_optimized(
         "rail_optimized", n_hosts * machine.n_nodes + sum(n_switches.values()), n_hosts * machine.n_links + 2 * n_cables
     )
     # NIC ports: host m has the rails m * rails + r; leaves are (group, rail, plane), spines for (pod, plane, i).
-    cable = np.arange(n_ports * planes)
+    cable = np.arange(n_ports * planes, dtype=np.int32)
     port, plane = cable // planes, cable % planes
     leaf = n_ports + (port // rails // group * rails + port % rails) * planes + plane
-    up = np.arange(n_leaves * leaf_cables)
+    up = np.arange(n_leaves * leaf_cables, dtype=np.int32)
     lower = up // leaf_cables
     spine = lower // (pod * rails * planes) * planes + lower % planes
     spine = n_ports + n_leaves + spine * leaf_up.n_above + up // leaf_up.per_pair % leaf_up.n_above
-    top = np.arange(all_spines * spine_cables)
+    top = np.arange(all_spines * spine_cables, dtype=np.int32)
     upper = top // max(1, spine_cables)
     core = upper % (planes * leaf_up.n_above) * spine_up.n_above
     core = n_ports + n_leaves + all_spines + core + top // max(1, spine_up.per_pair) % max(1, spine_up.n_above)

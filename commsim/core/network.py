@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from .cost import MessageProtocol
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
+from .node_names import NumberedNames, first_repeated, first_unprintable
+from .node_names import node_names as node_names
 from .remark import Remark
 from .units import MIN_RATE, count_text
 from .value import Value, freeze
@@ -33,8 +35,8 @@ AGGREGATING = (HOST, GPU, CPU, MEMORY)
 SEATS = (GPU, HOST, MEMORY)
 PLURALS = ("hosts", "switches", "GPUs", "CPUs", "NICs", "memories")
 ROUTINGS = ("ecmp", "shortest", "spray", "ecmp_polarised", "dmodk", "dimension_order", "minimal", "valiant")
-_checked: list[tuple[str, ...]] = [()]  # names of the network that was made last: most are made of another one,
-_checked_links: dict[str, weakref.ref[NDArray[Any]]] = {}  # with the same columns of links, which are read-only
+_checked: list[Sequence[str]] = [()]  # names of the network that was made last: most are made of another one,
+_checked_links: dict[str, tuple[weakref.ref[NDArray[Any]], ...]] = {}  # with the same columns, which are read-only
 MAX_METRIC = 2**20  # so that no sum along a path exceeds 31 bits
 T = TypeVar("T")
 
@@ -47,8 +49,9 @@ class Network(Value):
     ----------
     name : str
         What it is, with the arguments that made it.
-    nodes : tuple of str
-        One unique name per node.
+    nodes : sequence of str
+        One unique name per node: a tuple, or names that are written out when they are read
+        (:class:`commsim.core.node_names.NumberedNames`).
     kind : uint8[n_nodes]
         An index of ``KINDS``. A host is a box whose inside does not matter; a machine whose inside does is made of
         GPUs, CPUs (sockets), memories (of a socket), NICs and switches (NVLink or PCIe).
@@ -111,7 +114,7 @@ class Network(Value):
     """
 
     name: str
-    nodes: tuple[str, ...]
+    nodes: Sequence[str]
     kind: NDArray[np.uint8]
     src: NDArray[np.int32]
     dst: NDArray[np.int32]
@@ -176,11 +179,12 @@ class Network(Value):
     def __post_init__(self) -> None:
         n, m = len(self.nodes), np.size(self.src)
         put: Any = object.__setattr__
-        put(self, "nodes", tuple(self.nodes))
+        put(self, "nodes", self.nodes if isinstance(self.nodes, NumberedNames) else tuple(self.nodes))
         for field in ("src", "dst", "metric"):
             put(self, field, freeze(getattr(self, field), np.int32, (m,), f"{self.name}: {field}"))
         for field in ("bandwidth", "latency", "buffer", "loss"):
-            put(self, field, freeze(getattr(self, field), np.float64, (m,), f"{self.name}: {field}"))
+            where = f"{self.name}: {field}"
+            put(self, field, freeze(getattr(self, field), np.float64, (m,), where, repeats=field == "buffer"))
         overhead: Any = self.overhead_given
         costs: Any = (self.overhead, self.recv_overhead)
         if overhead is None:
@@ -213,11 +217,10 @@ class Network(Value):
         if not self.name.isprintable():
             raise InputError(f"the name of a network is printable text, got {self.name!r}")
         if self.nodes is not _checked[0]:
-            if not _all_are_names(self.nodes):
-                name = next(name for name in self.nodes if not _all_are_names((name,)))
+            if (name := first_unprintable(self.nodes)) is not None:
                 raise InputError(f"{self.name}: a node name is printable text, got {name!r}")
-            if len(set(self.nodes)) != n:
-                raise InputError(f"{self.name}: node name {_first_repeated(self.nodes)!r} is used twice")
+            if (name := first_repeated(self.nodes)) is not None:
+                raise InputError(f"{self.name}: node name {name!r} is used twice")
             _checked[0] = self.nodes
         if (self.kind >= len(KINDS)).any():
             raise InputError(f"{self.name}: node kinds are {', '.join(KINDS)}")
@@ -229,12 +232,13 @@ class Network(Value):
             raise InputError(f"{self.name}: machines are numbered from 0, or -1 for none, got {self.machine.min()}")
         if self.routing not in ROUTINGS:
             raise InputError(f"{self.name}: unknown routing {self.routing!r}; known: {', '.join(ROUTINGS)}")
-        if len(self.src):
+        if len(self.src) and not _are_checked("ends", self.src, self.dst, self.kind):
             first, last = min(self.src.min(), self.dst.min()), max(self.src.max(), self.dst.max())
             if first < 0 or last >= n:
                 raise InputError(f"{self.name}: a link ends at node {first if first < 0 else last} of {n}")
-        if (self.src == self.dst).any():
-            self._refuse(self.src != self.dst, "joins a node to itself", self.src)
+            if (self.src == self.dst).any():
+                self._refuse(self.src != self.dst, "joins a node to itself", self.src)
+            _keep_checked("ends", self.src, self.dst, self.kind)
         largest = np.finfo(np.float64).max
         for values, least, most, wanted in (
             (self.bandwidth, MIN_RATE, largest, "needs a positive bandwidth"),
@@ -243,17 +247,16 @@ class Network(Value):
             (self.buffer, np.nextafter(0.0, 1.0), np.inf, "needs a positive buffer"),
             (self.loss, 0.0, np.nextafter(1.0, 0.0), "needs a loss in [0, 1)"),
         ):
-            known = _checked_links.get(wanted)
-            if len(values) and (known is None or known() is not values):
+            if len(values) and not _are_checked(wanted, values):
                 low, high = values.min(), values.max()  # of millions of links: no column of booleans; NaN is no number
                 if not (low >= least and high <= most):
                     self._refuse((values >= least) & (values <= most), wanted, values)
-                _checked_links[wanted] = weakref.ref(values)
+                _keep_checked(wanted, values)
         for field in ("overhead", "recv_overhead", "gamma"):
             values = getattr(self, field)
-            bad = np.flatnonzero(~((values >= 0) & np.isfinite(values)))
-            if bad.size:
-                raise InputError(f"{self.name}: node {self.nodes[bad[0]]} needs {field} >= 0, got {values[bad[0]]}")
+            if n and not (values.min() >= 0 and values.max() <= largest):
+                bad = np.flatnonzero(~((values >= 0) & np.isfinite(values)))[0]
+                raise InputError(f"{self.name}: node {self.nodes[bad]} needs {field} >= 0, got {values[bad]}")
             if self.curves is not None and values.any():
                 raise InputError(
                     f"{self.name}: measured curves hold what a message costs; {field} beside them must be 0"
@@ -333,18 +336,10 @@ def kinds(n_hosts: int, n_switches: int) -> NDArray[np.uint8]:
     return np.repeat(np.array([HOST, SWITCH], np.uint8), [n_hosts, n_switches])
 
 
-def node_names(**counts: int) -> tuple[str, ...]:
-    """Names ``h0, h1, …, leaf0, …`` from ``node_names(h=16, leaf=4)``, in that order."""
-    return tuple([f"{prefix}{i}" for prefix, n in counts.items() for i in range(n)])  # faster than one by one
+def _are_checked(what: str, *columns: NDArray[Any]) -> bool:
+    known = _checked_links.get(what, ())
+    return len(known) == len(columns) and all(one() is column for one, column in zip(known, columns, strict=True))
 
 
-def _all_are_names(names: tuple[Any, ...]) -> bool:
-    try:
-        return all(names) and all(map(str.isprintable, names))
-    except TypeError:  # not text
-        return False
-
-
-def _first_repeated(names: tuple[str, ...]) -> str:
-    seen: set[str] = set()
-    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+def _keep_checked(what: str, *columns: NDArray[Any]) -> None:
+    _checked_links[what] = tuple(map(weakref.ref, columns))

@@ -13,7 +13,7 @@ from .errors import InputError
 
 
 def freeze(
-    array: Any, dtype: Any, shape: tuple[int, ...] | None = None, name: str = "an array"
+    array: Any, dtype: Any, shape: tuple[int, ...] | None = None, name: str = "an array", *, repeats: bool = False
 ) -> np.ndarray[Any, Any]:
     """Return a read-only copy of `array` as `dtype`, broadcast to `shape` when given.
 
@@ -27,6 +27,9 @@ def freeze(
         Shape of the result; a scalar is repeated.
     name : str
         Name used in messages.
+    repeats : bool
+        Whether a scalar is repeated without memory, by strides of 0: for columns of millions that are mostly constant,
+        and that no kernel takes, since it would be compiled once more for them.
 
     Raises
     ------
@@ -40,6 +43,8 @@ def freeze(
     if fits and values is array and values.base is None and not values.flags.writeable:
         own: np.ndarray[Any, Any] = values
         return own  # of a value that is made anew with other fields: links are hundreds of megabytes
+    if repeats and values.shape == shape and values.size and not any(values.strides):
+        values = values.flat[0]  # repeated already
     with np.errstate(invalid="ignore"):
         out = np.array(values, dtype=dtype, copy=True, order="C")
     if out.dtype.kind in "biu" and not np.array_equal(out, values):
@@ -48,7 +53,11 @@ def freeze(
     if shape is not None and out.shape != shape:
         if out.ndim and out.shape != (1,) * out.ndim:
             raise InputError(f"{name} must have the shape {shape}, got {out.shape}")
-        out = np.full(shape, out.reshape(-1)[0])
+        value = out.reshape(-1)[0]
+        if repeats:
+            return np.broadcast_to(value, shape)
+        # fresh zeros take no memory as long as they are only read
+        out = np.full(shape, value) if any(value.tobytes()) else np.zeros(shape, dtype)
     out.setflags(write=False)
     return out
 

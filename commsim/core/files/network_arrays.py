@@ -36,7 +36,7 @@ def write_arrays(network: Network, path: str | Path, more: Mapping[str, Any]) ->
     more : mapping
         What else its header says: hardware, software, protocol and curves.
     """
-    header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **more}
+    header = {"name": network.name, "routing": network.routing, "nodes": list(network.nodes), **more}
     header |= {"overhead_given": network.overhead_given}
     columns = {name: getattr(network, name) for name in (*_ARRAYS, "message_engines")}
     columns["coordinates"] = network.coordinates.ravel()

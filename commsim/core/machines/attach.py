@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import SPREADING, net_of, read_hardware
 from commsim.core.network import HOST, KINDS, NIC, Network
+from commsim.core.node_names import NumberedNames
 
 # What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
 FABRIC_FACTOR = 4
@@ -64,50 +65,75 @@ def attach_machines(
     port = (np.arange(len(hosts)) if ports is None else np.asarray(ports, np.int64)).reshape(-1, len(nics))
     if not np.array_equal(np.sort(port, axis=None), np.arange(len(hosts))):
         raise InputError(f"ports must name each of the {len(hosts)} hosts of {fabric.name} exactly once")
-    return _joined(fabric, machine, port, nics, labels or [f"m{m}" for m in range(len(port))])
+    return _joined(fabric, machine, port, nics, labels)
 
 
 def _joined(
     fabric: Network, machine: Network, port: NDArray[np.int64], nics: NDArray[np.intp], labels: Sequence[str]
 ) -> Network:
     n, size, switches = len(port), machine.n_nodes, np.flatnonzero(fabric.kind != HOST)
-    inside = np.arange(n * size).reshape(n, size)  # node i of machine m, before the endpoints are moved to the front
-    is_endpoint = np.tile(machine.kind == machine.seat_kind, n)
-    order = np.argsort(~np.concatenate((is_endpoint, np.zeros(len(switches), np.bool_))), kind="stable")
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    of_fabric = np.empty(fabric.n_nodes, np.int64)
-    of_fabric[fabric.hosts[port]] = inside[:, nics]
+    first = np.argsort(machine.kind != machine.seat_kind, kind="stable")  # of a machine's nodes, and how many
+    n_seats = int(np.count_nonzero(machine.kind == machine.seat_kind))
+    place = np.empty((n, size), np.int32)  # of node i of machine m
+    for begin, kept in ((0, first[:n_seats]), (n * n_seats, first[n_seats:])):
+        place[:, kept] = np.arange(begin, begin + n * len(kept), dtype=np.int32).reshape(n, -1)
+    of_fabric = np.empty(fabric.n_nodes, np.int32)
+    of_fabric[fabric.hosts[port]] = place[:, nics]
     of_fabric[switches] = n * size + np.arange(len(switches))
-    names = [f"{label}.{name}" for label in labels for name in machine.nodes]
-    names += [fabric.nodes[i] for i in switches.tolist()]
 
     def ends(field: str) -> list[NDArray[Any]]:
-        within = place[inside[:, getattr(machine, field)]]
-        return [within, place[of_fabric[getattr(fabric, field)]]]
+        return [np.take(place, getattr(machine, field), axis=1), of_fabric[getattr(fabric, field)]]
+
+    def of_nodes(of_machine: NDArray[Any], of_switch: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate(
+            (np.tile(of_machine[first[:n_seats]], n), np.tile(of_machine[first[n_seats:]], n), of_switch)
+        )
 
     factor = np.int32(FABRIC_FACTOR)
     adds = fabric.aggregates | (read_hardware(machine.hardware).get("sharp") == "on")
     fabric = dataclasses.replace(fabric, metric=fabric.metric * factor, aggregates=adds)
-    links: dict[str, Any] = {
-        name: _woven([np.broadcast_to(getattr(machine, name), (n, machine.n_links)), getattr(fabric, name)])
+    links = {
+        name: _one_value(getattr(machine, name), getattr(fabric, name), lambda inside, outside: _woven(
+            [np.broadcast_to(inside, (n, machine.n_links)), outside]))
         for name in PER_LINK
-    }
-    nodes: dict[str, Any] = {
-        name: np.concatenate((np.tile(getattr(machine, name), n), getattr(fabric, name)[switches]))[order]
-        for name in PER_NODE
-    }
-    at = np.repeat(fabric.coordinates[fabric.hosts[port[:, 0]]], size, axis=0)  # where a machine's first NIC is, and
-    at[inside[:, nics]] = fabric.coordinates[fabric.hosts[port]]  # the others where they are
-    at = np.concatenate((at, fabric.coordinates[switches]))[order]
-    owner = np.concatenate((np.repeat(np.arange(n), size), np.full(len(switches), -1)))[order]
+    }  # fmt: skip
+    nodes = {name: _one_value(getattr(machine, name), getattr(fabric, name)[switches], of_nodes) for name in PER_NODE}
+    at = np.empty((n * size + len(switches), fabric.coordinates.shape[1]), np.int32)
+    at[place] = fabric.coordinates[fabric.hosts[port[:, :1]]]  # where a machine's first NIC is, and
+    at[place[:, nics]] = fabric.coordinates[fabric.hosts[port]]  # the others where they are
+    at[n * size :] = fabric.coordinates[switches]
+    owner = np.full(len(at), -1, np.int32)
+    owner[place] = np.arange(n)[:, np.newaxis]
     return Network(
-        f"{machine.name}@{fabric.name}", [names[i] for i in order.tolist()],
+        f"{machine.name}@{fabric.name}",
+        _names(fabric, [[machine.nodes[i] for i in part] for part in np.split(first, [n_seats])], n, labels, switches),
         src=_woven(ends("src")), dst=_woven(ends("dst")),
         **nodes, **links, machine=owner, coordinates=at, overhead_given=machine.overhead_given,
         routing=_routing_of(fabric, machine),
         hardware=machine.hardware, left_out=fabric.left_out, told=fabric.told,
     )  # fmt: skip
+
+
+def _one_value(
+    inside: NDArray[Any], outside: NDArray[Any], joined: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
+) -> Any:
+    """Return what all have, for a network to repeat, or else what is joined of machines' values and a fabric's."""
+    value = outside[0] if outside.size else inside[0] if inside.size else None
+    is_same = value is not None and bool((inside == value).all() and (outside == value).all())
+    return value if is_same else joined(inside, outside)
+
+
+def _names(
+    fabric: Network, inside: list[list[str]], n: int, labels: Sequence[str], switches: NDArray[np.intp]
+) -> Sequence[str]:
+    """Names of n machines' endpoints, of their other nodes, and of switches: in runs where nobody gives labels."""
+    rest = fabric.nodes.after(len(fabric.hosts)) if isinstance(fabric.nodes, NumberedNames) else None
+    if not labels and rest is not None and np.array_equal(switches, np.arange(len(fabric.hosts), fabric.n_nodes)):
+        parts = [("m", n, tuple(f".{name}" for name in part)) for part in inside]
+        return NumberedNames((*parts, *rest.runs))
+    labels = labels or [f"m{m}" for m in range(n)]
+    names = [f"{label}.{name}" for part in inside for label in labels for name in part]
+    return [*names, *(fabric.nodes[i] for i in switches.tolist())]
 
 
 def _routing_of(fabric: Network, machine: Network) -> str:

@@ -58,7 +58,7 @@ def hosts_of_machines(fabric: Network, machine: Network) -> MachineHosts:
     InputError
         If hosts of one machine are not as many as its NICs.
     """
-    names = [str(name) for name in np.asarray(fabric.nodes)[fabric.hosts]] if fabric.n_nodes else []
+    names = [fabric.nodes[host] for host in fabric.hosts.tolist()]
     n_nics = int((machine.kind == NIC).sum())
     numbers = fabric.machine[fabric.hosts]
     split = [split_nic(name) for name in names]
