@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from .cost import MessageProtocol
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
-from .node_names import NumberedNames, first_repeated, first_unprintable
-from .node_names import node_names as node_names
 from .remark import Remark
 from .units import MIN_RATE, count_text
-from .value import Value, freeze
+from .value import NumberedNames, Value, freeze, wrong_name
+from .value import node_names as node_names
 
 if TYPE_CHECKING:
     from .curves import Curves
@@ -51,7 +50,7 @@ class Network(Value):
         What it is, with the arguments that made it.
     nodes : sequence of str
         One unique name per node: a tuple, or names that are written out when they are read
-        (:class:`commsim.core.node_names.NumberedNames`).
+        (:class:`commsim.core.value.NumberedNames`).
     kind : uint8[n_nodes]
         An index of ``KINDS``. A host is a box whose inside does not matter; a machine whose inside does is made of
         GPUs, CPUs (sockets), memories (of a socket), NICs and switches (NVLink or PCIe).
@@ -205,7 +204,11 @@ class Network(Value):
         put(self, "has_nics", bool((self.kind == NIC).any()))
         if self.hardware:
             put(self, "hardware", write_hardware(read_hardware(self.hardware, f"{self.name}: hardware")))
-        self._check()
+        try:
+            self._check()
+        except InputError:
+            _checked_links.clear()  # columns are noted when they are looked at
+            raise
 
     def __repr__(self) -> str:
         counts = ((PLURALS[kind], int((self.kind == kind).sum())) for kind in range(len(KINDS)))
@@ -217,10 +220,8 @@ class Network(Value):
         if not self.name.isprintable():
             raise InputError(f"the name of a network is printable text, got {self.name!r}")
         if self.nodes is not _checked[0]:
-            if (name := first_unprintable(self.nodes)) is not None:
-                raise InputError(f"{self.name}: a node name is printable text, got {name!r}")
-            if (name := first_repeated(self.nodes)) is not None:
-                raise InputError(f"{self.name}: node name {name!r} is used twice")
+            if wrong := wrong_name(self.nodes):
+                raise InputError(f"{self.name}: {wrong}")
             _checked[0] = self.nodes
         if (self.kind >= len(KINDS)).any():
             raise InputError(f"{self.name}: node kinds are {', '.join(KINDS)}")
@@ -238,7 +239,6 @@ class Network(Value):
                 raise InputError(f"{self.name}: a link ends at node {first if first < 0 else last} of {n}")
             if (self.src == self.dst).any():
                 self._refuse(self.src != self.dst, "joins a node to itself", self.src)
-            _keep_checked("ends", self.src, self.dst, self.kind)
         largest = np.finfo(np.float64).max
         for values, least, most, wanted in (
             (self.bandwidth, MIN_RATE, largest, "needs a positive bandwidth"),
@@ -251,7 +251,6 @@ class Network(Value):
                 low, high = values.min(), values.max()  # of millions of links: no column of booleans; NaN is no number
                 if not (low >= least and high <= most):
                     self._refuse((values >= least) & (values <= most), wanted, values)
-                _keep_checked(wanted, values)
         for field in ("overhead", "recv_overhead", "gamma"):
             values = getattr(self, field)
             if n and not (values.min() >= 0 and values.max() <= largest):
@@ -337,9 +336,7 @@ def kinds(n_hosts: int, n_switches: int) -> NDArray[np.uint8]:
 
 
 def _are_checked(what: str, *columns: NDArray[Any]) -> bool:
+    """Whether these columns were the last that were looked at for that; they are from now on."""
     known = _checked_links.get(what, ())
-    return len(known) == len(columns) and all(one() is column for one, column in zip(known, columns, strict=True))
-
-
-def _keep_checked(what: str, *columns: NDArray[Any]) -> None:
     _checked_links[what] = tuple(map(weakref.ref, columns))
+    return len(known) == len(columns) and all(one() is column for one, column in zip(known, columns, strict=True))

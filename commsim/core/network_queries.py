@@ -19,6 +19,8 @@ from .errors import InputError
 from .network import NIC, SWITCH, Network
 
 _BETWEEN = (":", "->")  # what stands between the ends of a link; names are written with the first
+# Links that are looked at together: of millions, columns in between would be larger than what is found.
+AT_ONCE = 1 << 18
 _NAMES = ("machine", "rack", "pod")
 
 
@@ -220,12 +222,13 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
         At least the machines. Groups may be single endpoints, or all of them.
     """
     unit = units(network)
-    tier = _tiers_of_units(network, unit)
-    above = first_above(network, unit, tier)
+    links = _between_units(network, unit)
+    tier = _tiers_of_units(network, unit, links)
+    above = _first_above(links, tier)
     at = unit[network.endpoints]
     levels = [Level("machine", numbered(at))]
     while (above[at] != at).any():
-        at = above[_sharing(network, unit, tier, at)[at]] if len(levels) > 1 else above[at]
+        at = above[_sharing(network, links, tier, at)[at]] if len(levels) > 1 else above[at]
         n = len(levels)
         levels.append(Level(_NAMES[n] if n < len(_NAMES) else f"tier {n}", numbered(at)))
     return tuple(levels)
@@ -240,8 +243,10 @@ def units(network: Network) -> NDArray[np.int64]:
 def live_nics(network: Network) -> NDArray[np.integer[Any]]:
     """Return the NICs of machines that a cable still joins to a network; all of them where none is joined."""
     nic, machine = network.kind == NIC, network.machine
-    joined = np.unique(network.src[nic[network.src] & (machine[network.src] != machine[network.dst])])
-    return joined if joined.size else np.flatnonzero(nic)
+    src = network.src[links := np.flatnonzero(nic[network.src])]
+    is_joined = np.zeros(network.n_nodes, np.bool_)
+    is_joined[src[machine[src] != machine[network.dst[links]]]] = True
+    return np.flatnonzero(is_joined if is_joined.any() else nic)
 
 
 def host_names(network: Network) -> tuple[str, ...]:
@@ -252,30 +257,49 @@ def host_names(network: Network) -> tuple[str, ...]:
     )
 
 
-def first_above(network: Network, unit: NDArray[np.int64], tier: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
-    n_units = int(unit.max()) + 1
-    small = unit.astype(np.int32)  # of millions of links
-    src, dst = small[network.src], small[network.dst]
-    tier = (_tiers_of_units(network, unit) if tier is None else tier).astype(np.int16)
-    from_tier = tier[src]
-    links = np.flatnonzero((from_tier >= 0) & (tier[dst] == from_tier + 1))[::-1]  # so that the first is written last
-    above = np.arange(n_units)
-    above[src[links]] = dst[links]
+    links = _between_units(network, unit)
+    return _first_above(links, _tiers_of_units(network, unit, links))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UnitLinks:
+    """Links between different units: their numbers, and the units at their ends; int32[m] each, of millions."""
+
+    link: NDArray[np.int32]
+    src: NDArray[np.int32]
+    dst: NDArray[np.int32]
+
+
+def _between_units(network: Network, unit: NDArray[np.int64]) -> _UnitLinks:
+    small, found = unit.astype(np.int32), []
+    for low in range(0, network.n_links, AT_ONCE):
+        some = slice(low, low + AT_ONCE)
+        found.append(np.flatnonzero(small[network.src[some]] != small[network.dst[some]]).astype(np.int32) + low)
+    link = np.concatenate([np.empty(0, np.int32), *found])
+    return _UnitLinks(link, small[network.src[link]], small[network.dst[link]])
+
+
+def _first_above(links: _UnitLinks, tier: NDArray[np.int64]) -> NDArray[np.int64]:
+    small = tier.astype(np.int16)
+    from_tier = small[links.src]
+    rising = np.flatnonzero((from_tier >= 0) & (small[links.dst] == from_tier + 1))[::-1]  # the first is written last
+    above = np.arange(len(tier))
+    above[links.src[rising]] = links.dst[rising]
     return above
 
 
 def _sharing(
-    network: Network, unit: NDArray[np.int64], tier: NDArray[np.int64], switches: NDArray[np.int64]
+    network: Network, links: _UnitLinks, tier: NDArray[np.int64], switches: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
     n_units = len(tier)
-    small = unit.astype(np.int32)  # of millions of links
-    src, dst = small[network.src], small[network.dst]
     chosen = np.zeros(n_units, np.bool_)
     chosen[switches] = True
-    up = np.flatnonzero(chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst])
-    up = up[tier[dst[up]] - tier[src[up]] == 1]
+    up = np.flatnonzero(chosen[links.src] & ~chosen[links.dst])
+    src, dst = links.src[up], links.dst[up]
+    up = np.flatnonzero((network.kind[network.dst[links.link[up]]] == SWITCH) & (tier[dst] - tier[src] == 1))
     src, dst = src[up], dst[up]
     first = np.arange(n_units)
     while True:
@@ -288,12 +312,11 @@ def _sharing(
         first = after
 
 
-def _tiers_of_units(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+def _tiers_of_units(network: Network, unit: NDArray[np.int64], links: _UnitLinks) -> NDArray[np.int64]:
     """Links from each unit down to what is no switch."""
     is_switch = np.zeros(int(unit.max()) + 1, np.bool_)
     is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
-    small = unit.astype(np.int32)
-    return levels_from(~is_switch, small[network.src], small[network.dst])
+    return levels_from(~is_switch, links.src, links.dst)
 
 
 def numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:

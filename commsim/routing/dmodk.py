@@ -10,7 +10,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import tiers
 
 
-def destination_order(network: Network) -> NDArray[np.int64]:
+def destination_order(network: Network) -> NDArray[np.int32]:
     """Index of each node as a destination, endpoints first, and its tier.
 
     Endpoints are counted in the order of the tree: by the switch of the fabric that is nearest to each, and under one
@@ -18,9 +18,9 @@ def destination_order(network: Network) -> NDArray[np.int64]:
 
     Returns
     -------
-    int64[2, n_nodes]
+    int32[2, n_nodes]
     """
-    order = np.zeros((2, network.n_nodes), np.int64)
+    order = np.zeros((2, network.n_nodes), np.int32)
     is_endpoint = np.zeros(network.n_nodes, np.bool_)
     is_endpoint[network.endpoints] = True
     order[0, np.lexsort((_nearest_switch(network), ~is_endpoint))] = np.arange(network.n_nodes)
@@ -28,21 +28,21 @@ def destination_order(network: Network) -> NDArray[np.int64]:
     return order
 
 
-def _nearest_switch(network: Network) -> NDArray[np.int64]:
+def _nearest_switch(network: Network) -> NDArray[np.int32]:
     """Return the switch of the fabric that each node of a machine, or host, reaches first; of equals the first."""
     fabric = (network.kind == SWITCH) & (network.machine < 0)
-    inside = np.flatnonzero(~fabric[network.src])
-    src, dst = network.src[inside], network.dst[inside]
-    cost = network.metric[inside].astype(np.int64) * 2**32  # the number of the switch in the lower half
+    inside = ~fabric[network.src]
     best = np.where(fabric, np.arange(network.n_nodes), 2**62)
     news = fabric
     while news.any():
-        told = np.flatnonzero(news[dst])
+        told = np.flatnonzero(news[network.dst] & inside)
+        src, cost = network.src[told], network.metric[told].astype(np.int64) << 32  # below it the switch's number
+        cost += best[network.dst[told]]
         nearer = best.copy()
-        np.minimum.at(nearer, src[told], best[dst[told]] + cost[told])
+        np.minimum.at(nearer, src, cost)
         news = nearer < best
         best = nearer
-    return np.asarray(best % 2**32)
+    return (best % 2**32).astype(np.int32)
 
 
 def require_tiers(network: Network) -> None:

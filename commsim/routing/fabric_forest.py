@@ -12,6 +12,8 @@ from commsim.core.network_queries import tiers
 
 from .merge_switches import fabric_nodes, switch_classes
 
+# Machines, classes of switches that they hang on, and metrics.
+Ports = tuple[NDArray[np.int64], ...]
 # Ports of machines that are compared with those of the same machines at once.
 AT_ONCE = 2**18
 
@@ -24,17 +26,17 @@ class FabricForest:
     ----------
     node : int32[n_nodes]
         Class of each node; every node that is no switch of the fabric has one of its own.
-    parent, depth : int64[n_classes]
+    parent, depth : int32[n_classes]
         Class one tier up, -1 at a root; and the number of classes above.
-    up, down : int64[n_classes]
+    up, down : int32[n_classes]
         Metric of the links to the parent's members, and from them.
     """
 
     node: NDArray[np.int32]
-    parent: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
+    parent: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    up: NDArray[np.int32]
+    down: NDArray[np.int32]
 
     def distances(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
         """Sum of metrics on the path from each class of `a` to that of `b`; infinite where none is in the fabric."""
@@ -62,23 +64,24 @@ def fabric_forest(network: Network) -> FabricForest | None:
     fabric = fabric_nodes(network)
     if (network.forwards & ~fabric & (network.machine < 0)).any() or not fabric.any():
         return None
-    node = switch_classes(network, network.metric.astype(np.int64))
-    inside = np.flatnonzero(fabric[network.src] & fabric[network.dst])
+    node = switch_classes(network, network.metric)
+    inside = fabric[network.src] & fabric[network.dst]
     n = int(node.max()) + 1
-    joins, first = np.unique(
-        node[network.src[inside]].astype(np.int64) * n + node[network.dst[inside]], return_index=True
-    )
+    ends = node[network.src[inside]].astype(np.int64)
+    ends *= n
+    ends += node[network.dst[inside]]
+    joins, first, of_edge = np.unique(ends, return_index=True, return_inverse=True)
     edge = np.stack(np.divmod(joins, n), axis=1)
-    metric = network.metric[inside[first]].astype(np.int64)
-    of_edge = np.searchsorted(joins, node[network.src[inside]].astype(np.int64) * n + node[network.dst[inside]])
-    if (network.metric[inside] != metric[of_edge]).any():
+    metrics = network.metric[inside]
+    metric = metrics[first].astype(np.int64)
+    if (metrics != metric[of_edge]).any():
         return None  # two classes are joined by links of different metrics
     above = _tiers(network, node, n)
     rises = above[edge[:, 1]] > above[edge[:, 0]]
     falls = above[edge[:, 1]] < above[edge[:, 0]]
     if not (rises | falls).all() or len(np.unique(edge[rises, 0])) != rises.sum():
         return None
-    parent, up, down = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    parent, up, down = np.full(n, -1, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
     parent[edge[rises, 0]], up[edge[rises, 0]] = edge[rises, 1], metric[rises]
     if not np.array_equal(np.sort(edge[falls, 1] * n + edge[falls, 0]), joins[rises]):
         return None
@@ -93,11 +96,14 @@ def _tiers(network: Network, node: NDArray[np.int32], n: int) -> NDArray[np.int6
     return tier
 
 
-def _depth(parent: NDArray[np.int64]) -> NDArray[np.int64]:
-    depth, at = np.zeros(len(parent), np.int64), parent
-    while (at >= 0).any():  # ends, since tiers rise
-        depth += at >= 0
-        at = np.where(at >= 0, parent[at], -1)
+def _depth(parent: NDArray[np.int32]) -> NDArray[np.int32]:
+    depth = np.zeros(len(parent), np.int32)
+    below = np.flatnonzero(parent >= 0)  # most classes are single nodes of machines, with none above
+    at = parent[below]
+    while len(below):  # ends, since tiers rise
+        depth[below] += 1
+        kept = parent[at] >= 0
+        below, at = below[kept], parent[at[kept]]
     return depth
 
 
@@ -106,12 +112,14 @@ def _machines_are_no_short_cuts(network: Network, forest: FabricForest, fabric: 
 
     Through the machine a message pays both ports, and at least 1 more unless both are the same node's.
     """
-    out = np.flatnonzero((network.machine[network.src] >= 0) & fabric[network.dst])
-    back = np.flatnonzero((network.machine[network.dst] >= 0) & fabric[network.src])
+    in_machine = network.machine >= 0
+    out = np.flatnonzero(in_machine[network.src] & fabric[network.dst])
+    back = np.flatnonzero(in_machine[network.dst] & fabric[network.src])
     leave = _ports(forest, network.src[out], network.dst[out], network.metric[out], network.machine)
     enter = _ports(forest, network.dst[back], network.src[back], network.metric[back], network.machine)
     hung = np.sort(network.src[out].astype(np.int64) * network.n_nodes + network.dst[out])  # faster than np.unique
     hung = hung[np.diff(hung, prepend=-1) > 0] // network.n_nodes
+    leave, enter = _once(leave, enter)
     inside = 0 if (hung[1:] == hung[:-1]).any() else 1
     first, end = (np.searchsorted(enter[0], leave[0], side) for side in ("left", "right"))
     for low in range(0, len(first), AT_ONCE):
@@ -128,10 +136,23 @@ def _machines_are_no_short_cuts(network: Network, forest: FabricForest, fabric: 
     return True
 
 
+def _once(leave: Ports, enter: Ports) -> tuple[Ports, Ports]:
+    """Leave out each machine whose ports are those of the machine before it: of neighbours under the same switches."""
+    rows = [np.stack(columns[1:], axis=1) for columns in (leave, enter)]
+    first = [np.searchsorted(columns[0], np.arange(columns[0].max(initial=-1) + 2)) for columns in (leave, enter)]
+    sizes = [set(np.diff(at).tolist()) for at in first]
+    if len(first[0]) != len(first[1]) or any(len(size) != 1 for size in sizes):
+        return leave, enter  # machines of different numbers of ports are all kept
+    wide = np.concatenate([row.reshape(len(at) - 1, -1) for row, at in zip(rows, first, strict=True)], axis=1)
+    kept = np.append(True, (wide[1:] != wide[:-1]).any(axis=1))
+    of_leave, of_enter = (kept[columns[0]] for columns in (leave, enter))
+    return tuple(column[of_leave] for column in leave), tuple(column[of_enter] for column in enter)
+
+
 def _ports(
     forest: FabricForest, of: NDArray[np.int32], leaf: NDArray[np.int32], cost: NDArray[np.int32],
     machine: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
+) -> Ports:  # fmt: skip
     """Machines in rising order, once for each class of switches they hang on; that class; its cheapest port."""
     n_classes = len(forest.parent)
     port = machine[of].astype(np.int64) * n_classes + forest.node[leaf]

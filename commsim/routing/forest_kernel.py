@@ -13,14 +13,14 @@ from .ports_kernel import Ports
 from .routing_kernel import ALL, BY_DIGITS, _digit, hashed, largest
 
 # Class of each node; parent, depth, metric up and metric down of each class.
-Forest = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+Forest = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 
 @kernel
 def choose_ports(
     flows: NDArray[np.int64],
     ports: tuple[Ports, Ports],
-    ends: NDArray[np.int32],
+    ends: tuple[NDArray[np.int32], NDArray[np.int32]],
     forest: Forest,
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Choose the ports by which routes leave and enter machines: those of the shortest way, whatever hashes say.
@@ -31,7 +31,7 @@ def choose_ports(
         Place of the source among the first ports, and of the destination among the second.
     ports : (Ports, Ports)
         Ports of sources and of destinations; paths of the latter are counted backwards from the destination.
-    ends : int32[n_links, 2]
+    ends : (int32[n_links], int32[n_links])
         Source and destination of each link.
     forest : Forest
         Classes of the fabric.
@@ -51,17 +51,17 @@ def choose_ports(
         for a in range(out[0][source], out[0][source + 1]):
             if out[2][a] > best:
                 continue
-            from_class = np.int64(node_class[ends[out[1][a], 1]])
+            from_class = np.int64(node_class[ends[1][out[1][a]]])
             for b in range(back[0][target], back[0][target + 1]):
                 total = out[2][a] + back[2][b]
-                x, y = from_class, np.int64(node_class[ends[back[1][b], 0]])
+                x, y = from_class, np.int64(node_class[ends[0][back[1][b]]])
                 while x != y and x >= 0 and y >= 0:
                     if depth[x] >= depth[y]:
                         total += up[x]
-                        x = parent[x]
+                        x = np.int64(parent[x])
                     else:
                         total += down[y]
-                        y = parent[y]
+                        y = np.int64(parent[y])
                 if x != y or total > best:
                     continue
                 n_best = n_best + 1 if total == best else 1
@@ -75,9 +75,9 @@ def choose_ports(
 def walk_forest(
     flows: tuple[NDArray[np.int64], NDArray[np.int64]],
     ports: tuple[tuple[Ports, Ports], NDArray[np.int32], NDArray[np.bool_]],
-    fabric: tuple[Rows, NDArray[np.int64], NDArray[np.int32], Forest],
+    fabric: tuple[Rows, NDArray[np.int32], tuple[NDArray[np.int32], NDArray[np.int32]], Forest],
     latency: NDArray[np.float64],
-    order: NDArray[np.int64],
+    order: NDArray[np.int32],
     choice: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
     """Walk from endpoints to endpoints of other machines.
@@ -88,12 +88,12 @@ def walk_forest(
         Destination and hash of each route.
     ports : ((Ports, Ports), int32[n, 2], bool[n])
         Ports of sources and of destinations, and what :func:`choose_ports` chose of them.
-    fabric : (Rows, int64[n_rows], int32[n_links, 2], Forest)
+    fabric : (Rows, int32[n_rows], (int32[n_links], int32[n_links]), Forest)
         Links between switches by the node that they leave, and among these by the class that they lead to; end of the
         rows of the same node and class as each; source and destination of each link; classes of the fabric.
     latency : float64[n_links], s
         Latency of each link.
-    order : int64[2, n_nodes]
+    order : int32[2, n_nodes]
         Same as in :func:`commsim.routing.routing_kernel.walk_routes`.
     choice : int
         Choice among several links; ALL where there is only one.
@@ -127,13 +127,13 @@ def walk_forest(
             link[m] = out[5][k]
             m += 1
         link[m] = out[1][leave]
-        node = ends[link[m], 1]
+        node = ends[1][link[m]]
         m += 1
-        last = ends[back[1][enter], 0]
+        last = ends[0][back[1][enter]]
         at = np.int64(node_class[last])
         while at >= 0:
             chain[depth[at]] = at
-            at = parent[at]
+            at = np.int64(parent[at])
         if choice == BY_DIGITS:
             radix[:] = 1
         while node != last and known[i]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,13 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 
 from .fabric_forest import FabricForest, fabric_forest
-from .link_rows import Rows, links_in_rows, only_sends
+from .link_rows import KeptRows, Rows, links_in_rows, only_sends
 from .merge_switches import fabric_nodes
 
 if TYPE_CHECKING:
     from .forest_kernel import Forest
     from .ports_kernel import Ports
 
-BothRows = tuple[Callable[[], Rows], ...]
 Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
 
 # What finding both ports and the way between them takes, or more.
@@ -41,9 +39,9 @@ class RouteEnds:
         Ports of all sources and destinations, those that each route takes, and whether these are the only ones.
     rows : Rows
         Links between switches by the node that they leave, and among these by the class that they lead to.
-    alike_to : int64[n_rows]
+    alike_to : int32[n_rows]
         End of the rows of the same node and class as each of these.
-    nodes : int32[n_links, 2]
+    nodes : (int32[n_links], int32[n_links])
         Source and destination of each link.
     forest : Forest
         Classes of the fabric.
@@ -52,8 +50,8 @@ class RouteEnds:
     apart: NDArray[np.intp]
     ports: tuple[tuple[Ports, Ports], NDArray[np.int32], NDArray[np.bool_]]
     rows: Rows
-    alike_to: NDArray[np.int64]
-    nodes: NDArray[np.int32]
+    alike_to: NDArray[np.int32]
+    nodes: tuple[NDArray[np.int32], NDArray[np.int32]]
     forest: Forest
 
 
@@ -63,7 +61,7 @@ def forest_of(network: Network) -> FabricForest | None:
 
 
 def ends_of_routes(
-    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], rows: BothRows | None = None
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], rows: tuple[KeptRows, ...] | None = None
 ) -> RouteEnds | None:
     """Return what routes have in common whatever is hashed; None where the fabric is no forest.
 
@@ -76,8 +74,8 @@ def ends_of_routes(
         Any.
     src, dst : int64[n_routes]
         Nodes.
-    rows : (callable, callable), optional
-        Find links in rows by the node that they leave and by the one that they lead to, or have found them.
+    rows : (KeptRows, KeptRows), optional
+        Links in rows by the node that they leave and by the one that they lead to.
     """
     for known, begin, end, found in _ends:
         if known is network and np.array_equal(begin, src) and np.array_equal(end, dst):
@@ -93,7 +91,11 @@ def ends_of_routes(
 
 
 def _find_ends(
-    network: Network, forest: FabricForest, src: NDArray[np.int64], dst: NDArray[np.int64], rows: BothRows | None
+    network: Network,
+    forest: FabricForest,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    rows: tuple[KeptRows, ...] | None,
 ) -> RouteEnds:
     from commsim.core.jit import expected_work
 
@@ -101,8 +103,9 @@ def _find_ends(
     from .ports_kernel import find_ports
 
     fabric = fabric_nodes(network)
-    unit = np.where(network.machine >= 0, network.machine, network.machine.max() + 1 + np.arange(network.n_nodes))
-    apart = np.flatnonzero((unit[src] != unit[dst]) & ~fabric[src] & ~fabric[dst])
+    machine = network.machine
+    is_inside = (machine[src] == machine[dst]) & ((machine[src] >= 0) | (src == dst))
+    apart = np.flatnonzero(~is_inside & ~fabric[src] & ~fabric[dst])
     if rows is None:
         ends = network.src, network.dst
         leaving, entering = (links_in_rows(*way, network.n_nodes) for way in (ends, ends[::-1]))
@@ -112,7 +115,7 @@ def _find_ends(
     inbound = forwards & ~only_sends(network)
     sources, source = _numbered(src[apart], network.n_nodes)
     targets, target = _numbered(dst[apart], network.n_nodes)
-    nodes = np.stack((network.src, network.dst), axis=1)
+    nodes = network.src, network.dst
     classes = forest.node, forest.parent, forest.depth, forest.up, forest.down
     with expected_work(network.n_links + WALK_STEPS * len(apart)):
         ports = (
@@ -127,19 +130,19 @@ def _numbered(nodes: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64]
     """Return the nodes without repetition, and the place of each among them, without sorting."""
     is_there = np.zeros(n_nodes, np.bool_)
     is_there[nodes] = True
-    place = np.cumsum(is_there) - 1
-    return np.flatnonzero(is_there).astype(np.int64), place[nodes]
+    place = np.cumsum(is_there, dtype=np.int32) - 1
+    return np.flatnonzero(is_there).astype(np.int64), place[nodes].astype(np.int64)
 
 
-def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int64]]:
+def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int32]]:
     """Return links between switches by the node that they leave, then by the other end's class; and where these end."""
-    links = np.flatnonzero(fabric[network.src] & fabric[network.dst])
-    links = links[np.lexsort((links, forest.node[network.dst[links]], network.src[links]))]
+    links = np.flatnonzero(fabric[network.src] & fabric[network.dst]).astype(np.int32)
+    links = links[np.lexsort((forest.node[network.dst[links]], network.src[links]))]  # stable: then in their order
     first = np.searchsorted(network.src[links], np.arange(network.n_nodes + 1))
     src, to = network.src[links], forest.node[network.dst[links]]
     starts = np.flatnonzero(np.diff(src, prepend=-1).astype(bool) | np.diff(to, prepend=-1).astype(bool))
     bounds = np.append(starts, len(links))
-    alike_to = np.repeat(bounds[1:], np.diff(bounds)).astype(np.int64)
+    alike_to = np.repeat(bounds[1:].astype(np.int32), np.diff(bounds))
     return (np.asarray(first, np.int64), np.asarray(links, np.int32), network.dst[links]), alike_to
 
 
@@ -149,8 +152,8 @@ def walk_known(
     dst: NDArray[np.int64],
     key: NDArray[np.int64],
     choice: int,
-    order: NDArray[np.int64],
-    rows: BothRows | None = None,
+    order: NDArray[np.int32],
+    rows: tuple[KeptRows, ...] | None = None,
 ) -> Found | None:
     """Walk the routes between different machines that need no search; worth it from ``walk.LEAST`` routes on.
 
@@ -162,9 +165,9 @@ def walk_known(
         Nodes, and the hash of each flow.
     choice : int
         Choice among links, as the kernels number it.
-    order : int64[2, n_nodes]
+    order : int32[2, n_nodes]
         Order from :func:`commsim.routing.dmodk.destination_order`; zeros for others.
-    rows : (callable, callable), optional
+    rows : (KeptRows, KeptRows), optional
         Same as in :func:`ends_of_routes`.
 
     Returns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,13 +41,14 @@ def links_in_rows(key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int
     return first, order, other[order]
 
 
-def forwarding_rows(network: Network, rows: Rows) -> Rows:
-    """Keep of rows of links those whose other end forwards; no others are in the middle of a path."""
-    first, link, end = rows
-    kept = network.forwards[end]
-    before = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum(kept, out=before[1:])
-    return before[first], link[kept], end[kept]
+class KeptRows(Protocol):
+    """Rows of links that are found when first asked for, and kept until they are forgotten."""
+
+    def __call__(self) -> Rows:
+        """Return the rows."""
+
+    def cache_clear(self) -> None:
+        """Forget them."""
 
 
 def only_sends(network: Network) -> NDArray[np.bool_]:
@@ -54,11 +57,17 @@ def only_sends(network: Network) -> NDArray[np.bool_]:
     These are GPUs on an NVSwitch that forward: NCCL moves a message over NVLink to the GPU beside the NIC of the
     receiver's rail, and the receiver takes it from its own NIC. Else the way over the sender's rail is as short.
     """
-    on_switch = (network.metric == NVLINK_METRIC) & (network.kind[network.dst] == SWITCH)
-    on_switch &= network.machine[network.src] == network.machine[network.dst]
+    return network.fact(_find_only_sends)
+
+
+def _find_only_sends(network: Network) -> NDArray[np.bool_]:
+    passes = network.forwards & (network.kind == GPU)
+    links = np.flatnonzero((network.metric == NVLINK_METRIC) & passes[network.src])
+    src, dst = network.src[links], network.dst[links]
     on_nvswitch = np.zeros(network.n_nodes, np.bool_)
-    on_nvswitch[network.src[on_switch]] = True
-    return np.asarray(on_nvswitch & network.forwards & (network.kind == GPU))
+    on_nvswitch[src[(network.kind[dst] == SWITCH) & (network.machine[src] == network.machine[dst])]] = True
+    on_nvswitch.setflags(write=False)
+    return on_nvswitch
 
 
 def senders(network: Network) -> NDArray[np.int32]:
@@ -124,6 +133,12 @@ def flow_hash(
 
 def mixed(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)."""
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
+    out = h >> np.uint64(30)
+    out ^= h
+    out *= np.uint64(0xBF58476D1CE4E5B9)
+    moved = out >> np.uint64(27)  # in place from here on: of millions of links
+    out ^= moved
+    out *= np.uint64(0x94D049BB133111EB)
+    np.right_shift(out, np.uint64(31), out=moved)
+    out ^= moved
+    return out

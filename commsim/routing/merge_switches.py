@@ -8,14 +8,17 @@ members are equally far from every endpoint, and messages that are sprayed reach
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import SWITCH, Network
 
-from .link_rows import mixed
+from .link_rows import MANY, mixed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,14 +89,14 @@ def merge_switches(network: Network) -> MergedSwitches:
     return MergedSwitches(merged, node, place[link.ravel()].astype(np.int32), n_members)
 
 
-def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int32]:
+def switch_classes(network: Network, kind: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
     """Refine: nodes differ that have other numbers of links of some kind to or from some class.
 
     Parameters
     ----------
     network : Network
         Its fabric, the switches outside of machines, may be merged; all other nodes differ from the start.
-    kind : int64[n_links]
+    kind : int[n_links]
         Links of different kinds differ.
 
     Returns
@@ -109,23 +112,39 @@ def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int3
     """
     merges = fabric_nodes(network)
     members = np.flatnonzero(merges)
-    place = np.cumsum(merges) - 1
-    at_fabric = np.flatnonzero(merges[network.src] | merges[network.dst])
-    src, dst = network.src[at_fabric], network.dst[at_fabric]
-    of_link: NDArray[np.uint64] = 2 * kind[at_fabric].astype(np.uint64)
-    sides = [(inner, np.flatnonzero(merges[inner]), outer, np.uint64(way))
-             for way, (inner, outer) in enumerate(((src, dst), (dst, src)))]  # fmt: skip
     colour = mixed(np.arange(network.n_nodes, dtype=np.uint64))  # of a node in a class of its own, for good
+    add_around = _neighbours(network, kind, merges)
     which, n_classes = np.zeros(len(members), np.int64), 0
     while True:
         colour[members] = mixed((which + network.n_nodes).astype(np.uint64))
         around = np.zeros(len(members), np.uint64)
-        for inner, mine, outer, way in sides:
-            np.add.at(around, place[inner[mine]], mixed(mixed(of_link[mine] + way) + colour[outer[mine]]))
+        add_around(colour, around)
         which = np.unique(mixed(around ^ colour[members]), return_inverse=True)[1].ravel()
         if (n_found := int(which.max(initial=-1)) + 1) == n_classes:
             return _numbered(members, which, network.n_nodes)
         n_classes = n_found
+
+
+def _neighbours(
+    network: Network, kind: NDArray[np.integer[Any]], merges: NDArray[np.bool_]
+) -> Callable[[NDArray[np.uint64], NDArray[np.uint64]], None]:
+    """Return what adds, from colours of nodes, the hashes around each node that may be merged to their sums."""
+    place = np.where(merges, np.cumsum(merges, dtype=np.int32) - 1, -1).astype(np.int32)
+    if network.n_links >= MANY:
+        from .classes_kernel import add_neighbours
+
+        return functools.partial(add_neighbours, place, network.src, network.dst, np.asarray(kind, np.int32))
+    sides = []
+    for way, (inner, outer) in enumerate(((network.src, network.dst), (network.dst, network.src))):
+        mine = merges[inner]
+        of_link = 2 * kind[mine].astype(np.uint64) + np.uint64(way)
+        sides.append((place[inner[mine]], outer[mine], mixed(of_link)))
+
+    def add(colour: NDArray[np.uint64], around: NDArray[np.uint64]) -> None:
+        for mine, outer, of_link in sides:
+            np.add.at(around, mine, mixed(of_link + colour[outer]))
+
+    return add
 
 
 def fabric_nodes(network: Network) -> NDArray[np.bool_]:
@@ -140,9 +159,9 @@ def fabric_nodes(network: Network) -> NDArray[np.bool_]:
 
 def _numbered(members: NDArray[np.intp], which: NDArray[np.int64], n_nodes: int) -> NDArray[np.int32]:
     """Return numbers of these nodes' classes, and of all other nodes, in the order of first members."""
-    first = np.arange(n_nodes)
-    representative = np.full(int(which.max(initial=-1)) + 1, n_nodes)
-    np.minimum.at(representative, which, members)
+    first = np.arange(n_nodes, dtype=np.int32)
+    representative = np.full(int(which.max(initial=-1)) + 1, n_nodes, np.int32)
+    np.minimum.at(representative, which, members.astype(np.int32))
     first[members] = representative[which]
-    stands = first == np.arange(n_nodes)
-    return np.asarray((np.cumsum(stands) - 1)[first], np.int32)
+    stands = first == np.arange(n_nodes, dtype=np.int32)
+    return (np.cumsum(stands, dtype=np.int32) - np.int32(1))[first]

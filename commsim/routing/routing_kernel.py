@@ -83,7 +83,7 @@ def walk_routes(
     flows: NDArray[np.int64],
     graph: Graph,
     latency: NDArray[np.float64],
-    order: NDArray[np.int64],
+    order: NDArray[np.int32],
     rule: int,
     choice: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64], int]:
@@ -97,7 +97,7 @@ def walk_routes(
         The network.
     latency : float64[n_links], s
         Latency of each link.
-    order : int64[2, n_nodes]
+    order : int32[2, n_nodes]
         Index of each node among the possible destinations, and its tier; only for BY_DIGITS.
     rule, choice : int
         Links that may be taken, ANY, LAST_GROUP_CHANGE or DIMENSION_ORDER; and the choice among the best of them.
@@ -190,3 +190,22 @@ def rows_in_order(first: NDArray[np.int64], values: NDArray[T], place: NDArray[n
             ordered[m] = values[k]
             m += 1
     return ordered
+
+
+@kernel
+def forwarding_of(rows: Rows, forwards: NDArray[np.bool_]) -> Rows:
+    """Do the same as :func:`commsim.routing.walk.forwarding_rows`, without numbers in between."""
+    first, link, end = rows
+    m = 0
+    for k in range(end.shape[0]):
+        m += forwards[end[k]]
+    kept = np.empty(first.shape[0], np.int64)
+    kept_link, kept_end = np.empty(m, np.int32), np.empty(m, np.int32)
+    kept[0] = m = 0
+    for node in range(first.shape[0] - 1):
+        for k in range(first[node], first[node + 1]):
+            if forwards[end[k]]:
+                kept_link[m], kept_end[m] = link[k], end[k]
+                m += 1
+        kept[node + 1] = m
+    return kept, kept_link, kept_end

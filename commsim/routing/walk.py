@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from commsim.core.jit import expected_work
 from commsim.core.limits import expect
 from commsim.core.network import Network
 
-from .link_rows import Rows, forwarding_rows, links_in_rows, senders, shared_searches
+from .link_rows import MANY, KeptRows, Rows, links_in_rows, senders, shared_searches
 
 if TYPE_CHECKING:
     from .search_kernel import Graph
@@ -100,7 +99,7 @@ def walk(
         "dimension_order": (DIMENSION_ORDER, BY_HASH),
         "minimal": (LAST_GROUP_CHANGE, BY_HASH),
     }[routing]
-    order = np.zeros((2, network.n_nodes), np.int64)
+    order = np.zeros((2, network.n_nodes), np.int32)
     if routing == "dmodk":
         from .dmodk import destination_order
 
@@ -133,6 +132,21 @@ def walk(
     return _search(network, src, dst, key, rule, choice, order, rows)
 
 
+def forwarding_rows(network: Network, rows: Rows) -> Rows:
+    """Keep of rows of links those whose other end forwards; no others are in the middle of a path."""
+    first, link, end = rows
+    if network.forwards.all():
+        return rows
+    if len(link) >= MANY:
+        from .routing_kernel import forwarding_of
+
+        return forwarding_of(rows, network.forwards)
+    kept = network.forwards[end]
+    before = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(kept, out=before[1:])
+    return before[first], link[kept], end[kept]
+
+
 def _search(
     network: Network,
     src: NDArray[np.int64],
@@ -140,20 +154,21 @@ def _search(
     key: NDArray[np.int64],
     rule: int,
     choice: int,
-    order: NDArray[np.int64],
-    rows: tuple[Callable[[], Rows], ...],
+    order: NDArray[np.int32],
+    rows: tuple[KeptRows, ...],
 ) -> tuple[Routes, int]:
     from .routing_kernel import walk_routes
     from .search_kernel import DIMENSION_ORDER
 
-    leaving, arriving = (way() for way in rows)
+    arriving, onward = rows[1](), forwarding_rows(network, rows[0]())
+    rows[0].cache_clear()  # they are not needed again, and 150 MB for a million GPUs
     # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
     shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
     by_search = np.lexsort((dst, shared))
     tables = (
         arriving,
         forwarding_rows(network, arriving),
-        forwarding_rows(network, leaving),
+        onward,
         network.dst,
         network.metric,
         network.forwards,

@@ -2,7 +2,8 @@ import numpy as np
 
 from commsim.core.network import Network, both_ways
 from commsim.routing import link_rows
-from commsim.routing.link_rows import forwarding_rows, links_in_rows, shared_searches
+from commsim.routing.link_rows import links_in_rows, shared_searches
+from commsim.routing.walk import forwarding_rows
 from topologies.dual_tor import dual_tor
 from topologies.fat_tree import fat_tree
 from topologies.torus import torus

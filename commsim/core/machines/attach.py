@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import SPREADING, net_of, read_hardware
 from commsim.core.network import HOST, KINDS, NIC, Network
-from commsim.core.node_names import NumberedNames
+from commsim.core.value import NumberedNames
 
 # What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
 FABRIC_FACTOR = 4
@@ -133,7 +133,7 @@ def _names(
         return NumberedNames((*parts, *rest.runs))
     labels = labels or [f"m{m}" for m in range(n)]
     names = [f"{label}.{name}" for part in inside for label in labels for name in part]
-    return [*names, *(fabric.nodes[i] for i in switches.tolist())]
+    return (*names, *[fabric.nodes[i] for i in switches.tolist()])
 
 
 def _routing_of(fabric: Network, machine: Network) -> str:

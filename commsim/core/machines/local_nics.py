@@ -143,8 +143,9 @@ def _choices(network: Network) -> tuple[NDArray[np.int64], NDArray[np.bool_], ND
 
 def _has_several_ways(network: Network) -> NDArray[np.bool_]:
     """Whether several shortest ways lead to each node from NICs of its machine, or none but NVLinks: bool[n_nodes]."""
-    inside = (network.machine[network.src] == network.machine[network.dst]) & (network.machine[network.src] >= 0)
-    inside &= network.metric != NVLINK_METRIC
+    within = network.machine >= 0
+    some = np.flatnonzero((network.metric != NVLINK_METRIC) & within[network.src] & within[network.dst])
+    inside = some[network.machine[network.src[some]] == network.machine[network.dst[some]]]
     src, dst = network.src[inside], network.dst[inside]
     start = np.zeros(network.n_nodes, np.bool_)
     start[live_nics(network)] = True

@@ -92,7 +92,8 @@ class ConnectionCosts:
         """
         length = np.diff(self.routes.first)
         weights = np.repeat(per_connection, length) * self.routes.share
-        of_links = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links).astype(np.float64)
+        of_links = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links)
+        of_links = of_links.astype(np.float64, copy=False)  # of no routes they are integers
         on_wire = float(per_connection[length > 0].sum())
         return of_links if self.merged is None else self.merged.share_out(of_links), on_wire
 
@@ -211,9 +212,11 @@ def shared_resources(costs: ConnectionCosts) -> NDArray[np.bool_]:
     -------
     bool[n_resources]
     """
-    links = np.bincount(costs.resource, weights=costs.part, minlength=costs.n_resources)
-    units = np.bincount(costs.unit[costs.unit >= 0], minlength=costs.n_resources)
-    return np.asarray(links + units > FULL)
+    asked = np.bincount(costs.resource, weights=costs.part, minlength=costs.n_resources)
+    units = costs.unit[costs.unit >= 0]
+    if units.size:  # else no second column of tens of millions
+        asked = asked + np.bincount(units, minlength=costs.n_resources)
+    return np.asarray(asked > FULL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -170,7 +170,9 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
         return None
     # Repetition i is the image of repetition 0 under i steps. So what feeds what is the same in all of them if a step,
     # which takes connections to connections, takes each connection's feeder to the feeder of the connection's image.
-    image = np.argsort(then[1])[order]
+    place = np.empty(len(order), np.intp)
+    place[then[1]] = np.arange(len(order))
+    image = place[order]
     if block.xor or block.step[0] != block.step[1] or not np.array_equal(feeder[image], image[feeder]):
         return None
     at_last = _by_connection(schedule, schedule.repetition(block, times - 1))
@@ -179,7 +181,10 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
 
 def _by_connection(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDArray[np.intp], Whole] | None:
     """Sort one round by connection, and there as written; return it, its order, the addresses. None unless plain."""
-    order = np.lexsort((rows["channel"], rows["dst"], rows["src"]))
+    src = rows["src"].copy()
+    order = np.roll(np.arange(len(src)), -int(src.argmin()))
+    if not (np.diff(src[order]) > 0).all():  # else they rise all round, from somewhere on: a ring in order
+        order = np.lexsort((rows["channel"], rows["dst"], src))
     rows = rows[order]
     address = schedule.src_address(rows)
     plain = (rows["src"] != rows["dst"]) & (address == schedule.dst_address(rows)) & (rows["op"] == rows["op"][0])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ WAYS = ("out of", "into")
 MANY = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class UsableLinks:
     """Links that can carry something, and where ranks sit.
 
@@ -32,46 +34,62 @@ class UsableLinks:
     anywhere : bool
         Whether any node may store, add up and send on: parameter servers on spare hosts, and switches that aggregate.
         If not, only ranks do, and what lies between them only forwards.
-    link : intp[m]
-        Links of the network, both of whose ends pass traffic on, or hold a rank.
-    src, dst : int32[m]
-        Their ends.
-    bandwidth, latency : float64[m], bytes/s and s
-        Bandwidth and latency of each link.
+    on_ranks : bool[n_nodes]
+        Which nodes hold a rank.
+    passes : bool[n_nodes]
+        Nodes that pass traffic on, or hold a rank; usable links are those between two of them.
     helpers : int32[n_helpers]
         Nodes without ranks that store, add and send on as well, where not any node does.
+    is_turned : bool
+        Whether every link is taken the other way round.
     """
 
     network: Network
     ranks: NDArray[np.int32]
     anywhere: bool
-    link: NDArray[np.intp]
-    src: NDArray[np.int32]
-    dst: NDArray[np.int32]
-    bandwidth: NDArray[np.float64]
-    latency: NDArray[np.float64]
+    on_ranks: NDArray[np.bool_]
+    passes: NDArray[np.bool_]
     helpers: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    is_turned: bool = False
 
     @property
     def n_nodes(self) -> int:
         """Nodes of the network, used or not."""
         return self.network.n_nodes
 
+    @functools.cached_property
+    def link(self) -> NDArray[np.intp]:
+        """Links of the network that are usable, intp[m]."""
+        return np.flatnonzero(self.passes[self.network.src] & self.passes[self.network.dst])
+
+    @functools.cached_property
+    def src(self) -> NDArray[np.int32]:
+        """Where usable links begin, int32[m]."""
+        return (self.network.dst if self.is_turned else self.network.src)[self.link]
+
+    @functools.cached_property
+    def dst(self) -> NDArray[np.int32]:
+        """Where usable links end, int32[m]."""
+        return (self.network.src if self.is_turned else self.network.dst)[self.link]
+
+    @functools.cached_property
+    def bandwidth(self) -> NDArray[np.float64]:
+        """Bandwidth of usable links, float64[m], bytes/s."""
+        return self.network.bandwidth[self.link]
+
+    @functools.cached_property
+    def latency(self) -> NDArray[np.float64]:
+        """Latency of usable links, float64[m], s."""
+        return self.network.latency[self.link]
+
     @property
     def computes(self) -> NDArray[np.bool_]:
         """Which nodes store, add and send on."""
         if self.anywhere:
-            return np.ones(self.n_nodes, np.bool_)
-        computes = self.on_ranks
+            return np.ones(self.network.n_nodes, np.bool_)
+        computes = self.on_ranks.copy()
         computes[self.helpers] = True
         return computes
-
-    @property
-    def on_ranks(self) -> NDArray[np.bool_]:
-        """Which nodes hold a rank."""
-        holds = np.zeros(self.n_nodes, np.bool_)
-        holds[self.ranks] = True
-        return holds
 
 
 def usable(
@@ -94,16 +112,14 @@ def usable(
         Nodes without ranks that may do so, where not any node may.
     """
     helpers = np.empty(0, np.int32) if helpers is None else helpers
-    computes = np.zeros(network.n_nodes, np.bool_)
-    computes[ranks] = computes[helpers] = True
-    passes = computes | network.forwards | anywhere
-    columns = network.src, network.dst, network.bandwidth, network.latency
-    if passes.all():  # then they are the network's own, not copies of hundreds of megabytes
-        return UsableLinks(network, ranks, anywhere, np.arange(network.n_links), *columns, helpers)
-    link = np.flatnonzero(passes[network.src] & passes[network.dst])
-    if len(link) < network.n_links:
-        columns = network.src[link], network.dst[link], network.bandwidth[link], network.latency[link]
-    return UsableLinks(network, ranks, anywhere, link, *columns, helpers)
+    on_ranks = np.zeros(network.n_nodes, np.bool_)
+    on_ranks[ranks] = True
+    passes = on_ranks | network.forwards | anywhere
+    passes[helpers] = True
+    graph = UsableLinks(network, ranks, anywhere, on_ranks, passes, helpers)
+    if passes.all():  # then columns are the network's own, not copies
+        vars(graph).update({name: getattr(network, name) for name in ("src", "dst", "bandwidth", "latency")})
+    return graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +154,13 @@ def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
         k = int(group.max()) + 1
         for of_node in _surroundings(graph, group, above):
             yield from cuts_around(graph, demand, of_node, k, name)
-    for of_node, name in _slabs(graph):
-        yield from cuts_around(graph, demand, of_node, 2, name)
+    for half, name in _slabs(graph):
+        yield from cuts_around(graph, demand, half, 2, name)
 
 
-def cuts_around(graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], k: int, name: str) -> Iterator[Cut]:
+def cuts_around(
+    graph: UsableLinks, demand: Demand, of_node: NDArray[np.integer[Any]], k: int, name: str
+) -> Iterator[Cut]:
     """Bounds from k disjoint sets of nodes: of the weakest, and of all together.
 
     Parameters
@@ -151,7 +169,7 @@ def cuts_around(graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], 
         Graph of the network.
     demand : Demand
         What must cross.
-    of_node : int64[n_nodes]
+    of_node : int[n_nodes]
         Set of each node, or -1.
     k : int
         Sets; each holds a rank, and none holds all.
@@ -165,12 +183,13 @@ def cuts_around(graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], 
     if between and len(outside):
         yield from _with_helpers(graph, demand, of_node, outside, k, name)
         between = 0.0
-    small = of_node.astype(np.int32)
+    small = of_node.astype(np.int32, copy=False)
     capacities, counts, lasts = np.zeros((2, k)), np.zeros((2, k), np.int64), np.zeros((2, k), np.int64)
-    if len(graph.src) >= MANY:
+    network = graph.network
+    if network.n_links >= MANY:
         from .crossing_kernel import add_crossing
 
-        add_crossing(graph.src, graph.dst, graph.bandwidth, small, capacities, counts, lasts)
+        add_crossing(network.src, network.dst, network.bandwidth, graph.passes, small, capacities, counts, lasts)
     else:
         ends = small[graph.src], small[graph.dst]
         crosses = np.flatnonzero(ends[0] != ends[1])
@@ -192,7 +211,7 @@ def cuts_around(graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], 
 
 
 def _with_helpers(
-    graph: UsableLinks, demand: Demand, of_node: NDArray[np.int64], helpers: NDArray[np.int32], k: int, name: str
+    graph: UsableLinks, demand: Demand, of_node: NDArray[np.integer[Any]], helpers: NDArray[np.int32], k: int, name: str
 ) -> Iterator[Cut]:
     """Bound of an all-reduce from k sets and nodes in none that add and copy too: all that they send and receive.
 
@@ -218,14 +237,22 @@ def _with_helpers(
 
 
 def _links_up(graph: UsableLinks) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """Return the links that join each tier to those below it, from the first tier on: upper ends, lower ends."""
-    network, on_ranks = graph.network, graph.on_ranks
-    if graph.src is network.src and np.array_equal(on_ranks, network.kind == network.seat_kind):
-        tier = tiers(network)
-    else:
-        tier = levels_from(on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
-    small = tier.astype(np.min_scalar_type(-1 - int(tier.max())))  # of millions of links
-    a, b = small[graph.src], small[graph.dst]
+    """Return the links that join each tier, counted from the nearest rank, to those below: upper ends, lower ends."""
+    network, passes, on_ranks = graph.network, graph.passes, graph.on_ranks
+    is_known = np.array_equal(on_ranks, network.kind == network.seat_kind)
+    if is_known and not passes.all():  # whether no shortest path leads through what passes nothing on
+        beyond, known = np.flatnonzero(~passes[network.src]), tiers(network)
+        is_known = not (known[network.dst[beyond]] > known[network.src[beyond]]).any()
+    tier = np.where(passes, tiers(network), -1) if is_known else levels_from(on_ranks, graph.src, graph.dst)
+    if network.n_links >= MANY:
+        from .crossing_kernel import links_by_tier
+
+        half, src, dst = network.n_links // 2, network.src, network.dst
+        if np.array_equal(src[:half], dst[half:]) and np.array_equal(dst[:half], src[half:]):
+            src, dst = src[:half], dst[:half]  # ways back join the same nodes
+        first, *ends = links_by_tier(src, dst, tier.astype(np.int32), int(tier.max()))
+        return list(zip(*(np.split(end, first[1:-1]) for end in ends), strict=True))
+    a, b = tier[graph.src], tier[graph.dst]
     falls, rises = np.flatnonzero((b >= 0) & (b < a)), np.flatnonzero((a >= 0) & (a < b))
     upper = np.concatenate((graph.src[falls], graph.dst[rises]))
     lower = np.concatenate((graph.dst[falls], graph.src[rises]))
@@ -235,7 +262,7 @@ def _links_up(graph: UsableLinks) -> list[tuple[NDArray[np.int32], NDArray[np.in
 
 def _surroundings(
     graph: UsableLinks, group: NDArray[np.int64], above: list[tuple[NDArray[np.int32], NDArray[np.int32]]]
-) -> Iterator[NDArray[np.int64]]:
+) -> Iterator[NDArray[np.int32]]:
     """Disjoint sets of nodes around groups of ranks: which group's each node is in, or -1.
 
     Parameters
@@ -247,14 +274,20 @@ def _surroundings(
     above : list of (int32[m], int32[m])
         Links that join each tier to those below it.
     """
-    of_node = np.full(graph.n_nodes, -1, np.int64)
+    of_node = np.full(graph.network.n_nodes, -1, np.int32)
     of_node[graph.ranks] = group
     yield of_node
+    low, high = np.empty_like(of_node), np.empty_like(of_node)
     for upper, lower in above:
-        low, high = np.full(graph.n_nodes, np.iinfo(np.int64).max), np.full(graph.n_nodes, -1, np.int64)
-        of_lower = of_node[lower]
-        np.minimum.at(low, upper, of_lower)
-        np.maximum.at(high, upper, of_lower)
+        low[:], high[:] = np.iinfo(np.int32).max, -1
+        if graph.network.n_links >= MANY:
+            from .crossing_kernel import spread_up
+
+            spread_up(upper, lower, of_node, low, high)
+        else:
+            of_lower = of_node[lower]
+            np.minimum.at(low, upper, of_lower)
+            np.maximum.at(high, upper, of_lower)
         before, of_node = of_node, np.where(low == high, low, of_node)
         if np.array_equal(before, of_node):
             return
@@ -290,12 +323,13 @@ def _slabs(graph: UsableLinks) -> Iterator[tuple[NDArray[np.int64], str]]:
                 yield of_node, f"half along dimension {d},"
 
 
-def _handling(graph: UsableLinks, of_rank: NDArray[np.int64], group: int, link: int, way: str) -> float:
+def _handling(graph: UsableLinks, of_rank: NDArray[np.integer[Any]], group: int, link: int, way: str) -> float:
     """Overhead that a single rank with a single link cannot avoid: its link is its port, which is busy for it."""
     inside = np.flatnonzero(of_rank == group)
     if len(inside) != 1:
         return 0.0
-    ends = graph.src if way == WAYS[0] else graph.dst
+    columns = graph.network if graph.network.n_links >= MANY else graph
+    ends = columns.src if way == WAYS[0] else columns.dst
     node = int(graph.ranks[inside[0]])
     if ends[link] != node:
         return 0.0
@@ -303,7 +337,7 @@ def _handling(graph: UsableLinks, of_rank: NDArray[np.int64], group: int, link: 
     return float(costs[node])
 
 
-def _set_name(graph: UsableLinks, of_node: NDArray[np.int64], group: int) -> str:
+def _set_name(graph: UsableLinks, of_node: NDArray[np.integer[Any]], group: int) -> str:
     """Name of a set: its only rank, or its switches and how many ranks."""
     inside = np.flatnonzero(of_node == group)
     nodes = graph.network.nodes

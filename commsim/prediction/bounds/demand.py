@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Demand:
     amount: Floats
     chunk: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def crossing(self, group: NDArray[np.int64], k: int) -> tuple[Floats, Floats]:
+    def crossing(self, group: NDArray[np.integer[Any]], k: int) -> tuple[Floats, Floats]:
         """Bytes that must leave, and enter, each of k groups of ranks.
 
         What leaves is what the ranks inside have and some rank outside needs. Data that several outside need need not
@@ -53,7 +53,7 @@ class Demand:
 
         Parameters
         ----------
-        group : int64[n_ranks]
+        group : int[n_ranks]
             0..k-1, or -1 for ranks that are in none.
         k : int
             Groups, each without some rank.
@@ -82,7 +82,7 @@ class Demand:
         others = self.amount.sum() - own
         return (own, others) if self.kind == "spread" else (others, own)
 
-    def _routed(self, group: NDArray[np.int64], k: int) -> tuple[Floats, Floats]:
+    def _routed(self, group: NDArray[np.integer[Any]], k: int) -> tuple[Floats, Floats]:
         """Bytes of chunks that some rank outside needs, and of those that come in; each once for a group."""
         a, b = group[self.src], group[self.dst]
         out, into = (a != b) & (a >= 0), (a != b) & (b >= 0)
@@ -172,7 +172,7 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
     return Demand("pairs", n_ranks, src, dst, home[others])
 
 
-def _sums(group: NDArray[np.int64], amount: Floats, k: int) -> Floats:
+def _sums(group: NDArray[np.integer[Any]], amount: Floats, k: int) -> Floats:
     return np.bincount(group, amount, k).astype(np.float64)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,9 +175,7 @@ def _hop(program: Program, src: Numbers, dst: Numbers, chunk: Numbers, sums: boo
 
 def _turned(graph: UsableLinks) -> UsableLinks:
     """Return the graph with every link turned round; it costs the sender what it cost the receiver."""
-    return UsableLinks(
-        graph.network, graph.ranks, graph.anywhere, graph.link, graph.dst, graph.src, graph.bandwidth, graph.latency
-    )
+    return dataclasses.replace(graph, is_turned=not graph.is_turned)
 
 
 def _best(graph: UsableLinks, owner: Numbers, n_bytes: float, restarts: int) -> Sending | None:

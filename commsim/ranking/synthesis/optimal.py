@@ -103,8 +103,8 @@ def _has_solver() -> bool:
 
 def _graph(network: Network) -> UsableLinks:
     """Return all links, with a rank on every endpoint."""
-    links, ranks = np.arange(network.n_links), network.endpoints.astype(np.int32)
-    return UsableLinks(network, ranks, False, links, network.src, network.dst, network.bandwidth, network.latency)
+    ranks = network.endpoints.astype(np.int32)
+    return UsableLinks(network, ranks, False, network.kind == network.seat_kind, np.ones(network.n_nodes, np.bool_))
 
 
 def _send_columns(

@@ -106,7 +106,7 @@ def _steps(network: Network, ends: RouteEnds) -> Steps:
     node_class, parent, depth, _, _ = ends.forest
     first, link, end = ends.rows
     above = np.full((len(parent), int(depth.max()) + 1), -1, np.int32)
-    own = at = np.arange(len(parent))
+    own = at = np.arange(len(parent), dtype=np.int32)
     while len(own):
         above[own, depth[at]] = at
         own, at = own[parent[at] >= 0], parent[at][parent[at] >= 0]

@@ -32,7 +32,7 @@ def count_forest(
     seeds: NDArray[np.uint64],
     ports: tuple[tuple[Ports, Ports], NDArray[np.int32], NDArray[np.bool_]],
     steps: Steps,
-    links: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]],
+    links: tuple[NDArray[np.int32], NDArray[np.int32], tuple[NDArray[np.int32], NDArray[np.int32]]],
     latency: NDArray[np.float64],
     choice: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], bool]:
@@ -50,7 +50,7 @@ def count_forest(
         Same as in :func:`commsim.routing.forest_kernel.walk_forest`.
     steps : Steps
         Links between switches from each switch to the classes that it is joined to.
-    links : (int32[n_rows], int32[n_rows], int32[n_links, 2])
+    links : (int32[n_rows], int32[n_rows], (int32[n_links], int32[n_links]))
         Link of each row and the switch that it leads to; source and destination of each link.
     latency : float64[n_links], s
         Latency of each link.
@@ -69,7 +69,7 @@ def count_forest(
     src, dst, channel = flows
     (out, back), chosen, single = ports
     node_class, above, place, up, first_down, down = steps
-    row_link, row_end, ends = links
+    row_link, row_end, (link_src, link_dst) = links
     deepest = above.shape[1] - 1
     path = np.empty((2 * deepest + 4, n_seeds), np.int32)
     key = np.empty(n_seeds, np.int64)
@@ -83,8 +83,8 @@ def count_forest(
         for k in range(out[4][leave], out[4][leave + 1]):
             before += latency[out[5][k]]
         before += latency[out[1][leave]]
-        entry = ends[out[1][leave], 1]
-        last = ends[back[1][enter], 0]
+        entry = link_dst[out[1][leave]]
+        last = link_src[back[1][enter]]
         for s in range(n_seeds):
             h = _mixed(seeds[s] ^ (np.uint64(src[i]) + PLUS))
             h = _mixed(h ^ (np.uint64(dst[i]) + PLUS))
