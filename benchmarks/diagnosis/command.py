@@ -1,6 +1,6 @@
 """How often the cause of a slow collective is found.
 
-python -m benchmarks.diagnosis --data DIR [--draws N]
+python -m benchmarks.diagnosis --data DIR [--draws N] [--seed N] [--noise SD] [--errors PART]
 
 DIR has ``diagnosis`` (cases: index.csv and a CSV each), ``measured`` and ``measured2`` (healthy tables).
 """
@@ -28,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.diagnosis", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", required=True, metavar="DIR", help="folder with diagnosis, measured and measured2")
     parser.add_argument("--draws", type=int, default=200, metavar="N", help="faults drawn from the model")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the draws")
+    parser.add_argument("--noise", type=float, default=NOISE, metavar="SD", help="noise of each drawn time")
+    parser.add_argument("--errors", type=float, default=1.0, metavar="PART", help="part of the model's errors believed")
     flags = parser.parse_args(argv)
     data = Path(flags.data)
     try:
@@ -45,8 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if flags.draws > 0:
-        _print_drawn(f"faults with {NOISE:.0%} of noise, drawn by their likelihood beforehand", draw(flags.draws))
-        _print_drawn("half of the NICs with the same noise", draw(flags.draws, only=HALF))
+        how = {"seed": flags.seed, "noise": flags.noise, "part": flags.errors}
+        what = f"faults with {flags.noise:.0%} of noise, drawn by their likelihood beforehand"
+        _print_drawn(what, draw(flags.draws, **how))
+        _print_drawn("half of the NICs with the same noise", draw(flags.draws, only=HALF, **how))
     return 0
 
 
@@ -62,7 +67,7 @@ def _print_healthy(data: Path) -> None:
 
 def _print_drawn(what: str, found: Drawn) -> None:
     top, three, named = (n / found.n for n in (found.first, found.third, found.named))
-    print(f"# {found.n} {what}: top-1 {top:.0%} (asked 85 %), top-3 {three:.0%}")
+    print(f"# {found.n} {what}: top-1 {top:.0%} (asked 85 %), top-3 {three:.0%}; stated {found.stated / found.n:.0%}")
     print(
         f"# a reader who knows how they are drawn: {found.bound / found.n:.0%} (expects {found.expected / found.n:.0%})"
     )
