@@ -170,6 +170,15 @@ class Registry(Generic[T]):
             raise
 
 
+def usual_spelling(text: str, names: Iterable[str]) -> str:
+    """Return the one of `names` that `text` spells with other case, hyphens or underscores; `text` if there is none.
+
+    MPI and nccl-tests write ``allreduce`` and ``alltoall``, torch ``all_reduce`` and ``all-reduce``.
+    """
+    plain = text.lower().replace("-", "").replace("_", "")
+    return next((one for one in names if one.lower().replace("-", "").replace("_", "") == plain), text)
+
+
 def close_names(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names that may be meant by a name: some that it is a word of, else the one most like it."""
     # a part of a name, such as ring or h100, is the usual slip: difflib finds it too unlike the whole name, or takes

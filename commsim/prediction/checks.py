@@ -13,6 +13,8 @@ from typing import Any
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.operations import OPERATIONS
+from commsim.core.registry import usual_spelling
 from commsim.core.units import share
 from commsim.extensions import house
 
@@ -70,6 +72,12 @@ def text(example: str, *, may_be_empty: bool = False) -> Check:
         return value
 
     return Check(f"text such as {example!r}", read)
+
+
+def operation() -> Check:
+    """Take an operation's name, in the spellings of MPI and nccl-tests too."""
+    name = text("all_reduce")
+    return Check(name.right, lambda value: usual_spelling(name.read(value), OPERATIONS))
 
 
 def texts(example: str) -> Check:
@@ -199,7 +207,7 @@ CHECKS: Mapping[str, Check] = {
     "transport": instance("the name of a transport, such as 'dctcp', or a Spraying", "Spraying", or_text=True),
     "fabric": instance("a Fabric", "Fabric"),
     "packets": mapping("{'window': '64KiB'}"),
-    "operation": text("all_reduce"),
+    "operation": operation(),
     "compressor": text("top_k:density=0.01"),
     "groups": lists("[[0, 1], [2, 3]]"),
     "jobs": instance("a file of jobs or a Composition", "Composition", or_text=True),

@@ -136,14 +136,19 @@ def _is_of_file(word: str) -> bool:
 def _joined(text: str) -> Network:
     """Build ``MACHINE@FABRIC``."""
     from topologies.hosts.load import load_machine, on_fabric
-    from topologies.machine_count import fabric_of
+    from topologies.machine_count import fabric_of, with_count
 
     machine, _, fabric = text.partition("@")
     inside = load_machine(machine)
-    name, _, rest = fabric.partition(":")
-    if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"] and "," not in machine:
-        raise InputError(f"{name} has machines of its own: {name}:{rest}{',' * bool(rest)}preset={machine}")
-    joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
+    name = fabric.partition(":")[0].strip()
+    if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"]:
+        build, raw = TOPOLOGIES[name].build, split_spec(fabric)[1]
+        if "preset" in raw:
+            raise InputError(f"{text} names machines twice: {machine} and {raw['preset']}")
+        _refuse_of_machines(name, raw | {"preset": machine})
+        joined = build(**read_arguments(build, with_count(name, raw), ("preset",)), preset=machine)
+    else:
+        joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
     return dataclasses.replace(joined, name=text)
 
 
@@ -157,9 +162,8 @@ def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
             continue
         text = f"{key}={raw[key]}"
         holds = TOPOLOGIES[name].metadata["holds_machines"]
-        host = (hosts or ["nvswitch_host"])[0]
-        preset = raw.get("preset", "dgx-h100").partition(":")[0]
-        how = f"preset={preset}:{text}" if holds else f"{host}:n_gpus=1,{text}@{name}:..."
+        machine = raw.get("preset", "dgx-h100") if holds else f"{(hosts or ['nvswitch_host'])[0]}:n_gpus=1"
+        how = f"{machine}{',' if ':' in machine else ':'}{text}@{name}:..."
         raise InputError(f"{name} has no parameter {key!r}; it is one of the machines: {how}")
 
 

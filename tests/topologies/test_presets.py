@@ -110,9 +110,10 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
         ),
         ("meta-24k@star:n_hosts=8", "preset meta-24k is a whole network, not a machine"),
         (
-            "dgx-h100@rail_optimized:machines=4",
-            "rail_optimized has machines of its own: rail_optimized:machines=4,preset=dgx-h100",
+            "dgx-h100@rail_optimized:machines=4,preset=hgx-h100",
+            "dgx-h100@rail_optimized:machines=4,preset=hgx-h100 names machines twice: dgx-h100 and hgx-h100",
         ),
+        ("dgx-h100@rail_optimized:machines=4,n_gpus=4", "it is one of the machines: dgx-h100:n_gpus=4@rail_optimized"),
         ("dgx-h100@dgx-h100", "dgx-h100 is no fabric for machines: gpu0 is a gpu"),
         (
             "dgx-h100@leaf_spine:n_leaves=3,n_spines=1,hosts_per_leaf=3",
@@ -187,3 +188,15 @@ def test_a_preset_takes_a_collective():
 
     result = predict(ring_all_reduce(8), "dgx-h100", "1GiB", overhead="0us")
     assert 0.99 < result.busbw / 370.8e9 <= 1
+
+
+def test_machines_on_a_fabric_that_holds_machines_are_its_preset():
+    joined, own = (load_network(text) for text in (
+        "hgx-h100@rail_optimized:machines=4,oversubscription=2:1",
+        "rail_optimized:machines=4,oversubscription=2:1,preset=hgx-h100",
+    ))  # fmt: skip
+    assert joined.name.startswith("hgx-h100@")
+    assert (list(joined.nodes), joined.kind.tolist()) == (list(own.nodes), own.kind.tolist())
+    assert joined.bandwidth.tolist() == own.bandwidth.tolist()
+    few = load_network("hgx-h100:n_gpus=4,n_nics=2@rail_optimized:machines=4")  # two parameters, as no preset= can have
+    assert len(few.endpoints) == 16

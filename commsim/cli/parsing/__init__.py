@@ -110,22 +110,28 @@ class Parser(argparse.ArgumentParser):
         return ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Check that a value is one of those that a flag takes; of a spelling such as allreduce, say which is meant."""
+        """Check that a value is one of those that a flag takes; of one that is like another, say which is meant."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError:
-            bare = str(value).lower().replace("-", "").replace("_", "")
-            meant = [str(one) for one in action.choices or () if str(one).lower().replace("_", "") == bare]
-            if not meant:
+            from commsim.core.registry import close_names
+
+            close = close_names(str(value), map(str, action.choices or ()))
+            if not close:
                 raise
-            raise argparse.ArgumentError(action, f"no {value!r}; did you mean {meant[0]}?") from None
+            raise argparse.ArgumentError(action, f"no {value!r}; did you mean {' or '.join(close)}?") from None
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Convert a value; of several seeds, say where several may be given."""
         if action.type in (int, float) and not (arg_string.isascii() and "_" not in arg_string):  # Python takes both
             raise argparse.ArgumentError(action, f"must be a number in digits 0 to 9, got {arg_string!r}")
         try:
-            return super()._get_value(action, arg_string)
+            value = super()._get_value(action, arg_string)
+            if not (action.option_strings and action.choices) or value in action.choices:
+                return value  # a verb within a verb has choices too, and takes the words after it
+            from commsim.core.registry import usual_spelling
+
+            return usual_spelling(str(value), map(str, action.choices))
         except argparse.ArgumentError as error:
             if action.dest == "seed" and "," in arg_string:
                 error.message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"

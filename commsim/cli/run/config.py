@@ -117,7 +117,9 @@ class Questions(Flags):
     compressor: str | None = flag(
         metavar="NAME[:key=value,...]", help="compressor of the gradients, such as top_k:density=0.01"
     )
-    operation: str | None = flag(metavar="NAME", help=f"rank the algorithms of an operation: {', '.join(OPERATIONS)}")
+    operation: str | None = flag(
+        choices=OPERATIONS, metavar="NAME", help=f"rank the algorithms of an operation: {', '.join(OPERATIONS)}"
+    )
     algorithm: str | None = flag(
         metavar="NAME|best|all",
         help="with --operation: one algorithm, best (a ranking) or all (a table for each) (default: best)",

@@ -35,7 +35,7 @@ class BoundConfig(Hashes, Faults, CostFlags, Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
-    operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
+    operation: str = flag(required=True, choices=OPERATIONS, metavar="NAME", help=", ".join(OPERATIONS))
     algorithm: str = flag(default="all", metavar="NAME|all|none", help="algorithms to compare with the bound")
     collective: tuple[str, ...] = repeated(
         metavar="NAME|FILE.py|FILE.npz", help="further algorithm to compare; repeatable"

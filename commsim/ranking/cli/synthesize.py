@@ -38,7 +38,7 @@ class SynthesizeConfig(Faults, CostFlags, Sizes, Placing, WithJson):
     """All flags of ``commsim synthesize``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
-    operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
+    operation: str = flag(required=True, choices=OPERATIONS, metavar="NAME", help=", ".join(OPERATIONS))
     exchange: str | None = flag(
         metavar="KEY=VALUE,...",
         help="parameters of ep_dispatch or ep_combine; the bound holds for these tokens and experts",

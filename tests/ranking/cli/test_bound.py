@@ -110,7 +110,7 @@ def test_an_algorithm_of_one_s_own_stands_there_once(commsim, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["bound", "--operation", "allreduce"], "unknown operation 'allreduce'"),
+        (["bound", "--operation", "allreduced"], "no 'allreduced'; did you mean all_reduce"),
         (["bound", "--operation", "all_reduce", "--algorithm", "ring_all_gather"], "implements all_gather"),
         (["bound", "--operation", "all_reduce", "--ranks", "9"], "ranks must be 1..4"),
         (["bound", "--operation", "broadcast", "--algorithm", "none", "--root", "9"], "root must be a rank 0..3"),

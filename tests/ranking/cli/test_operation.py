@@ -101,7 +101,7 @@ def test_what_has_no_closed_form_is_left_out_and_said_so(commsim):
 @pytest.mark.parametrize(
     ("argv", "what"),
     [
-        (["--operation", "all_redce"], "unknown operation 'all_redce'"),
+        (["--operation", "all_redce"], "no 'all_redce'; did you mean all_reduce"),
         (["--algorithm", "best"], "--algorithm needs --operation"),
         (["--operation", "all_gather", "--algorithm", "ring_all_reduce"], "implements all_reduce, not all_gather"),
         (["--operation", "all_gather", "--algorithm", "rign"], "unknown collective"),

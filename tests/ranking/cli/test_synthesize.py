@@ -128,7 +128,7 @@ def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
     [
         (("--operation", "barrier"), "barrier: nothing is synthesized, it carries no bytes"),
         (("--operation", "all_gather_v"), "it has blocks of unequal sizes"),
-        (("--operation", "gossip"), "unknown operation 'gossip'"),
+        (("--operation", "gossip"), "invalid choice: 'gossip'"),
         (("--operation", "all_gather", "--ranks", "9"), "ranks must be 1..4, since"),
         (("--operation", "all_gather", "--ranks", "1"), "it takes at least 2 ranks, got 1"),
         (("--operation", "broadcast", "--root", "4"), "root must be a rank 0..3, got 4"),
