@@ -15,8 +15,8 @@ tests were added for what survived; it includes equivalents.
     all            74        30        20
 
 Of these 20, tests kill 13 today, and two went with redundant code. Equivalent are the number of RECEIVE (any free bit)
-and, in ``nccl/rules.py``, a limit of 33 KiB for 32 in chunks that are halved. Left: ``rebalance_kernel.py`` 154 and
-``allocation.py`` 94 (no case was found in which they matter).
+and, in ``nccl/rules.py``, a limit of 33 KiB for 32 in chunks that are halved. Left: a line of a kernel that is
+gone and ``allocation.py`` 94 (no case was found in which they matter).
 
 Seed 34072, 104 mutations: 47 fail the tests that mention the file, and 16 of the 32 others whose whole area ran. Tests
 and one mend came for 10 of the 16 that survived. Left are ``packing_kernel.py`` 74 (equivalent: only its sign is read),

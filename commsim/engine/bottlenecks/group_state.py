@@ -21,62 +21,82 @@ Floats = NDArray[np.float64]
 
 # Bits of the largest sum of rates; and bits that a rate of one flow keeps.
 SUM_BITS, RATE_BITS = 62, 34
-# Resources up to which the two tables of pairs are kept: 64 MB.
-MAX_RESOURCES = 4096
+# Resources with a row, and in all where flows enter as well: the table of pairs of rows takes 32 MB.
+MAX_ROWS = MAX_RESOURCES = 4096
 # Largest number of users of one resource.
 MAX_USERS = 2**15 - 1
 # Rate of a resource without members; and a capacity, in bytes per second, that no link has.
 FREE, ENDLESS = 2**62, 1e299
+# Where a rate that fits what is left need not, or must in any case, be looked at.
+UNFORCED, SEVERAL = -1, -2
+# Changes of rates that are taken from what is left together.
+PENDING = 4
 
 COUNTERS = np.dtype(
     [
-        ("n_heap", np.int64),  # groups in the heap of ends
+        ("n_rows", np.int64),  # rows in use are below this
+        ("n_free", np.int64),  # rows below it that are free again
+        ("n_order", np.int64),  # groups with members, and the cap
         ("n_ended", np.int64),  # flows whose phase has ended in this batch
         ("n_changed", np.int64),  # groups whose next end must be found again
+        ("n_pending", np.int64),  # changes of rates
         ("n_active", np.int64),  # flows with a group
+        ("n_settled", np.int64),  # how often rates were changed where they must be
         ("n_levels", np.int64),  # rates that were found
+        ("n_moves", np.int64),  # flows that went from one group to another
         ("n_fills", np.int64),  # how often all rates were found from the beginning
+        ("is_full", np.bool_),  # whether more rows were needed than there are
+        ("growth", np.float64),  # factor by which rates have risen at most, where nothing else says so
     ]
 )
 
 
 class Groups(NamedTuple):
-    """All state of the groups beside that of the event engine; changed in place. Rates are in whole units."""
+    """All state of the groups beside that of the event engine; changed in place. Rates are in whole units.
+
+    A resource that is full, or nearly, has a *row*, in which all is exact. Of any other a bound is enough: its users
+    take at most `bound * growth`, which is made exact where it is more than the resource has.
+    """
 
     unit: float  # B/s
     cap: int  # the resource that gives each of its users at most its capacity; -1 without
     capacity: Wholes  # [n_resources]
-    rate: Wholes  # [n_resources], of each member; FREE without members
-    rest: Wholes  # [n_resources], capacity less what users that are no members take
-    n_members: Wholes  # [n_resources]
     n_users: Wholes  # [n_resources]
-    n_in_heap: Wholes  # [n_resources], members that have not ended
-    n_open: Wholes  # [n_resources], users without a rate, while all is filled
     first: Wholes  # [n_resources + 1], where its rows of users and of its heap begin
-    crossing: NDArray[np.uint16]  # [n_resources, n_resources], members of the first that use the second as well
-    crossed: NDArray[np.uint16]  # [n_resources, n_resources], the same, transposed
-    clock: Floats  # [n_resources], bytes that a member was served at time `since`
-    since: Floats  # [n_resources], s
-    order: Numbers  # [n_resources], resources by rising rate
-    position: Numbers  # [n_resources], place in `order`
-    forced: Wholes  # [n_resources], 1 where the rate is to be looked at though it fits what is left
-    changed: NDArray[np.bool_]  # [n_resources], whether it is in `changing`
-    changing: Numbers  # [n_resources]
-    finish: Floats  # [n_resources], s, when the first member ends
-    finish_key: Floats  # [n_resources], s; the key in the heap may be earlier
-    finish_place: Numbers  # [n_resources]
-    finish_heap: Numbers  # [n_resources]
-    fill_at: Floats  # [n_resources], rate at which a resource may be full, while all is filled
+    row: Numbers  # [n_resources], -1 without
+    bound: Floats  # [n_resources]
+    left: Wholes  # [n_resources], capacity without a flow, while all is filled,
+    n_open: Wholes  # [n_resources], users without a rate,
+    fill_at: Floats  # [n_resources], and rate at which a resource may be full
     fill_place: Numbers  # [n_resources]
     fill_heap: Numbers  # [n_resources]
+    resource: Numbers  # [n_rows], -1 where the row is free
+    free: Numbers  # [n_rows], free rows
+    rate: Wholes  # [n_rows], of each member; FREE without members
+    noted: Wholes  # [n_rows], rate when bounds were last brought up to date
+    rest: Wholes  # [n_rows], capacity less what users that are no members take, but for pending changes:
+    pending: Numbers  # [PENDING], groups
+    more: Wholes  # [PENDING], and by how much their rates have changed
+    n_members: Wholes  # [n_rows]
+    n_in_heap: Wholes  # [n_rows], members that have not ended
+    crossing: NDArray[np.uint16]  # [n_rows, n_rows], members of the first that use the second as well
+    clock: Floats  # [n_rows], bytes that a member was served at time `since`
+    since: Floats  # [n_rows], s
+    finish: Floats  # [n_rows], s, when the first member ends
+    order: Numbers  # [n_rows], groups by rising rate
+    position: Numbers  # [n_rows], place in `order`
+    forced: Numbers  # [n_rows], group that has risen above this one and crosses it; UNFORCED, or SEVERAL
+    changed: NDArray[np.bool_]  # [n_rows], whether it is in `changing`
+    changing: Numbers  # [n_rows]
     link: Numbers  # [n_flow_links], resource
-    place: Numbers  # [n_flow_links], row among the users
+    place: Numbers  # [n_flow_links], among the users
     user: Numbers  # [n_flow_links], flow
     user_link: Numbers  # [n_flow_links], flow link
+    user_group: Numbers  # [n_flow_links], and its group, -1 without
     member: Numbers  # [n_flow_links], heaps of members by `end`
     low: Numbers  # [n_flows], flow links in use,
     high: Numbers  # [n_flows], and their end
-    group: Numbers  # [n_flows], bottleneck, -1 without
+    group: Numbers  # [n_flows], row of the bottleneck, -1 without
     end: Floats  # [n_flows], bytes on the group's clock at which the flow ends
     member_place: Numbers  # [n_flows], -1 if it is in no heap
     ended: Numbers  # [n_flows], list
@@ -113,20 +133,26 @@ class GroupTables:
 
     def allocate(self) -> Groups:
         """Allocate what a run needs; no flow uses anything yet."""
-        r, e, n = len(self.capacity), len(self.link), self.n_flows
+        q, e, n = len(self.capacity), len(self.link), self.n_flows
+        r = min(q, MAX_ROWS)
         first = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.n_flow_links, dtype=np.int64)))
-        clock, since, finish_key, fill_at = np.zeros((4, r))
-        n_members, n_users, n_in_heap, n_open = np.zeros((4, r), np.int64)
-        order, position, changing, finish_heap, fill_heap = np.empty((5, r), np.int32)
-        place, user, user_link, member = np.empty((4, e), np.int32)
+        n_users, left, n_open = np.zeros((3, q), np.int64)
+        rate, noted, rest, n_members, n_in_heap = np.zeros((5, r), np.int64)
+        bound, fill_at = np.zeros((2, q))
+        fill_place, row = np.full((2, q), -1, np.int32)
+        resource, free, order, position, forced, changing = np.full((6, r), -1, np.int32)
+        clock, since, finish = np.zeros((3, r))
+        place, user, user_link, user_group, member = np.empty((5, e), np.int32)
         low, high, ended = np.empty((3, n), np.int32)
+        counter = np.zeros(1, COUNTERS)[0]
+        counter["growth"] = 1.0
         return Groups(
-            self.unit, self.cap, self.capacity, np.full(r, FREE), self.capacity.copy(), n_members, n_users,
-            n_in_heap, n_open, first, np.zeros((r, r), np.uint16), np.zeros((r, r), np.uint16), clock, since, order,
-            position, np.zeros(r, np.int64), np.zeros(r, np.bool_), changing, np.full(r, np.inf), finish_key,
-            np.full(r, -1, np.int32), finish_heap, fill_at, np.full(r, -1, np.int32), fill_heap, self.link, place,
-            user, user_link, member, low, high, np.full(n, -1, np.int32), np.empty(n), np.full(n, -1, np.int32),
-            ended, np.zeros(n, np.bool_), np.zeros(1, COUNTERS)[0],
+            self.unit, self.cap, self.capacity, n_users, first, row, bound, left, n_open, fill_at, fill_place,
+            np.empty(q, np.int32), resource, free, rate, noted, rest, np.zeros(PENDING, np.int32),
+            np.zeros(PENDING, np.int64), n_members, n_in_heap, np.zeros((r, r), np.uint16), clock, since, finish,
+            order, position, forced, np.zeros(r, np.bool_), changing, self.link, place, user, user_link, user_group,
+            member, low, high, np.full(n, -1, np.int32), np.empty(n), np.full(n, -1, np.int32), ended,
+            np.zeros(n, np.bool_), counter,
         )  # fmt: skip
 
 
@@ -154,17 +180,39 @@ def lay_out_groups(plan: FlowPlan) -> GroupTables | None:
     if (plan.flow_link.shares[is_used] != 1).any() or not 0 < len(resources) <= MAX_RESOURCES:
         return None
     cap = len(resources) - 1 if resources[-1] == first_cap else -1
-    n_sharing = np.where(np.arange(len(resources)) == cap, 1, n_flow_links)
+    number = np.full(first_cap + 1, -1, np.int32)
+    number[resources] = np.arange(len(resources))
     capacity = (plan.resource["left"] * plan.resource["unit"])[resources]
+    return group_tables(capacity, number[resource], len(plan.flow), n_flow_links, cap)
+
+
+def group_tables(
+    capacity: Floats, link: Numbers, n_flows: int, n_flow_links: Wholes | None = None, cap: int = -1
+) -> GroupTables | None:
+    """Choose a unit in which sums of rates are exact, and no rate is rounded much.
+
+    Parameters
+    ----------
+    capacity : float64[n_resources], bytes/s
+        Capacity of each resource.
+    link, n_flows, n_flow_links, cap
+        Same as in :class:`GroupTables`; without `n_flow_links`, all flow links may be used.
+
+    Returns
+    -------
+    GroupTables or None
+        None where there is no such unit, or one resource has too many users.
+    """
+    if n_flow_links is None:
+        n_flow_links = np.bincount(link, minlength=len(capacity))
+    n_sharing = np.where(np.arange(len(capacity)) == cap, 1, n_flow_links)
     most = int(n_sharing.max())
     exponent = int(np.frexp(capacity.max())[1]) + most.bit_length() - SUM_BITS
     in_units = np.ldexp(capacity, -exponent)
     if most > MAX_USERS or capacity.max() > ENDLESS or (in_units < n_sharing * 2.0**RATE_BITS).any():
         return None
-    number = np.full(first_cap + 1, -1, np.int32)
-    number[resources] = np.arange(len(resources))
     unit = float(np.ldexp(1.0, exponent))
-    return GroupTables(unit, cap, in_units.astype(np.int64), number[resource], n_flow_links, len(plan.flow))
+    return GroupTables(unit, cap, in_units.astype(np.int64), link, n_flow_links, n_flows)
 
 
 def _may_be_used(plan: FlowPlan) -> NDArray[np.bool_]:

@@ -6,32 +6,33 @@ of its members.
 
 from __future__ import annotations
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import njit_called, njit_norefcount
 
-from .group_state import FREE, Groups
-
-
-@njit_norefcount
-def tick(g: Groups, q: int, now: float) -> None:
-    """Bring the clock of group `q` up to time `now`; that of one without members starts again with its first."""
-    if g.since[q] < now:
-        g.clock[q] += g.rate[q] * g.unit * (now - g.since[q])
-    g.since[q] = now
+from .group_state import FREE, SEVERAL, Groups
+from .rows_kernel import have_row, put_in_order, take_out_of_order
 
 
 @njit_norefcount
-def note_changed(g: Groups, q: int) -> None:
-    """List group `q`, once, as one whose next end must be found again."""
-    if not g.changed[q]:
-        g.changed[q] = True
-        g.changing[g.counter["n_changed"]] = q
+def tick(g: Groups, i: int, now: float) -> None:
+    """Bring the clock of group `i` up to time `now`; that of one without members starts again with its first."""
+    if g.since[i] < now:
+        g.clock[i] += g.rate[i] * g.unit * (now - g.since[i])
+    g.since[i] = now
+
+
+@njit_norefcount
+def note_changed(g: Groups, i: int) -> None:
+    """List group `i`, once, as one whose next end must be found again."""
+    if not g.changed[i]:
+        g.changed[i] = True
+        g.changing[g.counter["n_changed"]] = i
         g.counter["n_changed"] += 1
 
 
-@njit_norefcount
-def sink(g: Groups, q: int, at: int, n: int, s: int) -> None:
-    """Put flow `s` at place `at`, or where it belongs from there, of the heap of `n` members of group `q`."""
-    base, end = g.first[q], g.end[s]
+@njit_called
+def sink(g: Groups, i: int, at: int, n: int, s: int) -> None:
+    """Put flow `s` at place `at`, or where it belongs from there, of the heap of `n` members of group `i`."""
+    base, end = g.first[g.resource[i]], g.end[s]
     while at > 0:
         parent = (at - 1) // 2
         above = g.member[base + parent]
@@ -57,56 +58,37 @@ def sink(g: Groups, q: int, at: int, n: int, s: int) -> None:
 
 
 @njit_norefcount
-def put_in(g: Groups, q: int, s: int, work: float) -> None:
-    """Put flow `s`, which has `work` bytes left, into the heap of group `q`, whose clock is up to date."""
-    g.end[s] = g.clock[q] + work
-    n = g.n_in_heap[q]
-    g.n_in_heap[q] = n + 1
-    sink(g, q, n, n + 1, s)
-    note_changed(g, q)
+def put_in(g: Groups, i: int, s: int, work: float) -> None:
+    """Put flow `s`, which has `work` bytes left, into the heap of group `i`, whose clock is up to date."""
+    g.end[s] = g.clock[i] + work
+    n = g.n_in_heap[i]
+    g.n_in_heap[i] = n + 1
+    sink(g, i, n, n + 1, s)
+    note_changed(g, i)
 
 
 @njit_norefcount
-def take_out(g: Groups, q: int, s: int) -> None:
-    """Take flow `s` out of the heap of group `q`."""
-    n = g.n_in_heap[q] - 1
+def take_out(g: Groups, i: int, s: int) -> None:
+    """Take flow `s` out of the heap of group `i`."""
+    n = g.n_in_heap[i] - 1
     at = g.member_place[s]
-    g.n_in_heap[q] = n
+    g.n_in_heap[i] = n
     g.member_place[s] = -1
     if at < n:
-        sink(g, q, at, n, g.member[g.first[q] + n])
-    note_changed(g, q)
+        sink(g, i, at, n, g.member[g.first[g.resource[i]] + n])
+    note_changed(g, i)
 
 
 @njit_norefcount
-def put_in_order(g: Groups, q: int) -> None:
-    """Move resource `q` to where it belongs by its rate."""
-    rate, at = g.rate[q], g.position[q]
-    while at > 0 and g.rate[g.order[at - 1]] > rate:
-        g.order[at] = g.order[at - 1]
-        g.position[g.order[at]] = at
-        at -= 1
-    while at + 1 < len(g.order) and g.rate[g.order[at + 1]] < rate:
-        g.order[at] = g.order[at + 1]
-        g.position[g.order[at]] = at
-        at += 1
-    g.order[at] = q
-    g.position[q] = at
-
-
-@njit_norefcount
-def rate_without_members(g: Groups, q: int) -> int:
-    """Rate of resource `q` without members: none that others could notice, but for the cap."""
-    rate: int = g.capacity[q] if q == g.cap else FREE
-    return rate
-
-
-@njit_norefcount
-def empty(g: Groups, q: int) -> None:
-    """Note that resource `q` has no members any more."""
-    g.rate[q] = rate_without_members(g, q)
-    note_changed(g, q)
-    put_in_order(g, q)
+def empty(g: Groups, i: int) -> None:
+    """Note that group `i` has no members any more; others cannot notice its rate, but for the cap's."""
+    note_changed(g, i)
+    if g.resource[i] == g.cap:
+        g.rate[i] = g.capacity[g.cap]
+        put_in_order(g, i)
+    else:
+        g.rate[i] = FREE
+        take_out_of_order(g, i)
 
 
 @njit_norefcount
@@ -118,7 +100,7 @@ def use(g: Groups, s: int, low: int, high: int) -> None:
         p = g.link[e]
         at = g.first[p] + g.n_users[p]
         g.n_users[p] += 1
-        g.user[at], g.user_link[at], g.place[e] = s, e, at
+        g.user[at], g.user_link[at], g.user_group[at], g.place[e] = s, e, -1, at
 
 
 @njit_norefcount
@@ -129,44 +111,51 @@ def use_no_more(g: Groups, s: int) -> None:
         p = g.link[e]
         g.n_users[p] -= 1
         at, last = g.place[e], g.first[p] + g.n_users[p]
-        g.user[at], g.user_link[at] = g.user[last], g.user_link[last]
+        g.user[at], g.user_link[at], g.user_group[at] = g.user[last], g.user_link[last], g.user_group[last]
         g.place[g.user_link[at]] = at
 
 
-@njit_norefcount
-def what_is_left(g: Groups, q: int) -> int:
-    """Rate that resource `q` has for a first member."""
-    left: int = g.capacity[q] if q == g.cap else max(g.rest[q], 0)
-    return left
-
-
-@njit_norefcount
+@njit_called
 def join(g: Groups, s: int, now: float, work: float) -> None:
     """Put flow `s` into the group of the resource with the lowest rate; into one of its own where none has a rate."""
-    b = g.link[g.low[s]]
+    b = -1
     for e in range(g.low[s], g.high[s]):
-        p = g.link[e]
-        if g.rate[p] < g.rate[b] or (g.rate[p] == g.rate[b] and what_is_left(g, p) < what_is_left(g, b)):
-            b = p
-    if g.n_members[b] == 0:
-        g.rate[b] = what_is_left(g, b)
-        g.clock[b] = 0.0
-        g.since[b] = now
-        g.forced[b] = 1
-        put_in_order(g, b)
+        i = g.row[g.link[e]]
+        if i >= 0 and g.rate[i] < FREE and (b < 0 or g.rate[i] < g.rate[b]):
+            b = i
+    if b < 0:
+        b = own_group(g, s, now)
+    elif g.n_members[b] == 0:  # the cap's
+        g.clock[b], g.since[b] = 0.0, now
     tick(g, b, now)
     g.group[s] = b
     g.n_members[b] += 1
     for e in range(g.low[s], g.high[s]):
         p = g.link[e]
-        if p != b:
-            g.crossing[b, p] += 1
-            g.crossed[p, b] += 1
-            g.rest[p] -= g.rate[b]
+        g.user_group[g.place[e]] = b
+        i = g.row[p]
+        if i < 0:
+            g.bound[p] += g.noted[b] / g.counter["growth"]
+        elif i != b:
+            g.crossing[b, i] += 1
+            g.rest[i] -= g.rate[b]
     put_in(g, b, s, work)
 
 
 @njit_norefcount
+def own_group(g: Groups, s: int, now: float) -> int:
+    """Begin a group for flow `s`, whose resources have none, at that with the least left; return its row."""
+    b = -1
+    for e in range(g.low[s], g.high[s]):
+        i = have_row(g, g.link[e])
+        if b < 0 or g.rest[i] < g.rest[b]:
+            b = i
+    g.rate[b], g.clock[b], g.since[b], g.forced[b] = max(g.rest[b], 0), 0.0, now, SEVERAL
+    put_in_order(g, b)
+    return b
+
+
+@njit_called
 def leave_group(g: Groups, s: int, now: float) -> None:
     """Take flow `s`, which is in no heap, from its group."""
     b = g.group[s]
@@ -174,43 +163,46 @@ def leave_group(g: Groups, s: int, now: float) -> None:
     g.group[s] = -1
     for e in range(g.low[s], g.high[s]):
         p = g.link[e]
-        if p != b:
-            g.crossing[b, p] -= 1
-            g.crossed[p, b] -= 1
-            g.rest[p] += g.rate[b]
+        i = g.row[p]
+        if i < 0:
+            g.bound[p] -= g.noted[b] / g.counter["growth"]
+        elif i != b:
+            g.crossing[b, i] -= 1
+            g.rest[i] += g.rate[b]
     g.n_members[b] -= 1
     if g.n_members[b] == 0:
         empty(g, b)
 
 
-@njit_norefcount
-def move(g: Groups, s: int, q: int, now: float) -> None:
-    """Move flow `s` to the group of resource `q`, which it uses."""
+@njit_called
+def move(g: Groups, s: int, to: int, now: float) -> None:
+    """Move flow `s` to the group in row `to`, whose resource it uses."""
     h = g.group[s]
+    g.counter["n_moves"] += 1
     tick(g, h, now)
-    tick(g, q, now)
+    tick(g, to, now)
     work = g.end[s] - g.clock[h]
-    more = g.rate[h] - g.rate[q]
+    more, beside = g.rate[h] - g.rate[to], (g.noted[to] - g.noted[h]) / g.counter["growth"]
     for e in range(g.low[s], g.high[s]):
         p = g.link[e]
-        if p == q:
-            g.crossing[h, q] -= 1
-            g.crossed[q, h] -= 1
-            g.rest[q] += g.rate[h]
-        elif p == h:
-            g.crossing[q, h] += 1
-            g.crossed[h, q] += 1
-            g.rest[h] -= g.rate[q]
+        g.user_group[g.place[e]] = to
+        i = g.row[p]
+        if i < 0:
+            g.bound[p] += beside
+        elif i == to:
+            g.crossing[h, i] -= 1
+            g.rest[i] += g.rate[h]
+        elif i == h:
+            g.crossing[to, i] += 1
+            g.rest[i] -= g.rate[to]
         else:
-            g.crossing[h, p] -= 1
-            g.crossed[p, h] -= 1
-            g.crossing[q, p] += 1
-            g.crossed[p, q] += 1
-            g.rest[p] += more
+            g.crossing[h, i] -= 1
+            g.crossing[to, i] += 1
+            g.rest[i] += more
     take_out(g, h, s)
-    g.group[s] = q
+    g.group[s] = to
     g.n_members[h] -= 1
-    g.n_members[q] += 1
-    put_in(g, q, s, work)
+    g.n_members[to] += 1
+    put_in(g, to, s, work)
     if g.n_members[h] == 0:
         empty(g, h)

@@ -12,11 +12,12 @@ Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2 (the condi
 
 from __future__ import annotations
 
-from commsim.core.jit import njit_norefcount
-from commsim.engine.queue_kernel import heap_fix
+from commsim.core.jit import njit_called, njit_norefcount
 
-from .group_state import Groups
-from .groups_kernel import move, note_changed, put_in, put_in_order, rate_without_members, tick
+from .fill_kernel import fill_all
+from .group_state import PENDING, SEVERAL, UNFORCED, Groups
+from .groups_kernel import move, note_changed, tick
+from .rows_kernel import PERIOD, end_rows, force, left_now, look_at_bounds, note_rates, put_in_order, take_pending
 
 # Rates that differ by one part in 2^TIE_BITS, 10^-12, differ by rounding only.
 TIE_BITS = 40
@@ -27,197 +28,153 @@ PATIENCE = 8
 @njit_norefcount
 def settle(g: Groups, now: float) -> None:
     """Change rates and groups until the rates are max-min fair."""
-    left = PATIENCE * len(g.order)
-    at = 0
-    while at < len(g.order):
-        q = g.order[at]
-        if is_content(g, q):
+    c = g.counter
+    c["n_settled"] += 1
+    left, at = PATIENCE * len(g.row), 0
+    while left > 0:
+        i = int(g.order[at]) if at < c["n_order"] else find_overloaded(g)
+        if i < 0:
+            note_rates(g)
+            if not look_at_bounds(g) or c["is_full"]:
+                break
+        elif at < c["n_order"] and is_content(g, i):
             at += 1
-            continue
-        left -= 1
-        if left < 0:
-            fill_all(g, now)
-            return
-        before = g.rate[q] - (g.rate[q] >> TIE_BITS) - 1
-        find_rate(g, q, now)
-        at = min(at, g.position[q])
-        while at > 0 and g.rate[g.order[at - 1]] >= before:  # in its way from now on, as it is in theirs
-            at -= 1
+        else:
+            left -= 1
+            before = g.rate[i] - tie(g.rate[i])
+            find_rate(g, i, now)
+            at = min(at, g.position[i])
+            while at > 0 and g.rate[g.order[at - 1]] >= before:  # in its way from now on, as it is in theirs
+                at -= 1
+    if left == 0:
+        fill_all(g, now)
+    elif c["n_settled"] % PERIOD == 0:
+        end_rows(g)
 
 
 @njit_norefcount
-def is_content(g: Groups, q: int) -> bool:
-    """Whether resource `q` is full by its members' rate; without members, whether it is not overloaded."""
-    n = g.n_members[q]
-    content: bool = g.forced[q] == 0
-    if n == 0 and q != g.cap:
-        content = g.rest[q] >= -(g.capacity[q] >> TIE_BITS) - g.n_users[q]
-    elif q != g.cap:
-        excess = g.rest[q] - n * g.rate[q]
-        most = n * (1 + (g.rate[q] >> TIE_BITS))
+def tie(rate: int) -> int:
+    """Return by how much two rates may differ by rounding."""
+    return (rate >> TIE_BITS) + 1
+
+
+@njit_norefcount
+def is_content(g: Groups, i: int) -> bool:
+    """Whether the resource of group `i` is full by its members' rate."""
+    content: bool = g.forced[i] == UNFORCED
+    if g.resource[i] != g.cap:
+        n = g.n_members[i]
+        excess, most = left_now(g, i) - n * g.rate[i], n * tie(g.rate[i])
         content = content and -most < excess < most
     return content
 
 
 @njit_norefcount
-def find_rate(g: Groups, q: int, now: float) -> None:
-    """Find the rate at which resource `q` is full, and let users with a higher rate be members."""
+def find_overloaded(g: Groups) -> int:
+    """Find a row without members whose resource is overloaded, or -1."""
+    take_pending(g)
+    for i in range(g.counter["n_rows"]):
+        if g.rest[i] < 0 and g.n_members[i] == 0:
+            p = g.resource[i]
+            if p != g.cap and g.rest[i] < -tie(g.capacity[p]) - g.n_users[p]:
+                return i
+    return -1
+
+
+@njit_called
+def find_rate(g: Groups, i: int, now: float) -> None:
+    """Find the rate at which the resource of group `i` is full, and let users with a higher rate be members."""
     g.counter["n_levels"] += 1
-    if q == g.cap:
-        _cap_rates(g, now)
+    if g.resource[i] == g.cap:
+        _cap_rates(g, i, now)
         return
-    if g.n_members[q] > 0 and g.forced[q] == 0:
-        rate = g.rest[q] // g.n_members[q]
-        if rate >= g.rate[q]:
-            tick(g, q, now)
-            change_rate(g, q, rate)
+    n, before, by = g.n_members[i], g.rate[i], g.forced[i]
+    tick(g, i, now)
+    g.forced[i] = UNFORCED
+    at = g.counter["n_order"] - 1
+    if n == 0:
+        g.rate[i], g.clock[i] = 0, 0.0
+    elif by != SEVERAL:  # no other user has more than it has so far
+        rate = what_each_gets(g, i)
+        if by == UNFORCED and rate >= before:
+            change_rate(g, i, rate)
             return
-    g.forced[q] = 0
-    if g.n_members[q] == 0:
-        g.rate[q], g.clock[q], g.since[q] = 0, 0.0, now
-    tick(g, q, now)
-    while True:
-        top = 0
-        for h in range(len(g.order)):
-            top = max(top, g.rate[h] if g.crossed[q, h] > 0 else 0)
-        rate = g.rest[q] // g.n_members[q] if g.n_members[q] > 0 else -1
-        if top <= rate + (rate >> TIE_BITS) + 1:
-            break
-        take_members(g, q, top, now)
-    change_rate(g, q, rate)
+        if by >= 0 and g.crossing[by, i] > 0 and g.rate[by] > rate + tie(rate):
+            take_members(g, i, by, now)
+        last, at = g.counter["n_order"] - 1, int(g.position[i])
+        while at < last and g.rate[g.order[at + 1]] <= before + 2 * tie(before):
+            at += 1
+    change_rate(g, i, take_above(g, i, at, now))
 
 
 @njit_norefcount
-def _cap_rates(g: Groups, now: float) -> None:
+def take_above(g: Groups, i: int, at: int, now: float) -> int:
+    """Make users of the resource of group `i` with more than is left for each its members; return what that is.
+
+    From place `at` of the order on, groups have no members that use it.
+    """
+    rate = what_each_gets(g, i)
+    while at >= 0 and g.rate[g.order[at]] > rate + tie(rate):
+        if g.crossing[g.order[at], i] > 0:
+            take_members(g, i, int(g.order[at]), now)
+            rate = what_each_gets(g, i)
+        at -= 1
+    return rate
+
+
+@njit_norefcount
+def what_each_gets(g: Groups, i: int) -> int:
+    """Return what is left of the resource of group `i` for each member; -1 without any."""
+    n = g.n_members[i]
+    each: int = left_now(g, i) // n if n > 0 else -1
+    return each
+
+
+@njit_norefcount
+def take_members(g: Groups, i: int, h: int, now: float) -> None:
+    """Make the members of group `h` that use the resource of group `i` members of that; there is one."""
+    for k in range(g.counter["n_pending"]):
+        if g.pending[k] in (h, i):  # what crosses is not what did when the rate changed
+            take_pending(g)
+    at = g.first[g.resource[i]]
+    while g.crossing[h, i] > 0:
+        if g.user_group[at] == h:
+            move(g, g.user[at], i, now)
+        at += 1
+
+
+@njit_norefcount
+def _cap_rates(g: Groups, i: int, now: float) -> None:
     """Make all users of the cap that have a higher rate its members."""
-    q = g.cap
-    g.forced[q] = 0
-    if g.n_members[q] == 0:
-        g.clock[q], g.since[q] = 0.0, now
-    for h in range(len(g.order)):
-        while g.crossing[h, q] > 0 and g.rate[h] > g.capacity[q] + (g.capacity[q] >> TIE_BITS) + 1:
-            at = 0
+    g.forced[i] = UNFORCED
+    take_pending(g)
+    if g.n_members[i] == 0:
+        g.clock[i], g.since[i] = 0.0, now
+    for h in range(g.counter["n_rows"]):
+        while g.crossing[h, i] > 0 and g.rate[h] > g.rate[i] + tie(g.rate[i]):
+            base, at = g.first[g.resource[h]], 0
             while at < g.n_in_heap[h]:
-                s = g.member[g.first[h] + at]
-                if g.link[g.high[s] - 1] == q:
-                    move(g, s, q, now)
+                s = g.member[base + at]
+                if g.link[g.high[s] - 1] == g.cap:
+                    move(g, s, i, now)
                 else:
                     at += 1
 
 
 @njit_norefcount
-def take_members(g: Groups, q: int, rate: int, now: float) -> None:
-    """Make the users of resource `q` in a group with this rate its members; there is one."""
-    h = 0
-    while g.crossed[q, h] == 0 or g.rate[h] != rate:
-        h += 1
-    at = g.first[q]
-    while g.crossed[q, h] > 0:
-        if g.group[g.user[at]] == h:
-            move(g, g.user[at], q, now)
-        at += 1
-
-
-@njit_norefcount
-def change_rate(g: Groups, q: int, rate: int) -> None:
-    """Give the members of resource `q`, whose clock is up to date, another rate."""
-    more = rate - g.rate[q]
-    g.rate[q] = rate
-    if more < 0:
-        for p in range(len(g.order)):
-            g.rest[p] -= g.crossing[q, p] * more
-    else:
-        for p in range(len(g.order)):
-            g.rest[p] -= g.crossing[q, p] * more
-            g.forced[p] |= (g.crossing[q, p] > 0) & (g.rate[p] < rate)  # even if what is left there is as before
-    note_changed(g, q)
-    put_in_order(g, q)
-
-
-@njit_norefcount
-def fill_all(g: Groups, now: float) -> None:
-    """Find all rates from the beginning: raise all together, and freeze the users of each resource that is full.
-
-    Flows without a group have what they have left in ``g.end``.
-    """
-    _open_all(g, now)
-    n_heap = 0
-    for q in range(len(g.order)):
-        if g.n_open[q] > 0:
-            n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, float(_full_at(g, q)))
-    rate, n_done = 0, 0
-    while n_heap > 0:
-        q = g.fill_heap[0]
-        bound = g.fill_at[q]
-        n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, -1.0)
-        if g.n_open[q] == 0:
-            continue
-        full = _full_at(g, q)
-        if float(full) > bound and n_heap > 0 and float(full) > g.fill_at[g.fill_heap[0]]:
-            n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, float(full))
-            continue
-        rate = max(rate, full)
-        _freeze_users(g, q, rate)
-        g.order[n_done] = q
-        n_done += 1
-    _end_order(g, n_done)
-
-
-@njit_norefcount
-def _full_at(g: Groups, q: int) -> int:
-    """Rate at which resource `q` is full, while all is filled."""
-    full: int = g.capacity[q] if q == g.cap else max(g.rest[q], 0) // g.n_open[q]
-    return full
-
-
-@njit_norefcount
-def _open_all(g: Groups, now: float) -> None:
-    """Take all flows from their groups."""
-    g.counter["n_fills"] += 1
-    for q in range(len(g.order)):
-        tick(g, q, now)
-        for at in range(g.first[q], g.first[q] + g.n_in_heap[q]):
-            s = g.member[at]
-            g.end[s] -= g.clock[q]
-            g.group[s] = -1
-            for e in range(g.low[s], g.high[s]):
-                g.crossing[q, g.link[e]] = g.crossed[g.link[e], q] = 0
-    for q in range(len(g.order)):
-        g.n_members[q] = g.n_in_heap[q] = 0
-        g.clock[q], g.since[q], g.rate[q], g.rest[q] = 0.0, now, rate_without_members(g, q), g.capacity[q]
-        g.n_open[q] = g.n_users[q]
-        note_changed(g, q)
-
-
-@njit_norefcount
-def _freeze_users(g: Groups, q: int, rate: int) -> None:
-    """Make the users of resource `q` without a group its members."""
-    g.rate[q] = rate
-    for at in range(g.first[q], g.first[q] + g.n_users[q]):
-        s = g.user[at]
-        if g.group[s] >= 0:
-            continue
-        g.group[s] = q
-        g.n_members[q] += 1
-        put_in(g, q, s, g.end[s])
-        for e in range(g.low[s], g.high[s]):
-            p = g.link[e]
-            g.n_open[p] -= 1
-            if p != q:
-                g.rest[p] -= rate
-                g.crossing[q, p] += 1
-                g.crossed[p, q] += 1
-
-
-@njit_norefcount
-def _end_order(g: Groups, n: int) -> None:
-    """Complete the order, which has `n` resources with members, by those without."""
-    for q in range(len(g.order)):
-        g.forced[q] = 0
-        if g.n_members[q] == 0:
-            g.order[n] = q
-            n += 1
-    for at in range(len(g.order)):
-        g.position[g.order[at]] = at
-    if g.cap >= 0:
-        put_in_order(g, g.cap)
+def change_rate(g: Groups, i: int, rate: int) -> None:
+    """Give the members of group `i`, whose clock is up to date, another rate."""
+    before = g.rate[i]
+    more = rate - before
+    g.rate[i] = rate
+    k = g.counter["n_pending"]
+    g.pending[k], g.more[k] = i, more
+    g.counter["n_pending"] = k + 1
+    if k + 1 == PENDING:
+        take_pending(g)
+    note_changed(g, i)
+    at = g.position[i] - 1
+    while more > 0 and at >= 0 and g.rate[g.order[at]] >= before - 2 * tie(before):  # one that it had a tie with
+        force(g, g.order[at], i)
+        at -= 1
+    put_in_order(g, i)

@@ -7,12 +7,12 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.engine.flow_kernel import prepare, push, take_events
 from commsim.engine.flow_state import FlowState
-from commsim.engine.queue_kernel import heap_fix
 from commsim.engine.users_kernel import end_link, first_link
 
+from .fill_kernel import fill_all
 from .group_state import Groups
 from .groups_kernel import join, leave_group, put_in, take_out, tick, use, use_no_more
-from .levels_kernel import fill_all, settle
+from .levels_kernel import settle
 
 # Part of the flows, one in so many, that enter and leave at once from which on all rates are found from the beginning.
 MANY = 8
@@ -30,8 +30,7 @@ def simulate_groups(t: FlowState, g: Groups) -> None:
         State of the groups.
     """
     prepare(t)
-    c = t.counter
-    while g.counter["n_heap"] > 0 or c["n_waiting"] > 0:
+    while True:
         now = end_flows(t, g)
         if now == np.inf:
             break
@@ -42,36 +41,47 @@ def simulate_groups(t: FlowState, g: Groups) -> None:
 @njit_norefcount
 def end_flows(t: FlowState, g: Groups) -> float:
     """Find when something happens next, and end all phases that end then; the flows stay in their groups so far."""
-    c = g.counter
     now = first_end(g)
     if t.counter["n_waiting"] > 0:
         now = min(now, t.event_time[0])
-    t.counter["n_beginning"] = c["n_ended"] = 0
-    while now < np.inf and first_end(g) <= now:
-        q = g.finish_heap[0]
-        s = g.member[g.first[q]]
-        take_out(g, q, s)
-        g.has_ended[s] = True
-        g.ended[c["n_ended"]] = s
-        c["n_ended"] += 1
-        push(t, s + len(t.connection))
-        find_ends(g)
+    t.counter["n_beginning"] = 0
+    end_members(g, now)
+    for k in range(g.counter["n_ended"]):
+        push(t, g.ended[k] + len(t.connection))
     return now
 
 
 @njit_norefcount
 def first_end(g: Groups) -> float:
-    """Find when the first flow ends; a group whose first ends later enters the heap only when it comes out."""
+    """Find when the first flow ends."""
+    now = np.inf
+    for i in range(g.counter["n_rows"]):
+        now = min(now, g.finish[i])
+    return now
+
+
+@njit_norefcount
+def end_members(g: Groups, now: float) -> None:
+    """Take the flows that end by time `now` out of their groups' heaps, and list them."""
     c = g.counter
-    while c["n_heap"] > 0:
-        q = g.finish_heap[0]
-        first: float = g.finish[q]
-        if first == g.finish_key[q]:
-            return first
-        c["n_heap"] = heap_fix(
-            g.finish_heap, c["n_heap"], g.finish_key, g.finish_place, q, first if first < np.inf else -1.0
-        )
-    return np.inf
+    c["n_ended"] = 0
+    for i in range(c["n_rows"] if now < np.inf else 0):
+        while g.finish[i] <= now:
+            s = g.member[g.first[g.resource[i]]]
+            take_out(g, i, s)
+            g.has_ended[s] = True
+            g.ended[c["n_ended"]] = s
+            c["n_ended"] += 1
+            find_end(g, i)
+
+
+@njit_norefcount
+def find_end(g: Groups, i: int) -> None:
+    """Find when the first member of group `i` ends."""
+    g.finish[i] = np.inf
+    if g.n_in_heap[i] > 0 and g.rate[i] > 0:
+        left = max(g.end[g.member[g.first[g.resource[i]]]] - g.clock[i], 0.0)
+        g.finish[i] = g.since[i] + left / (g.rate[i] * g.unit)
 
 
 @njit_norefcount
@@ -79,14 +89,9 @@ def find_ends(g: Groups) -> None:
     """Find when the first member ends of all groups that have changed."""
     c = g.counter
     for k in range(c["n_changed"]):
-        q = g.changing[k]
-        g.changed[q] = False
-        g.finish[q] = np.inf
-        if g.n_in_heap[q] > 0 and g.rate[q] > 0:
-            left = max(g.end[g.member[g.first[q]]] - g.clock[q], 0.0)
-            g.finish[q] = g.since[q] + left / (g.rate[q] * g.unit)
-        if g.finish[q] < np.inf and (g.finish_place[q] < 0 or g.finish[q] < g.finish_key[q]):
-            c["n_heap"] = heap_fix(g.finish_heap, c["n_heap"], g.finish_key, g.finish_place, q, g.finish[q])
+        i = g.changing[k]
+        g.changed[i] = False
+        find_end(g, i)
     c["n_changed"] = 0
 
 

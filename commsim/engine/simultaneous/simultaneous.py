@@ -107,18 +107,22 @@ def _last_counted(plan: SimultaneousPlan, n_bytes: Times, begin: float) -> float
 
 def _took(plan: SimultaneousPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Find how long after its overhead each flow has left, or None."""
-    if not len(plan.rate):
-        return plan.rate
+    if not len(n_bytes):
+        return n_bytes
     if n_bytes[0] > 0 and (n_bytes == n_bytes[0]).all():
         return n_bytes[:1] / plan.rate
     if (n_bytes == 0).any() or plan.job.rate_cap < np.inf or (plan.bundles.share != 1).any():
         return None
 
+    from commsim.engine.bottlenecks.group_state import group_tables
+
     from .departures_kernel import simulate_departures
 
     first, link = plan.bundles.rows()
     used, number = np.unique(link, return_inverse=True)
-    took, found = simulate_departures(plan.bundles.capacity[used], (first, number.astype(np.int32)), n_bytes, plan.rate)
+    tables = group_tables(plan.bundles.capacity[used], number.astype(np.int32), len(n_bytes))
+    took = np.empty(len(n_bytes))
+    found = tables is not None and simulate_departures(tables.allocate(), first, n_bytes, took)
     return took if found else None
 
 

@@ -15,10 +15,12 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
+from commsim.engine.bottlenecks.group_state import group_tables
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
 from commsim.engine.simultaneous import bundles
+from commsim.engine.simultaneous.departures_kernel import simulate_departures
 from commsim.engine.simultaneous.rates_kernel import fair_rates_of_flows
 from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 from commsim.routing import walk
@@ -98,6 +100,30 @@ def test_an_unequal_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing:
     network, counts = fat_tree(4), np.random.default_rng(0).integers(1, 5, 256)
     schedule = COLLECTIVES["direct_all_to_all_v"].build(16, counts=tuple(counts.tolist()))
     assert agree(network, FlowJob(schedule, place(network, 16)), routing)
+
+
+@pytest.mark.parametrize(("seed", "k"), [(0, 6), (1, 6), (2, 8)])
+def test_links_without_a_row_are_given_one_before_they_are_overloaded(seed: int, k: int) -> None:
+    rng, network = np.random.default_rng(seed), fat_tree(k)
+    network = dataclasses.replace(network, bandwidth=network.bandwidth * rng.uniform(0.4, 1, network.n_links))
+    schedule = COLLECTIVES["direct_all_to_all_v"].build(40, counts=tuple(rng.integers(1, 9, 1600).tolist()))
+    job = FlowJob(schedule, place(network, 40, "random", seed=seed))
+    plan = plan_simultaneous(network, job, routing="ecmp", seed=seed)
+    assert plan is not None
+    first, link = plan.bundles.rows()
+    used, number = np.unique(link, return_inverse=True)
+    tables = group_tables(plan.bundles.capacity[used], number.astype(np.int32), len(first) - 1)
+    assert tables is not None
+    n_bytes, took = rng.integers(1, 9, len(first) - 1) * 1e6, np.empty(len(first) - 1)
+    groups = tables.allocate()
+    assert simulate_departures(groups, first, n_bytes, took)
+    assert groups.counter["n_rows"] < 0.9 * len(used)  # a bound is enough for the others
+    taken = np.bincount(number, np.repeat(n_bytes, np.diff(first)))
+    last = np.array(
+        [took[np.repeat(np.arange(len(took)), np.diff(first))[number == q]].max() for q in range(len(used))]
+    )
+    assert (taken <= plan.bundles.capacity[used] * last * (1 + 1e-9)).all()
+    assert agree(network, job, "ecmp", seed)
 
 
 @pytest.mark.slow
