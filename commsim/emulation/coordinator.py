@@ -17,10 +17,10 @@ from .clock import Ticks
 from .collective_results import results_of
 from .failures import deadlock, require_alike
 from .matching import Envelope, GroupOrder, Mailboxes
-from .network_traffic import EmulatedTraffic
 from .rank_calls import Call, Collective, PendingCall, Receive, Send
 from .rank_clock import RankClock
-from .under_way import Flowing, PendingCollective, RankGroups
+from .traffic.network_traffic import EmulatedTraffic
+from .traffic.under_way import Flowing, PendingCollective, RankGroups
 
 # Function of (operation, size, number of ranks, root, library asked for) to the collective that a library runs.
 Choice = Callable[[str, float, int, int, str], str]

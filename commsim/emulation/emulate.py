@@ -29,13 +29,13 @@ from commsim.routing.routing import read_routing
 from .clock import seconds_of
 from .coordinator import Coordinator
 from .ledger import CallRecord, Ledger, SiteRow
-from .network_traffic import EmulatedTraffic
 from .process_ranks import ProcessRanks, interpreter, python_path
 from .program_clock import CLOCK, CLOCKS
 from .settings import DATA
 from .start_process import write_start_file
 from .thread_ranks import ThreadRanks
 from .torch_ranks.inductor_folder import no_empty_folder
+from .traffic.network_traffic import EmulatedTraffic
 
 EAGER = "64KiB"
 # Most ranks that are processes unless threads are asked for.

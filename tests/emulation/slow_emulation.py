@@ -5,67 +5,62 @@ import heapq
 from commsim.emulation.coordinator import Coordinator
 from commsim.emulation.failures import deadlock
 from commsim.emulation.matching import fits
-from commsim.emulation.network_traffic import EmulatedTraffic
 from commsim.emulation.rank_calls import Receive, Send
-from commsim.emulation.under_way import Flowing, PendingMessage
+from commsim.emulation.traffic.network_traffic import EmulatedTraffic
+from commsim.emulation.traffic.under_way import Flowing
+from commsim.routing.routing import find_routes
 
 
 class SlowTraffic(EmulatedTraffic):
     """Traffic that is simulated again whenever anything is asked, and keeps no result."""
 
-    def send(self, src, dst, n_bytes, at):
-        if not self._running and not self._messages:
-            self._begin = at
-        before = [one for one in self._messages if (one.src, one.dst) == (src, dst)]
-        chain = before[-1].chain + (before[-1].sent is not None) if before else 0
-        message = PendingMessage(src, dst, n_bytes, at, chain)
-        self._messages.append(message)
-        self._n_open += 1
-        return message
-
-    def _to_end(self):
-        """List all that will end: when, what, and rank or phase, in the order in which it is taken."""
-        full = [one for one in self._running if one.n_entered == len(one.starts)]
-        if not self._n_open or not (self._messages or full or not self.leaves_together):
-            return []
-        alone = self._running[0] if len(self._running) == 1 and not self._messages else None
-        plain = alone is not None and len(set(alone.starts)) == 1 and self.leaves_together
-        self._found = self._alone(alone) if plain else self._together()
-        events = []
-        for number, (flowing, ends) in enumerate(zip(self._running, self._found.ends, strict=True)):
-            for rank, end in enumerate(ends):
-                if end is not None and flowing.ends[rank] is None:
-                    events.append((self._begin + end, 0, number, rank))
-        for number, message in enumerate(self._messages):
-            sent, done = self._found.sent[number], self._found.done[number]
-            if message.sent is None and sent is not None:
-                events.append((self._begin + sent, 1, number, 0))
-            if message.done is None and done is not None:
-                events.append((self._begin + done, 1, number, 1))
-        return sorted(events)
-
     def next_end(self):
-        events = self._to_end()
-        return events[0][0] if events else None
+        self._is_known = False
+        for part in self._parts:
+            part.events = None
+        return super().next_end()
 
     def take_ended(self, until):
-        ended = []
-        for at, is_message, number, which in self._to_end():
-            if at > until:
-                break
-            what = self._messages[number] if is_message else self._running[number]
-            ended.append((at, what, which))
-            if not is_message:
-                what.ends[which], what.n_left = at, what.n_left + 1
-                self._n_open -= what.n_left == len(what.ends)
-            elif which:
-                what.done = at
-                self._n_open -= 1
-            else:
-                what.sent = at
-        if not self._n_open and (self._running or self._messages):
-            self._close()
-        return ended
+        for part in self._parts:
+            part.events = None
+        return super().take_ended(until)
+
+    def _listed(self, part):
+        """List what will end: nothing before all ranks of a collective have entered, where these leave together."""
+        full = [one for one in part.running if one.n_entered == len(one.starts)]
+        part.events, part.next = [], 0
+        if part.n_open and (part.messages or full or not self.leaves_together):
+            part.found = self._simulated(part)
+            part.events = [event for event in part.found.events() if part.is_open(event)]
+        return part.events
+
+    def _simulated(self, part):
+        alone = part.running[0] if len(part.running) == 1 and not part.messages else None
+        plain = alone is not None and len(set(alone.starts)) == 1 and self.leaves_together
+        return self._alone(alone, part.begin) if plain else self._together(part)
+
+    def _links(self, message):
+        """Return the links of a message, and its nodes."""
+        scenario, nodes = self.scenario, self.nodes[[message.src, message.dst]]
+        routes = find_routes(
+            self.network, nodes[:1], nodes[1:], message.chain % 1000 + 30_000, routing=scenario.routing,
+            seed=scenario.seed, used=self.nodes,
+        )  # fmt: skip
+        pays = self.network.overhead.any() or self.network.recv_overhead.any()
+        return {*routes.link.tolist(), *((nodes + self.network.n_links).tolist() if pays else ())}
+
+    def _sharing(self, shared, at):  # noqa: ARG002
+        """Return the part with a message that has a link in common with the newest."""
+        mine = self._links(max(self._last.values(), key=lambda message: message.number))
+        found = [part for part in self._parts if any(mine & self._links(one) for one in part.messages)]
+        return self._joined(found, at)
+
+
+class JointTraffic(EmulatedTraffic):
+    """Traffic of which all that is under way is simulated together."""
+
+    def _sharing(self, shared, at):  # noqa: ARG002
+        return self._parts[0] if self._parts else self._joined([], at)
 
 
 class SlowCoordinator(Coordinator):

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from commsim.emulation.clock import Ticks
+from commsim.emulation.rank_calls import Collective, PendingCall
 from commsim.prediction.plans.dense import Plan
-
-from .clock import Ticks
-from .rank_calls import Collective, PendingCall
 
 # Tuples whose groups are kept: those of processes come anew with each call.
 MAX_KEPT = 1024
@@ -63,7 +62,11 @@ class PendingMessage:
     start, sent, done : int, ticks
         When it begins, has left, and has arrived; None before.
     chain : int
-        Number among the chains of the two ranks.
+        Number among the chains of the two ranks, since the network was idle.
+    number : int
+        Number among all messages.
+    path : int
+        Number of the path that its chain takes; messages between the same ranks on one path take the same time.
     carries : object
         What the caller keeps with it.
     """
@@ -73,6 +76,8 @@ class PendingMessage:
     n_bytes: float
     start: Ticks
     chain: int = 0
+    number: int = 0
+    path: int = 0
     sent: Ticks | None = None
     done: Ticks | None = None
     carries: Any = None
