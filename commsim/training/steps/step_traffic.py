@@ -7,8 +7,8 @@ collectives.
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from .parallel_sizes import Groups
 
 # Groups that are simulated together at most, of those that are alike.
 MAX_GROUPS = 64
+# Bytes of one call: a larger exchange is equal calls one after the other. Programs exchange parameters and gradients in
+# buckets that are smaller still (Megatron-LM: 40 M elements, or 1 M for each data parallel rank).
+MAX_CALL = 4 * 2**30
 
 
 class StepTraffic:
@@ -66,7 +69,6 @@ class StepTraffic:
         self._alone = int(((network.kind == SWITCH) & (network.machine < 0)).sum()) <= 1
         self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
         self._damaged = damaged
-        self._plans: dict[tuple[str, Groups], tuple[Scenario, Any]] = {}
         self._together: dict[Groups, Groups] = {}
         self._known: dict[tuple[str, Groups, float], tuple[Times, dict[int, float]]] = {}
         self._hashes, self._which, self._drawn = hashes, MEDIAN, set[int]()
@@ -128,11 +130,15 @@ class StepTraffic:
             raise InputError(f"a step on {highest + 1} ranks needs as many GPUs, the network has {len(self._nodes)}")
         if groups not in self._together:
             self._together[groups] = self._at_once(groups)
-        at_once = self._together[groups]
-        key = (operation, at_once, size)
+        at_once, calls = self._together[groups], math.ceil(size / MAX_CALL)
+        key = (operation, at_once, size / calls)
         if key not in self._known:
-            self._known[key] = self._solve(operation, at_once, size)
-        return self._known[key]
+            self._known[key] = self._solve(*key)
+        times, on_links = self._known[key]
+        if calls == 1:
+            return times, on_links
+        one, fastest, slowest = times
+        return (calls * one, calls * fastest, calls * slowest), {link: calls * n for link, n in on_links.items()}
 
     def n_machines(self, group: tuple[int, ...]) -> int:
         """Machines that the ranks of a group are on; each rank is one where the network has no machines."""
@@ -157,12 +163,9 @@ class StepTraffic:
         return tuple(groups[i] for i in sorted(order[:MAX_GROUPS]))
 
     def _solve(self, operation: str, groups: Groups, size: float) -> tuple[Times, dict[int, float]]:
-        key = (operation, groups)
-        if key not in self._plans:
-            scenario = self._scenario(operation, groups)
-            self._plans[key] = scenario, plan_of(scenario)
-        scenario, plan = self._plans[key]
-        solution = solve(scenario, [size], plan=plan)
+        scenario = self._scenario(operation, groups)
+        # A plan keeps the messages of each size, hundreds of MB of 512 ranks, and is made again in 15 ms: none is kept.
+        solution = solve(scenario, [size], plan=plan_of(scenario))
         counts = Counter(note.details for note in solution.said if note.code == ASSUMED)
         self._notes |= {note: max(n, self._notes[note]) for note, n in counts.items()}
         n_bytes = np.sum([result.link_bytes for result in solution.results], axis=0)
