@@ -26,5 +26,6 @@ def of_own_row(one: Setup, row: dict[str, str]) -> Setup:
         global_batch=batch, sequence=sequence, sharding=row.get("sharding") or "optimizer",
         layout=ParallelSizes(size["tp"], size["pp"], size["cp"], data, size["ep"], size["vp"], size["replicas"]),
         recompute=float(row.get("recompute") or 0), measured=measured, attention=row.get("attention") or "",
-        graphs=bool(row.get("graphs")), hides_experts=bool(row.get("hides_experts")),
+        graphs=bool(row.get("graphs")), gradient_bytes=int(row.get("gradient_bytes") or 0),
+        hides_experts=bool(row.get("hides_experts")),
     )  # fmt: skip

@@ -120,7 +120,8 @@ def step_of(setup: Setup, factor: float, *, by_kind: bool = False) -> Step:
     setting = StepSetting(
         transformer(setup.model), gpu(setup.gpu), setup.layout, setup.micro_batch, setup.global_batch, setup.sequence,
         setup.precision, factor, setup.sharding, setup.recompute, setup.frozen,
-        hidden_kinds(None, setup.hides_experts), kernels=setup.attention, graphs=setup.graphs,
+        hidden_kinds(setup.exposes, setup.hides_experts), kernels=setup.attention, graphs=setup.graphs,
+        gradient_bytes=setup.gradient_bytes,
     )  # fmt: skip
     return predict_step(setting, traffic_of(setup.gpu, setup.layout.n_ranks), by_kind=by_kind)
 
@@ -193,7 +194,7 @@ def with_blind(rows: list[Predicted]) -> list[Predicted]:
     done: dict[Any, float] = {}
 
     def time(one: Setup, others: tuple[CalibrationFactor, ...]) -> float:
-        question = (_question(one), calibration_for(*one.key, others).factor)
+        question = (question_of(one), calibration_for(*one.key, others).factor)
         if question not in done:
             done[question] = step_of(one, question[1]).time
         return done[question]
@@ -209,10 +210,10 @@ def with_blind(rows: list[Predicted]) -> list[Predicted]:
     return found
 
 
-def _question(one: Setup) -> tuple[Any, ...]:
+def question_of(one: Setup) -> tuple[Any, ...]:
     """Return all that a prediction depends on."""
     sizes = (one.micro_batch, one.global_batch, one.sequence)
-    program = (one.attention, one.graphs, one.hides_experts)
+    program = (one.attention, one.graphs, one.hides_experts, one.exposes, one.gradient_bytes)
     return (one.key, one.layout, *sizes, one.sharding, one.recompute, one.frozen, *program)
 
 
@@ -223,7 +224,7 @@ def _predicted(
         return Predicted(one, 0.0, False, "left out", one.assumed)
     model, name, precision, software = one.key
     found = calibration_for(model, name, precision, software, known)
-    question = _question(one)
+    question = question_of(one)
     try:
         step = done.get(question) or step_of(one, found.factor, by_kind=by_kind)
     except CommsimError as error:

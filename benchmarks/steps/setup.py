@@ -28,6 +28,10 @@ class Setup:
         As in :class:`commsim.training.steps.step_setting.StepSetting`.
     hides_experts : bool
         Whether exchanges of experts hide behind computation.
+    gradient_bytes : int
+        Bytes of a gradient that is sent; 0 for the usual ones.
+    exposes : str
+        Kinds of traffic that do not hide, separated by commas.
     slices : int
         Slices of TPUs, over which data parallelism goes.
     assumed : tuple of str
@@ -56,6 +60,8 @@ class Setup:
     attention: str = ""
     graphs: bool = False
     hides_experts: bool = False
+    gradient_bytes: int = 0
+    exposes: str = ""
     slices: int = 1
     assumed: tuple[str, ...] = ()
     left_out: str = ""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.steps.own_steps import of_own_row
-from benchmarks.steps.recipes import with_recipe
+from benchmarks.steps.recipes import EXPOSED_2021, of_submission, with_recipe
 from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
 from commsim.training.steps.parallel_sizes import ParallelSizes
@@ -29,8 +29,6 @@ MODELS = {
     "qwen330ba3b": "qwen3-30b-a3b", "qwen3235ba22b": "qwen3-235b-a22b",
 }  # fmt: skip
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-cs": "fp8", "mxfp8": "fp8", "fp8-mx": "fp8", "nvfp4": "fp4"}
-# GPUs whose submissions to MLPerf 5.1 are taken as FP4; on B200 only those of Llama 3.1 8B.
-FP4 = ("gb200", "gb300")
 # Share of the forward pass that torchtitan's selective recomputation repeats: every second layer, or product.
 SELECTIVE = 0.5
 # Chunks of a stage where a row of a pipeline does not say them.
@@ -121,15 +119,10 @@ def _of_mlperf(one: Setup, row: dict[str, str]) -> Setup:
     if batch < data and not row.get("cp") and data % batch == 0:
         sizes["cp"], data = data // batch, batch
         assumed.append(f"cp {sizes['cp']}")
-    precision = "bf16" if gpu in ("a100", "v100") else "fp8"
-    if "5.1" in one.software and (gpu in FP4 or (gpu in ("b200", "b300") and name == "llama3-8b")):
-        precision = "fp4"
-    assumed.append(f"precision {precision}")
-    return replace(
+    found = replace(
         one,
         model=name,
         gpu=gpu,
-        precision=precision,
         micro_batch=micro,
         global_batch=batch,
         layout=ParallelSizes(sizes["tp"], sizes["pp"], sizes["cp"], data, 1, chunks),
@@ -138,6 +131,7 @@ def _of_mlperf(one: Setup, row: dict[str, str]) -> Setup:
         frozen="lora" in row["benchmark"],
         assumed=tuple(assumed),
     )
+    return of_submission(found)
 
 
 def _bridge(rows: list[dict[str, str]]) -> list[Setup]:
@@ -272,8 +266,9 @@ def _of_published(one: Setup, row: dict[str, str]) -> Setup:
         measured=measured,
         recompute=recompute,
         software=software,
-        sharding="full" if "FSDP" in text else "optimizer",
+        sharding="full" if "FSDP" in text else "none" if megatron else "optimizer",
         attention=UNFUSED if megatron else "",
+        exposes=EXPOSED_2021 if megatron else "",
         assumed=tuple(assumed),
     )
 

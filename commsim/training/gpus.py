@@ -65,6 +65,11 @@ class Gpu:
     reached: Mapping[str, float]
     reached_source: str
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether matrix products of usual sizes were measured on it, not only the best one, or none."""
+        return "bf16" in self.reached
+
     def usual(self, what: str) -> float:
         """Share of the peak that operators of usual sizes reach: ``attention``, ``memory`` or products by precision."""
         if what in self.reached:

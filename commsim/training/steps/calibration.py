@@ -2,7 +2,7 @@
 
 Each factor of ``calibrations.toml`` is from one published step, which is named there. Where a setup has none, the model
 on that GPU with another release or precision stands in; else what programs lose in the median of all models. No other
-model's, and no other GPU's, factor stands in for one: what differs between GPUs and shapes is in the roofline.
+model's factor stands in for one: what differs between shapes is in the roofline.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from commsim.training.gpus import gpu as gpu_named
+
 from .transformer import known_transformers, transformer
 
 # Where nothing is calibrated.
 NOTHING = 1.5
+# Other models that make a generation's own median.
+MIN_MODELS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,11 @@ class SetupFactor:
     of: str
     text: str
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is from a step of the same model on the same GPU."""
+        return self.of in ("setup", "software", "precision")
+
 
 @functools.cache
 def calibrations() -> tuple[CalibrationFactor, ...]:
@@ -98,39 +107,49 @@ def calibration_for(
             if of == "precision":
                 other += f" than {precision} ({', '.join(sorted({c.precision for c in found}))})"
             return SetupFactor(factor, of, f"compute is {factor:.3g} times the roofline's{other}: {rows}")
-    factor, n = usual_factor(model, every)
+    factor, n, where = usual_factor(model, gpu, every)
     if not n:
         return SetupFactor(
             NOTHING, "nothing", f"compute is assumed to be {NOTHING:g} times the roofline's: nothing is calibrated"
         )
     kind = "with" if transformer(model).experts else "without"
-    text = f"compute is {factor:.3g} times the roofline's, as in the median of {n} models {kind} experts"
+    text = f"compute is {factor:.3g} times the roofline's, as in the median of {n} models {kind} experts{where}"
     return SetupFactor(factor, "usual", text)
 
 
-def usual_factor(model: str, every: tuple[CalibrationFactor, ...]) -> tuple[float, int]:
-    """Return what programs usually lose beside the roofline: the median of all other models, of each its median.
+def usual_factor(model: str, gpu: str, every: tuple[CalibrationFactor, ...]) -> tuple[float, int, str]:
+    """Return what programs usually lose beside the roofline: the median of other models, of each its median.
 
     Models with and without experts are apart: grouped products, permutations and idle experts are in no roofline. Where
-    none of the one kind is calibrated, those of the other stand in.
+    none of the one kind is calibrated, those of the other stand in. On accelerators whose products nobody measured, the
+    factor also has the error of their curve, so that the median is that of their generation if enough models are
+    calibrated there.
 
     Parameters
     ----------
-    model : str
-        Model whose own calibrations are left out.
+    model, gpu : str
+        Model whose own calibrations are left out, and the accelerator.
     every : tuple of CalibrationFactor
         Calibrations.
 
     Returns
     -------
-    float, int
-        Factor, and the number of models.
+    float, int, str
+        Factor, the number of models, and on which GPUs; empty for all.
     """
-    shapes = known_transformers()
+    shapes, accelerator = known_transformers(), gpu_named(gpu)
     others = [row for row in every if row.model != model and row.model in shapes]
-    alike = [row for row in others if bool(shapes[row.model].experts) == bool(shapes[model].experts)]
+    alike = [row for row in others if bool(shapes[row.model].experts) == bool(shapes[model].experts)] or others
+    near = [row for row in alike if gpu_named(row.gpu).generation == accelerator.generation]
+    medians, where = _of_models(near), f" on {accelerator.generation} GPUs"
+    if accelerator.is_measured or len(medians) < MIN_MODELS:
+        medians, where = _of_models(alike), ""
+    return (statistics.median(medians) if medians else NOTHING), len(medians), where
+
+
+def _of_models(rows: list[CalibrationFactor]) -> list[float]:
+    """Return the median of each model."""
     by_model: dict[str, list[float]] = {}
-    for row in alike or others:
+    for row in rows:
         by_model.setdefault(row.model, []).append(row.factor)
-    medians = [statistics.median(of) for of in by_model.values()]
-    return (statistics.median(medians) if medians else NOTHING), len(medians)
+    return [statistics.median(of) for of in by_model.values()]

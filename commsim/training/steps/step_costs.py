@@ -58,7 +58,7 @@ class StepCosts:
     def notes(self) -> tuple[Remark, ...]:
         """Return what was assumed."""
         setting, lay = self.setting, self.setting.layout
-        remarks = [Remark("compute", setting.gpu.source_line(setting.precision))]
+        remarks = [Remark("compute", setting.gpu.source_line(setting.precision)), *setting.notes]
         if lay.chunks > 1 and setting.micro_batches % lay.pipeline:
             many = f"{setting.micro_batches} micro-batches are no multiple of {lay.pipeline} stages"
             remarks.append(Remark("interpolated", f"{many}: between those that are"))
@@ -139,7 +139,7 @@ class StepCosts:
         setting, lay = self.setting, self.setting.layout
         each, (many, of) = self._of_layer(kind, backward)
         sent = sum(map(self._time, each)) * many / of
-        if kind not in setting.overlap:
+        if not setting.hides(kind):
             return sent
         times, f = self._times, setting.factor
         if kind == "tensor":
@@ -211,7 +211,7 @@ class StepCosts:
         return sum(map(self._time, self._of_parameters(operation, part)))
 
     def _of_parameters(self, operation: str, part: int) -> list[StepExchange]:
-        each = ACTIVATION if operation == "all_gather" else self.setting.gradient_bytes
+        each = ACTIVATION if operation == "all_gather" else self.setting.sent_gradient
         sizes = zip(("data", "expert_data"), self._weights(part), strict=True)
         return [StepExchange(operation, kind, weights * each) for kind, weights in sizes]
 
@@ -231,7 +231,7 @@ class StepCosts:
         lay = self.setting.layout
         if lay.replicas == 1 or self.setting.frozen:
             return []
-        dense, experts = (held * self.setting.gradient_bytes for held in max(self._of_stages(), key=sum))
+        dense, experts = (held * self.setting.sent_gradient for held in max(self._of_stages(), key=sum))
         sizes = (("replica", dense / lay.shards), ("expert_replica", experts / lay.expert_shards))
         return [StepExchange("all_reduce", kind, size) for kind, size in sizes if size]
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.training.gpus import Gpu
 
 from .parallel_sizes import ParallelSizes, layers_of_chunks
@@ -16,7 +17,11 @@ KINDS = ("tensor", "context", "expert", "pipeline", "data")
 # Those that hide behind computation unless a setting says otherwise.
 HIDDEN = ("tensor", "context", "pipeline", "data")
 ATTENTION = (FUSED, FLASH, UNFUSED)
+# Precisions whose products do not overlap with tensor parallel exchanges: `TP_COMM_OVERLAP=False` ("not supported yet")
+# in NVIDIA's config_common_fp4.sh of MLPerf 5.1, and `tp_comm_overlap = False` in the NVFP4 recipes of Megatron-Bridge.
+NO_TENSOR_OVERLAP = ("fp4",)
 MAX_MICRO_BATCHES = 1_000_000
+FP32 = 4
 
 
 def hidden_kinds(exposed: str | None, experts: bool = False) -> tuple[str, ...]:
@@ -68,11 +73,13 @@ class StepSetting:
     overlap : tuple of str
         Kinds of :data:`KINDS` whose exchanges hide behind computation: usually tensor, context, pipeline and data.
     gradient_bytes : int
-        Bytes of a gradient that is sent.
+        Bytes of a gradient that is sent; 0 for the usual ones, of :attr:`sent_gradient`.
     kernels : {"", "fused", "flash", "unfused"}
         Kernels of attention, as of :func:`commsim.training.steps.roofline.layer_times`; empty for the usual ones.
     graphs : bool
         Whether a step is captured as a graph, so that the host launches no kernel.
+    spread : tuple of float, optional
+        Factors of the predicted time between which 80 % of published steps lie; None where that is not known.
 
     Raises
     ------
@@ -92,9 +99,10 @@ class StepSetting:
     recompute: float = 0.0
     frozen: bool = False
     overlap: tuple[str, ...] = HIDDEN
-    gradient_bytes: int = ACTIVATION
+    gradient_bytes: int = 0
     kernels: str = ""
     graphs: bool = False
+    spread: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("micro_batch", "global_batch", "sequence"):
@@ -120,11 +128,41 @@ class StepSetting:
             )
         if each > MAX_MICRO_BATCHES:
             raise InputError(f"a step has at most {MAX_MICRO_BATCHES} micro-batches, got {each}")
-        if self.layout.expert > 1 and (not self.model.experts or self.model.experts % self.layout.expert):
+        if self.layout.expert > 1 and not self.model.experts:
+            raise InputError(f"expert must be 1, since {self.model.name} has no experts, got {self.layout.expert}")
+        if self.layout.expert > 1 and self.model.experts % self.layout.expert:
             raise InputError(
                 f"expert must divide the {self.model.experts} experts of {self.model.name}, got {self.layout.expert}"
             )
+        if self.model.heads % self.layout.tensor:
+            raise InputError(
+                f"tensor must divide the {self.model.heads} heads of {self.model.name}, got {self.layout.tensor}"
+            )
+        parts = self.layout.context * self.layout.tensor
+        if self.sequence % parts:
+            raise InputError(f"sequence must be a multiple of context x tensor = {parts}, got {self.sequence}")
         layers_of_chunks(self.model.layers, self.layout.pipeline * self.layout.chunks)
+
+    def hides(self, kind: str) -> bool:
+        """Whether exchanges of a kind hide behind computation."""
+        return kind in self.overlap and not (kind == "tensor" and self.precision in NO_TENSOR_OVERLAP)
+
+    @property
+    def sent_gradient(self) -> int:
+        """Bytes of a gradient that is sent: FP32 with full sharding, as PyTorch's programs have it, else BF16.
+
+        ``mixed_precision_reduce`` of torchtitan, ``reduce_dtype`` of NeMo AutoModel and Composer's DEFAULT are float32;
+        ``grad_reduce_in_fp32`` is False in the recipes of Megatron-Bridge.
+        """
+        return self.gradient_bytes or (FP32 if self.sharding == "full" else ACTIVATION)
+
+    @property
+    def notes(self) -> tuple[Remark, ...]:
+        """What the precision exposes although nobody asked for it."""
+        if self.layout.tensor == 1 or "tensor" not in self.overlap or self.hides("tensor"):
+            return ()
+        told = f"{self.precision}: no program overlaps tensor parallel exchanges with its products"
+        return (Remark("tensor-exposed", told, needed=True),)
 
     @property
     def attention(self) -> str:
