@@ -1,8 +1,11 @@
 """``python -m benchmarks.steps``: rows of the files of published steps, also of setups that are not known."""
 
 import json
+from dataclasses import replace
 
 from benchmarks.steps.command import main
+from benchmarks.steps.intervals import intervals_of
+from benchmarks.steps.predictions import predictions, with_blind
 from benchmarks.steps.setups import read_setups
 
 BRIDGE = """system,setup,operation,ranks,size,metric,value,unit,source
@@ -64,3 +67,30 @@ def test_own_rows_are_read_and_one_that_cannot_be_predicted_ends_nothing(tmp_pat
     rows = [row for row in json.loads((tmp_path / "out.json").read_text())["rows"] if row["file"] == "steps.csv"]
     assert [bool(row["predicted_s"]) for row in rows] == [True, False]
     assert rows[0]["predicted_s"] == rows[0]["blind_s"]
+
+
+def test_programs_of_2021_hid_no_traffic_and_sharded_nothing(tmp_path):
+    (tmp_path / "published.csv").write_text(
+        "system,setup,operation,ranks,size,metric,value,unit,source\n"
+        '"A100 80 GB, Selene","18.4B, TP 8, PP 1, batch 1024",train step,256,,tflops_per_gpu,135,TFLOP/s/GPU,Megatron\n'
+    )
+    (one,) = read_setups(str(tmp_path))
+    assert (one.model, one.sharding, one.exposes) == ("megatron-18.4b", "none", "tensor,pipeline,data")
+    (row,) = predictions([one])
+    assert row.step is not None
+    assert row.step.setting.overlap == ("context",)
+
+
+def test_intervals_are_of_setups_and_leave_calibrated_rows_out(tmp_path):
+    """Ten setups of one batch more each, measured at 1.0 to 1.9 of what is predicted; the second twice."""
+    head = "model,gpu,ranks,micro_batch,global_batch,sequence,sharding,recompute,tokens_per_s_per_gpu,source\n"
+    lines = [f"mpt-7b,h100,8,1,{8 * n},2048,full,0,1000,page {n}" for n in range(1, 11)]
+    (tmp_path / "steps.csv").write_text(head + "\n".join([*lines, lines[1]]))
+    rows = with_blind(predictions(read_setups(str(tmp_path))))
+    measured = [
+        replace(one, setup=replace(one.setup, measured=one.blind * (0.9 + 0.1 * int(one.setup.source[5:]))))
+        for one in rows
+    ]
+    (interval,) = intervals_of(measured)
+    assert (interval.calibrated, interval.experts, interval.setups) == (False, False, 10)
+    assert (interval.low, interval.high) == (1.09, 1.81)

@@ -114,6 +114,10 @@ def _write_phases(config: StepConfig, step: Step) -> list[Part]:
     return [*parts, *(remarks([Remark("many-phases", few)]) if len(phases) > MANY_PHASES else [])]
 
 
+def _interval(low: float, high: float) -> str:
+    return f"{format_time(low)} to {format_time(high)}, 80 % of published steps; exposed times: no interval"
+
+
 def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:
     setting, layout = step.setting, step.setting.layout
     kinds = {kind: seconds for kind, seconds in step.exposed.items() if seconds + step.hidden[kind] > 0}
@@ -130,6 +134,7 @@ def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:
         {
             "step": f"{took} of {setting.model.name} on {gpus}, {assumed}",
             **({"network": network} if network else {}),
+            **({"interval": _interval(*step.interval)} if step.interval else {}),
             "computation": format_time(step.compute),
             "bubble": format_time(step.bubble),
             **{f"exposed, {kind}": text for kind, text in share.items()},

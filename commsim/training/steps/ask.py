@@ -20,6 +20,7 @@ from .calibration import calibration_for
 from .memory import check_memory
 from .parallel_sizes import MAX_RANKS, ParallelSizes
 from .predicted_step import Step, predict_step
+from .step_interval import spread_of
 from .step_setting import HIDDEN, StepSetting
 from .step_traffic import StepTraffic
 from .transformer import transformer
@@ -203,8 +204,10 @@ def setting_of(
         heads = f"tp {tp} is above the {shape.kv_heads} KV heads of {model}: each is on several ranks"
         remarks = (*remarks, Remark("kv-heads", heads, needed=True))
     setting = StepSetting(
-        shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, kernels=attention, **options
-    )
+        shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, kernels=attention,
+        spread=None if calibration is None else spread_of(calibrated=calibration.is_own, experts=bool(shape.experts)),
+        **options,
+    )  # fmt: skip
     if not ignore_memory:
         check_memory(setting)
     return setting, remarks

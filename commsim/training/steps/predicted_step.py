@@ -65,6 +65,15 @@ class Step:
     costs: StepCosts | None = field(default=None, repr=False, compare=False)
     hashes: OverHashes | None = None
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Ends between which 80 % of published steps like it lie, s; None where that is not known.
+
+        No published step tells what its traffic exposes, so `exposed` has none.
+        """
+        spread = self.setting.spread
+        return None if spread is None else (spread[0] * self.time, spread[1] * self.time)
+
     def job(self, name: str | None = None, *, gap: float | str = 0.0) -> PeriodicJob:
         """Return the step as a job to be placed: its GPUs, and the bytes that each kind of its groups exchanges.
 
@@ -120,6 +129,7 @@ class Step:
             "factor": setting.factor,
             "step_s": self.time,
             **drawn,
+            **dict(zip(("low_s", "high_s"), self.interval or (None, None), strict=True)),
             "compute_s": self.compute,
             "bubble_s": self.bubble,
             **{f"exposed_{kind}_s": self.exposed[kind] for kind in KINDS},
