@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel, njit_norefcount
+from commsim.core.jit import kernel, long_loops, njit_norefcount
 from switch_model.arithmetic_kernel import Numbers, Sums, add, add_blocks, add_saturating, overwrite, round_to_bfloat16
 from switch_model.slot_kernel import ADD, OVERWRITE, READ, Rows
 from switch_model.slot_sequence import ACTION, CHUNK, RECEIVE, REGISTER, REMADE, SOURCE, UNMADE
@@ -149,6 +149,7 @@ class SwitchMemory(NamedTuple):
     free: NDArray[np.int64]
 
 
+@long_loops
 @njit_norefcount
 def replay_log(log: Rows, tensors: Tensors, memory: SwitchMemory, first: int, n_free: int) -> tuple[int, int]:
     """Carry out a log that :func:`check_log` found sound.

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Set
 
 from .sources import Definition, Source
 
-KERNEL_DECORATORS = ("kernel", "njit_norefcount", "njit_called", "njit_short_loops")
+KERNEL_DECORATORS = ("kernel", "njit_norefcount", "njit_called")
 # Decorators that register nothing.
 PLAIN_DECORATORS = {
     *KERNEL_DECORATORS,
     "dataclass",
     "cache",
+    "long_loops",
     "functools",
     "contextlib",
     "contextmanager",

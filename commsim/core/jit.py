@@ -23,7 +23,6 @@ KERNEL: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 CALLED: dict[str, Any] = {**KERNEL, "_nrt": False}
-SHORT_LOOPS: dict[str, Any] = {**BORROWING, "short_loops": True}
 
 # Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
@@ -123,12 +122,15 @@ def njit_called(function: F) -> F:
     return cast(F, _kernel(function, CALLED))
 
 
-def njit_short_loops(function: F) -> F:
-    """Compile as :func:`njit_norefcount` does, for a kernel whose loops, with those within, go over a few items.
+def long_loops(compiled: F) -> F:
+    """Have the loops of a kernel that Python calls unrolled and vectorized, with those of the kernels within it.
 
-    Loops are neither unrolled nor vectorized, which is two thirds of the code of such a kernel and makes it no faster.
+    That is a third of LLVM's work. Most kernels walk along graphs and are no faster; what a measurement shows to be
+    slower without it is marked.
     """
-    return cast(F, _kernel(function, SHORT_LOOPS))
+    if isinstance(compiled, Kernel):
+        compiled.options = {**compiled.options, "long_loops": True}
+    return compiled
 
 
 def fetch(table: Any, row: int) -> None:
@@ -222,3 +224,4 @@ def _register() -> None:
     typeof = importlib.import_module("numba.extending").typeof_impl
     typeof.register(Kernel)(lambda value, context: typeof(value.linked, context))
     importlib.import_module("commsim.core.compiling.fetching")
+    importlib.import_module("commsim.core.compiling.array_items")

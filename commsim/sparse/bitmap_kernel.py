@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import kernel, long_loops
 
 
+@long_loops
 @kernel
 def mark_blocks(
     bits: NDArray[np.unsignedinteger], block: int, magnitude: np.uint64, limit: np.uint64, words: NDArray[np.uint64]
@@ -50,6 +51,7 @@ def mark_blocks(
     return np.uint64(largest)
 
 
+@long_loops
 @kernel
 def mark_elements(
     bits: NDArray[np.unsignedinteger], magnitude: np.uint64, limit: np.uint64, words: NDArray[np.uint64]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import Records, kernel
+from commsim.core.jit import Records, kernel, long_loops
 from commsim.core.schedule import REDUCE
 
 from .block_sets import UNLIMITED
@@ -22,6 +22,7 @@ Rows = Records
 Words = NDArray[np.uint64]
 
 
+@long_loops
 @kernel
 def propagate_sets(
     transfers: Rows,

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import long_loops, njit_norefcount
 from switch_model import slot_sequence
 from switch_model.live.frame_fields_kernel import (
     LOW,
@@ -57,6 +57,7 @@ NO_EXPONENT = -128
 slot_and_version = njit_norefcount(slot_sequence.slot_and_version)
 
 
+@long_loops
 @njit_norefcount
 def take_results(
     words: NDArray[np.uint32],
@@ -125,6 +126,7 @@ def next_packets(t: Rows, packets: Rows, taken: NDArray[np.int64], n_taken: int,
     return n
 
 
+@long_loops
 @njit_norefcount
 def write_frames(
     words: NDArray[np.uint32],

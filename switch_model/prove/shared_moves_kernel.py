@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount, njit_short_loops
+from commsim.core.jit import njit_norefcount
 from switch_model.prove import seeded
 from switch_model.prove.packed_kernel import Words
 from switch_model.prove.shared_world_kernel import (
@@ -34,7 +34,7 @@ from switch_model.prove.step_labels import (
 from switch_model.slot_kernel import ADD, DUPLICATE, FREE, OVERWRITE, READ, UP, claim, clear, only, release, serve
 
 
-@njit_short_loops
+@njit_norefcount
 def expand_shared(
     m: SharedModel, world: SharedWorld, states: Words, first: int, end: int, new: Words, origin: NDArray[np.int32],
     labels: NDArray[np.int64],
@@ -55,7 +55,7 @@ def expand_shared(
     return n, end
 
 
-@njit_short_loops
+@njit_norefcount
 def complete_shared(
     m: SharedModel, world: SharedWorld, states: Words, first: int, end: int, new: Words, origin: NDArray[np.int32],
     done: NDArray[np.bool_],
@@ -96,7 +96,7 @@ def _repeat(m: SharedModel, world: SharedWorld, w: int, q: int) -> None:
             take_result(world, to, q, 1)
 
 
-@njit_short_loops
+@njit_norefcount
 def waiting_shared(m: SharedModel, world: SharedWorld, states: Words, row: int, waits: NDArray[np.int64]) -> None:
     """Write each chunk whose result a worker waits for, or -1, to int64[n_workers, n_chunks]."""
     decode(m, world, states, row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount, njit_short_loops
+from commsim.core.jit import njit_norefcount
 from switch_model.prove import seeded
 from switch_model.prove.packed_kernel import Words
 from switch_model.prove.slot_world_kernel import (
@@ -204,7 +204,7 @@ def restart(m: SlotModel, world: SlotWorld, w: int) -> None:
             world.sent[w, slot] = sent
 
 
-@njit_short_loops
+@njit_norefcount
 def waiting_slots(m: SlotModel, world: SlotWorld, states: Words, row: int, waits: NDArray[np.int64]) -> None:
     """Write the chunk on each slot whose result each worker waits for, or -1, to int64[n_workers, n_slots]."""
     decode(m, world, states, row)
@@ -232,7 +232,7 @@ def has_all(m: SlotModel, world: SlotWorld, w: int) -> bool:
     return left == 0
 
 
-@njit_short_loops
+@njit_norefcount
 def first_slots(m: SlotModel, world: SlotWorld, restarts: int, reboots: int, new: Words, row: int) -> None:
     """Write the state in which all workers begin; the chunks that they own are in `world`."""
     world.budget[RESTARTS], world.budget[REBOOTS], world.budget[EPOCH] = restarts, reboots, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import njit_norefcount, njit_short_loops
+from commsim.core.jit import njit_norefcount
 from switch_model.prove import seeded
 from switch_model.prove.packed_kernel import Words
 from switch_model.prove.slot_events_kernel import (
@@ -32,7 +32,7 @@ from switch_model.prove.step_labels import COMES, REBOOT, RESTART, RESULT
 from switch_model.slot_kernel import ALL, READ
 
 
-@njit_short_loops
+@njit_norefcount
 def expand_slots(
     m: SlotModel, world: SlotWorld, states: Words, first: int, end: int, new: Words, origin: NDArray[np.int32],
     labels: NDArray[np.int64],
@@ -68,7 +68,7 @@ def expand_slots(
     return n, end
 
 
-@njit_short_loops
+@njit_norefcount
 def complete_slots(
     m: SlotModel, world: SlotWorld, states: Words, first: int, end: int, new: Words, origin: NDArray[np.int32],
     done: NDArray[np.bool_],

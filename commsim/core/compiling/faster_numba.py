@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core import ir
+from numba.core import ir, transforms
 from numba.core.base import BaseContext
+from numba.core.postproc import PostProcessor, VariableLifetime
+from numba.core.runtime.context import NRTContext
 from numba.core.targetconfig import ConfigStack
 from numba.core.types.functions import BaseFunction
 
@@ -13,7 +15,8 @@ _NOTHING, _VARIABLE, _INSTRUCTION, _LIST, _DICT = range(5)
 # What to do with values of each kind within an instruction, as they are met.
 _what: dict[type, int] = {}
 _usual_size, _usual_alignment = BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment
-_usual_call_type, _usual_list = BaseFunction.get_call_type, ir.Inst._rec_list_vars
+_usual_call_type, _usual_post = BaseFunction.get_call_type, PostProcessor.run
+_refers: dict[tuple[Any, Any], bool] = {}
 _sizes: dict[tuple[Any, Any, str], int] = {}
 _signatures: dict[Any, tuple[Any, Any]] = {}
 
@@ -79,17 +82,55 @@ def call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
     return signature
 
 
+def post_process(self: PostProcessor, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """Find where variables end, if that is asked for; Numba's finds it after each pass, for generators and objects."""
+    flags = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+    if flags is None or flags.enable_pyobject or self.func_ir.is_generator:
+        _usual_post(self, emit_dels, extend_lifetimes)
+        return
+    self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)  # type: ignore[no-untyped-call]
+    self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)  # type: ignore[no-untyped-call]
+    self.func_ir.generator_info = None
+    if emit_dels:
+        self._insert_var_dels(extend_lifetimes=extend_lifetimes)  # type: ignore[no-untyped-call]
+
+
+def meminfos(self: NRTContext, builder: Any, kind: Any, value: Any) -> list[tuple[Any, Any]]:
+    """List what a value refers to; Numba's takes each field apart, of an array nine where one refers to memory."""
+    model = self._context.data_model_manager[kind]
+    found = [(kind, model.get_nrt_meminfo(builder, value))] if model.has_nrt_meminfo() else []
+    for one, part in model.traverse(builder):
+        if refers(self._context, one):
+            found += meminfos(self, builder, one, part(value))
+    return found
+
+
+def refers(context: BaseContext, kind: Any) -> bool:
+    """Return whether values of a type hold references."""
+    key = context, kind
+    if key not in _refers:
+        _refers[key] = context.data_model_manager[kind].contains_nrt_meminfo()
+    return _refers[key]
+
+
+_OURS = (
+    (ir.Inst, "_rec_list_vars", list_vars_within),
+    (BaseContext, "get_abi_sizeof", abi_size),
+    (BaseContext, "get_abi_alignment", abi_alignment),
+    (BaseFunction, "get_call_type", call_type),
+    (PostProcessor, "run", post_process),
+    (NRTContext, "get_meminfos", meminfos),
+)
+_USUAL = [getattr(cls, name) for cls, name, _ in _OURS]
+
+
 def install() -> None:
     """Replace Numba's, for the whole process: kernels of others are compiled by these, too."""
-    _set(list_vars_within, abi_size, abi_alignment, call_type)
+    for cls, name, ours in _OURS:
+        setattr(cls, name, ours)
 
 
 def remove() -> None:
     """Give Numba its own back."""
-    _set(_usual_list, _usual_size, _usual_alignment, _usual_call_type)
-
-
-def _set(list_vars: Any, size: Any, alignment: Any, kind: Any) -> None:
-    ir.Inst._rec_list_vars = list_vars  # type: ignore[method-assign]
-    BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment = size, alignment  # type: ignore[method-assign]
-    BaseFunction.get_call_type = kind  # type: ignore[method-assign]
+    for (cls, name, _), usual in zip(_OURS, _USUAL, strict=True):
+        setattr(cls, name, usual)

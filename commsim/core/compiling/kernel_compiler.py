@@ -18,12 +18,12 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, compile_result
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import AnnotateTypes, NativeLowering
 from numba.core.typing import templates
 
 from commsim.core.interrupts import signals_held
 
-from .tables_type import LowerWithCopies
+from .tables_type import LowerWithCopies, LowerWithoutReferences
 
 _USUAL_JIT = templates._OverloadFunctionTemplate._get_jit_decorator
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
@@ -54,15 +54,18 @@ class Linked(JITCodeLibrary):
 class Called(JITCodeLibrary):
     """Machine code of a kernel that Python calls, with all kernels within it."""
 
-    counts_references, has_short_loops = True, False
+    counts_references, has_long_loops = True, False
 
     def _optimize_final_module(self) -> None:
+        if self.counts_references:  # inlined first, by passes of their own, so that counts of references meet
+            cheap, builder = self._codegen._module_pass_manager(loop_vectorize=False, opt=0, cost="cheap")
+            cheap.run(self._final_module, builder)
+        tuning = llvm.create_pipeline_tuning_options(int(config.OPT))  # type: ignore[attr-defined]
+        tuning.loop_unrolling = tuning.loop_vectorization = self.has_long_loops
+        builder = llvm.create_pass_builder(self._codegen._tm, tuning)
+        passes = builder.getModulePassManager()
         if self.counts_references:
-            super()._optimize_final_module()
-            return
-        # Numba inlines first, by passes of their own, so that counts of references meet: here there are none
-        codegen = self._codegen
-        passes, builder = _short_loop_passes(codegen) if self.has_short_loops else codegen._module_pass_manager()
+            passes.add_refprune_pass()
         passes.run(self._final_module, builder)
 
     def _optimize_functions(self, ll_module: Any) -> None:
@@ -74,25 +77,12 @@ class Called(JITCodeLibrary):
             super()._finalize_final_module()
 
 
-class CalledShortLoops(Called):
-    """Machine code of a kernel in which no loop is unrolled or vectorized."""
-
-    has_short_loops = True
-
-
-def _short_loop_passes(codegen: Any) -> tuple[Any, Any]:
-    """Return Numba's passes over a module, without those that make longer code of loops."""
-    tuning = llvm.create_pipeline_tuning_options(int(config.OPT))  # type: ignore[attr-defined]
-    tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = False
-    builder = llvm.create_pass_builder(codegen._tm, tuning)
-    return builder.getModulePassManager(), builder
-
-
 @register_pass(mutates_CFG=True, analysis_only=False)
 class LowerLinked(NativeLowering):
     """Lower to LLVM code only."""
 
     _name = "lower_linked"
+    lowering_class = LowerWithoutReferences
 
     def run_pass(self, state: Any) -> bool:
         """Lower without wrappers, and enter the kernel for its callers."""
@@ -114,12 +104,13 @@ class LowerCalled(NativeLowering):
     """Lower to machine code that Python calls."""
 
     _name = "lower_called"
-    lowering_class, library_class = LowerWithCopies, Called
+    lowering_class = LowerWithCopies
 
     def run_pass(self, state: Any) -> bool:
         """Lower without a wrapper for C, and give the kernels within their constants."""
-        state.library = self.library_class(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = Called(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.counts_references = bool(state.flags.nrt)
+        state.library.has_long_loops = state.pipeline.has_long_loops
         state.library.enable_object_caching()
         state.flags.no_cfunc_wrapper = True
         super().run_pass(state)
@@ -127,14 +118,6 @@ class LowerCalled(NativeLowering):
             if variable.name.startswith(ENVIRONMENT) and (environment := lookup_environment(variable.name)) is not None:
                 state.library.codegen.set_env(variable.name, environment)
         return True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class LowerShortLoops(LowerCalled):
-    """Lower to machine code that Python calls, of a kernel whose loops are short."""
-
-    _name = "lower_short_loops"
-    library_class = CalledShortLoops
 
 
 class HashedFlags(compiler.Flags):
@@ -178,19 +161,19 @@ class LinkedCompiler(Compiler):
 
 
 class CalledCompiler(Compiler):
-    """Of kernels that Python calls."""
+    """Of kernels that Python calls; loops are left as they are, which saves a third of LLVM's time."""
+
+    has_long_loops = False
 
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes with another lowering."""
         return [_passes(self.state, LowerCalled)]
 
 
-class ShortLoopsCompiler(Compiler):
-    """Of kernels that Python calls and whose loops are short."""
+class LongLoopsCompiler(CalledCompiler):
+    """Of kernels that Python calls and whose loops are unrolled and vectorized."""
 
-    def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes with another lowering."""
-        return [_passes(self.state, LowerShortLoops)]
+    has_long_loops = True
 
 
 @contextlib.contextmanager
@@ -253,6 +236,9 @@ def _entry_point(fndesc: Any, environment: Any, library: Any) -> Any:
 
 def _passes(state: Any, lowering: type) -> Any:
     passes = DefaultPassBuilder.define_nopython_pipeline(state)
-    replaced = [(lowering if step is NativeLowering else step, text) for step, text in passes.passes]
-    passes.passes[:] = replaced
+    passes.passes[:] = [
+        (lowering if step is NativeLowering else step, text)
+        for step, text in passes.passes
+        if step is not AnnotateTypes  # the source with its types, for whoever reads it, in each file of the cache
+    ]
     return passes

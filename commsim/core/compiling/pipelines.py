@@ -12,7 +12,7 @@ from .kernel_cache import KernelCache, LinkedCache, line_of
 from .notices import notify
 
 OURS, FASTER = "commsim.core.compiling.kernel_compiler", "commsim.core.compiling.faster_numba"
-SHORT_LOOPS = "short_loops"  # our own option among those of `njit`
+LONG_LOOPS = "long_loops"  # our own option among those of `njit`
 VALUES = 4  # that the two kernels of the check add
 
 
@@ -30,23 +30,23 @@ class Pipelines(NamedTuple):
     ----------
     called, linked : dict
         Options of ``njit`` for kernels that Python calls, and for those within others.
+    long_loops : dict
+        Options of ``njit`` for kernels that Python calls and whose loops are long.
     linked_cache : type
         Cache of kernels within others.
     widened : callable
         Map from the types of arguments to those that a kernel within others is compiled for.
-    short_loops : dict
-        Options of ``njit`` for kernels that Python calls and whose loops are short.
     """
 
     called: dict[str, Any]
     linked: dict[str, Any]
+    long_loops: dict[str, Any]
     linked_cache: type[KernelCache]
     widened: Callable[[Any], Any]
-    short_loops: dict[str, Any]
 
     def call(self, function: Callable[..., Any], options: dict[str, Any], quiet: bool = False) -> Any:
         """Return Numba's object for a kernel that Python calls."""
-        called = self.short_loops if options.get(SHORT_LOOPS) else self.called
+        called = self.long_loops if options.get(LONG_LOOPS) else self.called
         dispatcher = importlib.import_module("numba").njit(**called, **_of_numba(options))(function)
         dispatcher._cache = KernelCache(function, options, quiet)
         return dispatcher
@@ -62,10 +62,10 @@ class Pipelines(NamedTuple):
 
 def _of_numba(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that Numba knows."""
-    return {name: value for name, value in options.items() if name != SHORT_LOOPS}
+    return {name: value for name, value in options.items() if name != LONG_LOOPS}
 
 
-PLAIN = Pipelines({}, {}, KernelCache, lambda kinds: kinds, {})
+PLAIN = Pipelines({}, {}, {}, KernelCache, lambda kinds: kinds)
 
 
 @functools.cache
@@ -87,10 +87,10 @@ def pipelines() -> Pipelines:
 def _own_pipelines() -> Pipelines:
     ours = importlib.import_module(OURS)
     importlib.import_module(FASTER).install()
-    called, linked, short_loops = (
-        {"pipeline_class": kind} for kind in (ours.CalledCompiler, ours.LinkedCompiler, ours.ShortLoopsCompiler)
+    called, linked, long_loops = (
+        {"pipeline_class": kind} for kind in (ours.CalledCompiler, ours.LinkedCompiler, ours.LongLoopsCompiler)
     )
-    return Pipelines(called, linked, LinkedCache, ours.widened, short_loops)
+    return Pipelines(called, linked, long_loops, LinkedCache, ours.widened)
 
 
 def _check(found: Pipelines) -> None:

@@ -26,6 +26,8 @@ from numba.extending import NativeValue, register_model, unbox
 
 from commsim.core.jit import PACKAGES
 
+from .faster_numba import refers
+
 WORD = 8  # bytes, to which each field is aligned
 ADDRESS = ir.IntType(8).as_pointer()
 _USUAL = typeof_impl.dispatch(tuple)
@@ -92,8 +94,17 @@ def _field(context: Any, builder: Any, address: Any, kind: Any, begin: int) -> A
     return builder.bitcast(at, context.get_value_type(kind).as_pointer())  # of a record that is its address
 
 
-class LowerWithCopies(Lower):
-    """Numba's lowering of a kernel that Python calls, after its tuples are copied."""
+class LowerWithoutReferences(Lower):
+    """Numba's lowering, which resets each variable after its last use, also those that hold no reference."""
+
+    def delvar(self, name: str) -> None:
+        """Give up what a variable refers to, if anything."""
+        if self.context.enable_nrt and refers(self.context, self.typeof(name)):
+            super().delvar(name)
+
+
+class LowerWithCopies(LowerWithoutReferences):
+    """The lowering of a kernel that Python calls, after its tuples are copied."""
 
     def extract_function_arguments(self) -> Any:
         """Return the arguments, with copies of tuples."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import long_loops, njit_norefcount
 from commsim.engine.flow_kernel import prepare, push, take_events
 from commsim.engine.flow_state import FlowState
 from commsim.engine.users_kernel import end_link, first_link
@@ -18,6 +18,7 @@ from .levels_kernel import settle
 MANY = 8
 
 
+@long_loops
 @njit_norefcount
 def simulate_groups(t: FlowState, g: Groups) -> None:
     """Simulate all transfers; fills ``t.start``, ``t.sent`` and ``t.done`` as the event engine's kernel does.

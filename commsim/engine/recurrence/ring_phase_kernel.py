@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import kernel, long_loops
 
 from .connection_costs import SLACK
 
@@ -64,6 +64,7 @@ def _starts_in_step(start: Ticks, pairs: NDArray[np.int64]) -> bool:
     return True
 
 
+@long_loops
 @kernel
 def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], n_cycles: int, n_rounds: int) -> bool:
     """Simulate rounds in which nothing is reduced: start at the later of having sent, and of the feeder's arrival.
@@ -113,6 +114,7 @@ def _follow(start: Ticks, sent: Ticks, done: Ticks, n_cycles: int) -> None:
         to[i] = max(free[i], done[i])
 
 
+@long_loops
 @kernel
 def pass_on_and_reduce(
     start: Ticks,

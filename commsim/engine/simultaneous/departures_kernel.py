@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from commsim.core.jit import njit_norefcount
+from commsim.core.jit import long_loops, njit_norefcount
 from commsim.engine.bottlenecks.fill_kernel import fill_all
 from commsim.engine.bottlenecks.group_state import Floats, Groups, Wholes
 from commsim.engine.bottlenecks.groups_kernel import leave_group, use, use_no_more
@@ -16,6 +16,7 @@ from commsim.engine.bottlenecks.levels_kernel import settle
 from commsim.engine.bottlenecks.run_kernel import end_members, find_ends, first_end
 
 
+@long_loops
 @njit_norefcount
 def simulate_departures(g: Groups, first: Wholes, n_bytes: Floats, ended: Floats) -> bool:
     """Simulate flows that all start at time 0.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import kernel, long_loops
 
 SAME = 1e-12  # part of the perimeter by which edges differ that were written to meet
 
@@ -158,6 +158,7 @@ def folded(edges: F, height: F, period: float) -> tuple[F, F]:
     return times, total
 
 
+@long_loops
 @kernel
 def costs_of_meetings(circle: OnCircle, part: F, weight: I, j: int, others: I, most: int) -> tuple[F, F, bool]:
     """Excess that a job adds at its own start, and wherever its phases meet those of others.

@@ -1,5 +1,6 @@
 """The quicker versions answer what Numba's own do, for functions that are compiled with both."""
 
+import llvmlite.ir
 import numba
 import numpy as np
 import pytest
@@ -96,3 +97,35 @@ def test_types_have_the_size_and_alignment_that_llvm_says(own):
     for _ in range(2):
         assert [(context.get_abi_sizeof(kind), context.get_abi_alignment(kind)) for kind in kinds] == wanted
     assert len(set(wanted)) > 4
+
+
+def test_generators_are_compiled_with_either(own):
+    def in_turn(a):
+        count = 0
+        for x in a:
+            if x > 2:
+                count += x
+            yield count
+
+    for change in (faster_numba.remove, faster_numba.install):
+        change()
+        assert list(numba.njit(in_turn)(A)) == list(in_turn(A))
+
+
+def test_a_value_refers_to_what_numba_says(own):
+    rows = types.Array(types.int64, 1, "C")
+    mixed = types.Tuple((types.int32, types.Array(types.int8, 1, "A"), types.UniTuple(rows, 2)))
+    kinds = (types.int64, types.Array(types.float64, 2, "C"), mixed, types.Optional(rows), types.List(types.float64))
+    context, noted = cpu_target.target_context, []
+    for change in (faster_numba.remove, faster_numba.install):
+        change()
+        module = llvmlite.ir.Module()
+        for kind in kinds:
+            signature = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [context.get_value_type(kind)])
+            function = llvmlite.ir.Function(module, signature, str(kind))
+            builder = llvmlite.ir.IRBuilder(function.append_basic_block())
+            found = context.nrt.get_meminfos(builder, kind, function.args[0])
+            noted.append([(one, str(info.type)) for one, info in found])
+    half = len(noted) // 2
+    assert noted[:half] == noted[half:]
+    assert [len(one) for one in noted[:half]] == [0, 1, 3, 1, 1]

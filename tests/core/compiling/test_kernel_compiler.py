@@ -7,7 +7,7 @@ from numba.core.codegen import JITCodeLibrary
 
 from commsim.core.compiling import notices
 from commsim.core.compiling.pipelines import PLAIN, pipelines
-from commsim.core.jit import BORROWING, KERNEL, SHORT_LOOPS, Kernel, _is_disabled
+from commsim.core.jit import BORROWING, KERNEL, Kernel, _is_disabled, long_loops
 
 pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
 ELF = b"\x7fELF"
@@ -136,21 +136,21 @@ def add_to_each(a, by):
         a[i] += by
 
 
-def test_short_loops_are_neither_unrolled_nor_vectorized(folder):
+@pytest.mark.parametrize("options", [BORROWING, KERNEL])
+def test_only_long_loops_are_unrolled_and_vectorized(folder, options):
     code, values = {}, {}
-    for name, options in (("usual", BORROWING), ("short", SHORT_LOOPS)):
-        one = Kernel(add_to_each, options)
+    for name, one in (("usual", Kernel(add_to_each, options)), ("long", long_loops(Kernel(add_to_each, options)))):
         values[name] = np.arange(100.0)
         one(values[name], 0.3)
         (code[name],) = one.inspect_llvm().values()
-    assert values["usual"].tobytes() == values["short"].tobytes()
-    assert " x double>" in code["usual"]
-    assert " x double>" not in code["short"]
-    assert code["short"].count("fadd") == 1 < code["usual"].count("fadd")
+    assert values["usual"].tobytes() == values["long"].tobytes()
+    assert " x double>" in code["long"]
+    assert " x double>" not in code["usual"]
+    assert code["usual"].count("fadd") == 1 < code["long"].count("fadd")
 
 
 def test_plain_njit_does_not_get_our_own_option(folder, monkeypatch):
     monkeypatch.setattr("commsim.core.jit._pipelines", lambda: PLAIN)
     values = np.arange(4.0)
-    Kernel(add_to_each, SHORT_LOOPS)(values, 1.0)
+    long_loops(Kernel(add_to_each, KERNEL))(values, 1.0)
     assert list(values) == [1.0, 2.0, 3.0, 4.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import kernel, long_loops
 from commsim.training.sharing.shared_links_tables import JOB_ROW, LINK_ROW, PHASE_ROW, USE_ROW, SharedLinks
 from commsim.training.sharing.shared_rates_kernel import SolveReach, fill_class
 
@@ -14,6 +14,7 @@ from .shifted_rates import ShiftedRates
 F = NDArray[np.float64]
 
 
+@long_loops
 @kernel
 def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
     """Compute how much longer each job sends because of the others on one link, at each instant.
@@ -102,6 +103,7 @@ def link_loads(demand: F, links: NDArray[np.intp], capacity: F, loads: F) -> Non
         loads[0, link], loads[1, link], loads[2, link] = highest, over / n_instants, asked / n_instants
 
 
+@long_loops
 @kernel
 def shift_excess(
     demand: F, links: NDArray[np.intp], use: F, own: F, capacity: F, sent: ShiftedRates, excess: F
