@@ -155,6 +155,8 @@ def _of_json(tree: Any) -> tuple[str, str]:
 def _of_yaml(path: Path, head: str) -> str:
     """Format of YAML; empty of what is none that is a network."""
     keys = set(re.findall(r"^([A-Za-z_][\w-]*)\s*:", head, re.MULTILINE))
+    if not keys:  # flow style: braces in place of indentation
+        keys = set(re.findall(r"[{,]\s{0,100}([A-Za-z_][\w-]*)\s{0,100}:", head))
     if {"devices", "instances"} <= keys or {"devices", "edges"} <= keys:
         return "infragraph"
     if re.search(r"^[ \t]*-[ \t]*topology[ \t]*:", head, re.MULTILINE):

@@ -42,6 +42,11 @@ def test_our_own_export_is_recognised_whatever_it_is_called(form: str, name: str
     assert len(load_network(str(tmp_path / name)).endpoints) == 4
 
 
+def test_infragraph_in_flow_style_is_infragraph(tmp_path: Path) -> None:
+    (tmp_path / "net.yaml").write_text("# made by hand\n{name: a, devices: [{name: b}], instances: [{name: c}]}\n")
+    assert format_of_file(str(tmp_path / "net.yaml")) == "infragraph"
+
+
 @pytest.mark.parametrize("name", ["star.txt", "star", "star.topo"])
 def test_a_topology_of_ns3_runs_under_any_name(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(NS3)

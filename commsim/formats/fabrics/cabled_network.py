@@ -70,7 +70,7 @@ def network_of_cables(name: str, cabling: Cabling, options: FabricOptions) -> Ne
     Raises
     ------
     InputError
-        If there is no cable, or a rate is missing.
+        If there is no cable, none is up, or a rate is missing.
     """
     if not cabling.cables:
         raise InputError(f"{name}: lists no cable")
@@ -79,6 +79,8 @@ def network_of_cables(name: str, cabling: Cabling, options: FabricOptions) -> Ne
     kinds = device_kinds(cabling, name)
     cables = [_with_rate(cable, options, name) for cable in cabling.cables]
     up = [cable for cable in cables if cable.is_up or options.healthy]
+    if not up:
+        raise InputError(f"{name}: no cable is up of {len(cables)}; {name}:healthy=true takes them for up")
     ports = _ports_of_hosts(cabling, cables, kinds)
     lacking = fewer_ports(ports)
     for device, missing in lacking.items():

@@ -76,6 +76,14 @@ def test_a_port_that_is_down_has_no_cable_and_is_named(form: str, tmp_path: Path
     assert "leaf02 has 11, others 12" in said(network)
 
 
+def test_a_list_of_cables_that_are_all_down_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("device,port,device,port,rate,state\nnode0,mlx5_0,leaf0,1,400G,down\n")
+    with pytest.raises(InputError, match="no cable is up of 1"):
+        load_network(str(path))
+    assert load_network(f"{path}:healthy=true").n_links == 2
+
+
 def test_healthy_gives_a_slow_port_the_rate_of_the_others(tmp_path: Path) -> None:
     source = written(made.changed(made.rails(4, 2), "node03", "mlx5_1", 1), "ibnetdiscover", tmp_path)
     mended = load_network(f"{source}:healthy=true")
