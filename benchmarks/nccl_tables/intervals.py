@@ -28,6 +28,7 @@ from benchmarks.nccl_tables.fit import HOPS_OF, TABLES, Without, asked_tables, h
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import usable
+from collectives.nccl.call import ALLOWED
 from commsim.nccl.error_model import PATH as ERRORS
 from commsim.nccl.gpu_costs import GpuCosts, costs
 from commsim.nccl.intervals import CLOUD, EVERY, PATH, RCCL, SIZES, Intervals, kind_of, size_class
@@ -35,6 +36,8 @@ from commsim.nccl.prediction import predict
 from commsim.prediction.build import prepare
 from commsim.report.terminal import print_table
 
+# Any algorithm that sends over the network itself; exchanges have none.
+ANY = "ring"
 STATED, LOW, HIGH = 0.8, 0.1, 0.9
 LEAST_OPERATORS, LEAST_TABLES = 2, 4
 # Factors that are tried, of the distance of the percentiles.
@@ -68,7 +71,7 @@ def scores_of_tables(tables: Iterable[Table], known: GpuCosts, without: Without 
         hops_only = without is not None and has_hops_only(t.id)
         if not t.healthy or (t.is_fitted(known) and not hops_only) or t.site is None or usable(t, known):
             continue
-        kind = kind_of(t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network)
+        kind = kind_of(t.site.setting.n_ranks, t.site.setting.n_nodes, t.site.network, ANY * (t.operation in ALLOWED))
         there = known if without is None else without.of(operator_of(t.id))
         for size, time in t.rows:
             if size >= t.trusted_from:
@@ -104,7 +107,7 @@ def kind_of_asked(table: Asked) -> str:
     if table.collective.startswith("rccl"):
         return RCCL
     site = prepare(table.collective, table.topology, n_ranks=table.n_ranks).launch.known_site  # type: ignore[attr-defined]
-    return "" if site is None else kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network)
+    return "" if site is None else kind_of(site.setting.n_ranks, site.setting.n_nodes, site.network, ANY)
 
 
 def all_scores(folders: Iterable[Path]) -> list[Score]:

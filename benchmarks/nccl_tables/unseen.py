@@ -83,7 +83,7 @@ def _without_year(name: str) -> str:
 def classes_of(site: Site) -> list[str]:
     """Return the classes of a table by where it was measured."""
     where = site.setting
-    name = kind_of(where.n_ranks, where.n_nodes, site.network)
+    name = kind_of(where.n_ranks, where.n_nodes, site.network, "ring")
     is_usual = where.n_nodes > 1 and where.n_ranks == 8 * where.n_nodes and where.gpu == "hopper"
     return [WORDS.get(name, name)] + [EIGHT] * (is_usual and site.network in ("infiniband", "roce"))
 

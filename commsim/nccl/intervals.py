@@ -18,10 +18,13 @@ SIZES = ((2**16, "small"), (2**24, "middle"), (float("inf"), "large"))
 RANKS_OF_A_MACHINE = 8
 NODE, DOMAIN, RCCL = "machine", "nvlink_domain", "rccl"
 # NVLink domains of several trays, joined by a network; and machines whose network adds, by algorithms that let it.
-RACKS, SHARP = "racks", "sharp"
+RACKS, RACKS_EXCHANGE, SHARP = "racks", "racks_exchange", "sharp"
 ADDS = ("nvls", "collnet_direct", "collnet_chain")
 # What a kind is called in a remark, if its name is no word of the field.
-TOLD = {SHARP: "SHARP between machines", RACKS: "NVLink domains joined by a network", "slingshot": "Slingshot"}
+TOLD = {
+    SHARP: "SHARP between machines", RACKS: "NVLink domains joined by a network",
+    RACKS_EXCHANGE: "exchanges between NVLink domains", "slingshot": "Slingshot",
+}  # fmt: skip
 # Networks that share a kind, since each has tables of one operator only.
 CLOUD = "cloud"
 KINDS = {
@@ -45,13 +48,15 @@ def kind_of(n_ranks: int, n_nodes: int, network: str, algorithm: str = "") -> st
     network : str
         What joins them, one of those with known costs.
     algorithm : str
-        What a call takes; empty where it has none.
+        What a call takes; empty for exchanges of messages, which have none.
     """
     if n_nodes == 1:
         return NODE if n_ranks <= RANKS_OF_A_MACHINE else DOMAIN
     if algorithm in ADDS:
         return SHARP
-    return RACKS if n_ranks > RANKS_OF_A_MACHINE * n_nodes else KINDS.get(network, network)
+    if n_ranks > RANKS_OF_A_MACHINE * n_nodes:
+        return RACKS if algorithm else RACKS_EXCHANGE
+    return KINDS.get(network, network)
 
 
 def size_class(size: float) -> str:
