@@ -206,8 +206,10 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     from commsim.core.files.store import read_placement
 
     placement = read_placement(text, network, job)
-    if len(placement.nodes) != n_participants:
-        raise InputError(f"{text}: places {len(placement.nodes)} participants, but there are {n_participants}")
+    n = len(placement.nodes)
+    if n != n_participants:
+        fewer = f": --ranks {n} takes those of the file" if n < n_participants else ""
+        raise InputError(f"{text}: places {n} participants, but there are {n_participants}{fewer}")
     return placement
 
 

@@ -60,7 +60,9 @@ def test_a_strategy_places_as_place_does():
 def test_a_file_places_as_it_says_if_the_number_is_right(tmp_path):
     save(Placement([2, 0]), tmp_path / "x.json", network=star(3))
     assert load_placement(str(tmp_path / "x.json"), star(3), 2) == Placement([2, 0])
-    with pytest.raises(InputError, match=r"x\.json: places 2 participants, but there are 3"):
+    with pytest.raises(
+        InputError, match=r"x\.json: places 2 participants, but there are 3: --ranks 2 takes those of the file"
+    ):
         load_placement(str(tmp_path / "x.json"), star(3), 3)
 
 
