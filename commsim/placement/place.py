@@ -31,7 +31,7 @@ from .ranking_remarks import (
     short_phases,
     slow_alone,
 )
-from .scored_placements import Placed, ScoredPlacement, in_turn, tried_of, tried_with_more, without_hopeless
+from .scored_placements import Placed, ScoredPlacement, in_turn, tried_of, tried_with_more, with_least_work
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
@@ -66,8 +66,8 @@ def place_jobs(
         Jobs, as :func:`commsim.read_jobs` takes them: plain dicts with the keys of a jobs.json, too. Those with a
         placement stay.
     n, candidates : int
-        Candidates in all, at most (default: 10); the strategies alternate. Unless a number is given, placements that
-        cannot be better than one without contended links are not ranked where that takes long. If all are slower than
+        Candidates in all, at most (default: 10); the strategies alternate. Unless a number is given, placements
+        whose jobs meet on the most links are not ranked where that takes long. If all are slower than
         the jobs alone, 3 times as many more of the best one's strategy are tried, at most 100, and the best `n` of all
         are left; not where `rank_by` is a score, or `loops` is literal.
     generators : sequence of str
@@ -126,10 +126,10 @@ def place_jobs(
     n_wanted = n if any(job.placement is None for job in jobs) else 0
     left_out = 0
     if is_usual and loops != "literal" and rank_by == "slowdown":
-        placed, left_out = without_hopeless(cluster, placed, Scores(jobs, settings))
+        placed, left_out = with_least_work(cluster, placed, Scores(jobs, settings))
     ranking = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted - left_out if n_wanted else 0)
     if left_out:
-        text = f"{count_text(left_out, 'placement')} not ranked: others have no contended links, and are as fast"
+        text = f"{count_text(left_out, 'placement')} not ranked, whose jobs meet on more links than in the others"
         remarks.append(Remark("not-ranked", text, details=f"--candidates {2 * n} ranks such placements, too"))
     if costs:
         running = [job for job in jobs if job.placement is not None] if n_wanted else []

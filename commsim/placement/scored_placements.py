@@ -24,7 +24,7 @@ from .other_hashes import OfHashes, use_in, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 from .strategies import Drawing
 
-# Jobs on contended links of all placements, beyond which those that cannot be better are left out: about a second.
+# Jobs on contended links of all placements, beyond which those with the most are left out: about a second.
 MOST_SEARCHED = 1500
 # By what strategy, and the jobs with their placements.
 Placed: TypeAlias = tuple[str, Sequence[PeriodicJob]]
@@ -184,10 +184,11 @@ class ScoredPlacement:
         return rank_key(value, round(c.stretch_worst or 0.0, PRINTED), self.nics, counts, round(c.stretch, 9))
 
 
-def without_hopeless(cluster: Cluster, placed: Sequence[Placed], scores: Scores) -> tuple[list[Placed], int]:
-    """Leave out placements that cannot be better than one without contended links, where scoring them takes long.
+def with_least_work(cluster: Cluster, placed: Sequence[Placed], scores: Scores) -> tuple[list[Placed], int]:
+    """Leave out the placements whose jobs meet on the most links, where scoring all of them takes long.
 
-    A placement's jobs are no faster than alone on its links, which is what they are where no link is contended.
+    Those whose jobs meet the least are kept, and the first one, which is packed by default; also each that could be
+    faster without other jobs than all of these, since jobs are no faster than alone on their links.
 
     Returns
     -------
@@ -202,12 +203,12 @@ def without_hopeless(cluster: Cluster, placed: Sequence[Placed], scores: Scores)
         view = scores.on(classes)
         works.append(sum(len(links.jobs) for links in contended(classes, view)))
         bounds.append(round(float(np.mean(view.period / period)), PRINTED) if len(period) else 1.0)
-    free = [bound for work, bound in zip(works, bounds, strict=True) if not work]
-    if not free or sum(works) <= MOST_SEARCHED:
-        return list(placed), 0
-    best = min(free)
-    kept = [one for one, work, bound in zip(placed, works, bounds, strict=True) if not work or bound < best]
-    return kept, len(placed) - len(kept)
+    order = np.argsort(works, kind="stable")
+    n_kept = int(np.searchsorted(np.cumsum(np.array(works)[order]), MOST_SEARCHED, side="right"))
+    kept = {0, *order[: max(n_kept, 1)].tolist()}
+    best = min(bounds[i] for i in kept)
+    left = [one for i, one in enumerate(placed) if i in kept or bounds[i] < best]
+    return left, len(placed) - len(left)
 
 
 def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[ScoredPlacement]:

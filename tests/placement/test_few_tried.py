@@ -1,10 +1,15 @@
 """The first placements may all be slow: the answer then says how many were tried, and that more can be."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.cluster import read_cluster
+from commsim.placement.link_classes import Scores, ScoreSettings
 from commsim.placement.moves import rank_moves
 from commsim.placement.place import place_jobs
+from commsim.placement.scored_placements import with_least_work
+from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 CLUSTER = {
     "topology": {"spec": "leaf_spine:n_leaves=8,n_spines=1,hosts_per_leaf=8,bandwidth=100Gbps"},
@@ -73,7 +78,7 @@ def test_a_job_that_loses_does_not_stay_by_choice_where_none_of_those_tried_is_b
     assert {move.to() for move in rank_moves(CLUSTER, RUNNING, n=2).moves} == {"stays"}
 
 
-def test_placements_that_cannot_be_better_are_not_searched_where_that_takes_long(monkeypatch) -> None:
+def test_placements_whose_jobs_meet_most_are_not_searched_where_that_takes_long(monkeypatch) -> None:
     """By default 1,008 hosts with 50 jobs took 19 s, of which the first placement needed a twentieth of a second."""
     spec = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,bandwidth=50Gbps"
     cluster = {"topology": {"spec": spec}, "hosts": {"gpus": 2}}
@@ -87,3 +92,30 @@ def test_placements_that_cannot_be_better_are_not_searched_where_that_takes_long
     assert usual.candidates[0].placement == whole.candidates[0].placement
     assert [note.code for note in usual.remarks].count("not-ranked") == 1
     assert len(place_jobs(cluster, jobs, n=10).candidates) == len(whole.candidates)
+
+
+def test_those_are_kept_whose_jobs_meet_least_and_the_first(monkeypatch) -> None:
+    """One without contention under the first hash was kept alone: under others jobs lose time in it, too."""
+    cluster = read_cluster(
+        {
+            "topology": {"spec": "leaf_spine:n_leaves=4,n_spines=1,hosts_per_leaf=4,uplink_bandwidth=100Gbps"},
+            "hosts": {"gpus": 1},
+        }
+    )
+
+    def at(*hosts: Sequence[int]) -> list[PeriodicJob]:
+        phases = (JobPhase(0.0, 0.06, 80 * GBPS),)
+        return [PeriodicJob(f"j{i}", 4, 0.1, phases, tuple(f"h{h}" for h in of)) for i, of in enumerate(hosts)]
+
+    apart, pair, all_of = (
+        ("packed", at((0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11))),  # no link has two jobs
+        ("balanced", at((0, 1, 4, 5), (2, 3, 6, 7), (8, 9, 10, 11))),  # two jobs on links that are alike
+        ("spread", at((0, 1, 4, 5), (6, 7, 8, 9), (10, 11, 2, 3))),  # two jobs on three kinds of links
+    )
+    scores = Scores(apart[1], ScoreSettings())
+    monkeypatch.setattr("commsim.placement.scored_placements.MOST_SEARCHED", 3)
+    assert with_least_work(cluster, [apart, pair, all_of], scores) == ([apart, pair], 1)
+    assert with_least_work(cluster, [all_of, pair, apart], scores) == ([all_of, pair, apart], 0)
+    assert with_least_work(cluster, [pair, all_of, apart], scores) == ([pair, apart], 1)
+    monkeypatch.setattr("commsim.placement.scored_placements.MOST_SEARCHED", 8)
+    assert with_least_work(cluster, [apart, pair, all_of], scores) == ([apart, pair, all_of], 0)

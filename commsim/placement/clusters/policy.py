@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from .state import ClusterJobs, JobState
 
 # Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice.
 Order = Literal["packed", "fragments", "demand"]
+_BESIDE, _GPUS = attrgetter("beside"), attrgetter("gpus")
 POLICIES: Registry[list[Grant]] = Registry(
     "policy", "commsim.placement.clusters.policies", listed="commsim cluster policies"
 )
@@ -94,8 +96,13 @@ class View:
 
     def remaining(self, state: JobState) -> float:
         """Seconds that a job still needs without others on what it asked for."""
-        done = state.done if state.gpus else state.counted  # as state.left, for queues of thousands
-        return max(1.0 - done / state.total, 0.0) * state.ideal
+        done = state.counted  # as state.left, without calls, for queues of thousands
+        if state.gpus:
+            since = state.since if state.since >= state.resume else state.resume
+            if self.now > since:
+                done += state.rate * (self.now - since)
+        left = 1.0 - done / state.total
+        return left * state.ideal if left > 0.0 else 0.0
 
 
 Policy = Callable[[View], list[Grant]]
@@ -170,10 +177,10 @@ def fill(
         kept if (kept := state.kept) is not None and kept.order == order else _kept(state, order)
         for state in view.running
     ]
-    if any(state.beside is not None for state in view.running):
+    if any(map(_BESIDE, view.running)):
         free = view.n_gpus - len({gpu for state in view.running for gpu in state.gpus})
     else:
-        free = view.n_gpus - sum([len(state.gpus) for state in view.running])
+        free = view.n_gpus - sum(map(len, map(_GPUS, view.running)))
     unchanged = set(map(id, view.running))
     for state in ordered:
         if free < 1:
