@@ -18,8 +18,8 @@ from .rank_calls import Call, PendingCall, Receive, Send
 SOCKET, NUMBER, SIZE, FACTOR, EAGER = (
     f"COMMSIM_EMULATE_{name}" for name in ("SOCKET", "RANK", "RANKS", "MEASURED", "EAGER")
 )  # environment of a rank's process
-# Bytes of the length before a value; bytes that are asked for first, and at most.
-LENGTH, FIRST, MOST = 8, 1 << 16, 1 << 20
+# Bytes of the length before a value; bytes for which there is always memory.
+LENGTH, FIRST = 8, 1 << 16
 # Sends that are not yet waited for, though the program goes on: at most so many.
 MAX_PASSED = 64
 __all__ = ["EAGER", "FACTOR", "NUMBER", "SIZE", "SOCKET", "FramedLink", "ProcessRank", "Rank", "rank_of_process"]
@@ -87,8 +87,8 @@ class FramedLink:
             If the other end is gone.
         """
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-        rest = len(data).to_bytes(LENGTH, "little") + data
-        while rest:
+        rest = memoryview(len(data).to_bytes(LENGTH, "little") + data)
+        while rest:  # parts of it are not copied
             rest = rest[os.write(self._file, rest) :]
 
     def receive(self) -> Any:
@@ -99,18 +99,25 @@ class FramedLink:
         EOFError
             If the other end is gone.
         """
-        n_bytes = os.readv(self._file, (self._came,))
-        end = LENGTH + int.from_bytes(self._came[:LENGTH], "little")
-        if n_bytes == end:
-            return pickle.loads(memoryview(self._came)[LENGTH:end])
-        came, data = self._came[:n_bytes], bytes(n_bytes)
-        while data and (len(came) < LENGTH or len(came) < end):
-            data = os.read(self._file, min(max(FIRST, end - len(came)), MOST))
-            came += data
-            end = LENGTH + int.from_bytes(came[:LENGTH], "little")
-        if not data:
+        came = memoryview(self._came)
+        n_bytes = self._more(came)
+        while n_bytes < LENGTH:
+            n_bytes += self._more(came[n_bytes:])
+        end = LENGTH + int.from_bytes(came[:LENGTH], "little")
+        if end > FIRST:
+            whole = memoryview(bytearray(end))
+            whole[:n_bytes] = came[:n_bytes]
+            came = whole
+        while n_bytes < end:
+            n_bytes += self._more(came[n_bytes:end])
+        return pickle.loads(came[LENGTH:end])
+
+    def _more(self, room: memoryview) -> int:
+        """Read what has come; return how many bytes."""
+        n_bytes = os.readv(self._file, (room,))
+        if not n_bytes:
             raise EOFError
-        return pickle.loads(memoryview(came)[LENGTH:])
+        return n_bytes
 
     def close(self) -> None:
         """Close the socket."""
