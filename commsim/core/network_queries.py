@@ -301,9 +301,9 @@ def _sharing(
     src, dst = links.src[up], links.dst[up]
     up = np.flatnonzero((network.kind[network.dst[links.link[up]]] == SWITCH) & (tier[dst] - tier[src] == 1))
     src, dst = src[up], dst[up]
-    first = np.arange(n_units)
+    first = np.arange(n_units, dtype=np.int32)
     while True:
-        least = np.full(n_units, n_units)
+        least = np.full(n_units, n_units, np.int32)
         np.minimum.at(least, dst, first[src])
         after = first.copy()
         np.minimum.at(after, src, least[dst])

@@ -147,7 +147,10 @@ def check_links(network: Network, carried: NDArray[np.float64], seconds: float, 
     PhysicsError
         Naming the link.
     """
-    busy = carried / network.bandwidth
+    used = np.flatnonzero(carried)  # of millions of links few are
+    busy = carried[used] / network.bandwidth[used]
     if busy.max(initial=0.0) > seconds + slack:
         worst = int(busy.argmax())
-        raise PhysicsError(f"link {network.link_name(worst)} carried {busy[worst]} s of bytes in {seconds} s")
+        raise PhysicsError(
+            f"link {network.link_name(int(used[worst]))} carried {busy[worst]} s of bytes in {seconds} s"
+        )

@@ -193,19 +193,23 @@ def rows_in_order(first: NDArray[np.int64], values: NDArray[T], place: NDArray[n
 
 
 @kernel
-def forwarding_of(rows: Rows, forwards: NDArray[np.bool_]) -> Rows:
-    """Do the same as :func:`commsim.routing.walk.forwarding_rows`, without numbers in between."""
+def forwarding_of(rows: Rows, forwards: NDArray[np.bool_], in_place: bool) -> Rows:
+    """Do the same as :func:`commsim.routing.walk.forwarding_rows`; in place, the rows that were given are lost."""
     first, link, end = rows
-    m = 0
-    for k in range(end.shape[0]):
-        m += forwards[end[k]]
-    kept = np.empty(first.shape[0], np.int64)
-    kept_link, kept_end = np.empty(m, np.int32), np.empty(m, np.int32)
-    kept[0] = m = 0
+    kept, kept_link, kept_end = first, link, end
+    if not in_place:
+        m = 0
+        for k in range(end.shape[0]):
+            m += forwards[end[k]]
+        kept, kept_link, kept_end = np.empty(first.shape[0], np.int64), np.empty(m, np.int32), np.empty(m, np.int32)
+    m, begin = 0, first[0]
+    kept[0] = 0
     for node in range(first.shape[0] - 1):
-        for k in range(first[node], first[node + 1]):
+        behind = first[node + 1]
+        for k in range(begin, behind):
             if forwards[end[k]]:
                 kept_link[m], kept_end[m] = link[k], end[k]
                 m += 1
+        begin = behind
         kept[node + 1] = m
-    return kept, kept_link, kept_end
+    return kept, kept_link[:m], kept_end[:m]

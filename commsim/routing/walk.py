@@ -132,15 +132,18 @@ def walk(
     return _search(network, src, dst, key, rule, choice, order, rows)
 
 
-def forwarding_rows(network: Network, rows: Rows) -> Rows:
-    """Keep of rows of links those whose other end forwards; no others are in the middle of a path."""
+def forwarding_rows(network: Network, rows: Rows, *, in_place: bool = False) -> Rows:
+    """Keep of rows of links those whose other end forwards; no others are in the middle of a path.
+
+    In place, rows that nobody needs any more become these: those of a million GPUs are 150 MB.
+    """
     first, link, end = rows
     if network.forwards.all():
         return rows
     if len(link) >= MANY:
         from .routing_kernel import forwarding_of
 
-        return forwarding_of(rows, network.forwards)
+        return forwarding_of(rows, network.forwards, in_place)
     kept = network.forwards[end]
     before = np.zeros(len(kept) + 1, np.int64)
     np.cumsum(kept, out=before[1:])
@@ -160,14 +163,19 @@ def _search(
     from .routing_kernel import walk_routes
     from .search_kernel import DIMENSION_ORDER
 
-    arriving, onward = rows[1](), forwarding_rows(network, rows[0]())
-    rows[0].cache_clear()  # they are not needed again, and 150 MB for a million GPUs
+    leaving, arriving, needs_all = rows[0](), rows[1](), not network.forwards[dst].all()
+    for way in rows:
+        way.cache_clear()
+    onward = forwarding_rows(network, leaving, in_place=True)
+    inward = forwarding_rows(network, arriving, in_place=not needs_all)
+    arriving = arriving if needs_all else inward  # links into destinations that forward are among the others
+    del leaving
     # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
     shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
     by_search = np.lexsort((dst, shared))
     tables = (
         arriving,
-        forwarding_rows(network, arriving),
+        inward,
         onward,
         network.dst,
         network.metric,

@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 
 from commsim.core.network import Network, both_ways
-from commsim.routing import link_rows
+from commsim.prediction.inputs import load_network
+from commsim.routing import link_rows, walk
 from commsim.routing.link_rows import links_in_rows, shared_searches
 from commsim.routing.walk import forwarding_rows
 from topologies.dual_tor import dual_tor
@@ -26,6 +28,19 @@ def test_links_into_hosts_are_left_out_of_the_middle_of_paths():
     assert network.forwards[end].all()
     assert len(link) == network.n_links - 16
     assert np.array_equal(network.src[link], np.repeat(np.arange(network.n_nodes), np.diff(first)))
+
+
+@pytest.mark.parametrize("spec", ["rail_optimized:n_hosts=4", "fat_tree:k=4"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_one_pass_over_many_links_leaves_the_same_rows(spec, in_place, monkeypatch):
+    network = load_network(spec)
+    rows = links_in_rows(network.src, network.dst, network.n_nodes)
+    slow = forwarding_rows(network, rows)
+    monkeypatch.setattr(walk, "MANY", 0)
+    given = tuple(column.copy() for column in rows)
+    for column, expected in zip(forwarding_rows(network, given, in_place=in_place), slow, strict=True):
+        assert np.array_equal(column, expected)
+    assert in_place or all(map(np.array_equal, given, rows))
 
 
 def test_hosts_of_one_edge_switch_share_a_search():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.prediction.inputs import load_network
-from commsim.routing.merge_switches import merge_switches
+from commsim.routing import merge_switches as merging
+from commsim.routing.merge_switches import merge_switches, switch_classes
 from commsim.routing.routing import find_routes
 
 
@@ -24,6 +25,17 @@ def test_a_link_that_differs_keeps_its_switches_apart():
     bandwidth[np.flatnonzero(network.dst == network.nodes.index("spine2"))[0]] /= 2
     slower = merge_switches(dataclasses.replace(network, bandwidth=bandwidth))
     assert [name for name in slower.network.nodes if name.startswith("spine")] == ["spine0", "spine2"]
+
+
+@pytest.mark.parametrize("spec", ["fat_tree:k=4", "rail_optimized:n_hosts=4,hosts_per_group=1,preset=dgx-a100"])
+def test_one_pass_over_many_links_finds_the_same_classes(spec, monkeypatch):
+    network = load_network(spec)
+    kind = np.random.default_rng(3).integers(0, 2, network.n_links)
+    for kinds in (network.metric, kind):
+        monkeypatch.setattr(merging, "MANY", network.n_links + 1)
+        slow = switch_classes(network, kinds)
+        monkeypatch.setattr(merging, "MANY", 0)
+        assert np.array_equal(switch_classes(network, kinds), slow)
 
 
 @pytest.mark.parametrize(

@@ -150,10 +150,11 @@ def _has_several_ways(network: Network) -> NDArray[np.bool_]:
     start = np.zeros(network.n_nodes, np.bool_)
     start[live_nics(network)] = True
     level, n_ways = levels_from(start, src, dst), start.astype(np.int64)
-    onward = level[dst] == level[src] + 1
+    small = level.astype(np.int32)
+    onward = small[dst] == small[src] + 1
     src, dst = src[onward], dst[onward]
     for depth in range(int(level.max(initial=0))):
-        some = level[src] == depth
+        some = small[src] == depth
         n_ways += np.bincount(dst[some], n_ways[src[some]], network.n_nodes).astype(np.int64)
     return np.asarray(n_ways != 1) if start.any() else np.zeros(network.n_nodes, np.bool_)
 

@@ -149,8 +149,8 @@ def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
     no other group is left. Where only ranks send on, all groups together give another bound: what messages between
     them must carry, over the capacity out of all sets, or into them.
     """
-    above = _links_up(graph)
-    for name, group in _partitions(graph):
+    partitions, above = [*_partitions(graph)], _links_up(graph)  # in this order: either needs columns of links
+    for name, group in partitions:
         k = int(group.max()) + 1
         for of_node in _surroundings(graph, group, above):
             yield from cuts_around(graph, demand, of_node, k, name)
