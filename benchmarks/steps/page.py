@@ -49,8 +49,8 @@ is worth; beside it, with all calibrations from its own file left out too. `befo
 The rule of thumb takes 45 % of the peak for the model's operations. The rows of `steps.csv` (all of MPT in llm-foundry,
 Llama 2 of fms-fsdp, NeMo 24.07 to 25.04, NeMo AutoModel) were looked at after the roofline was written, and nothing is
 fitted to them. AutoModel's configurations compute activations again, which its rows did not say before; its mixtures of
-experts are 35 to 52 % too slow with that, since their experts' products are one kernel and the launches of experts, and
-the usual factor, are those of Megatron-LM.
+experts are 35 to 52 % too slow with that; the cause is not proved (its experts' products are one kernel, while launches
+of each expert and the usual factor are Megatron-LM's).
 """
 MECHANISMS = """
 Errors with the model left out, and all calibrations made anew each time; times of collectives are bytes over one rate
