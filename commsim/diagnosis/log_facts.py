@@ -37,7 +37,7 @@ _PEERS = re.compile(r"via P2P/")
 _REACH = re.compile(r"GPU Direct RDMA (En|Dis)abled for GPU (\S+) / HCA \S+ \(distance \d+ (?:<=|>)", re.ASCII)
 _NO_PEER_MEMORY = re.compile(r"GPU Direct RDMA Disabled for HCA|GPU Direct RDMA not available|nv_peer_mem.*not loaded")
 _CHANNELS = re.compile(r"\b(\d+) coll channels", re.ASCII)
-_PCIE = re.compile(r"\+ PCI\[([\d.]+)\] - (?:PCI|GPU|NIC|NET)/", re.ASCII)
+_PCIE = re.compile(r"\+ PCI\[(\d{1,6}(?:\.\d{1,6})?)\] - (?:PCI|GPU|NIC|NET)/", re.ASCII)
 _CHOICE = re.compile(r"(?:\b(\w+): )?\b(\d+) Bytes -> Algo (\w+) proto (\w+)", re.ASCII)
 _VIRTUAL = re.compile(r"hypervisor|\bKVM\b|\bQEMU\b|VMware|\(VM\)|virtual machine", re.IGNORECASE)
 # NCCL's numbers of algorithms and protocols, which releases before 2.23 print in place of names (src/include/device.h).

@@ -67,13 +67,14 @@ class CsvTiming:
 
 def is_csv_table(head: bytes) -> bool:
     """Whether the first line of a file that is no remark names such columns."""
-    line = _header(head[:4096].decode("utf-8-sig", "replace").split("\n"))
+    _, line = _header(head[:4096].decode("utf-8-sig", "replace").split("\n"))
     names = {_known(name) for name in line.split(_delimiter(line))}
     return bool(names & {*SIZES}) and bool(names & {*TIMES, *RATES})
 
 
-def _header(lines: Iterable[str]) -> str:
-    return next((line for line in lines if line.strip() and not line.startswith("#")), "")
+def _header(lines: Iterable[str]) -> tuple[int, str]:
+    """Return the first line that is no remark, after the number of lines before it."""
+    return next((found for found in enumerate(lines) if found[1].strip() and not found[1].startswith("#")), (0, ""))
 
 
 def _delimiter(line: str) -> str:
@@ -94,10 +95,9 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
         Naming the line, if a number is missing, wrong or negative.
     """
     text = read_text(path, MAX_BYTES)
-    line = _header(io.StringIO(text))
-    before, delimiter = text[: text.index(line)].count("\n"), _delimiter(line)
+    before, line = _header(io.StringIO(text))
+    delimiter = _delimiter(line)
     lines = csv.DictReader(itertools.islice(io.StringIO(text), before, None), delimiter=delimiter)
-    lines.fieldnames = [_known(name) for name in lines.fieldnames or ()]
     rows = []
     for number, cells in enumerate(_cells(lines, path), before + 2):
         point = {name: _with_point(cell) for name, cell in cells.items() if name} if delimiter == ";" else cells
@@ -134,8 +134,11 @@ def _operation(path: Path, line: int, name: str) -> str:
     return known.get(found, "")
 
 
-def _cells(lines: Iterable[dict[str, str]], path: Path) -> Iterator[dict[str, str]]:
+def _cells(lines: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:
     try:
+        names = [_known(name) for name in lines.fieldnames or ()]
+        # of two columns of one name the first is read: out of place stands before in place
+        lines.fieldnames = [name if name not in names[:i] else "" for i, name in enumerate(names)]
         yield from lines
     except csv.Error as error:
         raise InputError(f"{path}: {error}") from None

@@ -13,7 +13,8 @@ TIMES = {2**20: 66.0, 2**24: 205.5, 2**28: 1350.0}
     [
         ("bytes,time_us", "{0},{1}"), ("Size (B),time(us),busbw (GB/s)", "{0},{1},1"),
         ('"bytes","time_us"', '"{0}","{1}"'),
-        ("# exported\nsize_bytes,time_us", "{0},{1}"), ("bytes\ttime_us", "{0}\t{1}"),
+        ("# exported\nsize_bytes,time_us", "{0},{1}"), ("# bytes,time_us\nbytes,time_us", "{0},{1}"),
+        ("size,time(us),busbw,time(us),busbw", "{0},{1},1,7,2"), ("bytes\ttime_us", "{0}\t{1}"),
         ("message_size_bytes;latency_us", "{0};{2}"), ("size,time_ms", "{0},{3}"), ("nbytes,time_s", "{0},{4}"),
         ("size,time_us", "{5}M,{1}"), ("size,time_us,which", "{0},{1},measured"),
     ],

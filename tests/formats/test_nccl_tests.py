@@ -146,6 +146,7 @@ def test_columns_and_rates_name_the_operation_where_only_one_has_them(tmp_path, 
     [
         "2025-11-03 10:11:{:02},123 ", "[2025-11-03 10:11:{:02}] ", "2025-11-03T10:11:12.12345678{}Z stdout F ",
         "mpi-launcher-abcde: ", "worker-0  | ", "Nov 03 10:11:{:02} node07 nccl[4001]: ", "> ", "[node07:0]: ",
+        "Mär 03 10:11:{:02} knoten: ", "三月 {}: ",
         "node07: ", "\x1b[1;34m[node07]\x1b[0m ", "\x1b[32m", "0: [INFO {}] ",
     ],
 )  # fmt: skip

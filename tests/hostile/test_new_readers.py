@@ -13,7 +13,9 @@ from commsim.core.errors import InputError
 from commsim.core.machines.nic_names import in_order, is_nic, split_nic
 from commsim.diagnosis.live_expectations import MAX_NETWORKS, LiveExpectations
 from commsim.diagnosis.live_records import of_line
+from commsim.diagnosis.log_facts import read_log_facts
 from commsim.formats.csv_tables import read_csv_rows
+from commsim.formats.measured import read_measured
 from commsim.formats.recognise import read_network_file
 from commsim.prediction.inputs import load_network
 
@@ -47,6 +49,46 @@ def test_names_of_many_letters_take_no_time_in_pairs_of_places():
         assert split_nic(text) == (text, "")
         assert not is_nic(text)
     assert time.process_time() - start < 1
+
+
+LONG_LINES = {
+    "joined.csv": ("from,to,rate\nh0 1,leaf0 1,100G\n{0},leaf0 2,100G\n", ("1", "a1", "a [", "a" + " " * 40)),
+    "ports.txt": ("CA 7 1 0x1 4x NDR - SW 3 1 0x2 ( 'n1 mlx5_0' - 'leaf1' )\nCA 8 1 0x3 4x NDR - SW 3 2 0x2 ( '{0}x\n",
+                  ("' - '", "'", " ", "1")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG_LINES)
+def test_a_long_line_takes_no_time_in_pairs_of_places(name, tmp_path):
+    """Cells of a device with its port, and names between quotes, took the square of their length, half a minute."""
+    text, units = LONG_LINES[name]
+    for unit in units:
+        (tmp_path / name).write_text(text.format(unit * (60_000 // len(unit)) + "b"))
+        start = time.process_time()
+        refused(tmp_path / name, "line [23]: ")
+        assert time.process_time() - start < 1
+
+
+def test_letters_before_a_header_match_a_line_in_one_way(tmp_path):
+    """Twenty letters beyond ASCII were twenty expressions of some letters each: a line of forty took hours."""
+    table = "# size count type redop root time algbw busbw\n1048576 262144 float sum -1 50.00 20.97 36.70\n"
+    (tmp_path / "all_reduce.log").write_text("\u00e9" * 20 + ": " + table + "a" * 40 + "1 x\n")
+    start = time.process_time()
+    assert len(read_measured(tmp_path / "all_reduce.log", n_ranks=8)) == 1
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("header", ["bytes,time_us,a\rb", f'bytes,time_us,"{"x" * 140_000}'])
+def test_a_header_that_is_no_row_of_csv_is_refused(header, tmp_path):
+    (tmp_path / "all_reduce.csv").write_bytes(f"{header}\n1024,10,1\n".encode())
+    with pytest.raises(InputError, match=r"new-line character|field larger"):
+        read_csv_rows(tmp_path / "all_reduce.csv")
+
+
+@pytest.mark.parametrize("rate", ["1.2.3", ".", "", "1" * 400])
+def test_a_rate_of_pcie_that_is_no_number_is_passed_over(rate, tmp_path):
+    (tmp_path / "a.log").write_text(f"n1:1:2 [0] NCCL INFO + PCI[{rate}] - GPU/1\n+ PCI[12.0] - GPU/2\n")
+    assert read_log_facts(tmp_path / "a.log").pcie == 12
 
 
 @pytest.mark.parametrize(

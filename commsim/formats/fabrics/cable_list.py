@@ -16,7 +16,7 @@ from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import is_nic, split_nic
 
 from .cable_columns import Columns, guess_columns, words_of
-from .cabling import MAX_BYTES, Cable, Cabling, End
+from .cabling import MAX_BYTES, MAX_NAME, Cable, Cabling, End
 from .port_rates import port_rate
 
 _DOWN = {"down", "disabled", "inactive", "failed", "broken", "offline", "polling", "nolink", "false", "no", "0"}
@@ -171,6 +171,8 @@ def _joined(columns: Columns, rows: Sequence[tuple[int, list[str]]]) -> str:
     An end without its port is a list of cables between devices; then each device has several.
     """
     ends = {_cell(cells, column) for _, cells in rows for column in columns.device.values()}
+    if max(map(len, ends), default=0) > 2 * MAX_NAME:  # expressions take the square of a cell's length
+        return ""
     return next((form for form in _JOINED if all(_has_port(re.fullmatch(form, end)) for end in ends)), "")
 
 

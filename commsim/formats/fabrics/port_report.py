@@ -26,6 +26,8 @@ _END = r"(CA|SW|RT|\?\?)\s+(\d+)\s+(\d{1,9})\s+0x([0-9a-fA-F]+)"
 _LINK = r"\s+(\d{1,3}|\?+)x?\s+([A-Z0-9]+|\?+)"
 _CABLE = re.compile(rf"{_END}{_LINK}\s+-\s+{_END}\s+\(\s*'(.*?)'\s+-\s+'(.*?)'\s*\)\s*", re.ASCII)
 _DOWN = re.compile(rf"{_END}{_LINK}\s+'(.*)'\s*", re.ASCII)
+# Expressions with two names take the square of a line's length.
+_MAX_LINE = 2048
 _KINDS = {"CA": "host", "SW": "switch", "RT": "switch"}
 
 
@@ -52,7 +54,7 @@ def read_port_report(path: str | Path) -> Cabling:
     for number, line in enumerate(read_text(path, MAX_BYTES).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        said = _CABLE.fullmatch(line) or _DOWN.fullmatch(line)
+        said = (_CABLE.fullmatch(line) or _DOWN.fullmatch(line)) if len(line) <= _MAX_LINE else None
         if said is None:
             raise InputError(f"{path}, line {number}: a port is \"CA 7 1 0x1 4x NDR - SW 3 1 0x2 ( 'node01 mlx5_0' - "
                              f"'leaf01' )\", got {shorten(repr(line))}")  # fmt: skip

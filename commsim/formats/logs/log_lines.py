@@ -36,7 +36,8 @@ LONGEST = 200
 # Forms of prefixes in one file, such as those of several collectors.
 MOST_FORMS = 8
 _WRAPPED = re.compile(r'\s*\{"log"\s*:\s*"')
-_PIECE = re.compile(r"\d+|[A-Za-z]+|\s+|.", re.DOTALL)
+# No two neighbours are of one kind, so that a line matches them in one way only.
+_PIECE = re.compile(r"[0-9]+|[^\W\d_]+|\s+|.", re.DOTALL)
 
 
 def lines_of_log(text: str) -> Iterator[str]:
@@ -76,14 +77,12 @@ def _learned(text: str) -> list[re.Pattern[str]]:
         known = _KNOWN.match(before + found[0])
         if before.strip() and not (known and known.end() >= len(before.rstrip())):
             forms[_form(before.rstrip())] = None
-    return [re.compile(form, re.ASCII) for form in [*forms][:MOST_FORMS]]
+    return [re.compile(form) for form in [*forms][:MOST_FORMS]]
 
 
 def _form(prefix: str) -> str:
     """Return an expression for a prefix with any digits, words and blanks at the same places."""
-    kinds = {"digit": r"\d+", "alpha": r"[A-Za-z]+", "space": r"\s+"}
-    parts = []
-    for piece in _PIECE.findall(prefix.lstrip()):
-        kind = "space" if piece.isspace() else "digit" if piece.isdecimal() else "alpha" if piece.isalpha() else ""
-        parts.append(kinds.get(kind) or re.escape(piece))
-    return rf"\s*{''.join(parts)}(?!\d)[ \t]?"
+    kinds = (r"[0-9]+", r"[^\W\d_]+", r"\s+")
+    pieces = _PIECE.findall(prefix.lstrip())
+    parts = [next((kind for kind in kinds if re.fullmatch(kind, piece)), re.escape(piece)) for piece in pieces]
+    return rf"\s*{''.join(parts)}(?![0-9])[ \t]?"
