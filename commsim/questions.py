@@ -25,8 +25,8 @@ from commsim.prediction.python_values import (
     size_of,
 )
 from commsim.prediction.solve import Solution
-from commsim.ranking.advice import Advice
-from commsim.ranking.advice import advise_for as advise
+from commsim.ranking.advice.advise import Advice
+from commsim.ranking.advice.advise import advise_for as advise
 from commsim.real.comparison.comparison import Comparison, compare, compare_files
 from commsim.report.predicted import NO_SCENARIO, Predicted
 from commsim.sweep.cheapest import Offers

@@ -76,6 +76,14 @@ def test_a_class_name_means_one_thing():
     assert slices.homonyms(files()) == {}
 
 
+def test_a_verb_is_a_file_with_a_name():
+    """A newcomer looks for a verb by the names of files: ``__init__.py`` of a folder ``cli`` only lists commands."""
+    packages = [one for one in files() if one.path.name == "__init__.py" and one.path.parts[2:3] == ("cli",)]
+    assert len(packages) > 10
+    definitions = (ast.FunctionDef, ast.ClassDef)
+    assert [str(one.path) for one in packages if any(isinstance(node, definitions) for node in one.tree.body)] == []
+
+
 def test_no_file_is_too_long():
     assert {str(f.path): f.n_lines for f in files() if f.n_lines > rules.MAX_LINES} == {}
 

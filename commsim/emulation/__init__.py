@@ -33,5 +33,5 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring programs on an emulated network."""
-    house.commands("commsim.emulation.cli", emulate="run an unmodified program on an emulated network")
+    house.commands("commsim.emulation.cli.emulate", emulate="run an unmodified program on an emulated network")
     house.programs.add("emulate")

@@ -18,7 +18,7 @@ from commsim.pages.pictures.picture import Picture
 from commsim.pages.plots.chart import Chart
 from commsim.pages.schedules.schedule_picture import draw_schedule
 from commsim.prediction.solve import Solution
-from commsim.ranking.advice import Advice
+from commsim.ranking.advice.advise import Advice
 from commsim.ranking.rank_algorithms import Ranking
 from commsim.ranking.synthesis.bound import LowerBound
 from commsim.ranking.synthesis.over_bound import OverBound

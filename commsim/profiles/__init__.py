@@ -14,4 +14,4 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring profiles of programs."""
-    house.commands("commsim.profiles.cli", workload="")
+    house.commands("commsim.profiles.cli.workload_calls", workload="")

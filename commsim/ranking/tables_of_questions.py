@@ -22,7 +22,7 @@ from commsim.report.titles import costs_in_title, hashes_in_title, least_in_titl
 if TYPE_CHECKING:
     from commsim.core.result import Result
     from commsim.formats.measurement import Measurement
-    from commsim.ranking.advice import Advice
+    from commsim.ranking.advice.advise import Advice
     from commsim.ranking.rank_algorithms import Ranking
     from commsim.ranking.synthesis.bound import LowerBound
     from commsim.ranking.synthesis.over_bound import OverBound, Ratio

@@ -19,6 +19,6 @@ NEEDS: tuple[str, ...] = (
 def register(house: House) -> None:
     """Bring many points."""
     house.commands(
-        "commsim.sweep.cli",
+        "commsim.sweep.cli.sweep",
         sweep="vary any parameters over many points, and resume if interrupted; find the cheapest topology",
     )

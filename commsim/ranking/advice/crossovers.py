@@ -21,7 +21,7 @@ from .server_gains import GAIN, Servers, server_gains
 if TYPE_CHECKING:
     from commsim.prediction.plans.dense import Plan
 
-    from . import Advice
+    from .advise import Advice
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from commsim.report.answer import Answer, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
 if TYPE_CHECKING:
-    from commsim.ranking.advice import Advice
+    from commsim.ranking.advice.advise import Advice
 
 EXAMPLES = {
     "advise": """
@@ -81,7 +81,7 @@ def run(config: AdviseConfig) -> Answer:
     if config.exchange is not None:
         raise InputError("--exchange goes with --operation expert_exchange")
     from commsim.prediction.inputs import load_network
-    from commsim.ranking.advice import advise_for
+    from commsim.ranking.advice.advise import advise_for
     from commsim.ranking.tables_of_questions import parts_of_advice
 
     if config.size is not None and "," in config.size:
@@ -104,7 +104,7 @@ def run(config: AdviseConfig) -> Answer:
 
 def _with_crossovers(ranking: Answer, advice: Advice, against: str | None) -> Answer:
     """Return the ranking with the crossovers; without them where Ctrl-C ends the search."""
-    from commsim.ranking.advice import CrossoverAnswer
+    from commsim.ranking.advice.advise import CrossoverAnswer
 
     crossover, servers, notes, code = CrossoverAnswer(), CrossoverAnswer(), tuple[Remark, ...](), 0
     try:

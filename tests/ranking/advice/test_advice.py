@@ -2,7 +2,7 @@ import itertools
 
 from commsim import predict
 from commsim.prediction.inputs import load_network
-from commsim.ranking.advice import Question, advise
+from commsim.ranking.advice.advise import Question, advise
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 QUESTION = Question(8, 4 * 2**20, (0.01,))

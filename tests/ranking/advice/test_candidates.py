@@ -8,7 +8,7 @@ from collectives.dense.ring import ring_all_reduce
 from collectives.servers.parameter_server import parameter_server
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import with_costs
-from commsim.ranking.advice import Question
+from commsim.ranking.advice.advise import Question
 from commsim.ranking.advice.candidates import (
     MAX_MEETINGS,
     MAX_TRANSFERS,

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import with_default_overhead
-from commsim.ranking.advice import Question, advise
+from commsim.ranking.advice.advise import Question, advise
 from commsim.ranking.advice.payoff import MAX_DRAWN, TOLERANCE, at_density, can_search, density_crossover, n_drawn
 from commsim.ranking.advice.server_gains import GAIN, server_gains
 

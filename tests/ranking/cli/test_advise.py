@@ -66,7 +66,7 @@ def test_the_ranking_stands_before_the_search_for_crossovers_and_stays_when_that
         print("the search begins")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("commsim.ranking.advice.Advice.crossover", interrupted)
+    monkeypatch.setattr("commsim.ranking.advice.advise.Advice.crossover", interrupted)
     path = tmp_path / "advice.json"
     asked = ("advise", "--topology", "star:n_hosts=4", "--size", "64KiB")
     assert commsim.results(*asked)["crossovers"] == {"density": None, "servers": None}  # not asked for, not searched
