@@ -8,8 +8,8 @@ from typing import Any
 
 from .errors import InputError
 
-# Characters of a remark's text, remarks that an answer shows, and the least effect of one that is shown.
-MAX_TEXT, MOST_SHOWN, MATTERS = 100, 3, 0.01
+# Characters of a remark's text, and the least effect of one that an answer shows.
+MAX_TEXT, MATTERS = 100, 0.01
 CUT = " ..."
 # End of the codes that say that something asked for has no effect: an answer shows these always.
 UNUSED = "-unused"
@@ -19,11 +19,9 @@ __all__ = [
     "ASSUMED",
     "MATTERS",
     "MAX_TEXT",
-    "MOST_SHOWN",
     "SIZE_UNUSED",
     "Remark",
     "as_remarks",
-    "largest",
     "read_remarks",
 ]
 
@@ -103,12 +101,6 @@ class Remark:
 def as_remarks(items: Iterable[str | Remark], code: str) -> list[Remark]:
     """Return sentences as remarks of one code; remarks stay as they are."""
     return [item if isinstance(item, Remark) else Remark(code, item) for item in items]
-
-
-def largest(remarks: Iterable[Remark]) -> list[Remark]:
-    """Return the remarks that a short answer shows, those of the largest effect first, at most ``MOST_SHOWN``."""
-    shown = [remark for remark in dict.fromkeys(remarks) if remark.is_shown]
-    return sorted(shown, key=lambda one: -one.size)[:MOST_SHOWN]
 
 
 def read_remarks(tree: object, whose: str) -> tuple[Remark, ...]:

@@ -164,7 +164,8 @@ def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> 
             raise InputError(f"{build.__name__}: {key} must be a whole number, got {value!r}")
         if hint == tuple[int, ...] and not (isinstance(value, tuple) and all(map(_is_whole, value))):
             raise InputError(f"{build.__name__}: {key} must be whole numbers such as (4, 4, 4), got {value!r}")
-        if (hint is float or _quantity(hint)) and not _is_number(value):
+        takes_number = hint is float or _quantity(hint)
+        if takes_number and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
             si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "ratio": "", "": ""}
             raise InputError(f"{build.__name__}: {key} must be a number{si[_quantity(hint)]}, got {value!r}")
 
@@ -182,10 +183,6 @@ def _quantity(hint: Any) -> str:
 
 def _is_whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _write(value: Any, hint: Any) -> str:

@@ -71,7 +71,9 @@ def parse_rate(text: str, name: str = "rate") -> float:
     match = _RATE_UNIT.fullmatch(unit)
     if match is None:
         raise InputError(f"{name} must be a rate such as 400Gbps or 50GB/s, got {text!r}{_rate_hint(text, unit)}")
-    rate = _positive(value * _PREFIX[match[1]] * _BITS_OR_BYTES[match[2] or match[3]], text, name)
+    rate = float(value * _PREFIX[match[1]] * _BITS_OR_BYTES[match[2] or match[3]])
+    if not 0 < rate < math.inf:
+        raise InputError(f"{name} must be positive and finite, got {text!r}")
     if rate < MIN_RATE:
         raise InputError(f"{name} must be a rate such as 400Gbps or 50GB/s, got {text!r}, which is too small")
     return rate
@@ -327,13 +329,6 @@ def first_of(texts: Sequence[str], most: int = 3, others: str = "more") -> str:
 def count_text(n: int, noun: str, plural: str = "") -> str:
     """Write a number and its noun, such as ``1 rank`` and ``8 ranks``; a plural that has more than an s is given."""
     return f"{n} {noun if n == 1 else plural or noun + 's'}"
-
-
-def _positive(exact: Decimal, text: str, name: str) -> float:
-    value = float(exact)
-    if not (0 < value < math.inf):
-        raise InputError(f"{name} must be positive and finite, got {text!r}")
-    return value
 
 
 def _not_negative(exact: Decimal, text: str, name: str) -> float:

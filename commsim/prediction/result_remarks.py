@@ -36,7 +36,9 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[Remark] = ()
         What only a plan of this kind says.
     """
     marks = {name for one in results for name in (*one.counters, one.engine, *(["interval"] if one.interval else []))}
-    found = _alone(results)
+    alone = dict.fromkeys(one.collective for one in results if one.n_ranks == 1)
+    text = "one rank has nothing to send, so there is no rate"
+    found = [Remark("one-rank", f"{name}: {text}", needed=True) for name in alone]
     found += [line for name in house().remarks if name in marks for line in house().remarks[name](results)]
     found += _contention(results) if "link_bound_s" in marks else []
     return [*found, *of_plan, *(_flaps(results) if "flap_lost_s" in marks else ())]
@@ -119,12 +121,6 @@ def _busiest_cable(network: Network, result: Result) -> str:
     between = between[network.src] & between[network.dst]
     busy = np.where(between, busy, 0.0) if busy[between].any() else busy
     return f" (the busiest: {network.link_name(int(busy.argmax()))})" if busy.any() else ""
-
-
-def _alone(results: Sequence[Result]) -> list[Remark]:
-    names = dict.fromkeys(r.collective for r in results if r.n_ranks == 1)
-    text = "one rank has nothing to send, so there is no rate"
-    return [Remark("one-rank", f"{name}: {text}", needed=True) for name in names]
 
 
 def _contention(results: Sequence[Result]) -> list[Remark]:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import html
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import printable
 from commsim.core.limits import EXPECTED
-from commsim.core.remark import MOST_SHOWN, Remark, largest
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
 from .terminal import MOST_OF_TITLE, comment_lines, print_comment, print_facts, print_line, print_table, shortened
 
-__all__ = ["announce", "html_of", "keep", "show", "show_step", "tell", "tree_of"]
+if TYPE_CHECKING:
+    from commsim.core.remark import Remark
+
+__all__ = ["announce", "html_of", "keep", "largest", "show", "show_step", "tell", "tree_of"]
 
 # Code of a fault that a file of the network has: whoever reads the number must know it.
 FAULT = "port-faults"
-# Lines of text of an answer on a terminal, with those of its title.
+# Remarks that a short answer shows; lines of text of an answer on a terminal, with those of its title.
+MOST_SHOWN = 3
 MOST_OF_TEXT = MOST_SHOWN + 2
 
 
@@ -89,6 +92,12 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
         **answer.more,
         "remarks": [remark.tree() for remark in answer.remarks],
     }
+
+
+def largest(remarks: Iterable[Remark]) -> list[Remark]:
+    """Return the remarks that a short answer shows, those of the largest effect first, at most ``MOST_SHOWN``."""
+    shown = [remark for remark in dict.fromkeys(remarks) if remark.is_shown]
+    return sorted(shown, key=lambda one: -one.size)[:MOST_SHOWN]
 
 
 def _print_largest(remarks: Sequence[Remark], verbose: bool, n_lines: int) -> None:

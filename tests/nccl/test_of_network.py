@@ -3,7 +3,6 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
-from commsim.core.remark import largest
 from commsim.nccl.choice import cells, ranges
 from commsim.nccl.intervals import EVERY, NODE
 from commsim.nccl.machine_links import port_rate
@@ -12,6 +11,7 @@ from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
+from commsim.report.render import largest
 
 
 def derive(text, n_ranks=None, **given):

@@ -69,7 +69,7 @@ def simulate_ring_phase(
                     return None
     if in_order:
         sent, done = start + send, start + send + latency
-        if not _in_step(start, pairs):
+        if (abs(start[pairs[:, 0]] - start[pairs[:, 1]]) > SLACK).any():  # a group is not in step
             return None
     return sent[alike], done[alike]
 
@@ -115,10 +115,6 @@ def _period(table: NDArray[np.int64]) -> int:
     length = table.shape[1]
     divisors = (q for q in range(1, length) if length % q == 0)
     return next((q for q in divisors if np.array_equal(table[:, q:], table[:, :-q])), length)
-
-
-def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
-    return bool((abs(start[pairs[:, 0]] - start[pairs[:, 1]]) <= SLACK).all())
 
 
 def _to_simulate(state: tuple[Ticks, ...], n_rounds: int, length: int = 1) -> Iterator[int]:

@@ -102,7 +102,10 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
     for block in schedule.blocks:
         if block.n_fences or (block.times > 1 and block.n_hops != 1) or not len(block.body):
             return None
-        if _least_phases(block) > most:
+        # How often connections change between hops, at least, by a sum over each hop that could hide a change.
+        connection = block.body["src"].astype(np.int64) << 20 ^ block.body["dst"]
+        begins = np.flatnonzero(np.diff(block.body["hop"], prepend=-1))
+        if np.count_nonzero(np.diff(np.add.reduceat(connection * connection, begins))) >= most:
             return None
         for first, n in _hops(block):
             run = _run(schedule, first, n)
@@ -114,13 +117,6 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
                 return None
     phases = [_phase(run) for run in found]
     return None if any(phase is None for phase in phases) else tuple(phase for phase in phases if phase is not None)
-
-
-def _least_phases(block: Block) -> int:
-    """Count how often the connections change between hops, by a sum over each hop that could hide a change."""
-    connection = block.body["src"].astype(np.int64) << 20 ^ block.body["dst"]
-    begins = np.flatnonzero(np.diff(block.body["hop"], prepend=-1))
-    return 1 + int(np.count_nonzero(np.diff(np.add.reduceat(connection * connection, begins))))
 
 
 def _hops(block: Block) -> list[tuple[Block, int]]:
@@ -223,26 +219,23 @@ def _join(a: _Rounds, b: _Rounds, schedule: Schedule) -> _Rounds | None:
 
 def _phase(run: _Rounds) -> RingPhase | None:
     """Lay out the cycles; None if they are not equally long, or chunks of different messages overlap."""
-    if run.feeder is None:
-        return _laid_out(run, np.arange(len(run.src)), 1)
-    from commsim.core.jit import expected_work
+    order, length = np.arange(len(run.src)), 1
+    if run.feeder is not None:
+        from commsim.core.jit import expected_work
 
-    from .ring_phase_kernel import cycles
+        from .ring_phase_kernel import cycles
 
-    following = np.empty_like(run.feeder)
-    following[run.feeder] = np.arange(len(following))
-    with expected_work(len(following)):
-        order, length = cycles(following)
-    if (length != length[0]).any():
-        return None
-    phase = _laid_out(run, order, int(length[0]))
-    return phase if _keeps_apart(phase) else None
-
-
-def _laid_out(run: _Rounds, order: Whole, length: int) -> RingPhase:
+        following = np.empty_like(run.feeder)
+        following[run.feeder] = np.arange(len(following))
+        with expected_work(len(following)):
+            order, lengths = cycles(following)
+        length = int(lengths[0])
+        if (lengths != length).any():
+            return None
     columns = (run.src, run.dst, run.channel, run.first, run.count, run.slot)
     src, dst, channel, first, count, slot = (column[order].reshape(-1, length).T.copy() for column in columns)
-    return RingPhase(src, dst, channel, first, count, slot, run.rounds, bool(slot.any()))
+    phase = RingPhase(src, dst, channel, first, count, slot, run.rounds, bool(slot.any()))
+    return phase if run.feeder is None or _keeps_apart(phase) else None
 
 
 def _keeps_apart(phase: RingPhase) -> bool:

@@ -146,18 +146,14 @@ def plan_rings(
     shared = shared_resources(costs)
     groups = [lockstep_groups(costs, w.astype(np.int32), np.array([0, len(w)]), shared) for w in connection]
     sharing = tuple(c for c in groups if c is not None)
-    if len(sharing) < len(groups) or any(_units_shared(costs, w) for w in connection):
+    units = [costs.unit[w] for w in connection]
+    if len(sharing) < len(groups) or any((np.bincount(unit[unit >= 0], minlength=1) > 1).any() for unit in units):
         return None
     waits = find_all_waits(phases, schedule.n_addresses)
     if waits is None:
         return None
     claims = tuple(_claims(costs, w, c.pace, shared) for w, c in zip(connection, sharing, strict=True))
     return Rings(network, job, costs, phases, connection, waits, claims, sharing)
-
-
-def _units_shared(costs: ConnectionCosts, connection: NDArray[np.int64]) -> bool:
-    used = costs.unit[connection]
-    return bool((np.bincount(used[used >= 0], minlength=1) > 1).any())
 
 
 def _claims(
