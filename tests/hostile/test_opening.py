@@ -50,6 +50,7 @@ OWN_FILES = {
     "commsim/real/testbed/measure.py",
     "commsim/training/published_models.py",
     "commsim/training/steps/calibration.py",
+    "commsim/training/steps/step_interval.py",
     "commsim/training/steps/transformer.py",
     "commsim/real/testbed/cells.py",
     "commsim/real/testbed/switch.py",

@@ -125,7 +125,7 @@ def test_the_other_flags_of_nccl_tests(commsim):
     assert commsim("run", "--overhead", "0us", "--topology", STAR, "-J", commsim.folder / "j.json").code == 0
     assert json.loads((commsim.folder / "j.json").read_text())["results"]
     assert "-i must be at least 1 byte" in commsim.refuses("run", "--topology", STAR, "-b", "1", "-e", "1G", "-i", "1")
-    assert "invalid choice: 'int4'" in commsim.refuses("run", "--topology", STAR, "-d", "int4")
+    assert "no 'int4'; did you mean int64?" in commsim.refuses("run", "--topology", STAR, "-d", "int4")
 
 
 def test_flags_of_the_packet_engine_are_in_the_help_of_all_flags(commsim):

@@ -116,7 +116,8 @@ def test_a_value_refers_to_what_numba_says(own):
     rows = types.Array(types.int64, 1, "C")
     mixed = types.Tuple((types.int32, types.Array(types.int8, 1, "A"), types.UniTuple(rows, 2)))
     kinds = (types.int64, types.Array(types.float64, 2, "C"), mixed, types.Optional(rows), types.List(types.float64))
-    context, noted = cpu_target.target_context, []
+    # of its own: a context keeps its `nrt`, which without references would be that of all kernels compiled after
+    context, noted = cpu_target.target_context.subtarget(enable_nrt=True), []
     for change in (faster_numba.remove, faster_numba.install):
         change()
         module = llvmlite.ir.Module()

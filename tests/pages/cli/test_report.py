@@ -272,7 +272,7 @@ def test_a_plot_without_a_kind_or_a_file_to_write(commsim, tmp_path, monkeypatch
     assert commsim(*RUN, "--json", "a.json").code == 0
     assert "comes first, as in: commsim plot busbw a.json -o busbw.png" in commsim.refuses("plot", "a.json")
     assert "comes first" in commsim.refuses("plot", "a.json", "-o", "x.svg")
-    assert "invalid choice: 'buswb'" in commsim.refuses("plot", "buswb", "a.json")
+    assert "no 'buswb'; did you mean busbw?" in commsim.refuses("plot", "buswb", "a.json")
     pytest.importorskip("matplotlib")
     assert commsim("plot", "time", "a.json").code == 0
     assert (tmp_path / "time.svg").exists()
