@@ -292,7 +292,7 @@ def _first_above(links: _UnitLinks, tier: NDArray[np.int64]) -> NDArray[np.int64
 
 def _sharing(
     network: Network, links: _UnitLinks, tier: NDArray[np.int64], switches: NDArray[np.int64]
-) -> NDArray[np.int64]:
+) -> NDArray[np.int32]:
     """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
     n_units = len(tier)
     chosen = np.zeros(n_units, np.bool_)

@@ -23,7 +23,7 @@ SUFFIXES = (".toml", ".json", ".npz")
 _WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
 # ``FILE.py``, and what is asked of it.
 OWN_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class OwnFile(str):

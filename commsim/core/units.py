@@ -35,11 +35,13 @@ MIN_RATE = 1e-30
 # Bytes/s, 144 Tb/s: 10 times the links of a GPU of NVLink 6, one way, the fastest port that is built. More is a typo.
 MAX_RATE = 18e12
 _SMALLER = {"P": "T", "T": "G", "G": "M"}
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII)
+# Nothing is left that could fail behind the number, so that a long text is not divided in all ways.
+_NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.ASCII | re.DOTALL)
+_BLANKS = " \t\n\r\f\v"
 _DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
 _RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
 _COST_UNIT = re.compile(r"(\w+)/B")
-_POSITIVE = r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*"
+_POSITIVE = r"\s*((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*"
 _RATIO = re.compile(rf"{_POSITIVE}(?::{_POSITIVE})?", re.ASCII)
 _FACTOR = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 _NCCL_SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE | re.ASCII)
@@ -156,7 +158,8 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
         value = float(int(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
         value = -value if text.strip().startswith("-") else value
     else:
-        is_huge = (bare := _NUMBER.fullmatch(text)) and bare[2].upper() in ("", *"KMGT") and Decimal(bare[1]) >= 2**63
+        bare = _NUMBER.fullmatch(text.strip(_BLANKS))
+        is_huge = bare and bare[2].upper() in ("", *"KMGT") and Decimal(bare[1]) >= 2**63
         value = 2.0**63 if is_huge else parse_size(text, name)
     if value < 1 or value != int(value):
         raise InputError(f"{name} must be a whole number of bytes, at least 1, got {text!r}")
@@ -281,7 +284,7 @@ def microseconds(seconds: float, digits: int = 2) -> str:
 
 
 def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:
-    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    match = _NUMBER.fullmatch(text.strip(_BLANKS)) if isinstance(text, str) else None
     if match is None:
         raise wrong_kind(name, wanted, text)
     if not match[2]:

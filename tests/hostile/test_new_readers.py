@@ -1,5 +1,6 @@
 """Files of fabrics, records of jobs, cost models and hosts with GPUs that nobody means: one line, no flood, no hang."""
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -11,12 +12,14 @@ import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.core.machines.nic_names import in_order, is_nic, split_nic
+from commsim.core.units import parse_bandwidth, parse_ratio, parse_time
 from commsim.diagnosis.live_expectations import MAX_NETWORKS, LiveExpectations
 from commsim.diagnosis.live_records import of_line
 from commsim.diagnosis.log_facts import read_log_facts
 from commsim.formats.csv_tables import read_csv_rows
 from commsim.formats.measured import read_measured
 from commsim.formats.recognise import read_network_file
+from commsim.placement.schedulers.tier_rates import parse_tiers
 from commsim.prediction.inputs import load_network
 
 INPUTS = Path(__file__).parents[1] / "answers" / "inputs"
@@ -67,6 +70,24 @@ def test_a_long_line_takes_no_time_in_pairs_of_places(name, tmp_path):
         start = time.process_time()
         refused(tmp_path / name, "line [23]: ")
         assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (parse_bandwidth, f"100G{' ' * 60_000}bps"), (parse_time, f"{'1' * 60_000}\nu\ns"),
+        (parse_ratio, f"{'1' * 60_000}x"), (parse_tiers, f"1=100{' ' * 60_000}x"), (read_network_file, "links.txt"),
+    ],
+)  # fmt: skip
+def test_blanks_within_a_text_take_no_time_in_pairs_of_places(read, text, tmp_path, monkeypatch):
+    """Blanks could be of an expression's end or of what stood before, each as many as they were: 60 kB took 30 s."""
+    monkeypatch.chdir(tmp_path)
+    lines = (INPUTS / "iblinkinfo.txt").read_text()
+    Path("links.txt").write_text(lines.replace("Switch: 0x", f"Switch: 0x1 a{' ' * 60_000}x\nSwitch: 0x", 1))
+    start = time.process_time()
+    with contextlib.suppress(InputError):
+        read(text)
+    assert time.process_time() - start < 1
 
 
 def test_letters_before_a_header_match_a_line_in_one_way(tmp_path):

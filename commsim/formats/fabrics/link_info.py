@@ -22,7 +22,7 @@ from .cabling import MAX_BYTES, Cable, Cabling
 from .discovered import AGGREGATION, end_of, node_names
 from .port_rates import LANES, lane_rate, signal_generation
 
-_HEADER = re.compile(r"\s*(CA|Switch|Router):\s*(?:0x([0-9a-f]+)\s+)?(.*?):?\s*", re.ASCII)
+_HEADER = re.compile(r"\s*(CA|Switch|Router):\s*(?:0x([0-9a-f]+)\s+)?(.*?):?", re.ASCII)
 _PORT = re.compile(
     r'\s*(?:0x(?P<guid>[0-9a-f]+)\s+(?:"(?P<own>[^"]*)"\s+)?)?(?P<lid>\d+)\s+(?P<port>\d{1,9})\[[^\]]*\]\s*==\('
     r"(?P<link>[^)]*(?:\([^)]*\))?[^)]*)\)==>\s*(?:0x(?P<far_guid>[0-9a-f]+)\s+)?"
@@ -101,7 +101,7 @@ def _fabric(matched: list[tuple[int, str, re.Match[str] | None]]) -> _Fabric:
     fabric, owners, kind, name, guid = _Fabric(), list[str](), "", "", ""
     for number, line, port in matched:
         if port is None:
-            if (header := _HEADER.fullmatch(line)) and not line.startswith((" ", "\t")):
+            if (header := _HEADER.fullmatch(line.rstrip())) and not line.startswith((" ", "\t")):
                 kind, name, guid = "S" if header[1] != "CA" else "H", header[3], header[2] or str(number)
             owners.append("")
             continue

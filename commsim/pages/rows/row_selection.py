@@ -149,10 +149,10 @@ def separated(texts: Iterable[str]) -> list[str]:
 
 
 def _condition(rows: FigureTable, text: str) -> tuple[Column, str, str]:
-    match = re.fullmatch(r"\s*([^=<>!]+?)\s*(!=|<=|>=|=|<|>)\s*(.+?)\s*", text)
-    if match is None:
+    match = re.fullmatch(r"([^=<>!]+)(!=|<=|>=|=|<|>)(.+)", text)
+    name, sign, value = (part.strip() for part in match.groups()) if match else ("", "", "")
+    if not (name and value):
         raise InputError(f"--where must be COLUMN=VALUE[,VALUE...] or COLUMN<VALUE, such as size=1MiB, got {text!r}")
-    name, sign, value = match.groups()
     same = next((matches for names_of in NAMES if (matches := [row for row in rows if name in names_of(row)])), [])
     if len(same) != 1:
         what = f"{' and '.join(same)} are called so" if same else "no such column"

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.spec import is_whole
 from commsim.core.units import parse_bandwidth, parse_ratio
 
-_ENTRY = re.compile(r"\s*(\d{1,3})\s*=\s*(.*?)\s*", re.ASCII | re.DOTALL)
+_ENTRY = re.compile(r"(\d{1,3})\s*=\s*(.*)", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def parse_tiers(text: str) -> Tiers:
     """
     table = Tiers({}, {})
     for entry in text.split(","):
-        match = _ENTRY.fullmatch(entry)
+        match = _ENTRY.fullmatch(entry.strip())
         if match is None:
             raise InputError(f"--tier-bandwidth is TIER=RATE,..., as in 1=100Gbps,2=4x400Gbps or 1=100Gbps,2=2:1, "
                              f"got {entry!r}")  # fmt: skip
