@@ -91,16 +91,16 @@ class Flags:
         titles = {name: base.__dict__.get("TITLE", "") for base in bases for name in inspect.get_annotations(base)}
         rare = {name: engine for base in bases for name, engine in base.__dict__.get("RARE", {}).items()}
         groups: dict[str, Any] = {"": parser}
-        flags = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
+        declared = {field.name: _declaration(field) for field in dataclasses.fields(cls)}
+        flags = {name for names, _ in declared.values() for name in names}
         first = [title for title in titles.values() if title not in LAST_TITLES]
         for title in dict.fromkeys((*first, *(title for title in LAST_TITLES if title in titles.values()))):
             groups.setdefault(title, title and parser.add_argument_group(title))
-        for field in dataclasses.fields(cls):
-            title = titles[field.name]
-            names, options = _declaration(field)
-            if names[0].startswith("-") and not flags.intersection(USUAL_NAMES.get(field.name, ())):
-                names = (*USUAL_NAMES.get(field.name, ()), *names)
-            groups[title].add_argument(*names, **options).rare_without = rare.get(field.name)
+        for field_name, (names, options) in declared.items():
+            usual = USUAL_NAMES.get(field_name, ())
+            if names[0].startswith("-") and not flags.intersection(usual):
+                names = (*usual, *names)
+            groups[titles[field_name]].add_argument(*names, **options).rare_without = rare.get(field_name)
         parser.set_defaults(**cls.DEFAULTS)
 
     @classmethod

@@ -35,13 +35,8 @@ SAME = ("placement", "routing", "seed", "hashes", "fail", "scale", *COSTS, "star
         "header")  # fmt: skip
 OTHER = {"ranks": "n_ranks", "iters": "iterations"}
 OF_RUN = ("flap", "detection", "rto", "compressor", "operation", "work")
-
-
-def flags_of_extensions() -> list[FlagGroup]:
-    """Return the groups of flags that extensions bring, of those that are there."""
-    groups: list[FlagGroup | None] = [house().flags.get(name) for name in house().flags]
-    return [group for group in groups if group is not None]
-
+# Groups of flags that extensions bring, of those that are there.
+GROUPS: list[FlagGroup] = [group for name in house().flags if (group := house().flags.get(name)) is not None]
 
 if TYPE_CHECKING:
 
@@ -49,7 +44,7 @@ if TYPE_CHECKING:
         """All flags that extensions bring."""
 
 else:
-    ExtensionFlags = type("ExtensionFlags", (*(group.flags for group in flags_of_extensions()), Flags), {})
+    ExtensionFlags = type("ExtensionFlags", (*(group.flags for group in GROUPS), Flags), {})
 
 
 class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, Placing):
@@ -98,7 +93,7 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
         options = {name: getattr(self, name) for name in SAME}
         options |= {name: getattr(self, flag) for flag, name in OTHER.items()}
         options |= {name: getattr(self, name) for name in OF_RUN if hasattr(self, name)}
-        for group in flags_of_extensions():
+        for group in GROUPS:
             if self.given(*group.names):
                 options |= group.options(self)
         options |= more | {"engine": self.engine or None}

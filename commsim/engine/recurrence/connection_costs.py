@@ -92,8 +92,8 @@ class ConnectionCosts:
         """
         length = np.diff(self.routes.first)
         weights = np.repeat(per_connection, length) * self.routes.share
-        of_links = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links)
-        of_links = of_links.astype(np.float64, copy=False)  # of no routes they are integers
+        sums = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links)
+        of_links = sums.astype(np.float64, copy=False)  # of no routes they are integers
         on_wire = float(per_connection[length > 0].sum())
         return of_links if self.merged is None else self.merged.share_out(of_links), on_wire
 
