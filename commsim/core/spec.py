@@ -224,6 +224,19 @@ def is_whole(text: str, most_digits: int = 9) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= most_digits
 
 
+def as_number(text: str) -> float:
+    """Return the number that a text is, with digits 0 to 9; ``float`` also takes ``1_0``, other scripts' and ``nan``.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if _DECIMAL.fullmatch(text.strip()) is None:
+        raise ValueError(text)
+    return float(text)
+
+
 def _number(kind: type[int] | type[float], text: str, name: str, wanted: str) -> Any:
     # int() and float() also take 1_000, other scripts' digits, nan and infinity; a number here is none of these.
     pattern = _WHOLE if kind is int else _DECIMAL

@@ -217,7 +217,9 @@ def share(text: str) -> float:
     ValueError
         If it is no number.
     """
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    if (match := _NUMBER.fullmatch(text.strip(_BLANKS))) is None or match[2] not in ("", "%"):
+        raise ValueError(text)
+    return float(match[1]) / (100 if match[2] else 1)
 
 
 def write_bandwidth(bytes_per_s: float) -> str:

@@ -16,6 +16,7 @@ from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.network import Network
 from commsim.core.remark import Remark
+from commsim.core.spec import as_number
 from commsim.core.units import count_text, format_time, parse_size
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.inputs import PACKED, load_placement
@@ -259,7 +260,7 @@ def _factor(compute: str) -> float | None:
         return None
     if kind == "measured":
         try:
-            factor = float(text) if colon else 1.0
+            factor = as_number(text) if colon else 1.0
         except ValueError:
             factor = -1.0
         if 0 < factor < float("inf"):

@@ -22,6 +22,7 @@ from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
 from commsim.core.operations import OPERATIONS as KNOWN_OPERATIONS
 from commsim.core.operations import operation as known_operation
+from commsim.core.spec import as_number
 from commsim.core.units import parse_nccl_size
 
 from .measurement import MAX_BYTES, Measurement, ReadingContext, check_count
@@ -149,7 +150,7 @@ def _number(path: Path, line: int, cells: Mapping[str, str | None], names: tuple
     if text is None:
         return None
     try:
-        value = float(text)
+        value = as_number(text)
     except ValueError:
         value = _size(text) if names is SIZES else math.nan
     if not 0 <= value < math.inf:

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.spec import check_arguments, read_arguments, split_spec, write_spec
-from commsim.core.units import Bandwidth, Bytes, Seconds
+from commsim.core.spec import as_number, check_arguments, read_arguments, split_spec, write_spec
+from commsim.core.units import Bandwidth, Bytes, Seconds, share
+from commsim.formats.measured import read_measured
 
 
 def example(
@@ -147,3 +148,21 @@ def test_a_number_may_be_in_percent():
 def test_from_python_numpy_numbers_and_none_for_an_optional_are_taken():
     np = pytest.importorskip("numpy")
     check_arguments(example, {"n_hosts": np.int32(4), "ratio": np.float64(2), "buffer": None, "latency": 0})
+
+
+@pytest.mark.parametrize("text", ["1_0", "\u0664", "nan", "inf", "1e", "", "0x10", "1 0"])
+def test_a_number_has_digits_0_to_9(text, tmp_path):
+    """`float` takes the first four, so that a cell of CSV, a share and a factor of computing did."""
+    for read in (as_number, share):
+        with pytest.raises(ValueError):
+            read(text)
+    if text:
+        (tmp_path / "all_reduce.csv").write_text(f"bytes,time_us\n8,{text}\n", "utf-8")
+        with pytest.raises(InputError, match="line 2: timeus must be a number of at least 0"):
+            read_measured(tmp_path / "all_reduce.csv")
+
+
+@pytest.mark.parametrize("text", ["1", " -2.5 ", "+.5", "3.", "1e-3", "2E+2"])
+def test_a_number_is_what_python_reads(text):
+    assert as_number(text) == float(text)
+    assert share(f"{text.strip()}%") == float(text) / 100

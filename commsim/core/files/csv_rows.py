@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from commsim.core.errors import InputError
 from commsim.core.files.opening import opening
+from commsim.core.spec import as_number
 
 from .whole_files import replacing
 
@@ -50,7 +51,7 @@ class CsvRow:
         if not text and default is not None:
             return default
         try:
-            value = float(text)
+            value = as_number(text)
         except ValueError:
             value = math.nan
         return value if math.isfinite(value) else self.refuse(column, "a number", text)
@@ -83,7 +84,7 @@ class CsvRow:
 def seconds(text: str) -> float:
     """Read seconds, or a date, as seconds since 1970; ValueError if it is neither."""
     with contextlib.suppress(ValueError):
-        if math.isfinite(value := float(text)):
+        if math.isfinite(value := as_number(text)):
             return value
     date = datetime.fromisoformat(text)
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

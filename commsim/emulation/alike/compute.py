@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.spec import as_number
 from commsim.profiles.kineto_operators import KernelTimes, read_kernel_times
 from commsim.training.gpus import Gpu, gpu
 
@@ -123,7 +124,7 @@ def compute_of(text: str) -> Compute:
 
 def _factor(text: str, whole: str) -> float:
     try:
-        factor = float(text)
+        factor = as_number(text)
     except ValueError:
         factor = 0.0
     if not 0 < factor < 1e6:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.spec import as_number
 from commsim.pages.figure import Figure
 from commsim.pages.figure_tables import format_value
 from commsim.pages.palette import INK, SERIES
@@ -47,7 +48,7 @@ def read_width(text: str) -> float:
     if text in WIDTHS:
         return WIDTHS[text]
     try:
-        inches = float(text)
+        inches = as_number(text)
     except ValueError:
         inches = 0.0
     if not LEAST_WIDTH <= inches <= MAX_WIDTH:
