@@ -24,7 +24,8 @@ from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import plan_of
 from commsim.prediction.work_plan import WorkPlan
 
-from .refinement import SizeRefinement, Times, random_sizes
+from .refinement import SizeRefinement, Times, changes, random_sizes
+from .trusted_times import TrustedTimes
 
 # Significant digits of times in a file.
 DIGITS = 6
@@ -113,12 +114,18 @@ def make_curve(question: CurveQuestion) -> MadeCurve:
     compile_all()
     scenario = _scenario(question)
     plan = plan_of(scenario)
-    times, label = engine_times(scenario, plan), plan.choice_at if isinstance(plan, Plan) else lambda _: ""
-    found = SizeRefinement(
-        lambda n: times(n * UNIT), 1, question.high // UNIT, question.tolerance, lambda n: label(n * UNIT)
-    )
-    found.refine()
-    sizes, errors = check_at_random(found, question)
+    engine, label = engine_times(scenario, plan), plan.choice_at if isinstance(plan, Plan) else lambda _: ""
+    known = plan.unhindered if isinstance(plan, Plan) else lambda _: None
+    low, high = 1, question.high // UNIT
+    choices = changes(lambda n: label(n * UNIT), low, high)
+    times = TrustedTimes(lambda n: engine(n * UNIT), lambda n: known(n * UNIT))
+    times.examine([start for start, _ in choices], high)
+    refined = _refined(times, choices, question)
+    if refined is None:  # the closed form is not the engine's everywhere that it was taken to be
+        times.trusted.clear()
+        refined = _refined(times, choices, question)
+    assert refined is not None
+    found, sizes, errors = refined
     curve: dict[str, Any] = {
         "operation": question.operation, "machines": question.machines, "gpus": question.gpus,
         "faults": question.faults, "size": [n * UNIT for n in sizes],
@@ -127,21 +134,34 @@ def make_curve(question: CurveQuestion) -> MadeCurve:
     for name, values in zip(COLUMNS, columns, strict=True):
         if name == "time" or not np.array_equal(values, columns[0]):
             curve[name] = [rounded(value) for value in values.tolist()]
-    choices = [[n * UNIT, name] for n, name in found.choices if name]
+    named = [[n * UNIT, name] for n, name in choices if name]
     release, n_ranks = plan.release if isinstance(plan, Plan) else "", question.machines * question.gpus
-    curve |= {"choices": choices} if choices else {}
+    curve |= {"choices": named} if named else {}
     curve["busbw_factor"] = known_operation(question.operation).busbw_factor(n_ranks)
     sources = [str(remark) for remark in (*scenario.remarks, *plan.notes)]
-    return MadeCurve(curve, errors, len(found.known), release, sources, plan.network.routing)
+    return MadeCurve(curve, errors, len(times.asked), release, sources, plan.network.routing)
 
 
-def check_at_random(found: SizeRefinement, question: CurveQuestion) -> tuple[list[int], list[float]]:
+def _refined(
+    times: TrustedTimes, choices: list[tuple[int, str]], question: CurveQuestion
+) -> tuple[SizeRefinement, list[int], list[float]] | None:
+    """Return the sizes of a curve with their check; None where a time that was trusted is not the engine's."""
+    found = SizeRefinement(times, 1, question.high // UNIT, question.tolerance, choices)
+    found.refine()
+    checked = check_at_random(found, times, question)
+    return None if checked is None else (found, *checked)
+
+
+def check_at_random(
+    found: SizeRefinement, times: TrustedTimes, question: CurveQuestion
+) -> tuple[list[int], list[float]] | None:
     """Look at random sizes, add what is missing, and look at new ones until rounds find nothing that is wrong.
 
     Returns
     -------
     list of int, list of float
         Sizes of the curve; relative errors at the random sizes of the last rounds, which none of these was taken from.
+        None instead where the engine's time at a random size is another one than was trusted.
 
     Raises
     ------
@@ -153,6 +173,8 @@ def check_at_random(found: SizeRefinement, question: CurveQuestion) -> tuple[lis
     few, good = found.fewest(), list[float]()
     for _ in range(MAX_ROUNDS):
         sizes = random_sizes(numbers, n, found.low, found.high)
+        if any(times.engine(size) != found.times(size) for size in sizes):
+            return None
         errors = [(error_at(found, few, size), size) for size in sizes]
         wrong = [size for error, size in errors if error > question.tolerance]
         good += [error for error, _ in errors]

@@ -8,7 +8,7 @@ sizes that follow each other, single sizes as three. Sizes are counted in units,
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 Times = tuple[float, ...]
@@ -37,8 +37,8 @@ class SizeRefinement:
         First and last size.
     tolerance : float
         Largest relative error of a line.
-    label : callable
-        Function from a size to what is chosen there, which takes little time: where it changes, times may jump.
+    choices : list of (int, str)
+        Sizes from which on something else is chosen, as :func:`changes` returns them: there times may jump.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class SizeRefinement:
         low: int,
         high: int,
         tolerance: float,
-        label: Callable[[int], str] | None = None,
+        choices: Sequence[tuple[int, str]] = (),
     ) -> None:
         self._at = at
         self.low, self.high = low, high
         self.tolerance = tolerance
         self.known: dict[int, Times] = {}
         self.sizes: set[int] = {low, high}
-        self.choices = [(low, "")] if label is None else changes(label, low, high)
+        self.choices = choices
 
     def times(self, size: int) -> Times:
         """Return the function's value, called once for each size."""

@@ -10,7 +10,7 @@ HIGH = 2**24
 
 
 def refined(function, label=lambda _: "", tolerance=0.01):
-    found = SizeRefinement(lambda size: (function(size),), 1, HIGH, tolerance, label)
+    found = SizeRefinement(lambda size: (function(size),), 1, HIGH, tolerance, changes(label, 1, HIGH))
     found.refine()
     return found
 

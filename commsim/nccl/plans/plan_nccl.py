@@ -124,6 +124,18 @@ class NcclPlan(Plan):
         chosen = self.launch.parameters(size)
         return "/".join(str(chosen[key]) for key in ("algorithm", "protocol") if key in chosen)
 
+    def unhindered(self, size: float) -> tuple[float, float, float] | None:
+        """Return time, low and high, s, of NCCL's closed form, as if no link were in the way; None where not known.
+
+        The flow engine returns the same to the last bit where it proves that none is; no schedule is built here.
+        """
+        costs = self.launch.costs(size, self.launch.parameters(size))
+        if costs is None:
+            return None
+        time = costs.seconds - costs.launch + costs.launch  # as the engine adds them
+        low, high = costs.spread
+        return (time, time * low, time * high) if low < high else (time, time, time)
+
     def links_only(self) -> list[Remark]:
         """Describe that only links cost time, and why; nothing where they do not, or what is derived says it."""
         launch = self.launch

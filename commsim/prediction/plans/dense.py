@@ -116,6 +116,10 @@ class Plan:
         """Return what a library chooses at a size, such as ``ring/ll128``, or what an exchange is of; else nothing."""
         return ""
 
+    def unhindered(self, size: float) -> tuple[float, float, float] | None:  # noqa: ARG002
+        """Return time, low and high, s, of a library's closed form, as if no link were in the way; None without one."""
+        return None
+
     @property
     def in_slots(self) -> bool:
         """Whether the packet engine simulates the slots of a switch system, and no messages."""
