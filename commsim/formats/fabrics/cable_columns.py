@@ -1,4 +1,4 @@
-"""What the columns of a list of cables hold, guessed from their names: an end, a port, a rate, a state, a kind."""
+"""What the columns of a list of cables hold, guessed from their names: an end, a port, a rate, a latency, a state."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError, shorten
+from commsim.core.units import first_of
 
 _WORDS = re.compile(r"[A-Za-z]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -19,6 +20,8 @@ _SWITCHES = {"switch", "leaf", "spine", "tor", "core"}
 _DEVICES = {"device", "dev", "system", "chassis", "box", "equipment", "hostname", "parent", *_HOSTS, *_SWITCHES}
 _PORTS = {"port", "interface", "intf", "iface", "if", "ifname", "termination", "nic", "hca", "connector", "slot"}
 _RATES = {"rate", "speed", "bandwidth", "bw", "gbps", "mbps", "kbps", "capacity", "linkspeed", "gbit", "mbit"}
+_LATENCIES = {"latency", "delay"}
+_SECONDS = ("ps", "ns", "us", "ms", "s")
 _STATES = {"state", "status", "oper", "link"}
 _KINDS = {"kind", "role", "type", "class"}
 _WIDTHS = {"width", "lanes"}
@@ -47,10 +50,14 @@ class Columns:
         By end, ``a`` and ``b``.
     rate, full : list of int
         Columns of the rate at which a cable runs, and of the rate that it could have.
+    latency : list of int
+        Columns of the latency of a cable.
     width, state : list of int
         Columns of the number of lanes, and of what is said of the state.
     unit : float, bit/s
         Unit of a rate without one; 0: guessed by its size.
+    time_unit : str
+        Unit of a latency without one; empty: such a latency is refused.
     implied : dict of str to str
         Kind of an end by what its column is called, such as leaf.
     """
@@ -60,22 +67,28 @@ class Columns:
     kind: dict[str, int] = field(default_factory=dict)
     rate: list[int] = field(default_factory=list)
     full: list[int] = field(default_factory=list)
+    latency: list[int] = field(default_factory=list)
     width: list[int] = field(default_factory=list)
     state: list[int] = field(default_factory=list)
     unit: float = 0.0
+    time_unit: str = ""
     implied: dict[str, str] = field(default_factory=dict)
 
     def told(self, names: Sequence[str]) -> str:
-        """Say which column was taken for what."""
+        """Say which column was taken for what, and which ones are not read."""
         parts = []
         for end in "ab":
             port = f" {names[self.port[end]]}" if end in self.port else ""
             parts.append(f"{names[self.device[end]]}{port}")
         text = f"columns: {' to '.join(parts)}"
-        for what in ("rate", "full", "width", "state"):
+        lists = ("rate", "full", "latency", "width", "state")
+        for what in lists:
             if of := getattr(self, what):
                 text += f", {what} {' and '.join(names[i] for i in of)}"
-        return text
+        ends = (self.device, self.port, self.kind)
+        taken = {*(i for of in ends for i in of.values()), *(i for what in lists for i in getattr(self, what))}
+        left = [name for i, name in enumerate(names) if name and i not in taken]
+        return f"{text}; not read: {first_of(left)}" if left else text
 
 
 def words_of(name: str) -> list[str]:
@@ -113,6 +126,9 @@ def _take(columns: Columns, i: int, words: list[str], seen: list[str]) -> None:
     if what == "rate":
         columns.unit = columns.unit or next((_UNITS[word] for word in words if word in _UNITS), 0.0)
         (columns.full if known & _FULL else columns.rate).append(i)
+    elif what == "latency":
+        columns.latency.append(i)
+        columns.time_unit = columns.time_unit or next((word for word in words if word in _SECONDS), "")
     elif what in ("state", "width"):
         getattr(columns, what).append(i)
     elif what == "kind":
@@ -136,6 +152,8 @@ def _take(columns: Columns, i: int, words: list[str], seen: list[str]) -> None:
 def _what(known: set[str]) -> str:
     if known & _WIDTHS:
         return "width"
+    if known & _LATENCIES:
+        return "latency"
     if known & _RATES:
         return "rate"
     if known & _PORTS and not known & {"id", "type"}:

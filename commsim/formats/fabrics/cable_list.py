@@ -1,6 +1,6 @@
 """A list of cables as CSV or as a table of Markdown: what people keep, and what NetBox exports.
 
-A row is a cable: device, port, device, port, and if it is there a rate, a state and the kinds of the devices.
+A row is a cable: device, port, device, port, and if they are there a rate, a latency, a state and the devices' kinds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import is_nic, split_nic
+from commsim.core.units import parse_time
 
 from .cable_columns import Columns, guess_columns, words_of
 from .cabling import MAX_BYTES, MAX_NAME, Cable, Cabling, End
@@ -23,6 +24,7 @@ _DOWN = {"down", "disabled", "inactive", "failed", "broken", "offline", "polling
 PLANNED = {"planned", "decommissioning", "spare", "reserved"}
 _RATE = re.compile(r"\d{1,2}x\w{3}\w*|\d+(?:\.\d+)?\s*[GMT]\w*(?:/s)?|[A-Z]{3}\d*", re.IGNORECASE | re.ASCII)
 _NO_RATE = re.compile(r"0(\.0*)?\s*\D*|none|n/?a|-+|down|unknown|auto", re.IGNORECASE | re.ASCII)
+_NO_TIME = re.compile(r"|none|n/?a|-+|unknown", re.IGNORECASE)
 _MODELS = {"": "", "host": "host", "server": "host", "node": "host", "compute": "host", "gpu": "host", "ca": "host",
            "switch": "switch", "leaf": "switch", "spine": "switch", "tor": "switch", "core": "switch"}  # fmt: skip
 _MAX_LINE = 2**16
@@ -194,7 +196,16 @@ def _cable(columns: Columns, cells: Sequence[str], unit: float, where: str, join
     if lanes_of and int(lanes_of[1]) < 4 and not full and rates:  # ports have four lanes
         full = [rates[0] * 4 / int(lanes_of[1])]
     text = written[0] if lanes_of else ""
-    return Cable(a, b, min(rates, default=0.0), max(full, default=0.0), text, is_up)
+    latency = _latency(columns, cells, where)
+    return Cable(a, b, min(rates, default=0.0), max(full, default=0.0), text, is_up, latency)
+
+
+def _latency(columns: Columns, cells: Sequence[str], where: str) -> float | None:
+    """Return the latency that a row says, of its first column that says one; None if none does."""
+    said = [text for i in columns.latency if not _NO_TIME.fullmatch(text := _with_point(_cell(cells, i)))]
+    if not said:
+        return None
+    return parse_time(said[0] if said[0][-1].isalpha() else f"{said[0]}{columns.time_unit}", f"{where}: latency")
 
 
 def _with_point(rate: str) -> str:

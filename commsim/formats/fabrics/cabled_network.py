@@ -7,6 +7,7 @@ files is one network.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class FabricOptions:
     rate : float, bytes/s, optional
         Rate of cables without one.
     latency : float, s
-        Latency of each cable.
+        Latency of each cable of which the file says none.
     healthy : bool
         Whether slower cables get the rate that they should have, and those that are down are up.
     """
@@ -107,11 +108,12 @@ def network_of_cables(name: str, cabling: Cabling, options: FabricOptions) -> Ne
     if dead := [names[number[end]] for end in cabling.down if kinds.get(end.device) == "host"]:
         told.append(told_of_ports_down(dead))
     rates = np.array(full if options.healthy else [c.rate for c in up])
+    latencies = np.array([options.latency if c.latency is None else c.latency for c in up])
     src, dst = both_ways(ends[:, 0], ends[:, 1])
     n = len(names)
     return Network(
-        name, names, np.where(np.arange(n) < len(hosts), HOST, SWITCH), src, dst, np.tile(rates, 2), options.latency,
-        machine=[*machine, *[-1] * len(switches)], told=_remarks(told, cabling),
+        name, names, np.where(np.arange(n) < len(hosts), HOST, SWITCH), src, dst, np.tile(rates, 2),
+        np.tile(latencies, 2), machine=[*machine, *[-1] * len(switches)], told=_remarks(told, cabling),
     )  # fmt: skip
 
 
@@ -120,7 +122,7 @@ def _with_rate(cable: Cable, options: FabricOptions, name: str) -> Cable:
     if rate is None and cable.is_up:
         raise InputError(f"{name}: the cable {cable.a} to {cable.b} has no rate; give one to all that have none: "
                          f"{name}:rate=400Gbps")  # fmt: skip
-    return Cable(cable.a, cable.b, rate or 0.0, cable.full, cable.text, cable.is_up)
+    return dataclasses.replace(cable, rate=rate or 0.0)
 
 
 def _key(cable: Cable) -> tuple[object, ...]:

@@ -64,6 +64,8 @@ class Cable:
         Its rate as the file writes it, such as ``1x EDR``.
     is_up : bool
         Whether it carries data.
+    latency : float, s
+        Its latency; None where the file does not say.
     """
 
     a: End
@@ -72,6 +74,7 @@ class Cable:
     full: float = 0.0
     text: str = ""
     is_up: bool = True
+    latency: float | None = None
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ def read_fabric(
     rate : float, bytes/s, optional
         Rate of cables for which the file has none.
     latency : float, s
-        Latency of each cable, which no such file has.
+        Latency of each cable of which the file says none.
     healthy : bool
         Whether cables that are slower than they should be get their rate, and those that are down are up.
     """

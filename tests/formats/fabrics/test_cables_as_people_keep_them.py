@@ -130,3 +130,40 @@ def test_netbox_s_cables_in_all_its_forms(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "cables.json"
     path.write_text(json.dumps(netbox(shape)))
     assert found(path, ":rate=400Gbps") == (NODES, [400.0])
+
+
+def cables_with(path: Path, header: str, *cells: str) -> tuple[list[float], str]:
+    """Latencies of the cables of a list that has one more column, in ns, and what is said of its columns."""
+    rows = [f"h{i},s0,400G,{cell}" for i, cell in enumerate(cells)]
+    path.write_text("\n".join([f"from,to,rate,{header}", *rows, ""]))
+    network = network_of_file(str(path))
+    assert network is not None
+    half = network.n_links // 2
+    assert (network.latency[:half] == network.latency[half:]).all()
+    said = next(one.text for one in network.told if one.text.startswith("columns: "))
+    return (network.latency[:half] * 1e9).round(6).tolist(), said.removeprefix("columns: from to to, rate rate")
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        ("latency", ("50us", "1.5 us", "500ns")),
+        ("Latency (us)", ("50", "1.5", "500ns")),
+        ("delay_ns", ("50000", "1500", "500")),
+        ("link latency", ("50us", "1.5us", "")),  # one that is not known is a cable's usual one
+    ],
+)
+def test_a_column_of_latencies_is_each_cable_s_latency(tmp_path: Path, header: str, cells: tuple[str, ...]) -> None:
+    """The column was dropped without a word: cables of 50 us and of 500 ns had the same times."""
+    assert cables_with(tmp_path / "c.csv", header, *cells) == ([50000, 1500, 500], f", latency {header}")
+
+
+def test_a_latency_without_a_unit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"c.csv, line 3: latency needs a unit: a time such as 1.5us, got '50'"):
+        cables_with(tmp_path / "c.csv", "latency", "1us", "50")
+
+
+def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
+    latencies, said = cables_with(tmp_path / "c.csv", "Length (m),Colour,Rack,Vendor", "1,red,A,x", "2,red,B,x")
+    assert latencies == [500, 500]
+    assert said == "; not read: Length (m), Colour, Rack and 1 more"
