@@ -40,7 +40,7 @@ PACKAGES = {
     "uvicorn": "place serve (extra serve)",
     "prometheus-client": "place serve: /metrics (extra serve)",
     "pyyaml": "place import, export: Slurm, Kubernetes (extra yaml)",
-    "pyarrow": "sweep (extra data)",
+    "pyarrow": "sweep cheapest, pages and files .parquet of sweeps (extra data)",
     "duckdb": "sweep sql (extra data)",
     "distributed": "sweep --executor dask (extra dask)",
     "ray": "sweep --executor ray (extra ray)",

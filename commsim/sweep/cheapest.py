@@ -169,13 +169,14 @@ def cheapest_topologies(
     Raises
     ------
     InputError
-        If the file is wrong, or a price is missing.
+        If the file is wrong, a price is missing, or pyarrow is not installed.
     """
     from .config import read_config
     from .price import read_prices
     from .run import run_sweep
-    from .table import read_table
+    from .table import read_table, require_pyarrow
 
+    require_pyarrow()  # before points are computed
     sweep = read_config(path, code)
     prices, goal = read_prices(sweep.tree, path), read_goal(sweep.tree, path)
     bills, spare = read_bills(sweep, prices)

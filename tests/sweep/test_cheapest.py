@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from commsim import predict
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer
 from commsim.report.render import show
-from commsim.sweep.cheapest import Offer, rank_offers, read_bills
+from commsim.sweep.cheapest import Offer, cheapest_topologies, rank_offers, read_bills
 from commsim.sweep.cli.cheapest import _about_spare, _parts_of_offers
 from commsim.sweep.config import read_config
 from commsim.sweep.points import points
@@ -174,6 +175,17 @@ def test_prices_that_are_missing_are_named_for_all_topologies(tree):
     config = read_config(tree)
     with pytest.raises(InputError, match=r"(?s)no price for 100Gbps.*no price for 200Gbps"):
         read_bills(config, read_prices(tree, "f"))
+
+
+def test_without_pyarrow_nothing_is_computed_first(tmp_path, monkeypatch):
+    """126 points were computed, and then refused."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = Path(__file__).parents[2] / "examples" / "sweep_cost.toml"
+    said = []
+    with pytest.raises(InputError, match=r"pip install 'commsim\[data\]'"):
+        cheapest_topologies(path, tmp_path / "kept", jobs=1, say=said.append)
+    assert not said
+    assert not (tmp_path / "kept").exists()
 
 
 def test_the_answer_comes_first_and_of_those_that_miss_the_goal_only_the_front_is_shown(tmp_path, capsys):
