@@ -281,9 +281,15 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 
 def progress(items: Sequence[T], what: str) -> Iterator[T]:
-    """Go through `items`, with a bar on standard error when that is a terminal and there is more than one."""
-    if len(items) < 2 or not sys.stderr.isatty():
+    """Go through `items`; if there are several, with a bar on a terminal, and elsewhere with a line now and then."""
+    if len(items) < 2:
         yield from items
+        return
+    if not sys.stderr.isatty():
+        for number, item in enumerate(items, 1):
+            EXPECTED.begin(f"{what} ({number} of {len(items)})")
+            yield item
+        EXPECTED.begin("")
         return
     from rich.console import Console
     from rich.progress import track

@@ -171,6 +171,17 @@ def test_after_a_bar_the_line_of_progress_goes_on(monkeypatch):
     assert not EXPECTED.is_shown
 
 
+def test_without_a_terminal_each_part_is_named_for_the_line_of_progress(monkeypatch):
+    """`commsim export cost-model` computed for four minutes in a pipe, and said nothing."""
+    from commsim.report.terminal import progress
+
+    EXPECTED.clear()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    said = [(EXPECTED.part, EXPECTED.is_shown) for _ in progress(["a", "b"], "computing curves")]
+    assert said == [("computing curves (1 of 2)", False), ("computing curves (2 of 2)", False)]
+    assert not EXPECTED.part
+
+
 def test_a_help_that_comes_late_stands_on_a_line_of_its_own(monkeypatch, capsys):
     """The line of progress stayed in front: `# commsim bound: 2.2 s so far; Ctrl-C ends itusage: ...`."""
     from commsim.cli import main
