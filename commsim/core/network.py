@@ -44,6 +44,8 @@ T = TypeVar("T")
 class Network(Value):
     """Nodes and directed links; frozen, compared by value. Scalars broadcast over links or nodes.
 
+    :class:`commsim.NetworkBuilder` makes one of hosts, switches and cables by name.
+
     Parameters
     ----------
     name : str

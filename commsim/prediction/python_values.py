@@ -70,7 +70,7 @@ def size_of(size: SizeLike, name: str = "size") -> float:
     if isinstance(size, bool) or not isinstance(size, (str, numbers.Real)):
         raise InputError(
             f"{name} is one number of bytes, or text such as '64MiB', got {_short(size)}; for several, call it for "
-            "each, or cs.solve(cs.scenario_of(...), sizes), cs.rank or cs.run_sweep once"
+            "each, or cs.solve(cs.scenario_of(...), sizes), which has arrays .time and .busbw, cs.rank or cs.run_sweep"
         )
     number: Any = parse_size(size, name) if isinstance(size, str) else size
     if not (0 <= number < LARGEST and number == int(number)):

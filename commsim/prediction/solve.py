@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.result import Result
@@ -58,6 +61,27 @@ class Solution(Shown):
         """What tells each result from those of the same size: its group or job; empty for a single collective."""
         parts = [*self.scenario.work.parts] or [{}]
         return parts * (len(self.results) // len(parts))
+
+    @property
+    def time(self) -> NDArray[np.float64]:
+        """Time of each result, float64[n_results], s."""
+        return np.array([result.time for result in self.results], np.float64)
+
+    @property
+    def algbw(self) -> NDArray[np.float64]:
+        """Size over time of each result, float64[n_results], bytes/s."""
+        return np.array([result.algbw for result in self.results], np.float64)
+
+    @property
+    def busbw(self) -> NDArray[np.float64]:
+        """Bus bandwidth of each result, float64[n_results], bytes/s.
+
+        Raises
+        ------
+        InputError
+            If the operation is ``custom``, which has no factor.
+        """
+        return np.array([result.busbw for result in self.results], np.float64)
 
     def __repr__(self) -> str:
         times = [f"{format_size(result.size)} {format_time(result.time)}" for result in self.results]

@@ -285,6 +285,16 @@ def test_groups_that_predict_cannot_answer_are_refused(keywords, message):
         cs.predict("ring_all_reduce", STAR, "1MiB", **({"overhead": "0us"} | keywords))
 
 
+def test_a_solution_has_the_numbers_of_all_sizes_as_arrays_which_predict_names():
+    sizes = 2.0 ** np.arange(20, 26)
+    with pytest.raises(cs.InputError, match=r"cs.solve\(.*, which has arrays .time and .busbw"):
+        cs.predict("ring_all_reduce", STAR, sizes)
+    found = cs.solve(cs.scenario_of("ring_all_reduce", STAR), sizes)
+    each = [cs.predict("ring_all_reduce", STAR, size) for size in sizes]
+    for name in ("time", "algbw", "busbw"):
+        assert getattr(found, name).tolist() == [getattr(one, name) for one in each]
+
+
 def test_solve_needs_a_size_where_the_work_has_none():
     assert cs.solve(cs.scenario_of("dissemination_barrier", STAR, overhead="0us")).said == ()
     with pytest.raises(cs.InputError, match="sizes must name at least one size"):

@@ -23,6 +23,14 @@ def example(page):
     return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)[0]
 
 
+def of_readme(word):
+    """The indented Python file of the README that holds a word."""
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    blocks = ["".join(block) for block in re.findall(r"((?:^(?: {4}.*)?\n)+)", text, re.MULTILINE)]
+    (found,) = [block for block in blocks if word in block]
+    return re.sub(r"^ {4}", "", found, flags=re.MULTILINE)
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """A folder with the files of the documentation, which are forgotten afterwards."""
@@ -33,6 +41,15 @@ def files(tmp_path, monkeypatch):
         len(registry)
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     return tmp_path
+
+
+def test_the_topology_and_the_collective_of_the_readme_run_together(commsim, files):
+    (files / "my_rack.py").write_text(of_readme("def my_rack("))
+    (files / "my_ring.py").write_text(of_readme("def my_ring("))
+    sizes = ("-b", "64M", "-e", "64M")
+    row = commsim.results("run", "my_ring.py", "--topology", "my_rack.py:n_hosts=4", *sizes)["results"][0]
+    whole = commsim.results("run", "my_ring.py", "--topology", "my_rack.py:n_hosts=4,slow=0", *sizes)["results"][0]
+    assert row["time_s"] == pytest.approx(4 * whole["time_s"], rel=0.01)
 
 
 @pytest.mark.parametrize("spec", ["my_ring.py", "./my_ring.py:my_ring", "./my_ring.py:backwards=true"])
