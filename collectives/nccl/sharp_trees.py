@@ -34,7 +34,8 @@ def read_sharp_trees(name: str, trees: SharpTrees | None, n_machines: int) -> ND
         If rails differ in length, or one is no tree above all machines.
     """
     rows = [(0,) * n_machines + (-1,)] if trees is None else trees
-    what = f"{name}: sharp must have for each rail the switch above each of {n_machines} machines and each switch"
+    machines = "machines with sharp=on (dgx-h100:sharp=on@...) have SHARP; sharp of a collective"
+    what = f"{name}: {machines} must have for each rail the switch above each of {n_machines} machines and each switch"
     if not isinstance(rows, Sequence) or not all(isinstance(row, Sequence) for row in rows):
         raise InputError(f"{what}, got {rows}")
     if not rows or len({len(row) for row in rows}) > 1 or len(rows[0]) <= n_machines:

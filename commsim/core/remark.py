@@ -22,6 +22,7 @@ __all__ = [
     "SIZE_UNUSED",
     "Remark",
     "as_remarks",
+    "distinct",
     "read_remarks",
 ]
 
@@ -101,6 +102,15 @@ class Remark:
 def as_remarks(items: Iterable[str | Remark], code: str) -> list[Remark]:
     """Return sentences as remarks of one code; remarks stay as they are."""
     return [item if isinstance(item, Remark) else Remark(code, item) for item in items]
+
+
+def distinct(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+    """Return each sentence once, in the order given, with the largest of its effects: several answers may say it."""
+    found: dict[tuple[str, str, str], Remark] = {}
+    for one in remarks:
+        key = (one.code, one.text, one.details)
+        found[key] = max(found.get(key, one), one, key=lambda remark: (remark.needed, remark.size))
+    return tuple(found.values())
 
 
 def read_remarks(tree: object, whose: str) -> tuple[Remark, ...]:

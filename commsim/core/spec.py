@@ -116,7 +116,8 @@ def read_arguments(
     values: dict[str, Any] = {}
     for key, text in raw.items():
         if key not in parameters:
-            close = difflib.get_close_matches(key, parameters, n=1)
+            counts = [f"n_{key}"] if f"n_{key}" in parameters else []  # `nics` is n_nics, not nic
+            close = counts or difflib.get_close_matches(key, parameters, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             known = ", ".join((*parameters, *([more] if more else ()))) or "none"
             raise InputError(f"{name} has no parameter {shorten(repr(key))}; {hint}known: {known}")

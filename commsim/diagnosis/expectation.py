@@ -15,7 +15,7 @@ from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import operation
-from commsim.core.remark import Remark
+from commsim.core.remark import Remark, distinct
 from commsim.core.units import count_text
 from commsim.core.value import Shown
 from commsim.nccl.error_model import ErrorModel
@@ -143,7 +143,7 @@ class Expectation(Shown):
         every = (self, *others)
         return replace(
             self, sizes=tuple(one for each in every for one in each.sizes),
-            notes=tuple(dict.fromkeys(note for each in every for note in each.notes)),
+            notes=distinct(note for each in every for note in each.notes),
         )  # fmt: skip
 
     @property
@@ -246,7 +246,7 @@ def expect(
     n_machines = len(set(where.machine[ranks].tolist()) - {-1}) or len(set(ranks.tolist()))
     return Expectation(
         plan.network.name, plan.schedule.n_ranks, n_machines, false_alarms, tuple(found), errors_of_plan(plan),
-        tuple(dict.fromkeys(notes)),
+        distinct(notes),
     )  # fmt: skip
 
 

@@ -75,7 +75,8 @@ def _by_kind(tree: dict[str, Any], path: Path, context: ReadingContext) -> Seque
 
         return read_nccl_tests_json(tree, path, context)
     known = "results of commsim or nccl-tests, NCCL inspector's lines, a flight recorder or a Kineto trace"
-    raise InputError(f"{path}: JSON of no known kind; expected {known}, got the keys {', '.join(map(str, tree))[:80]}")
+    got = f"the keys {', '.join(map(str, tree))[:80]}" if tree else "no keys"
+    raise InputError(f"{path}: JSON of no known kind; expected {known}, got {got}")
 
 
 def read_own(tree: Mapping[str, Any], path: Path, context: ReadingContext) -> list[Measurement]:

@@ -50,7 +50,10 @@ def read_composition(path: str | Path) -> Composition:
 
 
 def _job(entry: TableFields, i: int) -> JobEntry:
-    collective, ranks = entry.text("collective"), _ranks(entry)
+    collective, machines = entry.text("collective"), _numbers(entry, "machines") if "machines" in entry else ()
+    if machines and "ranks" in entry:
+        entry.fail("machines", "is given beside ranks: give one of the two")
+    ranks = () if machines else _numbers(entry, "ranks")
     name = entry.text("name", "")
     job = JobEntry(
         name or f"{i}:{collective.partition(':')[0]}",
@@ -61,8 +64,9 @@ def _job(entry: TableFields, i: int) -> JobEntry:
         entry.number("weight", 1.0),
         entry.whole("priority", default=0),
         entry.quantity("rate_cap", parse_bandwidth, float("inf")),
-        number_of(name) if name else number_of_unnamed(collective, ranks),
+        number_of(name) if name else number_of_unnamed(collective, ranks) if ranks else None,
         _packets(entry),
+        machines,
     )
     entry.finish()
     if job.weight <= 0:
@@ -70,17 +74,17 @@ def _job(entry: TableFields, i: int) -> JobEntry:
     return job
 
 
-def _ranks(entry: TableFields) -> tuple[int, ...]:
-    raw = entry.raw("ranks")
+def _numbers(entry: TableFields, key: str) -> tuple[int, ...]:
+    raw = entry.raw(key)
     if isinstance(raw, list):
-        return tuple(entry.wholes("ranks"))
-    ranks: list[int] = []
+        return tuple(entry.wholes(key))
+    numbers: list[int] = []
     for part in str(raw).split(","):
         match = _RANKS.fullmatch(part.strip())
         if match is None or not isinstance(raw, str):
-            entry.refuse("ranks", "ranks such as '0-7,12' or [0, 1, 2]")
-        ranks += range(int(match[1]), int(match[2] or match[1]) + 1)
-    return tuple(ranks)
+            entry.refuse(key, f"{key} such as '0-7,12' or [0, 1, 2]")
+        numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return tuple(numbers)
 
 
 def _background(entry: TableFields) -> Background:

@@ -32,6 +32,8 @@ class JobEntry:
         Number that ECMP hashes, by which the simulation also orders jobs. Default: the job's position.
     packets : mapping of str to value, optional
         How its packets are sent, some of ``composition.OWN``, in SI units. Default: as the run's.
+    machines : tuple of int, optional
+        Machines all of whose ranks are members, in place of `ranks`.
     """
 
     name: str
@@ -44,6 +46,7 @@ class JobEntry:
     rate_cap: float = float("inf")
     number: int | None = None
     packets: Mapping[str, Any] | None = None
+    machines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

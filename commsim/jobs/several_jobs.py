@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -17,10 +19,11 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.placement import Placement
 from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
+from commsim.core.units import count_text
 from commsim.jobs.background import draw_messages
 from commsim.jobs.composition import read_composition
 from commsim.jobs.job_costs import shared_network
-from commsim.jobs.job_entries import JOBS_ONLY, Composition, JobEntry
+from commsim.jobs.job_entries import JOBS_ONLY, Composition, JobEntry, number_of_unnamed
 from commsim.jobs.own_transports import own_transport, transports_of, without_pauses
 from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import PlacedJobs, Shared
@@ -89,7 +92,8 @@ class JobsPlan(SharedPlan):
     ) -> list[Remark]:
         """Return what the results leave out, assume or depend on."""
         runs = zip(self.run.plans, self.run.entries, strict=True)
-        own = [remark for plan, entry in runs for remark in plan.remarks_of_sizes([entry.size])]
+        own = _ranks_of_several(self.entries)
+        own += [remark for plan, entry in runs for remark in plan.remarks_of_sizes([entry.size])]
         if any("flap_lost_s" in result.counters for result in results):
             named = zip(self.entries, results, strict=True)
             return own + [remark.of(entry.name) for entry, one in named for remark in remarks_of_results([one])]
@@ -169,13 +173,13 @@ def prepare_jobs(
     Raises
     ------
     InputError
-        If a job names a rank twice, or one that does not exist.
+        If a job names a rank or a machine twice, or one that does not exist.
     """
     if not isinstance(placement, Placement):
         placement = load_placement(placement or PACKED, network, len(network.endpoints), seed)
     nodes = placement.nodes
     plans, entries = [], []
-    for entry in composition.jobs:
+    for entry in (_on_machines(entry, network, nodes) for entry in composition.jobs):
         wrong = [rank for rank in entry.ranks if not 0 <= rank < len(nodes)]
         if not entry.ranks or wrong or len(set(entry.ranks)) < len(entry.ranks):
             got = wrong[0] if wrong else list(entry.ranks)
@@ -194,6 +198,32 @@ def prepare_jobs(
     shared = shared_network(network, plans)
     background = tuple(entry.packets for entry in composition.background)
     return JobsPlan(PlacedJobs(shared, tuple(entries), tuple(plans), messages, routing, seed, background))
+
+
+def _on_machines(entry: JobEntry, network: Network, nodes: NDArray[np.integer]) -> JobEntry:
+    """Return a job with the ranks of its machines; one that names ranks as it is."""
+    if not entry.machines:
+        return entry
+    machine = network.machine[nodes]
+    known = np.unique(machine[machine >= 0]).tolist()
+    wrong = [one for one in entry.machines if one not in known]
+    if wrong or len(set(entry.machines)) < len(entry.machines):
+        accepted = f"different numbers {known[0]}..{known[-1]}" if known else "none here: give ranks"
+        raise InputError(f"job {entry.name}: machines are {accepted}, got {(wrong or list(entry.machines))[0]}")
+    ranks = tuple(rank for one in entry.machines for rank in np.flatnonzero(machine == one).tolist())
+    number = number_of_unnamed(entry.collective, ranks) if entry.number is None else entry.number
+    return dataclasses.replace(entry, ranks=ranks, number=number)
+
+
+def _ranks_of_several(entries: Sequence[JobEntry]) -> list[Remark]:
+    """Say that jobs have ranks in common, whose GPUs compute for all of them at once."""
+    count = Counter(rank for entry in entries for rank in entry.ranks)
+    common = sorted(rank for rank, n in count.items() if n > 1)
+    if not common:
+        return []
+    whose = " and ".join(entry.name for entry in entries if common[0] in entry.ranks)
+    text = f"{count_text(len(common), 'rank')} in several jobs, such as rank {common[0]} in {whose}"
+    return [Remark("ranks-of-several", text, needed=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

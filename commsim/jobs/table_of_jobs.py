@@ -16,7 +16,7 @@ from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, cost_cells, with_spread
-from commsim.report.table_of_run import RunRow, json_row, parts_of
+from commsim.report.table_of_run import RunRow, json_row, parts_of, with_interval
 from commsim.report.titles import costs_in_title, hashes_in_title, least_in_title
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
         columns = [*columns[:at], *COST, *columns[at:]]
         cells = [[*row[:at], *cost_cells(result), *row[at:]] for row, result in zip(cells, results, strict=True)]
     columns, cells = with_spread(columns, cells, results)
+    columns, cells = with_interval(columns, cells, results)
     pieces = functools.partial(
         least_in_title, solution.plan.network, results, has_own_costs=solution.plan.has_own_costs
     )

@@ -116,6 +116,14 @@ def spelled_out(spec: str, operation: str | None) -> str:
         if close and name.strip() not in COLLECTIVES:
             raise InputError(f"unknown collective {name.strip()!r}; did you mean {close[0]}? (commsim schedule list)")
         return spec
+    parameters = rest.split(",")
+    given = [part.partition("=")[2].strip() for part in parameters if part.partition("=")[0].strip() == "operation"]
+    if len({*given, *([operation] if operation else ())}) > 1:
+        raise InputError(f"{spec!r} is of another operation than {operation or given[0]}: give one")
+    if given:
+        operation = known_operation(given[0]).name
+        rest = ",".join(part for part in parameters if part.partition("=")[0].strip() != "operation")
+        colon = colon if rest else ""
     library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"
     if named not in COLLECTIVES:
         known = ", ".join(name.removeprefix(f"{library}_") for name in COLLECTIVES if name.startswith(f"{library}_"))

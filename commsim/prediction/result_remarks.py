@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, NIC, SWITCH, Network
@@ -46,13 +47,38 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[Remark] = ()
 
 def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
     """Describe what the paths do to times: what a closed form does not see, and rails without PXN."""
+    cut = _of_cut_machines(network) if (network.kind == NIC).any() else []
     if any(result.engine == "closed-form" for result in results):
         worst = fabric_oversubscription(network)
         text = f"the closed form does not see the fabric, {worst:.4g}:1 oversubscribed; --engine flow does"
-        return [Remark("fabric-unseen", text, worst - 1, needed=True)] if worst > 1 + 1e-9 else []
+        return [*cut, Remark("fabric-unseen", text, worst - 1, needed=True)] if worst > 1 + 1e-9 else cut
     if (network.kind == CPU).any() and (of_sockets := _between_sockets(network, results)):
-        return [of_sockets]
-    return _of_rails(network, results) if (network.kind == NIC).any() else []
+        return [*cut, of_sockets]
+    return [*cut, *_of_rails(network, results)] if (network.kind == NIC).any() else cut
+
+
+def _of_cut_machines(network: Network) -> list[Remark]:
+    """Say that machines have NICs on several leaves, where others have all of theirs on one."""
+    _, machines, switches = _ports_of_machines(network)
+    pairs, n_nics = np.unique(np.stack((machines, switches)), axis=1, return_counts=True)
+    known, first, n_leaves = np.unique(pairs[0], return_index=True, return_counts=True)
+    if not ((n_leaves == 1) & (n_nics[first] > 1)).any() or n_leaves.max() == 1:
+        return []
+    cut = np.flatnonzero(n_leaves > 1)
+    where = range(first[cut[0]], first[cut[0]] + n_leaves[cut[0]])
+    parts = " and ".join(f"{n_nics[i]} on {network.nodes[pairs[1, i]]}" for i in where)
+    are = "is" if len(cut) == 1 else "are"
+    text = f"{len(cut)} of {len(known)} machines {are} cut over leaves: NICs of m{known[cut[0]]} are {parts}"
+    return [Remark("machine-cut", text, needed=True)]
+
+
+def _ports_of_machines(network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return NIC, machine and switch of each cable from a NIC to a switch outside of machines."""
+    port = (
+        (network.kind[network.src] == NIC) & (network.kind[network.dst] == SWITCH) & (network.machine[network.dst] < 0)
+    )
+    nics = network.src[port].astype(np.int64)
+    return nics, network.machine[nics].astype(np.int64), network.dst[port].astype(np.int64)
 
 
 def _between_sockets(network: Network, results: Sequence[Result]) -> Remark | None:
@@ -85,10 +111,8 @@ def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
 
 def _has_rails(network: Network) -> bool:
     """Whether machines have several NICs, each on a switch with NICs of other machines and no other of its own."""
-    port = (
-        (network.kind[network.src] == NIC) & (network.kind[network.dst] == SWITCH) & (network.machine[network.dst] < 0)
-    )
-    nics, switches = np.unique(np.stack((network.src[port], network.dst[port])), axis=1)
+    nics, _, switches = _ports_of_machines(network)
+    nics, switches = np.unique(np.stack((nics, switches)), axis=1)
     machines = network.machine[nics]
     is_apart = np.unique(np.stack((machines, switches)), axis=1).shape[1] == len(nics)
     return is_apart and len(np.unique(switches)) < len(nics) and len(np.unique(nics)) > len(np.unique(machines))

@@ -72,11 +72,14 @@ class Lines:
         Whether they are a file's, which a terminal must not break.
     is_bounded : bool
         Whether a terminal shows only as many as an answer has lines of text left, the first always; ``-v`` shows all.
+    is_repeated : bool
+        Whether they say again what a table has; then a terminal shows them with ``-v`` only.
     """
 
     texts: Sequence[str]
     is_file: bool = False
     is_bounded: bool = False
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import printable
 from commsim.core.limits import EXPECTED
+from commsim.core.remark import distinct
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
@@ -96,8 +97,8 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def largest(remarks: Iterable[Remark]) -> list[Remark]:
     """Return the remarks that a short answer shows, those of the largest effect first, at most ``MOST_SHOWN``."""
-    shown = [remark for remark in dict.fromkeys(remarks) if remark.is_shown]
-    return sorted(shown, key=lambda one: -one.size)[:MOST_SHOWN]
+    shown = [remark for remark in remarks if remark.is_shown]
+    return sorted(distinct(shown), key=lambda one: -one.size)[:MOST_SHOWN] if shown else []
 
 
 def _print_largest(remarks: Sequence[Remark], verbose: bool, n_lines: int) -> None:
@@ -122,6 +123,8 @@ def _print_all(parts: Sequence[Part], verbose: bool) -> int:
                 n_lines += print_table(part.columns, part.rows, title, part.least, verbose or part.whole)
             case Facts():
                 print_facts(part.values)
+            case Lines(is_repeated=True) if is_short:
+                continue
             case Lines():
                 texts, n = part.texts, sum(line.startswith("# ") for line in part.texts) * (not part.is_file)
                 if part.is_bounded and is_short:  # what was asked for takes all the room there is

@@ -136,10 +136,18 @@ def table_of(rows: Sequence[RunRow], title: str, title_least: Callable[[], Seque
         names += COST
         cells = [[*row, *cost_cells(result)] for row, result in zip(cells, results, strict=True)]
     if any(result.interval is not None for result in results):
-        names += ENDS
-        ends = (map(microseconds, result.interval) if result.interval else "--" for result in results)
-        cells = [[*row, *two] for row, two in zip(cells, ends, strict=True)]
+        names, cells = with_interval(names, cells, results)
     return Table(names, cells, title, [name for name in LEAST if name in names], title_least)
+
+
+def with_interval(
+    names: Sequence[str], cells: Sequence[Sequence[str]], results: Sequence[Result]
+) -> tuple[list[str], list[list[str]]]:
+    """Add the ends of the interval of each time to a table with a row for each result, where any has one."""
+    if all(result.interval is None for result in results):
+        return list(names), [list(row) for row in cells]
+    ends = (map(microseconds, result.interval) if result.interval else "--" for result in results)
+    return [*names, *ENDS], [[*row, *two] for row, two in zip(cells, ends, strict=True)]
 
 
 def _cells(row: RunRow) -> dict[str, str]:
@@ -188,7 +196,8 @@ def parts_of(
     notes = list(solution.remarks)
     if not groups:
         if verbose or not brief:
-            parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
+            mean = f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}"
+            parts.append(Lines((mean,), is_repeated=len(results) == 1))
             parts += [Lines((f"# {limits}",))] if limits else []
         for engine in dict.fromkeys(result.engine for result in results):
             if engine in house().reports:

@@ -24,6 +24,8 @@ MAX_TOLD = 60
 GAP = "  "
 # Lines of a title, and what ends one that has more.
 MOST_OF_TITLE, CUT = 2, " ..."
+# Parameters in a title, such as ``:machines=16,n_leaves=2`` of a network, without what follows in the sentence.
+_PARAMETERS = re.compile(r":(?=\w+=)[^@\s]*[^@\s,;:]")
 # Place at which a word that no line holds may be broken: white space for ``textwrap``, which no text that is shown has.
 BREAK = "\x0b"
 
@@ -117,14 +119,21 @@ def print_comment(text: str, most: int | None = None) -> None:
         return
     lines = comment_lines(text)
     if most is not None and len(lines) > most:
-        lines = [*lines[: most - 1], f"{lines[most - 1][: -len(CUT)].rstrip(' ,')}{CUT}"]
+        lines = [*lines[: most - 1], _cut(lines[most - 1])]
     for line in lines:
         print(f"# {line}")
 
 
+def _cut(line: str) -> str:
+    """Return a line that says that others follow; it ends with a whole word, where it has one."""
+    kept = line[: -len(CUT)]
+    words = kept[: max(kept.rfind(" "), kept.rfind(","))]
+    return f"{(words if words.strip() else kept).rstrip(' ,:;(')}{CUT}"
+
+
 def shortened(title: str, least: Sequence[str]) -> str:
-    """Return a title without as many of its least important pieces as a terminal has no lines for."""
-    for piece in least:
+    """Return a title without as many of its least important pieces as a terminal has no lines for, then parameters."""
+    for piece in (*least, *_PARAMETERS.findall(title)[::-1]):
         if len(comment_lines(title)) <= MOST_OF_TITLE:
             break
         title = title.replace(piece, "", 1)

@@ -107,8 +107,8 @@ def least_in_title(
     """Return what a narrow terminal leaves out of a title, the least important first.
 
     First what is usual and what times include, then the parameters of the topology, of the network before those of
-    machines, then words beside a ratio and a fault: the ratio of a fabric, faults, ranks, placement and what a library
-    chooses always stand.
+    machines, which were asked for; then that packets spread, and words beside a ratio and a fault: the ratio of a
+    fabric, faults, ranks, placement and what a library chooses always stand.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def least_in_title(
     costs = software_costs(network, has_own_costs=has_own_costs)
     whole = costs_in_title(network, results, has_own_costs=has_own_costs)
     spec = network.name.partition(" ")[0]
-    said = [", engine flow", f", {costs}", spreading_in_title(network, routing), *_PARAMETERS.findall(spec)[::-1]]
+    said = [", engine flow", f", {costs}", *_PARAMETERS.findall(spec)[::-1], spreading_in_title(network, routing)]
     return [*filter(None, said), *_BESIDE.findall(whole), *_BESIDE.findall(network.name)]
 
 

@@ -14,6 +14,7 @@ from .axis import Axis
 from .compute import KINDS as WORKLOAD_KINDS
 from .compute import check_workload
 from .config import SweepCase, SweepConfig
+from .quantities import UNITS, write_value
 from .specs import KINDS, spec_of
 
 # Keys that are no parameters of a table, and what sets them.
@@ -61,7 +62,7 @@ def _check_case(case: SweepCase, config: SweepConfig) -> None:
             raise InputError(f"no parameter {name}; {hint}known: {', '.join(inside)}")
         wanted = known.get(name)
         if wanted is not None and axis.kind not in (wanted, "whole" if wanted == "number" else wanted):
-            raise InputError(f"{name} must be {_called(wanted)}, got {axis.values[0]!r}")
+            raise InputError(f"{name} must be {_called(wanted)}, got {_given(axis)!r}")
         if name in COUNTS and min(axis.values) < 1:
             raise InputError(f"{name} must be 1 or more, got {min(axis.values)}")
     _check_words(names)
@@ -119,6 +120,11 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: SweepConfig) 
         from topologies.machine_count import with_count
 
         read_arguments(TOPOLOGIES[name].build, with_count(name, raw) if name in TOPOLOGIES else raw)
+
+
+def _given(axis: Axis) -> Any:
+    """Return the first value of an axis with its unit, as a file has it."""
+    return write_value(axis.values[0], axis.kind) if axis.kind in UNITS else axis.values[0]
 
 
 def _called(kind: str) -> str:

@@ -36,6 +36,8 @@ KEPT: dict[str, tuple[str, Callable[[str, str], float] | None, bool]] = {
     "scaling": ("scaling", None, True),
 }
 
+# A rate that messages reach has the price of the rate as sold: of the next one above, by at most this factor.
+MOST_ABOVE = 1.1
 # Of one piece: the sum of any number of them is finite.
 MAX_PRICE = 1e18
 
@@ -89,7 +91,7 @@ class Prices:
             If a price is needed that the file does not have, or a link has none back at the same rate.
         """
         lines, missing = list[PriceItem](), list[str]()
-        parts = [(item, write_bandwidth(rate), n, functools.partial(self._by_rate, item, rate))
+        parts = [(item, write_bandwidth(self._sold(item, rate)), n, functools.partial(self._by_rate, item, rate))
                  for (item, rate), n in _cabling(network).items()]  # fmt: skip
         parts += [("switch", f"{n_ports} ports", n, functools.partial(self._switch, n_ports))
                   for n_ports, n in _switches(network).items()]  # fmt: skip
@@ -111,11 +113,18 @@ class Prices:
         given = self._given(item, write_bandwidth(rate))
         if isinstance(given, float):
             return given
-        for known, price in given.items():
-            if math.isclose(known, rate, rel_tol=1e-9):
-                return price
+        if (sold := self._sold(item, rate)) in given:
+            return given[sold]
         rates = ", ".join(map(write_bandwidth, given))
         raise InputError(f"{self.path}: cost.{item} has no price for {write_bandwidth(rate)}, only for {rates}")
+
+    def _sold(self, item: str, rate: float) -> float:
+        """Return the rate as sold of what reaches a rate, as the prices say it; the rate itself where none is near."""
+        given = self.by_item.get(item, 0.0)
+        known = [] if isinstance(given, float) else list(given)
+        same = [one for one in known if math.isclose(one, rate, rel_tol=1e-9)]
+        above = [one for one in known if rate < one <= rate * MOST_ABOVE]
+        return same[0] if same else min(above, default=rate)
 
     def _switch(self, n_ports: int) -> float:
         """Return the price of the smallest switch with so many ports."""

@@ -156,6 +156,12 @@ def test_more_than_there_are_cannot_fail(what, part, message):
         fail_random(leaf_spine(4, 2, 2), what, part)
 
 
+def test_more_than_all_is_refused_where_there_is_nothing_to_draw_from():
+    """Of a star, 150 % of its links were "no links to draw from"."""
+    with pytest.raises(InputError, match="that forward is at most 100%, got 150%"):
+        fail_random(star(4), "links", 1.5)
+
+
 def test_a_negative_seed_is_refused():
     with pytest.raises(InputError, match="the seed of a draw must be 0 or more, got -1"):
         fail_random(leaf_spine(2, 2, 2), "links", 1, seed=-1)

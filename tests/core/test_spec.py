@@ -79,6 +79,7 @@ def test_values_get_the_types_that_the_function_declares():
         ("n_hosts=1,kind=ring", "kind must be one of mesh, torus, got 'ring'"),
         ("n_hosts=1,bandwidth=100Gb", "did you mean 100Gbps"),
         ("n_hosts=1,bandwith=1Gbps", "no parameter 'bandwith'; did you mean bandwidth\\? known: n_hosts, ratio"),
+        ("hosts=4", "no parameter 'hosts'; did you mean n_hosts\\?"),
         ("ratio=1", "example needs n_hosts, such as example:n_hosts=4"),
     ],
 )

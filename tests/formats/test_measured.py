@@ -115,6 +115,7 @@ def test_the_inspector_counts_one_rank_s_part_of_what_is_gathered(tmp_path):
         ({"schema": 2, "results": [ROW]}, "schema must be 1"),
         ({"schema": 1, "results": []}, "holds no measurement"),
         ({"schema": 1, "results": [{**ROW, "operation": "sum"}]}, "unknown operation 'sum'"),
+        ({}, "a Kineto trace, got no keys"),
         ({"hello": 1}, "JSON of no known kind; expected results of commsim or nccl-tests"),
     ],
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
+from commsim.core.errors import InputError
 from commsim.jobs.table_of_jobs import parts_of_jobs, shared_links
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
@@ -82,3 +83,58 @@ def test_the_title_says_what_the_size_of_a_job_is_of(tmp_path, second, said):
     found = solve(scenario_of(None, "star:n_hosts=8", jobs=path, overhead="0us"), [0.0])
     (title,) = [part.title for part in parts_of_jobs(found) if isinstance(part, Table) and "engine" in part.title]
     assert title.endswith(said)
+
+
+MACHINES = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=4"
+JOB = '[[job]]\nname = "{}"\ncollective = "nccl"\n{}\nsize = "1MiB"\n'
+
+
+def run_on_machines(tmp_path, *members):
+    (tmp_path / "jobs.toml").write_text("".join(JOB.format("ab"[k], text) for k, text in enumerate(members)))
+    return solve(scenario_of(None, MACHINES, jobs=tmp_path / "jobs.toml"), [0.0])
+
+
+def test_machines_of_a_job_are_their_ranks(tmp_path):
+    by_machine = run_on_machines(tmp_path, 'machines = "0,2"', "machines = [3, 1]")
+    by_rank = run_on_machines(tmp_path, 'ranks = "0-7,16-23"', 'ranks = "24-31,8-15"')
+    assert [one.time for one in by_machine.results] == [one.time for one in by_rank.results]
+    assert [entry.ranks for entry in by_machine.plan.entries] == [entry.ranks for entry in by_rank.plan.entries]
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ('machines = "0,4"', "job a: machines are different numbers 0..3, got 4"),
+        ("machines = [1, 1]", "job a: machines are different numbers"),
+        ('machines = "one"', "machines such as '0-7,12'"),
+        ('machines = "0"\nranks = "0-7"', "machines is given beside ranks"),
+    ],
+)
+def test_machines_that_are_not_there_are_refused(tmp_path, members, message):
+    with pytest.raises(InputError, match=message):
+        run_on_machines(tmp_path, members)
+
+
+def test_hosts_are_no_machines(tmp_path):
+    (tmp_path / "jobs.toml").write_text(JOB.format("a", "machines = [0]").replace("nccl", "ring_all_reduce"))
+    with pytest.raises(InputError, match="machines are none here: give ranks"):
+        solve(scenario_of(None, NETWORK, jobs=tmp_path / "jobs.toml"), [0.0])
+
+
+def test_ranks_that_are_in_several_jobs_are_said(tmp_path):
+    """The GPUs of one machine computed for two jobs, and nothing said so."""
+    found = run_on_machines(tmp_path, 'machines = "0,1"', 'machines = "1,2"')
+    (told,) = (one for one in found.remarks if one.code == "ranks-of-several")
+    assert (told.text, told.needed) == ("8 ranks in several jobs, such as rank 8 in a and b", True)
+    apart = run_on_machines(tmp_path, 'machines = "0,1"', 'machines = "2,3"')
+    assert "ranks-of-several" not in {one.code for one in apart.remarks}
+
+
+def test_times_with_an_interval_stand_beside_its_ends(tmp_path):
+    """The remark said what lies between low and high, and the table had neither."""
+    found = run_on_machines(tmp_path, 'machines = "0,2"', 'machines = "1,3"')
+    table = next(part for part in parts_of_jobs(found) if isinstance(part, Table))
+    low, high = table.columns.index("low(us)"), table.columns.index("high(us)")
+    for row, result in zip(table.rows, found.results, strict=True):
+        assert [float(row[low]), float(row[high])] == pytest.approx([1e6 * end for end in result.interval], rel=1e-3)
+    assert "low(us)" not in parts_of_jobs(solved(tmp_path, [0, 1], [4, 5]))[0].columns

@@ -61,3 +61,13 @@ def test_a_name_like_that_of_a_library_is_answered_with_it():
 def test_the_known_parameters_of_a_fabric_under_machines_have_their_number(key, hint):
     with pytest.raises(InputError, match=f"star has no parameter '{key}'; {hint}known: machines, n_hosts"):
         load_network(f"dgx-h100@star:{key}=2")
+
+
+def test_the_alias_of_a_library_takes_the_operation():
+    """`nccl:operation=all_to_all` was refused with "did you mean version?"."""
+    assert spelled_out("nccl:operation=all_to_all", None) == "nccl_all_to_all"
+    assert spelled_out("nccl:version=2.27, operation=broadcast", "broadcast") == "nccl_broadcast:version=2.27"
+    with pytest.raises(InputError, match=r"of another operation than all_reduce: give one"):
+        spelled_out("nccl:operation=all_to_all", "all_reduce")
+    with pytest.raises(InputError, match=r"unknown operation 'alltoall'; did you mean all_to_all"):
+        spelled_out("nccl:operation=alltoall", None)

@@ -30,3 +30,17 @@ def test_workers_that_share_a_machine_are_said_to_send_all_they_have():
     assert sharp.details.endswith("`nccl` with MACHINE:sharp=on")
     assert "ranks-of-machine" in said("switchml", "dgx-h100@star:machines=2")
     assert "ranks-of-machine" not in said("sharp", "star:n_hosts=4")
+
+
+def test_a_machine_that_is_cut_over_leaves_is_named():
+    """Half of the NICs of one machine were on another leaf than the rest, and nothing said so."""
+
+    def cut(network, **given):
+        return [one.text for one in remarks("nccl", network, **given) if one.code == "machine-cut"]
+
+    three = "dgx-h100@leaf_spine:machines=3,n_leaves=2,n_spines=2"
+    assert cut(three) == ["1 of 3 machines is cut over leaves: NICs of m1 are 4 on leaf0 and 4 on leaf1"]
+    assert cut(MACHINES) == []
+    rails = "dgx-h100@rail_optimized:machines=4"
+    assert cut(rails) == []
+    assert cut(rails, fail=["link:m0.nic0:leaf0"]) == []

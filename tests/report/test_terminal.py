@@ -183,3 +183,30 @@ def test_rows_that_the_first_columns_do_not_tell_apart_are_numbered_where_they_a
     assert len(heads) == 2
     assert [name for head in heads for name in head if name != "row"] == columns
     assert [line.split()[0] for line in lines if line.strip()] == ["row", "1", "2", "3", "4"] * 2
+
+
+def test_a_title_that_is_too_long_loses_parameters_and_never_half_a_word(shown):
+    """The title of `expect` ended with "limited by leaf-s ...", and kept all parameters, which were asked for."""
+    given = ":machines=8,n_leaves=4,n_spines=4,oversubscription=2"
+    said = ", 64 ranks, limited by leaf-spine cables; floor: 1% of healthy machines are below it"
+    title = f"dgx-h100@leaf_spine{given} without leaf0:spine1{said}"
+    assert terminal.shortened(title, []) == title  # elsewhere than on a terminal
+    shown(80, COLUMNS, ROWS)
+    assert terminal.shortened(title, []) == title.replace(given, "")
+    short = "dgx-h100@star:machines=2, 16 ranks"
+    assert terminal.shortened(short, []) == short
+    (_, cut, *_) = shown(40, COLUMNS, ROWS, title=title)
+    assert cut == "#   n_leaves=4 ..."  # half of the next parameter is left out
+
+
+def test_the_mean_of_one_row_is_shown_with_v_only(monkeypatch):
+    from commsim.report.answer import Answer, Lines
+    from commsim.report.render import show
+
+    def printed(verbose, stream):
+        monkeypatch.setattr("sys.stdout", stream)
+        show(Answer([Lines(("# mean",), is_repeated=True), Lines(("# other",))]), {}, verbose=verbose)
+        return stream.getvalue().splitlines()
+
+    assert printed(False, Terminal()) == ["# other"]
+    assert printed(True, Terminal()) == printed(False, io.StringIO()) == ["# mean", "# other"]

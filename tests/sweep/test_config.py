@@ -49,6 +49,7 @@ def test_specs_are_written_as_the_command_line_takes_them(small):
         ("topology", "n_hosts", "many", "n_hosts must be a whole number"),
         ("collective", "name", "rign_all_reduce", "unknown collective"),
         ("collective", "root", 1, "ring_all_reduce has no parameter 'root'"),
+        ("collective", "size", "1 GB/s", "collective.size must be a size such as 64MiB, got '8Gbps'"),
         ("collective", "size", 1024, "collective.size must be a size such as 64MiB, got 1024"),
         ("collective", "ranks", "8", "collective.ranks must be a whole number"),
         ("engine", "nmae", "flow", "no parameter engine.nmae; did you mean engine.name"),

@@ -98,3 +98,14 @@ def test_all_prices_that_are_missing_are_named_at_once():
         prices.bill(load_network("star:n_hosts=4"))
     assert all(f"cost.{item}" in str(refused.value) for item in ("nic", "port", "switch"))
     assert str(refused.value).count("f: ") == 1
+
+
+def test_a_rate_that_messages_reach_has_the_price_of_the_rate_as_sold():
+    """A NIC of 400 Gb/s, of which messages reach 388, had no price."""
+    spec = "dgx-h100@leaf_spine:machines=2,n_leaves=2,n_spines=2"
+    cost = {"nic": {"200Gbps": 1, "400Gbps": 5, "800Gbps": 9}, "port": 0, "cable": 0, "switch": 0}
+    (nic, *_) = read_prices({"cost": cost}, "f").bill(load_network(spec))
+    assert (nic.item, nic.what, nic.count, nic.each) == ("nic", "400Gbps", 16, 5)
+    for known in ("200Gbps", "800Gbps"):
+        with pytest.raises(InputError, match=f"no price for 388Gbps, only for {known}"):
+            read_prices({"cost": cost | {"nic": {known: 1}}}, "f").bill(load_network(spec))

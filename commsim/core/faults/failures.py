@@ -124,6 +124,8 @@ def draw_cables(network: Network, part: float, seed: int = 0) -> NDArray[np.int6
     cables, what = fabric_cables(network), f"links between nodes of {network.name} that forward"
     ends = network.machine[network.src], network.machine[network.dst]
     others = np.flatnonzero((ends[0] != ends[1]) | (ends[0] < 0))
+    if isinstance(part, float) and part > 1 and not len(cables):
+        raise InputError(f"a part of the {what} is at most 100%, got {100 * part:g}%")
     if not len(cables) and len(others):
         raise InputError(f"no {what}, to draw from; name a cable: link:{network.link_name(int(others[0]))}")
     return draw(cables, part, seed, what)

@@ -10,6 +10,7 @@ from commsim.cli.flags.costs import TOPOLOGY, Placing, Sizes
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
+from commsim.core.remark import distinct
 from commsim.core.spec import is_whole
 from commsim.core.units import count_text, format_size, microseconds
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
@@ -102,7 +103,7 @@ def run(config: ExpectConfig) -> Answer:
 def _of_several(every: list[Expectation]) -> Answer:
     """Return the answer about several numbers of machines: a table of each."""
     parts: list[Part] = [table_of_expectation(found) for found in every]
-    parts += remarks(tuple(dict.fromkeys(remark for found in every for remark in found.remarks)))
+    parts += remarks(distinct(remark for found in every for remark in found.remarks))
     rows = [
         {"n_machines": found.n_machines, "n_ranks": found.n_ranks} | one.row() for found in every for one in found.sizes
     ]
@@ -119,7 +120,9 @@ def read_machines(text: str | None) -> tuple[int | None, ...]:
     """
     parts = [] if text is None else text.split(",")
     if any(not is_whole(part.strip()) for part in parts) or len({*parts}) < len(parts):
-        raise InputError(f"--machines must be whole numbers such as 2 or 2,4, each once, got {text!r}")
+        raise InputError(
+            f"--machines must be whole numbers such as 2 or 2,4, each once and of at most 9 digits, got {text!r}"
+        )
     return tuple(int(part) for part in parts) or (None,)
 
 

@@ -93,7 +93,11 @@ def test_the_title_names_the_faults(commsim):
         (("dgx-h100", "--false-alarms", "0"), "must be 0.01% to 50%, got 0%"),
         (("dgx-h100", "--machines", "0"), "at least 1 machine, got 0"),
         (("dgx-h100", "--machines", "100000"), "at most 16384 GPUs are joined to be predicted, got 100000"),
-        (("dgx-h100", "--machines", "2,2"), "--machines must be whole numbers such as 2 or 2,4, each once, got '2,2'"),
+        (
+            ("dgx-h100", "--machines", "2,2"),
+            "--machines must be whole numbers such as 2 or 2,4, each once and of at most 9 digits, got '2,2'",
+        ),
+        (("dgx-h100", "--machines", "1000000000"), "of at most 9 digits, got '1000000000'"),
         (("dgx-h100", "--machines", "2,x"), "--machines must be whole numbers"),
         (("dgx-h100", "--machines", "2,4", "--for", "nccl-tests"), "--for takes one number of --machines"),
         (("dgx-h100", "--machines", "2", "--fail", "link:nope:a", "--size", "1M"), "nope"),

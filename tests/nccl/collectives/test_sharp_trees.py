@@ -82,6 +82,7 @@ def test_the_parents_are_those_of_all_participants():
     ("sharp", "message"),
     [
         (((0, 0, 0, 0),), "must have for each rail the switch above each of 4 machines and each switch, got rails of"),
+        ((1,), r"machines with sharp=on \(dgx-h100:sharp=on@...\) have SHARP; sharp of a collective must have"),
         (1, "above each of 4 machines and each switch, got 1"),
         (((0, 0, 0, 0, -1), (0, 0, 0, 0, -1, -2)), r"got rails of \[5, 6\] numbers"),
         (((0, 0, 0, 1, -1),), r"of 0..0, and -1 above exactly one; rail 0 has"),
