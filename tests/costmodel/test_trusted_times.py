@@ -46,16 +46,16 @@ def test_a_stretch_ends_where_the_choice_changes():
 
 
 @pytest.mark.parametrize(
-    ("network", "operation", "machines", "high"),
-    [(NCCL, "all_reduce", 2, 2**20), (NCCL, "all_to_all", 2, 2**22), (NARROW, "all_gather", 2, 2**20)],
+    ("network", "operation", "machines", "high", "asked"),
+    [(NCCL, "all_reduce", 2, 2**20, 0.2), (NCCL, "all_to_all", 2, 2**22, 0.2), (NARROW, "all_gather", 2, 2**20, 0.6)],
 )
-def test_a_curve_is_that_of_the_engine_alone(monkeypatch, network, operation, machines, high):
+def test_a_curve_is_that_of_the_engine_alone(monkeypatch, network, operation, machines, high, asked):
     found = make_curve(question(network, operation, machines, 8, high))
     monkeypatch.setattr(NcclPlan, "unhindered", Plan.unhindered)
     alone = make_curve(question(network, operation, machines, 8, high))
     assert found.curve == alone.curve
     assert found.errors == alone.errors
-    assert found.n_calls < alone.n_calls / 3
+    assert found.n_calls < asked * alone.n_calls
 
 
 def test_trust_that_a_random_size_refutes_is_given_up(monkeypatch):
