@@ -92,7 +92,8 @@ class JobsPlan(SharedPlan):
     ) -> list[Remark]:
         """Return what the results leave out, assume or depend on."""
         runs = zip(self.run.plans, self.run.entries, strict=True)
-        own = _ranks_of_several(self.entries)
+        # several jobs on one host are usual, on one GPU of a machine they are a slip of the file
+        own = _ranks_of_several(self.entries) if self.network.machine.max(initial=-1) >= 0 else []
         own += [remark for plan, entry in runs for remark in plan.remarks_of_sizes([entry.size])]
         if any("flap_lost_s" in result.counters for result in results):
             named = zip(self.entries, results, strict=True)

@@ -79,13 +79,22 @@ def test_values_get_the_types_that_the_function_declares():
         ("n_hosts=1,kind=ring", "kind must be one of mesh, torus, got 'ring'"),
         ("n_hosts=1,bandwidth=100Gb", "did you mean 100Gbps"),
         ("n_hosts=1,bandwith=1Gbps", "no parameter 'bandwith'; did you mean bandwidth\\? known: n_hosts, ratio"),
-        ("hosts=4", "no parameter 'hosts'; did you mean n_hosts\\?"),
         ("ratio=1", "example needs n_hosts, such as example:n_hosts=4"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(text, message):
     with pytest.raises(InputError, match=message):
         arguments(f"example:{text}")
+
+
+def test_a_count_without_its_n_is_meant_before_what_is_spelled_alike():
+    """`nics` of a machine led to `nic`, the rate of one."""
+
+    def machine(nic: Bandwidth = 1e9, n_nics: int = 8) -> None:
+        """Take a rate and a count."""
+
+    with pytest.raises(InputError, match="no parameter 'nics'; did you mean n_nics\\?"):
+        read_arguments(machine, {"nics": "4"})
 
 
 def test_what_the_caller_supplies_the_user_may_not():

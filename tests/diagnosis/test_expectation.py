@@ -61,3 +61,9 @@ def test_machines_without_tables_are_said_to_have_the_errors_of_all():
 def test_a_rate_that_tables_cannot_show_is_refused(rate):
     with pytest.raises(InputError, match=r"must be 0\.01% to 50%"):
         cs.expect("dgx-h100", false_alarms=rate)
+
+
+def test_what_several_operations_assume_is_said_once():
+    """The rate between two sockets was said three times, by operation."""
+    notes = [one.code for one in cs.expect("l40s", sizes=["1GiB"]).remarks]
+    assert notes.count("sockets-busiest") == 1

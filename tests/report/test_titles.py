@@ -6,7 +6,7 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.prediction.inputs import load_network
-from commsim.report.titles import costs_in_title
+from commsim.report.titles import costs_in_title, least_in_title
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 LEAVES = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
@@ -125,3 +125,11 @@ def test_hosts_of_one_rack_are_named_too(capsys):
     assert "no traffic above the leaves: all hosts are in one rack" in capsys.readouterr().out
     assert main(words) == 0
     assert "fabric 4:1 oversubscribed" in capsys.readouterr().out
+
+
+def test_a_narrow_title_loses_what_was_asked_for_before_that_packets_spread():
+    """At 80 columns the cost of a dead cable stood without the assumption that decides it."""
+    least = least_in_title(load_network("dgx-h100@leaf_spine:machines=2,n_leaves=2,n_spines=2"))
+    spread = least.index(", infiniband spreads packets")
+    assert [piece for piece in least[spread:] if "machines=" in piece] == []
+    assert any("machines=2" in piece for piece in least[:spread])
