@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
 from commsim.core.program import Program
 
 from .pieces import Loop, Pieces
 
 Order = NDArray[np.int64]
-# Messages that are written out one by one, where the rounds of a ring have no regular form.
-MAX_WRITTEN = 2**25
 
 
 def ring_all_reduce(p: Program, orders: Sequence[Order], pieces: Pieces) -> None:
@@ -41,32 +38,16 @@ def ring_all_reduce(p: Program, orders: Sequence[Order], pieces: Pieces) -> None
 def ring_half(p: Program, orders: Sequence[Order], pieces: Pieces, *, reduces: bool) -> None:
     """Write all loops of a reduce-scatter or an all-gather: the place of a piece is the rank that it is at home on.
 
-    Parameters are those of :func:`ring_all_reduce`.
-
-    Raises
-    ------
-    InputError
-        If the rings turn through the ranks in no regular order, and are too long to be written out.
+    So from round to round a ring steps through the pieces in the order of its ranks. Parameters are those of
+    :func:`ring_all_reduce`.
     """
     n, write = p.n_ranks, p.reduce if reduces else p.copy
-    regular = all(((np.roll(order, -1) - order) % n == 1 % n).all() for order in orders)
-    n_rows = sum(len(loop.slices) for loops in pieces.loops for loop in loops) * n * (n - 1)
-    if not regular and n_rows > MAX_WRITTEN:
-        raise InputError(
-            f"rings over {n} ranks that change direction between machines take {n_rows} messages; at most "
-            f"{MAX_WRITTEN} are written out: take fewer channels, or all_reduce"
-        )
-    behind = 1 if reduces else 0
+    order, behind = np.array(orders), 1 if reduces else 0
+    turns = ((np.roll(order, -1, axis=1) - order) % n != 1 % n).any()
     for loops in pieces.loops:
         src, dst, place, offset, count, channel = _hop(orders, loops)
-        if regular:
-            with p.repeat(n - 1, chunk=-pieces.width):
-                home = (src - behind) % n
-                write(home * pieces.width + offset, src=src, dst=dst, count=count, channel=channel)
-            continue
-        order = np.array(orders)
-        for round_ in range(n - 1):
-            home = order[channel, (place - behind - round_) % n]
+        home = order[channel, (place - behind) % n]
+        with p.repeat(n - 1, chunk=-pieces.width, orders=order if turns else None):
             write(home * pieces.width + offset, src=src, dst=dst, count=count, channel=channel)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import InputError
+from .errors import InputError, ScheduleError
 from .layouts import (
     Layout,
     LayoutKind,
@@ -93,6 +93,32 @@ class Operation:
         """
         blocks = 1 if (self.layout, layout) == ("none", ()) else n_blocks(self.layout, n_ranks, layout)
         return blocks * (n_ranks if self.needs_equal_blocks else 1)
+
+    def check_layout(self, schedule: str, n_ranks: int, n_chunks: int, layout: Layout) -> None:
+        """Raise unless blocks are whole numbers of chunks, and of exactly one where they are unequal.
+
+        Parameters
+        ----------
+        schedule : str
+            Name of the schedule.
+        n_ranks, n_chunks : int
+            Its ranks and chunks.
+        layout : tuple of int
+            How its blocks lie.
+
+        Raises
+        ------
+        ScheduleError
+            If they are not, or the layout is none of this operation.
+        """
+        try:
+            least = self.least_chunks(n_ranks, layout)
+        except InputError as error:
+            raise ScheduleError(f"{schedule}: {error}") from None
+        if self.layout in ("ranks", "pairs", "runs") and n_chunks != least:
+            raise ScheduleError(f"{schedule}: the blocks of this layout make {least} chunks, got n_chunks={n_chunks}")
+        if n_chunks % least:
+            raise ScheduleError(f"{schedule}: {self.name} needs a multiple of {least} chunks, got {n_chunks}")
 
 
 def _share(n_ranks: int) -> float:

@@ -123,6 +123,7 @@ class Program:
         dst_chunk: int | None = None,
         first: int = 0,
         xor: bool = False,
+        orders: ArrayLike | None = None,
     ) -> Iterator[None]:
         """Repeat the hops written in the block, moving peers and chunks by the given steps from one to the next.
 
@@ -136,6 +137,9 @@ class Program:
             Number of the first repetition.
         xor : bool
             Take the exclusive or with ``r`` times the step instead of adding it.
+        orders : int32[n_channels, n_parts], optional
+            Orders of equal parts of the chunks, along which messages of each channel count the steps of chunks.
+            Default: the order of their numbers.
         """
         if self._repeating:
             raise ScheduleError("repeats cannot be nested")
@@ -144,7 +148,7 @@ class Program:
         yield
         self._repeating = False
         steps = (src, dst, chunk if src_chunk is None else src_chunk, chunk if dst_chunk is None else dst_chunk)
-        self._close(times, first, steps, xor)
+        self._close(times, first, steps, xor, orders)
 
     def build(
         self,
@@ -216,12 +220,19 @@ class Program:
         if hop.size:
             self._hops.append(hop.ravel())
 
-    def _close(self, times: int, first: int, step: tuple[int, int, int, int], xor: bool) -> None:
+    def _close(
+        self, times: int, first: int, step: tuple[int, int, int, int], xor: bool, orders: ArrayLike | None = None
+    ) -> None:
         """Turn the hops written since the last block into a block."""
         if times > 0 and (self._hops or self._fences):
             body = np.empty(sum(map(len, self._hops)), TRANSFER)
             if self._hops:  # as bytes: NumPy would join the fields one by one, in thirty times as long
                 np.concatenate([hop.view(np.uint8) for hop in self._hops], out=body.view(np.uint8))
             body.setflags(write=False)  # not shared, so the block need not copy it
-            self._blocks.append(Block(body, len(self._hops), self._fences, times, first, step, xor))
+            along = None
+            if orders is not None:
+                from .data_order.chunk_orders import ChunkOrders
+
+                along = ChunkOrders(np.asarray(orders), body["channel"])
+            self._blocks.append(Block(body, len(self._hops), self._fences, times, first, step, xor, along))
         self._hops, self._fences = [], 0

@@ -9,16 +9,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, ScheduleError
+from .errors import ScheduleError
 from .jit import Records
 from .operations import OPERATIONS
 from .units import count_text
 from .value import Value, freeze
+
+if TYPE_CHECKING:
+    from .data_order.chunk_orders import ChunkOrders
 
 COPY, REDUCE = 0, 1
 INPUT, OUTPUT, SCRATCH = 0, 1, 2
@@ -57,6 +60,8 @@ class Block(Value):
         What a repetition adds to src, dst, src_chunk, dst_chunk.
     xor : bool
         Exclusive or in place of addition.
+    orders : ChunkOrders, optional
+        Orders of the chunks, along which `step` counts them. Default: that of their numbers.
     """
 
     body: Transfers
@@ -66,6 +71,7 @@ class Block(Value):
     first: int = 0
     step: tuple[int, int, int, int] = (0, 0, 0, 0)
     xor: bool = False
+    orders: ChunkOrders | None = None
     # Spaces of the schedule that it was checked in: it never changes, and is asked for again under another name.
     checked: tuple[int, ...] = dataclasses.field(default=(), init=False, compare=False, repr=False)
 
@@ -129,7 +135,7 @@ class Schedule(Value):
         if self.operation != "custom":
             if self.operation not in OPERATIONS:
                 raise ScheduleError(f"{self.name}: unknown operation {self.operation!r}")
-            _check_layout(self)
+            OPERATIONS[self.operation].check_layout(self.name, self.n_ranks, self.n_chunks, self.layout)
         spaces = self.n_ranks, self.n_helpers, self.n_chunks, self.n_scratch
         for block in self.blocks:
             if block.checked != spaces:
@@ -254,30 +260,16 @@ class Schedule(Value):
                 continue
             moved = block.body[field].astype(np.int64)
             shift = ((repetitions + block.first) * step)[:, np.newaxis]
-            rows[field] = moved ^ shift if block.xor else (moved + shift) % self._modulus(field, block.body)
+            if block.orders is not None and field.endswith("chunk"):
+                rows[field] = block.orders.moved(moved, shift, self.n_chunks)
+            else:
+                rows[field] = moved ^ shift if block.xor else (moved + shift) % self._modulus(field, block.body)
         return out
 
     def _modulus(self, field: str, transfers: Transfers) -> Any:
         if field in ("src", "dst"):
             return self.n_ranks
         return np.where(transfers[field.replace("chunk", "buffer")] == SCRATCH, max(1, self.n_scratch), self.n_chunks)
-
-
-def _check_layout(schedule: Schedule) -> None:
-    """Raise unless the operation's blocks are whole numbers of chunks, and of exactly one where they are unequal."""
-    postcondition = OPERATIONS[schedule.operation]
-    try:
-        least = postcondition.least_chunks(schedule.n_ranks, schedule.layout)
-    except InputError as error:
-        raise ScheduleError(f"{schedule.name}: {error}") from None
-    if postcondition.layout in ("ranks", "pairs", "runs") and schedule.n_chunks != least:
-        raise ScheduleError(
-            f"{schedule.name}: the blocks of this layout make {least} chunks, got n_chunks={schedule.n_chunks}"
-        )
-    if schedule.n_chunks % least:
-        raise ScheduleError(
-            f"{schedule.name}: {schedule.operation} needs a multiple of {least} chunks, got {schedule.n_chunks}"
-        )
 
 
 def _check_block(schedule: Schedule, block: Block) -> None:
@@ -307,7 +299,10 @@ def _check_block(schedule: Schedule, block: Block) -> None:
                 f"{schedule.name}: {chunk} {t[chunk]} with count {t['count']} is outside the {sizes[bad_rows[0]]} "
                 f"chunks of {BUFFERS[t[buffer]]}"
             )
-    if (any(block.step) and (block.xor or (block.body["count"] > 1).any())) and not _aligned(schedule, block):
+    if block.orders is not None:
+        if misfit := block.orders.misfit(block, schedule.n_chunks):
+            raise ScheduleError(f"{schedule.name}: {misfit}")
+    elif (any(block.step) and (block.xor or (block.body["count"] > 1).any())) and not _aligned(schedule, block):
         _check_every_repetition(schedule, block)
 
 

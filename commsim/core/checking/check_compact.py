@@ -170,7 +170,9 @@ def _law(block: Block, schedule: Schedule) -> tuple[Any, ...]:
             sorted({_signed(int(v), n) for v in (body[field].astype(np.int64) - body["src"]) % n})
             for field in ("dst", "src_chunk", "dst_chunk")
         )
-    return block.xor, block.first, steps, offsets
+    # Orders of chunks are of one number of ranks: such blocks are never those of another one.
+    orders = None if block.orders is None else (n, block.orders.parts.tobytes())
+    return block.xor, block.first, steps, offsets, orders
 
 
 def _signed(value: int, modulus: int) -> int:

@@ -124,10 +124,12 @@ def _hops(block: Block) -> list[tuple[Block, int]]:
     bounds = [*np.flatnonzero(np.diff(block.body["hop"], prepend=-1)).tolist(), len(block.body)]
     if len(bounds) == 2:
         return [(block, block.times)]
-    return [
-        (Block(block.body[low:high], 1, 0, 1, block.first, block.step, block.xor), 1)
-        for low, high in itertools.pairwise(bounds)
-    ]
+    return [(_rows(block, slice(low, high)), 1) for low, high in itertools.pairwise(bounds)]
+
+
+def _rows(block: Block, which: slice) -> Block:
+    orders = None if block.orders is None else block.orders.rows(which)
+    return Block(block.body[which], 1, 0, 1, block.first, block.step, block.xor, orders)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +173,10 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
     image = place[order]
     if block.xor or block.step[0] != block.step[1] or not np.array_equal(feeder[image], image[feeder]):
         return None
+    if block.orders is not None:  # chunks of a connection and of its feeder must then take the same steps
+        along = block.orders.of_row[order]
+        if not np.array_equal(along[feeder], along):
+            return None
     at_last = _by_connection(schedule, schedule.repetition(block, times - 1))
     return None if at_last is None else _Rounds(src, dst, channel, slot, count, address, at_last[2], feeder, rounds)
 

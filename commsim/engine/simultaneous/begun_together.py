@@ -78,12 +78,12 @@ def begin_together(network: Network, job: FlowJob) -> BegunTogether | None:
 
 
 def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
-    """Source, destination and row of each transfer, if none waits for another."""
+    """Source, destination and row of each transfer, if none waits for another; not found along orders of chunks."""
     n_addresses = schedule.n_participants * schedule.n_addresses
     if (
         not 0 < schedule.n_transfers <= MAX_TRANSFERS
         or n_addresses > MAX_ADDRESSES
-        or any(block.n_fences for block in schedule.blocks)
+        or any(block.n_fences or block.orders is not None for block in schedule.blocks)
     ):
         return None
 

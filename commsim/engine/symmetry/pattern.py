@@ -78,7 +78,7 @@ def find_pattern(schedule: Schedule, shared: JobConnections | None = None) -> Pa
 
 def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
     """Whether repetitions differ in their chunks only, and no two of them have a chunk in common."""
-    if block.times == 1 or block.n_fences or block.xor or any(block.step[:2]):
+    if block.times == 1 or block.n_fences or block.xor or block.orders is not None or any(block.step[:2]):
         return False
     n_chunks = np.array([schedule.n_chunks, schedule.n_chunks, max(1, schedule.n_scratch)])
     repetition = np.arange(block.times)[:, np.newaxis]

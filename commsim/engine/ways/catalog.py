@@ -184,7 +184,8 @@ def _plan_simultaneous(paths: FlowPaths) -> Simulation | None:
 def _estimate_symmetric(paths: FlowPaths) -> WayCost | None:
     """Costs for one repetition, where repetitions keep to their connections, else for all transfers."""
     blocks = paths.job.schedule.blocks
-    repeats = len(blocks) == 1 and not (blocks[0].n_fences or blocks[0].xor or any(blocks[0].step[:2]))
+    repeats = len(blocks) == 1 and blocks[0].orders is None
+    repeats = repeats and not (blocks[0].n_fences or blocks[0].xor or any(blocks[0].step[:2]))
     n_pattern = paths.n_rows if repeats else paths.n_transfers
     if paths.job.messages is not None or n_pattern > costs.MAX_PATTERN:
         return None

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collectives import COLLECTIVES
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.files.npz import write_arrays
@@ -261,7 +262,8 @@ def schedules():
     p = Program(4, 8, n_helpers=1, n_scratch=2)
     p.copy(0, src=0, dst=4, dst_buffer=SCRATCH, channel=3)
     p.reduce(src=4, dst=[1, 2], src_chunk=0, dst_chunk=[0, 4], src_buffer=SCRATCH, count=2)
-    return [ring_all_reduce(1), ring_all_reduce(5), ring_all_reduce(131_072), p.build()]
+    turning = COLLECTIVES["nccl_all_gather"].build(8, machines=((0, 2, 1, 3), (4, 5, 7, 6)), n_bytes=2**26)
+    return [ring_all_reduce(1), ring_all_reduce(5), ring_all_reduce(131_072), p.build(), turning]
 
 
 @pytest.mark.slow
@@ -321,6 +323,35 @@ def changed_schedule(path, **changes):
 def test_a_wrong_field_of_a_schedule_is_named(tmp_path, changes, message):
     path = tmp_path / "x.npz"
     changed_schedule(path, **changes)
+    with pytest.raises(InputError) as refusal:
+        read_schedule(path)
+    assert str(refusal.value).startswith(f"{path}: ")
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "arrays", "message"),
+    [
+        ([2], {}, "blocks[0].orders must be numbers of orders and of their parts"),
+        ([0, 8], {}, "blocks[0].orders must be numbers of orders and of their parts"),
+        ([2, 9], {}, "orders and order_of_row must hold what the blocks say"),
+        ([1, 8], {}, "orders and order_of_row must hold what the blocks say"),
+        ([2, 8], {"order_of_row": np.zeros(3, np.int32)}, "orders and order_of_row must hold what the blocks say"),
+        ([2, 8], {"orders": np.zeros(16, np.int32)}, "must hold each part 0..7 once"),
+        ([2, 8], {"orders": np.zeros(16, np.int64)}, "orders must be a one-dimensional array of int32"),
+        ([], {}, "is not an array of this kind of file"),
+    ],
+)
+def test_wrong_orders_of_chunks_in_a_file_are_named(tmp_path, shape, arrays, message):
+    path = tmp_path / "x.npz"
+    save(COLLECTIVES["nccl_all_gather"].build(8, machines=((0, 2, 1, 3), (4, 5, 7, 6)), n_bytes=2**16), path)
+    with np.load(path) as archive:
+        found = {name: archive[name] for name in archive.files}
+    header = json.loads(found["header"].tobytes())
+    (block,) = header["blocks"]
+    assert block["orders"] == [2, 8]
+    block["orders"] = shape
+    write_arrays(path, found | arrays | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
     with pytest.raises(InputError) as refusal:
         read_schedule(path)
     assert str(refusal.value).startswith(f"{path}: ")

@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 
 from collectives import COLLECTIVES
-from collectives.nccl import rings as written_rings
 from collectives.nccl.mesh_rings import mesh_cycles, mesh_order
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
@@ -63,15 +62,6 @@ def test_without_a_mesh_rings_go_through_each_machine_in_order():
     here = prepare("rccl_all_reduce", "nvswitch_host:gpu=cdna3")
     assert here.launch.rings == {"rings": "rails"}
     assert any("in order" in note for note in map(str, here.notes))
-
-
-def test_rings_without_a_rule_are_written_out_up_to_a_number_of_messages(monkeypatch):
-    written = COLLECTIVES["rccl_all_gather"].build(8, channels=14, n_bytes=2**22).n_transfers
-    monkeypatch.setattr(written_rings, "MAX_WRITTEN", written)
-    assert COLLECTIVES["rccl_all_gather"].build(8, channels=14, n_bytes=2**22).n_transfers == written
-    monkeypatch.setattr(written_rings, "MAX_WRITTEN", written - 1)
-    with pytest.raises(InputError, match=f"take {written} messages; at most {written - 1} are written out"):
-        COLLECTIVES["rccl_all_gather"].build(8, channels=14, n_bytes=2**22)
 
 
 def test_rings_that_are_unknown_are_refused():
