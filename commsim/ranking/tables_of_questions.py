@@ -264,7 +264,9 @@ def table_of_bounds(bounds: Sequence[LowerBound], sizes: Sequence[int], what: st
     rows = [[f"{s}", place_of_sums(b.anywhere), microseconds(b.time(s)), b.why(s)] for s in sizes for b in bounds]
     n_ranks = count_text(bounds[0].n_ranks, "rank")
     size_of = meaning_of_size(bounds[0].operation, bounds[0].n_ranks, sizes)
-    return Table(BOUND, rows, f"{what}, {n_ranks}: lower bound on the time of any schedule{size_of}")
+    any_schedule = " on the time of any schedule"
+    title = f"{what}, {n_ranks}: lower bound{any_schedule}{size_of}"
+    return Table(BOUND, rows, title, title_least=lambda: [any_schedule])
 
 
 def parts_of_bound(bound: LowerBound) -> list[Part]:

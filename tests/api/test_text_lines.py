@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import shlex
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from commsim.cli import main
 from commsim.core.remark import MATTERS, MAX_TEXT
+from commsim.report.terminal import CUT
 
 HERE = Path(__file__).parent
 INPUTS = HERE.parent / "answers"
@@ -50,6 +52,28 @@ def test_an_answer_has_at_most_five_lines_of_text(line, inputs):
     assert len(text) <= MOST
     assert len(lines) > len(text) or Path("a.svg").exists()  # the answer is there, or is a picture
     assert all(len(one) <= 80 for one in text)
+    assert_title_is_whole(lines)
+
+
+def assert_title_is_whole(lines):
+    title = list(itertools.takewhile(lambda line: line.startswith("#"), lines))
+    assert not [line for line in title if line.endswith(CUT)]
+
+
+@pytest.mark.parametrize(
+    ("line", "end"),
+    [
+        ("expect dgx-h100 --machines 2", "; floor: 1% of healthy machines are below it"),
+        ("bound --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4 --operation all_reduce --size 1M",
+         ", 8 ranks: lower bound"),
+    ],
+)  # fmt: skip
+def test_a_title_leaves_out_its_least_piece_and_is_not_cut(line, end, inputs):
+    """Titles ended in `1% of healthy machines ...` and `on the time of ...`."""
+    lines, _ = printed(line)
+    assert_title_is_whole(lines)
+    title = list(itertools.takewhile(lambda one: one.startswith("#"), lines))
+    assert " ".join(one.removeprefix("#").strip() for one in title).endswith(end)
 
 
 @pytest.mark.parametrize("line", [LINES[0], LINES[3], LINES[4]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -241,7 +242,7 @@ def table_of_expectation(found: Expectation) -> Table:
     limited = f", limited by {found.limited_by}" if found.limited_by else ""
     where = f"{found.network}, {count_text(found.n_ranks, 'rank')}{limited}"
     title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it{_known(found.errors)}"
-    return Table(columns, rows, title, least=LEAST)
+    return Table(columns, rows, title, LEAST, lambda: _operations_of(limited))
 
 
 def table_of_check(found: LogCheck) -> Table:
@@ -262,7 +263,12 @@ def table_of_check(found: LogCheck) -> Table:
     limited = f", limited by {found.expected.limited_by}" if found.expected.limited_by else ""
     where = f"{found.path} on {found.expected.network}{limited}"
     title = f"{where}; floor: {found.false_alarms * 100:.3g}% of healthy machines are below it at a size"
-    return Table(CHECKED, rows, title, least=["low"])
+    return Table(CHECKED, rows, title, ["low"], lambda: _operations_of(limited))
+
+
+def _operations_of(limited: str) -> list[str]:
+    """Return the operations beside what limits them, the longest list first: what a narrow title leaves out."""
+    return sorted(re.findall(r" \([^)]*\)", limited), key=len, reverse=True)
 
 
 def _known(errors: ErrorModel) -> str:

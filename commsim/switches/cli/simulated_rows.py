@@ -215,8 +215,8 @@ def why_slow(rto: str | None, rows: list[dict[str, Any]], system: System) -> lis
     times = sorted({row["rto_s"] for row in lost})
     if not times:
         return []
-    what = "--rto" if rto else "the system's own; --rto changes it, and what a loss costs"
-    lines = [f"a packet without an answer is sent again after {' or '.join(map(format_time, times))}: {what}"]
+    what = ": --rto" if rto else "; --rto changes it and what a loss costs"
+    lines = [f"a packet without an answer is sent again after {' or '.join(map(format_time, times))}{what}"]
     drops = sum(row["drops"] for row in lost)
     if drops and system.packets_per_message > 1:
         n, workers = system.packets_per_message, max(row["workers"] for row in lost)

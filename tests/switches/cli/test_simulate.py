@@ -296,7 +296,7 @@ def test_what_a_loss_rests_on_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
     share = row["elements_per_s"] / row["line_rate_elements_per_s"]
     assert f" {share:.2%} " in out
     assert main(["switch", "simulate", "--workers", "4", "--size", "256KiB", "--loss", "0.01"]) == 0
-    assert "is sent again after 1 ms: the system's own; --rto changes it" in capsys.readouterr().out
+    assert "is sent again after 1 ms; --rto changes it and what a loss costs\n" in capsys.readouterr().out
     assert "again" not in (simulate(tmp_path), capsys.readouterr().out)[1]
     assert (
         main(["switch", "simulate", "--system", "sharp", "--size", "256KiB", "--json", str(tmp_path / "s.json")]) == 0
