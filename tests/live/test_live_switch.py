@@ -26,9 +26,8 @@ def switch(request: pytest.FixtureRequest) -> Iterator[SwitchProcess]:
     with SwitchProcess("--drop-in", request.param, "--drop-out", request.param, "--seed", 3) as switch:
         yield switch
     assert switch.process.returncode == 0
-    assert (
-        switch.errors.replace("commsim: compiling kernels, once after installation (some 10 to 60 s) ...\n", "") == ""
-    )
+    told = [line for line in switch.errors.splitlines() if not line.startswith("commsim: compiling kernels, once for ")]
+    assert not told
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ class KernelCache:
             with signals_held():  # LLVM calls Python, where an exception would be swallowed
                 overload = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
-            return self._compiling(key, "once after installation")
+            return self._compiling(key, "once for this kind of question; commsim warmup: for all")
         except Exception as error:  # whatever an entry of others holds: compiling anew is always right
             return self._compiling(key, f"{path} cannot be used ({line_of(error)})")
         with contextlib.suppress(OSError):

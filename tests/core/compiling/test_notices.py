@@ -18,8 +18,8 @@ def anew(monkeypatch):
 
 def compiled(until_told=False):
     """Compile one kernel inside another, until the timer has fired where that is asked; return the timer."""
-    notices.begin_compiling("outer", "once after installation")
-    notices.begin_compiling("inner", "once after installation")
+    notices.begin_compiling("outer", "once")
+    notices.begin_compiling("inner", "once")
     notices.end_compiling("inner")
     timer = notices._timer
     if until_told and timer:
@@ -40,7 +40,7 @@ def test_what_takes_long_is_announced_once(monkeypatch, capfd):
     monkeypatch.setattr(notices, "LONG", 0.02)
     compiled(until_told=True)
     compiled(until_told=True)
-    assert capfd.readouterr().err == "commsim: compiling kernels, once after installation (some 10 to 60 s) ...\n"
+    assert capfd.readouterr().err == "commsim: compiling kernels, once (some 10 to 60 s) ...\n"
 
 
 def test_of_the_ranks_of_a_launcher_only_the_first_says_it(monkeypatch, capfd):
