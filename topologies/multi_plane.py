@@ -73,10 +73,10 @@ def multi_plane(
         shift = np.arange(n_planes, dtype=np.int32)[:, None] * np.int32(n_leaves + n_spines)
         return np.where(end < n_hosts, end, end + shift).reshape(n_planes, 2, -1).swapaxes(0, 1).ravel()
 
-    names = [node_names(**{f"plane{i}_leaf": n_leaves, f"plane{i}_spine": n_spines}) for i in range(n_planes)]
+    names = {f"plane{i}_{tier}": n for i in range(n_planes) for tier, n in (("leaf", n_leaves), ("spine", n_spines))}
     rate = np.repeat(plane.bandwidth.reshape(2, 1, -1), n_planes, axis=1).ravel()
     missing = f"{plane.left_out} in each plane" if plane.left_out else ""
     return Network(
-        "multi_plane", sum(names, node_names(h=n_hosts)), kinds(n_hosts, n_switches),
+        "multi_plane", node_names(h=n_hosts, **names), kinds(n_hosts, n_switches),
         in_every_plane(plane.src), in_every_plane(plane.dst), rate, latency, left_out=missing,
     )  # fmt: skip

@@ -99,7 +99,7 @@ def machines_of(cluster: Cluster, assumed: Assumptions) -> Machines:
     """
     network = cluster.network
     hosts = np.flatnonzero(cluster.free > 0)
-    names = tuple(network.nodes[i] for i in hosts)
+    names = tuple(network.nodes[i] for i in hosts.tolist())
     if not names:
         raise InputError(f"{network.name}: has no free GPU")
     for name in (*assumed.hosts, *assumed.inference):
