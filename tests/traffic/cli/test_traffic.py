@@ -45,7 +45,7 @@ def test_a_flap_costs_messages_of_the_flow_engine(commsim):
         (("--sample", "1us"), "--sample changes nothing without --timeline"),
         (("--sample", "0s", "--timeline", "x.json"), "--sample"),
         (("--ecn", "1kB:2kB:a"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
-        (("--ecn", "1kB:2kB:nan"), "ecn_probability must be a number"),
+        (("--ecn", "1kB:2kB:nan"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
         (("--transport", "hpcc"), "balancing ecmp, flowlet or path"),
         (("--transport", "dcqcn:cnp=1us"), "dcqcn has no parameter 'cnp'"),
         (("--size", "0B"), "--size"),
