@@ -63,7 +63,8 @@ def assert_title_is_whole(lines):
 @pytest.mark.parametrize(
     ("line", "end"),
     [
-        ("expect dgx-h100 --machines 2", "; floor: 1% of healthy machines are below it"),
+        ("expect dgx-h100 --machines 2", "star:machines=2, 16 ranks, limited by NVLink (all_reduce), the NICs; "
+         "floor: 1% of healthy machines are below it"),
         ("bound --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4 --operation all_reduce --size 1M",
          ", 8 ranks: lower bound"),
     ],
