@@ -73,7 +73,6 @@ def test_no_plane_is_refused():
 
 
 def test_planes_of_so_many_hosts_that_names_are_written_on_demand_are_named_in_order():
-    """A sum of names ended in a TypeError of Python above 65,536."""
     network = multi_plane(2, 700, 4, 100, 1e9, 1e11)
     of_plane = [f"plane{i}_{tier}{j}" for i in range(2) for tier, n in (("leaf", 700), ("spine", 4)) for j in range(n)]
     assert list(network.nodes) == [f"h{i}" for i in range(70_000)] + of_plane
