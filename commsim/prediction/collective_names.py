@@ -6,7 +6,6 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.operations import operation as known_operation
-from commsim.core.registry import Entry
+from commsim.core.registry import Entry, usual_spelling
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.spec import SUFFIXES, is_own_file, read_arguments, split_spec
@@ -258,8 +257,8 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
 
 def _refuse_operation(name: str) -> None:
     """Refuse the name of an operation where a collective is wanted, however its words are joined."""
-    operation = {name.replace("_", ""): name for name in OPERATIONS}.get(re.sub("[-_ ]", "", name.lower()))
-    if operation is not None:
+    operation = usual_spelling(name.replace(" ", "_"), OPERATIONS)
+    if operation in OPERATIONS:
         usual = {**USUAL, "all_to_all": "direct_all_to_all"}.get(operation, "")
         such = f", such as {usual}," if usual else ""
         raise InputError(f"{name!r} is an operation: name an algorithm{such} or give --operation {operation}")
