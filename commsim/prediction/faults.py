@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.faults.named_links import kinds_of
 from commsim.core.faults.scaling import cables_at_part, scale_links
 from commsim.core.hostlist import expand_hosts
 from commsim.core.network import SWITCH, Network
@@ -43,9 +44,9 @@ def with_faults(
     network : Network
         Network without faults.
     fail : sequence of str
-        ``link:A:B``, ``switch:NAME``, ``host:NAME``, or a number or share that is drawn, such as ``links:5%``.
+        ``link:A:B``, ``switch:NAME``, ``nic:NAME``, ``host:NAME``, or a number or share that is drawn: ``links:5%``.
     scale : sequence of str
-        ``link:PATTERN=FACTOR`` or ``links:10%=FACTOR``.
+        ``link:PATTERN=FACTOR``, ``nic:NAME=FACTOR`` or ``links:10%=FACTOR``.
     seed : int
         Seed of what is drawn.
 
@@ -183,12 +184,15 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
     from commsim.core.faults import failures
 
     what, _, name = text.partition(":")
-    named = {"link": failures.fail_links, "switch": failures.fail_switches, "host": failures.fail_hosts}
+    named = {"link": failures.fail_links, "switch": failures.fail_switches, "nic": failures.fail_nics,
+             "host": failures.fail_hosts}  # fmt: skip
     if what in named and name:
         return named[what](network, [name] if what == "link" else _listed_hosts(name)), []
     if what not in DRAWN:
-        wanted = "link:A:B, switch:NAME, links:5%, links:3, switches:5%, switches:1 or host:NAME"
-        raise InputError(f"fail takes {wanted}, got {text!r}")
+        meant = kinds_of(network, text)
+        wanted = "link:A:B, switch:NAME, nic:NAME, host:NAME, links:5%, links:3 or switches:1"
+        hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+        raise InputError(f"fail takes {wanted}, got {text!r}{hint}")
     drawn = failures.draw_failures(network, what, _read_fraction(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]
     remark = Remark("faults-drawn", f"fail {text}: {len(drawn)} failed{_listed(names)}")
@@ -199,11 +203,14 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
 def _scale(network: Network, text: str, seed: int) -> Network:
     chosen, _, factor = text.rpartition("=")
     what, _, name = chosen.partition(":")
-    if what not in ("link", "links") or not name or not re.fullmatch(r"\d{1,9}(\.\d+)?", factor, re.ASCII):
-        raise InputError(f"scale takes link:PATTERN=FACTOR or links:10%=FACTOR, such as link:leaf0:*=0.5, got {text!r}")
-    if what == "link":
-        return scale_links(network, float(factor), pattern=name)
-    return scale_links(network, float(factor), part=_read_fraction(name, "scale links"), seed=seed)
+    if what not in ("link", "nic", "links") or not name or not re.fullmatch(r"\d{1,9}(\.\d+)?", factor, re.ASCII):
+        meant = [f"{one}={factor}" for one in kinds_of(network, chosen) if one.partition(":")[0] in ("link", "nic")]
+        hint = f"; did you mean {' or '.join(meant)}?" if meant and what not in ("link", "nic") else ""
+        wanted = "link:PATTERN=FACTOR, nic:NAME=FACTOR or links:10%=FACTOR, such as link:leaf0:*=0.5"
+        raise InputError(f"scale takes {wanted}, got {text!r}{hint}")
+    if what == "links":
+        return scale_links(network, float(factor), part=_read_fraction(name, "scale links"), seed=seed)
+    return scale_links(network, float(factor), pattern=name, of_nics=what == "nic")
 
 
 def _read_fraction(text: str, flag: str) -> float:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.faults.named_links import named_links, nic_links
 from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import find_link, find_node, links_like, partners
+from commsim.core.network_queries import find_node, partners
 from commsim.core.units import parse_time
 
 GRAMMAR = (
-    "link:A:B@START+LENGTH or switch:NAME@START+LENGTH, such as link:leaf0:spine0@10ms+5ms, or with a pattern "
+    "link:A:B@START+LENGTH, nic:NAME@... or switch:NAME@..., such as link:leaf0:spine0@10ms+5ms, or with a pattern "
     "link:leaf0:*@10ms+5ms"
 )
 __all__ = ["GRAMMAR", "Flap", "Flaps", "read_flaps"]
@@ -138,7 +139,7 @@ def read_flaps(texts: Sequence[str], network: Network, *, detection: float = 0.0
     ----------
     texts : sequence of str
         Such as ``link:leaf0:spine0@10ms+5ms``; both directions of the cable, of each that a pattern with ``*`` fits, or
-        of all of ``switch:NAME``.
+        of all of ``switch:NAME`` or ``nic:NAME``.
     network : Network
         Network with the links.
     detection, rto
@@ -158,10 +159,10 @@ def _read_flap(text: str, network: Network) -> Flap:
     named, _, when = text.rpartition("@")
     what, _, name = named.partition(":")
     start, plus, length = when.partition("+")
-    if what not in ("link", "switch") or not name or not plus:
+    if what not in ("link", "nic", "switch") or not name or not plus:
         raise InputError(f"flap takes {GRAMMAR}, got {text!r}")
-    if what == "link":
-        links = links_like(network, name) if "*" in name else np.array([find_link(network, name)])
+    if what != "switch":
+        links = named_links(network, name) if what == "link" else nic_links(network, name)
     else:
         node = find_node(network, name)
         if network.kind[node] != SWITCH:

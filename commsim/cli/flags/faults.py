@@ -20,12 +20,12 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A:B, switch:NAME or host:NAME; links:5%%, links:3 or switches:1 are drawn at random, with --seed; "
-        "repeatable",
+        help="link:A:B, nic:m0.nic0, switch:NAME or host:NAME; links:5%%, links:3 or switches:1 are drawn at random, "
+        "with --seed; repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
-        help="multiply the rate of cables: link:PATTERN=0.5 or links:10%%=0.5; repeatable",
+        help="multiply the rate of cables: link:PATTERN=0.5, nic:m0.nic0=0.5 or links:10%%=0.5; repeatable",
     )
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +12,13 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
-from commsim.core.network_queries import fabric_cables, find_link, find_node, host_names, partners
+from commsim.core.network_queries import fabric_cables, find_node, host_names, partners
+
+from .named_links import named_links, nic_links
 
 _PER_LINK = ("src", "dst", "bandwidth", "latency", "buffer", "loss", "metric")
 _MAX_NAMES = 4  # in the name of the network
+_NO_LINKS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 def fail_links(network: Network, names: Sequence[str]) -> Network:
@@ -25,14 +29,26 @@ def fail_links(network: Network, names: Sequence[str]) -> Network:
     network : Network
         Whole, or with other parts missing already.
     names : sequence of str
-        Name of one of the two links of each cable, as :meth:`Network.link_name` gives it: ``leaf0:spine1``.
+        Name of one of the two links of each cable, as :meth:`Network.link_name` gives it: ``leaf0:spine1``; or a
+        pattern with ``*``, ``leaf0:*``.
 
     Raises
     ------
     InputError
         If the link is unknown.
     """
-    return remove_cables(network, np.array([find_link(network, name) for name in names], np.int64))
+    return remove_cables(network, np.concatenate([_NO_LINKS, *(named_links(network, name) for name in names)]))
+
+
+def fail_nics(network: Network, names: Sequence[str]) -> Network:
+    """Take NICs out of service: their cables to the fabric.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or that of something else.
+    """
+    return remove_cables(network, np.concatenate([_NO_LINKS, *(nic_links(network, name) for name in names)]))
 
 
 def fail_switches(network: Network, names: Sequence[str]) -> Network:
@@ -43,7 +59,18 @@ def fail_switches(network: Network, names: Sequence[str]) -> Network:
     InputError
         If the node is unknown, or no switch.
     """
-    return remove_switches(network, np.array([find_node(network, name) for name in names], np.int64))
+    return remove_switches(network, np.array([_find_switch(network, name) for name in names], np.int64))
+
+
+def _find_switch(network: Network, name: str) -> int:
+    """Return the node of a name; one that is unknown is compared with the switches outside of machines only."""
+    if name in network.nodes:
+        return find_node(network, name)
+    known = [network.nodes[i] for i in np.flatnonzero((network.kind == SWITCH) & (network.machine < 0))]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    hint = f"did you mean {', '.join(close)}?" if close else f"switches are {', '.join(known[:3]) or 'none'}"
+    more = " and so on" if not close and len(known) > 3 else ""
+    raise InputError(f"{network.name} has no switch {name!r}; {hint}{more}")
 
 
 def fail_hosts(network: Network, names: Sequence[str]) -> Network:

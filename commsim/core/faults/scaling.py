@@ -13,10 +13,17 @@ from commsim.core.network_queries import links_like, partners
 from commsim.core.units import count_text
 
 from .failures import draw_cables
+from .named_links import nic_links
 
 
 def scale_links(
-    network: Network, factor: float, *, pattern: str | None = None, part: float | None = None, seed: int = 0
+    network: Network,
+    factor: float,
+    *,
+    pattern: str | None = None,
+    part: float | None = None,
+    of_nics: bool = False,
+    seed: int = 0,
 ) -> Network:
     """Multiply the bandwidth of some cables, in both directions.
 
@@ -31,6 +38,8 @@ def scale_links(
         too.
     part : float or int, optional
         Number (int) or share (float) of the cables between nodes that forward, drawn at random; used without a pattern.
+    of_nics : bool
+        Whether `pattern` names NICs, whose cables to the fabric are meant, in place of links.
     seed : int
         Seed of the draw.
 
@@ -42,7 +51,7 @@ def scale_links(
     if not 0 < factor < float("inf"):
         raise InputError(f"links are scaled by a positive factor, got {factor}")
     if pattern is not None and part is None:
-        links = links_like(network, pattern)
+        links = nic_links(network, pattern) if of_nics else links_like(network, pattern)
     elif part is not None and pattern is None:
         links = draw_cables(network, part, seed)
     else:

@@ -72,14 +72,19 @@ def test_the_seed_has_an_effect_when_failures_or_paths_are_drawn(commsim):
         (["--fail", "link:leaf0:spine9"], "did you mean spine"),
         (["--fail", "link:leaf0"], "is called node:node, as in h0:leaf0, got 'leaf0'"),
         (["--fail", "switch:h0"], "h0 is no switch"),
-        (["--fail", "switch:"], "fail takes link:A:B, switch:NAME, links:5%"),
-        (["--fail", "leaf0"], "fail takes link:A:B, switch:NAME, links:5%"),
+        (["--fail", "switch:"], "fail takes link:A:B, switch:NAME, nic:NAME, host:NAME, links:5%"),
+        (["--fail", "leaf0"], "or switches:1, got 'leaf0'; did you mean switch:leaf0?"),
+        (["--fail", "cable:leaf0:spine1"], "did you mean link:leaf0:spine1?"),
+        (["--fail", "node:h1"], "did you mean host:h1?"),
+        (["--fail", "switch:leaf9"], "has no switch 'leaf9'; did you mean leaf3"),
+        (["--fail", "nic:h0"], "has no NICs beside its hosts; a host's cable is named as in link:h0:leaf0"),
+        (["--fail", "link:leaf0:x*"], "has no link like 'leaf0:x*'"),
         (["--fail", "links:many"], "fail links takes a number or a percentage, such as 3 or 5%, got 'many'"),
         (["--fail", "links:-1"], "takes a number or a percentage"),
         (["--fail", "links:17"], "there are 16 links between nodes"),
         (["--fail", "switches:200%"], "there are 8 switches of leaf_spine"),
         (["--seed", "-1"], "--seed must be 0 or more, got -1"),
-        (["--scale", "leaf0:*=0.5"], "scale takes link:PATTERN=FACTOR or links:10%=FACTOR"),
+        (["--scale", "leaf0:*=0.5"], "scale takes link:PATTERN=FACTOR, nic:NAME=FACTOR or links:10%=FACTOR"),
         (["--scale", "link:leaf0:*"], "scale takes link:PATTERN=FACTOR"),
         (["--scale", "link:leaf0:*=0"], "by a positive factor, got 0"),
         (["--scale", "link:nothing=0.5"], "has no link like 'nothing'"),
@@ -88,6 +93,49 @@ def test_the_seed_has_an_effect_when_failures_or_paths_are_drawn(commsim):
 )
 def test_bad_damage_is_one_clear_line(commsim, flags, what):
     assert what in commsim.refuses(*RUN, *flags)
+
+
+MACHINES = "dgx-h100@rail_optimized:machines=2"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("--fail", "nic:m1.nic0"), ("--fail", "link:m1.nic0:leaf0")),
+        (("--fail", "link:m1.nic0:leaf*"), ("--fail", "link:m1.nic0:leaf0")),
+        (("--scale", "nic:m1.nic*=0.5"), ("--scale", "link:m1.nic?:leaf*=0.5")),
+    ],
+)
+def test_a_nic_stands_for_its_cables_to_the_fabric(one, other):
+    from commsim.core.network_queries import link_names
+    from commsim.prediction.faults import with_faults
+    from commsim.prediction.inputs import load_network
+
+    def damaged(flag, text):
+        network = with_faults(load_network(MACHINES), *(([text], []) if flag == "--fail" else ([], [text])))[0]
+        return dict(zip(link_names(network), network.bandwidth.tolist(), strict=True))
+
+    assert damaged(*one) == damaged(*other) != damaged("--fail", "link:m0.nic0:leaf0")
+
+
+def test_a_nic_can_flap(commsim):
+    flags = ("run", "--topology", MACHINES, "-b", "1M", "-e", "1M", "--flap")
+    assert commsim(*flags, "nic:m1.nic0@1us+5us").code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        (("--fail", "m0.nic0"), "did you mean nic:m0.nic0?"),
+        (("--fail", "port:m0.nic0"), "did you mean nic:m0.nic0?"),
+        (("--fail", "machine:m1"), "did you mean host:m1?"),
+        (("--fail", "nic:m0.nic9"), "has no NIC 'm0.nic9'; NICs are m0.nic0 to m1.nic7"),
+        (("--fail", "switch:spin0"), "has no switch 'spin0'; did you mean spine0"),
+        (("--scale", "m0.nic0=0.5"), "did you mean nic:m0.nic0=0.5?"),
+    ],
+)
+def test_a_part_of_a_machine_without_its_kind_gets_the_word_that_fits(commsim, flags, what):
+    assert what in commsim.refuses("run", "--topology", MACHINES, "-b", "1M", "-e", "1M", *flags)
 
 
 @pytest.mark.slow
