@@ -17,6 +17,12 @@ _RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)(\d{1,15})", re.ASCII | re.DOTALL)
 _NAME = re.compile(r"[^\s,\[\]#=\"'{}]+")
 
+# Of the forms that our own tables print: ``n[0-3]x2``, ``h0x4``, ``h0-3x4``.
+_LISTED = re.compile(r"([^\[\]]*\[.*\][^\[\]x]*)(?:x([1-9]\d{0,3}))?", re.ASCII)
+_COUNT = re.compile(r"(.+)x([1-9]\d{0,4})", re.ASCII)
+_SPAN = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", re.ASCII)
+_MOST = 100_000  # nodes of one range
+
 
 def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
     """Write out a list of names.
@@ -101,6 +107,31 @@ def split_hosts(text: str) -> list[str]:
             words.append(text[start:end])
             start = end + 1
     return [*words, text[start:]]
+
+
+def repeated_names(names: Sequence[str]) -> list[str]:
+    """Return each name as often as it counts: ``h2x4`` is ``h2`` four times."""
+    matches = [(name, _COUNT.fullmatch(name)) for name in names]
+    return [one for name, match in matches for one in ([match[1]] * int(match[2]) if match else [name])]
+
+
+def spelled_out(names: Sequence[str]) -> list[str]:
+    """Return a name for each GPU: ``h2x4`` is ``h2`` four times, ``h2-3x2`` is ``h2 h2 h3 h3``.
+
+    Host lists of Slurm are written out, ``n[019-021,027]x2`` too.
+    """
+    found = []
+    for name in names:
+        if listed := _LISTED.fullmatch(name):
+            found += [host for host in expand_hosts(listed[1]) for _ in range(int(listed[2] or 1))]
+            continue
+        match = _SPAN.fullmatch(name)
+        first, last, times = (int(match[i] or 1) for i in (2, 3, 4)) if match else (0, -1, 1)
+        if match and 0 <= last - first < _MOST // times:
+            found += [f"{match[1]}{number}" for number in range(first, last + 1) for _ in range(times)]
+        else:
+            found += repeated_names([name])
+    return found
 
 
 def _numbers(bracket: str, text: str) -> Sequence[str]:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from commsim.core.errors import InputError
+from commsim.core.hostlist import spelled_out
 from commsim.core.network_queries import host_names
 from commsim.core.units import count_text
-from commsim.training.sharing.periodic import PeriodicJob, spelled_out
+from commsim.training.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.limits import may_open_files
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
-from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
+from commsim.core.placement import Placement, is_strategy, place
 from commsim.core.registry import close_names
 from commsim.core.spec import SUFFIXES, derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text
@@ -178,13 +178,13 @@ def _is_there(text: str) -> bool:
 
 
 def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:
-    """Place by a named strategy, or as a .toml, .json or .npz file says.
+    """Place by a named strategy, as a .toml, .json or .npz file says, or on the machines of a list or host file.
 
     Parameters
     ----------
     text : str
         A strategy, or a path when it ends with one of the three suffixes; ``FILE.json:JOB`` is a job of the JSON of
-        ``commsim place``.
+        ``commsim place``; else what :func:`commsim.prediction.node_lists.ranks_named` reads.
     network : Network
         Network to place on.
     n_participants : int
@@ -199,13 +199,15 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     """
     text, job = _with_job(text) if ".json:" in text else (text, None)
     if Path(text).suffix not in SUFFIXES:
-        if not is_strategy(text):
-            files = f"a file that ends with {', '.join(SUFFIXES)}"
-            raise InputError(f"unknown placement {text!r}; known: {', '.join(STRATEGIES)}, or {files}")
-        return place(network, n_participants, text, seed)
-    from commsim.core.files.store import read_placement
+        if is_strategy(text):
+            return place(network, n_participants, text, seed)
+        from commsim.prediction.node_lists import ranks_named
 
-    placement = read_placement(text, network, job)
+        placement = Placement(ranks_named(text, network) or [])
+    else:
+        from commsim.core.files.store import read_placement
+
+        placement = read_placement(text, network, job)
     n = len(placement.nodes)
     if n != n_participants:
         fewer = f": --ranks {n} takes those of the file" if n < n_participants else ""
@@ -246,6 +248,10 @@ def placement_of_ranks(
         return placement
     most = len(network.endpoints)
     p = most if n_ranks is None else n_ranks
+    if n_ranks is None and placement is not None and not is_strategy(placement):
+        from commsim.prediction.node_lists import ranks_named
+
+        p = len(ranks_named(placement, network) or range(p))
     if not 1 <= p <= most:
         raise InputError(f"ranks must be 1..{most}, since {network.name} has {count_text(most, 'host')}; got {p}")
     return load_placement(placement or PACKED, network, p, seed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import RANK_ORDERS, Placement
 from commsim.core.schedule import Schedule
 from commsim.core.spec import OwnFile
 from commsim.core.units import parse_size
@@ -127,6 +127,11 @@ def placement_of(
     InputError
         If a node is none of the network's, or the list has another length than there are ranks.
     """
+    if isinstance(given, str) and given not in RANK_ORDERS and n_ranks is None:
+        from .node_lists import ranks_named
+
+        named = ranks_named(given, network)
+        return given, None if named is None else len(named)
     if given is None or isinstance(given, (str, Placement)):
         return given, n_ranks
     if isinstance(given, PathLike):

@@ -3,12 +3,13 @@
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.hostlist import spelled_out
 from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.node_names import on_nodes
 from commsim.placement.place import place_jobs
 from commsim.prediction.faults import with_faults
-from commsim.training.sharing.periodic import parse_jobs, spelled_out
+from commsim.training.sharing.periodic import parse_jobs
 
 HOSTS = read_cluster({"topology": {"spec": "star:n_hosts=12"}, "hosts": {"gpus": 4}})
 MACHINES = read_cluster({"topology": {"spec": "dgx-h100@star:machines=3"}, "hosts": {"busy": {"m0.gpu1": 1}}})

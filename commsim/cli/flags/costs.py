@@ -17,9 +17,13 @@ class Placing(Flags):
     """How many ranks there are, and where."""
 
     TITLE: ClassVar[str] = "ranks"
-    ranks: int | None = flag("-g", "--ranks", metavar="N", help="number of ranks (default: all hosts)")
+    ranks: int | None = flag(
+        "-g", "--ranks", metavar="N", help="number of ranks (default: all hosts, or those of a list of machines)"
+    )
     placement: str | None = flag(
-        metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
+        metavar="NAME|LIST|FILE",
+        help="packed, spread, random or another strategy; machines such as m[0-7,16]; or a host file or another file "
+        "(default: packed)",
     )
 
 

@@ -66,7 +66,7 @@ def _find_switch(network: Network, name: str) -> int:
     """Return the node of a name; one that is unknown is compared with the switches outside of machines only."""
     if name in network.nodes:
         return find_node(network, name)
-    known = [network.nodes[i] for i in np.flatnonzero((network.kind == SWITCH) & (network.machine < 0))]
+    known = [network.nodes[i] for i in np.flatnonzero((network.kind == SWITCH) & (network.machine < 0)).tolist()]
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(close)}?" if close else f"switches are {', '.join(known[:3]) or 'none'}"
     more = " and so on" if not close and len(known) > 3 else ""

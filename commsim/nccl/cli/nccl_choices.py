@@ -301,12 +301,12 @@ def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import NcclOptions, setting_of
     from commsim.nccl.option_words import WORDS, read_words
-    from commsim.prediction.inputs import PACKED, load_placement
+    from commsim.prediction.inputs import placement_of_ranks
 
-    n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
+    placement = placement_of_ranks(network, config.ranks, config.placement, config.seed or 0)
+    n_ranks = len(placement.nodes)
     if n_ranks < 2:
         raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {n_ranks}")
-    placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed or 0)
     words = {word: str(value) for word in WORDS if (value := getattr(config, word)) not in (None, False)}
     if config.collnet:
         words["collnet"] = "true"

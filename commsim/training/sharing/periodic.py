@@ -29,7 +29,6 @@ from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
 
 from .job_places import kept_of, placed_of, placement_of
-from .job_places import spelled_out as spelled_out
 
 GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
