@@ -93,8 +93,8 @@ def place_jobs(
     fail, scale : sequence of str
         Same as in :func:`commsim.with_faults`, which cannot say which hosts failed: jobs on these are moved.
     costs : bool
-        Say what the jobs without a placement cost, themselves and those that have one
-        (:attr:`.PlacementCandidate.cost`); where all have one, all are taken to be new.
+        Say what new jobs (:func:`new_jobs`) cost, themselves and those that run (:attr:`.PlacementCandidate.cost`);
+        where none is newer than others, all are taken to be new.
 
     Returns
     -------
@@ -132,9 +132,24 @@ def place_jobs(
         text = f"{count_text(left_out, 'placement')} not ranked, whose jobs meet on more links than in the others"
         remarks.append(Remark("not-ranked", text, details=f"--candidates {2 * n} ranks such placements, too"))
     if costs:
-        running = [job for job in jobs if job.placement is not None] if n_wanted else []
+        new = {job.name for job in new_jobs(jobs)}
+        running = [job for job in jobs if new and job.name not in new]
         ranking = _with_costs(cluster, running, ranking, settings)
     return replace(ranking, remarks=(*remarks, *ranking.remarks))
+
+
+def new_jobs(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:
+    """Return the jobs that are new beside others: those without a placement, else those without a start.
+
+    Returns
+    -------
+    list of PeriodicJob
+        Empty where all have a placement and a start, or none has what the others lack.
+    """
+    for new in ([job for job in jobs if job.placement is None], [job for job in jobs if job.start is None]):
+        if new:
+            return new if len(new) < len(jobs) else []
+    return []
 
 
 def number_of(n: int | None, candidates: int | None) -> int:

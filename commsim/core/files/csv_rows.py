@@ -91,7 +91,12 @@ def seconds(text: str) -> float:
 
 
 def read_rows(
-    path: str | Path, needed: Sequence[str], header: Sequence[str] | None = None, *, delimiter: str = ","
+    path: str | Path,
+    needed: Sequence[str],
+    header: Sequence[str] | None = None,
+    *,
+    delimiter: str = ",",
+    hint: str = "",
 ) -> Iterator[CsvRow]:
     """Go through a CSV file.
 
@@ -103,6 +108,8 @@ def read_rows(
         Columns of a file whose first line need not name them.
     delimiter : str
         What is between two cells.
+    hint : str
+        Added to the message where a column is missing.
 
     Raises
     ------
@@ -115,13 +122,13 @@ def read_rows(
         with opening(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as stream:
             if path.stat().st_size > MAX_BYTES:
                 raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
-            yield from _rows(path, stream, needed, header, delimiter)
+            yield from _rows(path, stream, needed, header, delimiter, hint)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
 
 
 def _rows(
-    path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequence[str] | None, delimiter: str
+    path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequence[str] | None, delimiter: str, hint: str
 ) -> Iterator[CsvRow]:
     table = csv.reader(_whole_lines(path, stream), delimiter=delimiter, strict=True)
     columns: list[str] | None = None
@@ -131,7 +138,7 @@ def _rows(
             if columns is None:
                 named = header is None or cells[:1] == list(header[:1])
                 columns = [cell.strip().lstrip("\ufeff") for cell in cells] if named else list(header or ())
-                _check_columns(path, columns, needed)
+                _check_columns(path, columns, needed, hint)
                 if named:
                     continue
             if not cells:
@@ -158,10 +165,12 @@ def _whole_lines(path: Path, stream: Iterator[str]) -> Iterator[str]:
         )
 
 
-def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
+def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str], hint: str) -> None:
     lacking = [name for name in needed if name not in columns]
     if lacking:
-        raise InputError(f"{path}, line 1: lacks the columns {', '.join(lacking)}; got {', '.join(columns)[:200]}")
+        raise InputError(
+            f"{path}, line 1: lacks the columns {', '.join(lacking)}; got {', '.join(columns)[:200]}{hint}"
+        )
     if len(set(columns)) != len(columns):
         raise InputError(f"{path}, line 1: a column is named twice: {', '.join(columns)[:200]}")
 

@@ -124,7 +124,7 @@ def run(config: PlaceRankConfig) -> Answer:
     from commsim.placement.affected import after_faults, cut_off_by
     from commsim.placement.cluster import read_cluster
     from commsim.placement.node_names import on_nodes
-    from commsim.placement.place import place_jobs, rank_placements
+    from commsim.placement.place import new_jobs, place_jobs, rank_placements
     from commsim.prediction.faults import failed_hosts
     from commsim.training.sharing.periodic import read_jobs
 
@@ -143,11 +143,10 @@ def run(config: PlaceRankConfig) -> Answer:
         placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
         if config.fail:
             _refuse_failed(failed_hosts(whole, config.fail) | cut_off_by(whole, cluster.network), placed)
-        ranking = rank_placements(cluster, placed, **how)
+        ranking = rank_placements(cluster, placed, new=_new_in(list(placed.values())), **how)
     else:
         n = config.candidates if config.given("candidates") else None
-        running = [job for job in jobs if job.placement is not None]
-        costs = 0 < len(running) < len(jobs)  # some are new, and the others run already
+        costs = bool(new_jobs(jobs))
         ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator), costs=costs, **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = remarks(notes) + _parts(ranking, jobs, f"{count_text(len(jobs), 'job')} on {cluster.network.name}")
@@ -157,6 +156,15 @@ def run(config: PlaceRankConfig) -> Answer:
     candidates = [row | more for row, more in zip(tree.pop("candidates"), crux, strict=True)]
     del tree["schema"], tree["remarks"]  # those of the answer are written
     return Answer(parts, candidates, more=tree | {"notes": [*map(str, notes), *tree["notes"]]}, key="candidates")
+
+
+def _new_in(placed: Sequence[Sequence[PeriodicJob]]) -> list[str]:
+    """Return the names of new jobs, if the others run in the same places and at the same times in each placement."""
+    from commsim.placement.place import new_jobs
+
+    new = {job.name for job in new_jobs(placed[0])}
+    running = [{job.name: (job.placement, job.start) for job in jobs if job.name not in new} for jobs in placed]
+    return sorted(new) if all(one == running[0] for one in running) else []
 
 
 def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:

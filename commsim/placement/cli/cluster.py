@@ -42,7 +42,11 @@ class ClusterRunConfig(WithJson, Hashes):
     """All flags of ``commsim cluster run``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="topology, and hosts with GPUs")
-    trace: str = flag(required=True, metavar="FILE.csv|KIND:...", help="jobs, such as poisson:jobs=500,load=0.9,seed=1")
+    trace: str = flag(
+        required=True,
+        metavar="FILE.csv|KIND:...",
+        help="jobs, such as poisson:jobs=500,load=0.9,seed=1; FILE.csv:submit_s=NAME,gpus=NAME,... names its columns",
+    )
     policy: str | None = flag(
         metavar="NAME[,NAME...]", help="policies, such as fifo, or FILE.py; see commsim cluster policies"
     )

@@ -2,13 +2,14 @@
 
 Columns: ``job, submit_s, gpus``; ``duration_s`` or ``iterations``; ``model``, or ``iter_time_ms`` with ``phases`` as in
 (offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``; and, as far as wanted, ``cpu, memory_GiB,
-deadline_s, min_gpus, max_gpus``. Columns ``own_NAME`` are the user's own, for policies of the user's own. ``gpus``
-below 1 is a share of a GPU, which is read as a whole one, as in the readers of logs.
+deadline_s, min_gpus, max_gpus``. Columns ``own_NAME`` are the user's own, for policies of the user's own; so are all
+others where a file's own names of columns are given. ``gpus`` below 1 is a share of a GPU, which is read as a whole
+one, as in the readers of logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from commsim.core.errors import InputError, located
@@ -28,22 +29,40 @@ GIB = 2.0**30
 MAX_JOBS = 1_000_000
 
 
-def read_trace(path: str | Path, said: ReadingSummary | None = None) -> tuple[TraceJob, ...]:
+def read_trace(
+    path: str | Path, said: ReadingSummary | None = None, names: Mapping[str, str] | None = None
+) -> tuple[TraceJob, ...]:
     """Read a trace, in order of submission.
 
     Parameters
     ----------
     said : ReadingSummary, optional
         Counts jobs on shares of a GPU, which have a whole one here.
+    names : mapping of str to str, optional
+        Names that the file has for columns, such as ``{"submit_s": "submitted_at"}``. All columns that are not named
+        are then the user's own.
 
     Raises
     ------
     InputError
         Naming file, line and column, if a line is malformed, a job is named twice, or no job is given.
     """
-    shares = ReadingSummary().shares if said is None else said.shares
-    jobs = [build_job(row, lambda row: _job(row, shares)) for row in read_rows(path, NEEDED) if _is_known(row)]
-    return checked(jobs, path)
+    shares, names = ReadingSummary().shares if said is None else said.shares, names or {}
+    if unknown := [column for column in names if column not in COLUMNS]:
+        raise InputError(f"{path}: no column is {unknown[0]!r}; known: {', '.join(COLUMNS)}")
+    needed = [names.get(column, column) for column in dict.fromkeys((*NEEDED, *names))]
+    rows = (_renamed(row, names) for row in read_rows(path, needed, hint=f"; {path}:job=NAME,... reads other names"))
+    return checked([build_job(row, lambda row: _job(row, shares)) for row in rows if _is_known(row)], path)
+
+
+def _renamed(row: CsvRow, names: Mapping[str, str]) -> CsvRow:
+    """Return a row with the columns named as here; other columns become the user's own."""
+    if not names:
+        return row
+    known = {name: column for column, name in names.items()}
+    usual = {column for column in COLUMNS if column not in names}
+    new = {name: known.get(name, name if name in usual or name.startswith(OWN) else OWN + name) for name in row.columns}
+    return CsvRow(row.where, {new[name]: row.text(name) for name in row.columns})
 
 
 def checked(jobs: Sequence[TraceJob], source: str | Path) -> tuple[TraceJob, ...]:

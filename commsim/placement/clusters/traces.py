@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import read_arguments, split_file, split_spec
 
 from .generated_traces import GENERATORS
 from .logs import READERS, read_log
@@ -20,6 +20,8 @@ def load_trace(
     text: str, n_gpus: int, models: Mapping[str, TrainedModel], seed: int = 0, said: ReadingSummary | None = None
 ) -> tuple[TraceJob, ...]:
     """Read ``FILE.csv``, ``KIND:FILE`` of a log, or make ``poisson:jobs=500,load=0.9,seed=1`` and the like.
+
+    ``FILE.csv:job=id,submit_s=submitted_at`` reads a file that has other names of columns.
 
     Parameters
     ----------
@@ -47,10 +49,11 @@ def load_trace(
         build = GENERATORS[kind]
         given = ("n_gpus", "models")
         return build(n_gpus, names, **read_arguments(build, split_spec(text)[1], given))
-    if Path(text).suffix != ".csv":
+    path, columns = split_file(text)
+    if Path(path).suffix != ".csv":
         known = ", ".join((*GENERATORS, *(f"{kind}:FILE" for kind in READERS)))
         raise InputError(f"a trace is FILE.csv, {known}, got {text!r}")
-    jobs = read_trace(text, said)
+    jobs = read_trace(path, said, columns)
     for job in jobs:
         if job.model and job.model not in models:
             raise InputError(f"{text}: {job.name} trains {job.model!r}, which is no model; known: {', '.join(models)}")

@@ -201,6 +201,27 @@ def test_what_a_new_job_costs_running_ones_stands_beside_their_times(commsim, tm
     assert "before(ms)" not in commsim.out
 
 
+def test_a_new_job_with_a_placement_costs_the_running_ones_too(commsim, tmp_path):
+    """`cost` was missing where the new job had a place of the user's own: those that run are known by their start."""
+    cluster = 'topology.spec = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=3,bandwidth=50Gbps"\nhosts.gpus = 1\n'
+    phases = [{"offset_ms": 0, "dur_ms": 150, "rate_Gbps": 50}]
+    runs = {"job": "runs", "gpus": 2, "iter_time_ms": 200, "phases": phases, "placement": ["h0", "h3"], "start_ms": 0}
+    new = {"job": "new", "gpus": 2, "iter_time_ms": 200, "phases": phases}
+    files = [tmp_path / name for name in ("cluster.toml", "beside.json", "apart.json")]
+    files[0].write_text(cluster)
+    for file, hosts in zip(files[1:], (["h1", "h4"], ["h1", "h2"]), strict=True):
+        file.write_text(json.dumps([runs, new | {"placement": hosts}]))
+    beside = commsim.results("place", *files[:2])["candidates"][0]
+    after = beside["predicted_iteration_ms"]
+    assert beside["cost"]["own"] == {"new": pytest.approx(after["new"] / 200, abs=1e-8)}
+    assert beside["cost"]["added"] == {"runs": pytest.approx(after["runs"] / 200 - 1, abs=1e-8)}
+    assert beside["cost"]["added"]["runs"] > 0.1
+    of_files = commsim.results("place", *files)["candidates"]
+    assert [one["cost"]["total"] > 0.1 for one in of_files] == [False, True]
+    files[1].write_text(json.dumps([runs | {"placement": ["h0", "h5"]}, new | {"placement": ["h1", "h4"]}]))
+    assert not any("cost" in one for one in commsim.results("place", *files)["candidates"])  # no job stays
+
+
 def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
     """`diff` refused them: they have candidates in place of results."""
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")

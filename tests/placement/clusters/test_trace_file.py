@@ -1,11 +1,15 @@
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.placement.clusters.models import MODELS
 from commsim.placement.clusters.reading_summary import ReadingSummary
 from commsim.placement.clusters.trace_file import read_trace, write_trace
 from commsim.placement.clusters.trace_job import TraceJob
+from commsim.placement.clusters.traces import load_trace
 from commsim.training.sharing.periodic import GBPS, JobPhase
 
 HEAD = "job,submit_s,gpus,duration_s,model\n"
@@ -102,6 +106,30 @@ def test_a_bad_line_is_named_with_its_number(tmp_path, line, message):
 def test_a_bad_file_is_refused(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         read_trace(write(tmp_path, text))
+
+
+def test_a_file_with_other_names_of_columns_is_read_as_it_is(tmp_path):
+    """It had to be rewritten: only columns of these names were read, and others than these refused."""
+    own = write(tmp_path, "id,submitted_at,num_gpus,runtime,model,user\na,5,2,60,vgg16,eve\n")
+    names = {"job": "id", "submit_s": "submitted_at", "gpus": "num_gpus", "duration_s": "runtime"}
+    (job,) = load_trace(f"{own}:{','.join(f'{to}={name}' for to, name in names.items())}", 8, MODELS)
+    assert read_trace(own, names=names) == (job,)
+    (plain,) = read_trace(write(tmp_path, HEAD + "a,5,2,60,vgg16\n"))
+    assert dataclasses.replace(job, own={}) == plain
+    assert job.own == {"user": "eve"}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({}, "lacks the columns job, submit_s, gpus; got id, n, at; .*:job=NAME,... reads other names"),
+        ({"job": "id", "gpus": "m", "submit_s": "at"}, "lacks the columns m; got id, n, at"),
+        ({"job": "id", "n_gpus": "n"}, "no column is 'n_gpus'; known: job, submit_s, gpus"),
+    ],
+)
+def test_wrong_names_of_columns_are_told(tmp_path, names, message):
+    with pytest.raises(InputError, match=message):
+        read_trace(write(tmp_path, "id,n,at\na,1,0\n"), names=names)
 
 
 def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
