@@ -72,7 +72,7 @@ def in_rails(
     order = sorted(members, key=key.__getitem__)
     share, rails = len(order) // n_rails, sorted({key[one][0] for one in order})
     runs = [[one for one in order if key[one][0] == rail] for rail in rails]
-    if len(runs) != n_rails or any(len(run) < share for run in runs):
+    if len(runs) < n_rails or any(len(run) < share for run in runs):
         return tuple(order)
     return tuple(itertools.chain(*(run[:share] for run in runs), *(run[share:] for run in runs)))
 

@@ -35,6 +35,7 @@ from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
 from commsim.nccl.model_versions import check_release
 from commsim.nccl.of_network import NcclOptions, setting_of, shown_by_network
+from commsim.nccl.plans.graph_nics import seen_by_channels
 from commsim.nccl.plans.nccl_files import NcclFiles
 from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
@@ -109,8 +110,7 @@ class NcclLaunch:
     @property
     def is_known(self) -> bool:
         """Whether the network says that its GPUs are NVIDIA's, so that costs of their primitives hold."""
-        is_said = "gpu" in self.decided.words
-        return self.setting is not None and (is_said or maker_of(self.network.hardware) == "nvidia")
+        return self.setting is not None and ("gpu" in self.decided.words or maker_of(self.network.hardware) == "nvidia")
 
     def parameters(self, size: float) -> dict[str, Any]:
         """Return the builder's parameters at a size."""
@@ -168,7 +168,7 @@ class NcclLaunch:
         if self.setting is None or not self.is_known or self.operation not in PRICED:
             return None
         try:
-            found = call_costs(self.network, self.site, self.operation, int(size), parameters)
+            found = call_costs(seen_by_channels(self, parameters), self.site, self.operation, int(size), parameters)
         except InputError:
             return None
         if self.arguments.get("version") != ANY:
