@@ -85,8 +85,9 @@ def own_nics(network: Network, used: NDArray[np.integer[Any]] | None = None) -> 
     """Return the NICs of each node that has several equally near, in the order in which its channels take them.
 
     GPUs with the same NICs near them divide these among themselves, ceil(NICs / GPUs) each: one each where there are as
-    many GPUs or more. The first of a GPU is the one of its number in the machine, with the bits in reverse where the
-    NICs are a power of two.
+    many GPUs or more. The first of a GPU is the one of its place among those that take part, with the bits in reverse
+    where the NICs are a power of two. So NCCL's rings and trees use all of them, as its search finds room; its messages
+    of an all-to-all go by the number of the device (`gpu.dev`), so that of some GPUs of a machine two may share a NIC.
 
     Parameters
     ----------
@@ -102,7 +103,8 @@ def own_nics(network: Network, used: NDArray[np.integer[Any]] | None = None) -> 
 
     References
     ----------
-    NCCL 2.30.7, ``src/graph/topo.cc`` (ncclTopoGetLocalNetType: `netsPerGpu`, channel modulo `netsPerGpu`).
+    NCCL 2.30.7, ``src/graph/topo.cc`` (ncclTopoGetLocalNetType: `netsPerGpu`, channel modulo `netsPerGpu`) and
+    ``search.cc`` (ncclTopoSelectNets).
     """
     found = network.fact(_choices)
     if found is None or used is None:
@@ -172,13 +174,21 @@ def _divided(
     n_near = near.sum(axis=0)
     each = -(-n_near // np.maximum(n_sharing, 1))
     own = np.full((network.n_nodes, int(each.max(initial=1))), -1, np.int64)
-    number = _number_in_machine(network)[seats] % np.maximum(n_sharing, 1)
+    place = _place_in_group(group.ravel(), _number_in_machine(network)[seats])
     for seat in range(len(seats)):
         mine = nics[near[:, seat], seat]
-        first = int(number[seat])
+        first = int(place[seat])
         first = _mirrored(first, len(mine)) if len(mine).bit_count() == 1 else first
         own[seats[seat], : each[seat]] = mine[(first + np.arange(each[seat])) % len(mine)]
     return own
+
+
+def _place_in_group(group: NDArray[np.intp], number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each seat among those of its group, by their numbers, int64[n_seats]."""
+    order = np.lexsort((number, group))
+    place = np.empty(len(group), np.int64)
+    place[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
+    return place
 
 
 def _number_in_machine(network: Network) -> NDArray[np.int64]:

@@ -94,6 +94,19 @@ def test_gpus_that_are_not_used_leave_their_nics_to_the_others() -> None:
     assert placed.predict(SIZE).time == pytest.approx(placed.predict(SIZE, engine="closed-form").time, rel=0.01)
 
 
+@pytest.mark.parametrize("used", [[0, 2], [1, 2], [0, 3], [5, 7]])
+def test_two_gpus_of_a_cpu_divide_its_nics_whichever_they_are(used: list[int]) -> None:
+    network = load_network(f"{ON_CPUS},{FABRIC}")
+    gpus = network.endpoints[used]
+    own = own_nics(network, gpus)
+    assert own is not None
+    first = 4 * (used[0] // 4)
+    assert [network.nodes[nic] for gpu in gpus for nic in own[gpu]] == [f"m0.nic{first + n}" for n in range(4)]
+    places = [network.nodes[8 * machine + gpu] for machine in range(4) for gpu in used]
+    ring = prepare("nccl_all_reduce:algorithm=ring,protocol=simple", network, placement=places)
+    assert ring.predict(SIZE).time == pytest.approx(ring.predict(SIZE, engine="closed-form").time, rel=0.01)
+
+
 def test_messages_by_the_nic_of_another_gpu_go_through_that_one() -> None:
     network = load_network(f"{ON_CPUS},pxn=true,{FABRIC}")
     gpus = network.endpoints
