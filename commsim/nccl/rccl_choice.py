@@ -99,7 +99,7 @@ class RcclChoice:
             Vendor of the CPUs, whose posts RCCL takes to be longer on AMD's.
         """
         post, turns = NET_OVERHEAD_US[cpu] * 1e-6, 2 if operation == "all_reduce" else 1
-        steps, crossing, rate = turns * (n_ranks - 1), turns * n_machines, self.base or rate
+        steps, crossing, rate = turns * (n_ranks - 1), turns * (n_machines - 1), self.base or rate
         per_machine, levels = n_ranks // n_machines, n_machines.bit_length() - 1
         times = []
         for p, protocol in enumerate(PROTOCOLS):

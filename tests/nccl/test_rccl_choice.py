@@ -13,9 +13,11 @@ def cell(generation, size, n_machines=2, operation="all_reduce", cpu="intel"):
 
 
 def test_an_all_reduce_on_two_machines_takes_trees_with_three_protocols_and_then_a_ring():
-    taken = [cell("cdna3", 2**k) for k in range(10, 31)]
+    taken = [cell("cdna3", 2**k, cpu="amd") for k in range(10, 31)]
     assert list(dict.fromkeys(taken)) == [("tree", "ll"), ("tree", "ll128"), ("tree", "simple"), ("ring", "simple")]
-    assert cell("cdna3", 2**20) == ("tree", "ll")
+    assert cell("cdna3", 2**18) == ("tree", "ll")
+    assert [cell("cdna3", 2**19, cpu=cpu)[0] for cpu in ("intel", "amd")] == ["ring", "tree"]  # posts of 1 and 2 us
+    assert [cell("cdna3", 2**k) for k in (20, 22, 23)] == [("tree", "ll128"), ("tree", "ll128"), ("tree", "simple")]
     assert cell("cdna3", 2**26) == ("tree", "simple")
     assert cell("cdna3", 2**28) == ("ring", "simple")
 
@@ -23,7 +25,8 @@ def test_an_all_reduce_on_two_machines_takes_trees_with_three_protocols_and_then
 def test_limits_of_other_operations_are_of_a_rank_and_they_have_no_trees():
     assert cell("cdna3", 16 * 98304, operation="all_gather") == ("ring", "ll")
     assert cell("cdna3", 16 * 98304 + 16, operation="all_gather") == ("ring", "ll128")
-    assert cell("cdna4", 16 * 4194304 + 16, operation="reduce_scatter") == ("ring", "simple")
+    assert cell("cdna4", 16 * 8388608 + 16, operation="reduce_scatter") == ("ring", "simple")
+    assert cell("cdna4", 16 * 65536 + 16, operation="reduce_scatter") == ("ring", "ll128")
 
 
 def test_on_more_than_two_machines_ll128_goes_further():
@@ -37,6 +40,12 @@ def test_without_limits_the_protocol_is_the_fastest():
     assert cell("cdna2", 2**16, n_machines=4)[1] != "simple"
     assert cell("cdna2", 2**24, n_machines=4) == ("tree", "simple")
     assert cell("cdna2", 2**30, n_machines=4) == ("ring", "simple")
+
+
+def test_a_ring_crosses_once_for_each_machine_but_one_and_an_all_reduce_twice():
+    """With a crossing more for each turn a tree would be expected to be faster here."""
+    assert cell("cdna3", 320 * 2**20, n_machines=4) == ("ring", "simple")
+    assert cell("cdna3", 300 * 2**20, n_machines=4) == ("tree", "simple")
 
 
 @pytest.mark.parametrize("cpu", ["intel", "amd", "other"])
