@@ -14,7 +14,7 @@ import numpy as np
 
 from commsim.core.errors import InputError, shorten
 from commsim.core.network import NIC, Network
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import is_whole, read_arguments, split_spec
 
 from . import TOPOLOGIES
 from .hosts import HOST_TYPES
@@ -106,7 +106,7 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
     if KEY not in raw:
         return raw
     text = raw.pop(KEY)
-    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text)):
+    if not (is_whole(text) and int(text)):
         raise InputError(f"{name}: {KEY} must be a whole number of at least 1, got {text!r}")
     wanted = int(text) * (1 if holds_machines(name) else n_nics)
     what = f"{name}: {KEY}={text}" + (f" are {wanted} hosts of the fabric" if wanted != int(text) else "")
@@ -167,7 +167,7 @@ def _value(what: str, key: str, wanted: int, count: Callable[[int], int]) -> int
 def _two_spellings(called: str, text: str, n_nics: int) -> str:
     """Return the hint that ``n_hosts`` may mean either, and how each is written."""
     head = f"{called}: n_hosts={text} counts the ports of the fabric, and each machine takes {n_nics} of them"
-    if not (text.isascii() and text.isdecimal() and len(text) < 9) or int(text) % n_nics:
+    if not is_whole(text) or int(text) % n_nics:
         return f"{head}; {KEY}=N counts machines, such as {KEY}=2 for {2 * n_nics} ports"
     fewer = int(text) // n_nics
     machines = "1 machine" if fewer == 1 else f"{fewer} machines"

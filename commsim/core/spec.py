@@ -233,15 +233,31 @@ def as_number(text: str) -> float:
     ValueError
         If it is none.
     """
-    if _DECIMAL.fullmatch(text.strip()) is None:
+    if not is_number(text.strip(), float):
         raise ValueError(text)
     return float(text)
 
 
+def as_whole(text: str) -> int:
+    """Return the whole number that a text is, with digits 0 to 9.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if not is_number(text.strip(), int):
+        raise ValueError(text)
+    return int(text)
+
+
+def is_number(text: str, kind: type[int] | type[float]) -> bool:
+    """Whether text is a number of a kind: not 1_000, other scripts' digits, nan or infinity, as Python has it."""
+    return (_WHOLE if kind is int else _DECIMAL).fullmatch(text) is not None
+
+
 def _number(kind: type[int] | type[float], text: str, name: str, wanted: str) -> Any:
-    # int() and float() also take 1_000, other scripts' digits, nan and infinity; a number here is none of these.
-    pattern = _WHOLE if kind is int else _DECIMAL
-    if pattern.fullmatch(text) is None:
+    if not is_number(text, kind):
         raise InputError(f"{name} must be {wanted}, got {text!r}")
     value = kind(text)
     if abs(value) > (2**63 if kind is int else sys.float_info.max):

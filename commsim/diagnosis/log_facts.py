@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes
+from commsim.core.registry import usual_spelling
+from commsim.core.spec import is_whole
 from commsim.formats.logs.log_lines import lines_of_log
 from commsim.formats.measurement import MAX_LOG_BYTES
 
@@ -217,7 +219,6 @@ def _choice(found: re.Match[str]) -> Choice:
 
 
 def _named(word: str, names: tuple[str, ...]) -> str:
-    if word.isdigit():
+    if is_whole(word):
         return names[int(word)] if int(word) < len(names) else word
-    plain = word.lower().replace("_", "")
-    return next((name for name in names if name.replace("_", "") == plain), plain)
+    return usual_spelling(word.lower(), names)

@@ -15,7 +15,9 @@ def test_digits_of_other_scripts_are_no_number(digits, capsys):
         f"nccl --topology dgx-h100 --max-ctas {digits}", f"run --topology star:n_hosts={digits}",
         f"run --topology star:n_hosts=4 --seed {digits}", f"run --topology star:n_hosts=4 -n {digits}",
         f"run --topology star:n_hosts=4 --hashes {digits}", f"expect dgx-h100 --machines {digits}",
-        f"run --topology star:n_hosts=4 --group 0,{digits}",
+        f"run --topology star:n_hosts=4 --group 0,{digits}", f"switch simulate --workers {digits}",
+        f"run --topology star:n_hosts=4 --engine auto --tolerance {digits}", f"expect dgx-h100 --false-alarms {digits}",
+        f"run --topology star:n_hosts=4 --engine packet --class-weights {digits}", f"run --buffer-alpha {digits}",
     ):  # fmt: skip
         try:
             code = main(line.split())

@@ -10,10 +10,14 @@ import sys
 import textwrap
 from typing import Any, NoReturn
 
+from commsim.core.spec import is_number
+
 # Characters of an error: it may quote what a file holds.
 MAX_SHOWN = 4000
 
 ALL = (("--help", "all"), ("-h", "all"))
+# Types of flags that are numbers, and what a wrong one should be.
+NUMBERS: dict[Any, str] = {int: "a whole number", float: "a number"}
 # Flags of a verb beyond which its help leaves out rare ones.
 MANY_FLAGS = 21
 # Likeness, as of difflib, of a mistyped flag to the one that is meant.
@@ -123,9 +127,10 @@ class Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Convert a value; of several seeds, say where several may be given."""
-        if action.type in (int, float) and not (arg_string.isascii() and "_" not in arg_string):  # Python takes both
-            raise argparse.ArgumentError(action, f"must be a number in digits 0 to 9, got {arg_string!r}")
         try:
+            kind: Any = action.type
+            if (wanted := NUMBERS.get(kind)) and not is_number(arg_string, kind):
+                raise argparse.ArgumentError(action, f"must be {wanted}, got {arg_string!r}")
             value = super()._get_value(action, arg_string)
             if not (action.option_strings and action.choices) or value in action.choices:
                 return value  # a verb within a verb has choices too, and takes the words after it

@@ -15,6 +15,7 @@ from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import Remark
 from commsim.core.spec import is_whole
+from commsim.core.units import share
 from commsim.extensions import house
 from commsim.prediction.options import COSTS
 from commsim.report.table_of_run import DATATYPES
@@ -220,9 +221,8 @@ def read_part(text: str) -> float:
     InputError
         If it is neither.
     """
-    number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
     try:
-        return float(number) / percent
+        return share(text)
     except ValueError:
         raise InputError(f"--tolerance must be a part such as 10% or 0.1, got {text!r}") from None
 

@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import distinct
 from commsim.core.spec import is_whole
-from commsim.core.units import count_text, format_size, microseconds
+from commsim.core.units import count_text, format_size, microseconds, share
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
@@ -215,9 +215,8 @@ def read_rate(text: str | None) -> float:
 
     if text is None:
         return FALSE_ALARMS
-    number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
     try:
-        return float(number) / percent
+        return share(text)
     except ValueError:
         raise InputError(f"--false-alarms must be a share such as 1% or 0.01, got {text!r}") from None
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import split_nic
+from commsim.core.spec import is_whole
 
 from .cabling import MAX_BYTES, Cable, Cabling
 from .discovered import AGGREGATION, end_of, node_names
@@ -82,7 +83,7 @@ def _port(
 
 def _rates(lanes: str, speed: str) -> tuple[float, float, str]:
     """Return the rate of a cable, that of four lanes, and how it is written; 0 of what is not known."""
-    if not lanes.isdecimal() or speed.upper() not in LANES:
+    if not is_whole(lanes) or speed.upper() not in LANES:
         return 0.0, 0.0, f"{lanes}x {speed}"
     rate = lane_rate(int(lanes), speed.upper())
     return rate, lane_rate(4, speed.upper()) if int(lanes) < 4 else 0.0, f"{lanes}x {speed}"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from commsim.cli.flags import Flags, flag, switched
 from commsim.cli.flags.engine import EngineFlags, FlagGroup
 from commsim.core.errors import InputError
+from commsim.core.spec import as_number
 from commsim.core.units import parse_size, share
 
 PACKET_FLAGS = (
@@ -118,7 +119,7 @@ def packet_values(config: Packets) -> dict[str, Any]:
 
 def _weights(text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(word) for word in text.split(","))
+        return tuple(map(as_number, text.split(",")))
     except ValueError:
         raise InputError(f"--class-weights is a number for each priority, such as 4,1; got {text!r}") from None
 

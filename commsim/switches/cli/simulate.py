@@ -12,6 +12,7 @@ from commsim.cli.flags import WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.remark import Remark, as_remarks
+from commsim.core.spec import as_whole
 from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from switch_model.system import System
 
 LISTS: dict[str, Callable[[str], Any]] = {
-    "workers": int, "pool_size": int, "loss": share, "seed": int, "bandwidth": str,
+    "workers": as_whole, "pool_size": as_whole, "loss": share, "seed": as_whole, "bandwidth": str,
 }  # fmt: skip
 MAX_TENSORS = 1_000_000
 MAX_JOBS = 4096  # each of which gets a tree
@@ -308,8 +309,7 @@ def _numbers(text: str | None, name: str, kind: Callable[[str], Any]) -> list[An
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        flag = "--" + name.replace("_", "-")
-        raise InputError(f"{flag} is a number, or several with commas between, got {text!r}") from None
+        raise InputError(f"--{name.replace('_', '-')} is a number, or several with commas, got {text!r}") from None
 
 
 def occupancy_parameters(

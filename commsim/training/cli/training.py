@@ -10,7 +10,7 @@ from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_json
 from commsim.core.remark import Remark
-from commsim.core.units import count_text, format_size, format_time, parse_rate, parse_time
+from commsim.core.units import count_text, format_size, format_time, parse_rate, parse_time, share
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 from commsim.report.hash_columns import ends_of_hashes, with_ends
 
@@ -231,7 +231,7 @@ def _setting(config: TrainingConfig) -> tuple[TrainingSetting, list[Remark]]:
 
 def _shares(text: str) -> list[float]:
     try:
-        return [float(share) for share in text.split(",")]
+        return [share(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"--density takes shares such as 0.01 or 0.01,0.1, got {text!r}") from None
 

@@ -83,7 +83,7 @@ def test_jobs_need_a_cluster(tmp_path, cluster, commsim):
         (("--max-body", "8"), "--max-body needs a unit"),
         (("--max-body", "1000B"), "--max-body is at least 1KiB"),
         (("--token-file", "/nonexistent"), "/nonexistent: No such file"),
-        (("--min-score", "nan"), "--min-score is a score"),
+        (("--min-score", "2"), "--min-score is a score"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_served(commsim, cluster, flags, message):
