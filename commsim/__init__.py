@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from .sparse.compressors import compressor_of as compressor_of
     from .sparse.compressors.message import CompressedRank as CompressedRank
     from .sparse.compressors.message import compressed_sum as compressed_sum
-    from .sweep.run import run_sweep as run_sweep
+    from .sweep.run_sweep import run_sweep as run_sweep
     from .training.sharing.periodic import read_jobs as read_jobs
     from .training.steps.ask import training_step as training_step
 
@@ -133,7 +133,7 @@ _MODULES = {
     "commsim.questions": (
         "advise_for", "cheapest_topologies", "compare_with", "write_report",
     ),
-    "commsim.sweep.run": ("run_sweep",),
+    "commsim.sweep.run_sweep": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
     "commsim.formats.testing": ("fake_nccl_tests", "fake_osu"),

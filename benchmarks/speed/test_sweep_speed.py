@@ -19,7 +19,7 @@ from commsim.sweep.config import read_config
 from commsim.sweep.executors import open_pool
 from commsim.sweep.plan import plan_sweep
 from commsim.sweep.points import points
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 
 pytest.importorskip("pyarrow")
 

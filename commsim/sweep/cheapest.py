@@ -173,7 +173,7 @@ def cheapest_topologies(
     """
     from .config import read_config
     from .price import read_prices
-    from .run import run_sweep
+    from .run_sweep import run_sweep
     from .table import read_table, require_pyarrow
 
     require_pyarrow()  # before points are computed

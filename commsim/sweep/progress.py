@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from commsim.core.limits import EXPECTED, about_share, duration
 
-from .run import Progress
+from .run_sweep import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
 

@@ -3,8 +3,8 @@
 import pytest
 
 from commsim.cli.run import COLLECTIVES
-from commsim.cli.run.config import RunConfig
-from commsim.cli.run.kinds import RENDERED
+from commsim.cli.run_flags import RunConfig
+from commsim.cli.run_kinds import RENDERED
 from commsim.extensions import house
 
 STAR = ("run", "--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K")

@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 
 SMALL = {
     "topology": {"name": "star", "n_hosts": 8, "bandwidth": ["100Gbps", "400Gbps"], "latency": "1us"},

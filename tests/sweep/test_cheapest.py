@@ -15,7 +15,7 @@ from commsim.sweep.cli.cheapest import _about_spare, _parts_of_offers
 from commsim.sweep.config import read_config
 from commsim.sweep.points import points
 from commsim.sweep.price import Goal, PriceItem, Prices, read_goal, read_prices, total
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import read_table
 
 RATES, SIZES = ("100Gbps", "200Gbps", "400Gbps"), ("1KiB", "1MiB")

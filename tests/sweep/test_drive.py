@@ -26,7 +26,7 @@ import pytest
 from commsim.core.errors import BackendError, InputError
 from commsim.sweep.drive import STRIKES, Drive
 from commsim.sweep.executors import WorkerPool, open_pool
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import read_table
 from commsim.sweep.worker import Chunk, ChunkTime
 

@@ -12,7 +12,7 @@ from under_mpiexec import under_mpiexec
 
 from commsim.core.files.whole_files import write_tree
 from commsim.sweep.executors import Serial, WorkerPool, open_pool, processors
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import read_table
 
 pq = pytest.importorskip("pyarrow.parquet")

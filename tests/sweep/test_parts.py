@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sweep.parts import SweepPart, merge, read_part
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import read_table
 
 TASK = {"SLURM_ARRAY_TASK_ID": "14", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_STEP": "2",

@@ -1,6 +1,6 @@
 from commsim.core.limits import duration
 from commsim.sweep.progress import ProgressLines, line
-from commsim.sweep.run import Progress
+from commsim.sweep.run_sweep import Progress
 
 
 def test_a_line_says_what_is_known():

@@ -10,7 +10,7 @@ import pytest
 from commsim.core.errors import BackendError, InputError
 from commsim.sweep.executors import open_pool
 from commsim.sweep.ray_cluster import RayExecutor
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import read_table
 
 pytest.importorskip("pyarrow")

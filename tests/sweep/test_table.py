@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.sweep_store import Store
 from commsim.core.remark import Remark, read_remarks
 from commsim.sweep.remarks import remarks_of
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import query, read_rows, read_table, write_results, write_table
 
 pq = pytest.importorskip("pyarrow.parquet")

@@ -10,7 +10,7 @@ from commsim.core.files.whole_files import check_writable, replacing
 from commsim.formats.measured_text import osu_text
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import RunConfig
+    from commsim.cli.run_flags import RunConfig
     from commsim.report.answer import Part
 
 

@@ -261,7 +261,7 @@ def _largest(
     config: Mapping[str, Any], rows: list[dict[str, Any]], path: str, wanted: str
 ) -> tuple[SimulatedRun | None, dict[str, str]]:
     """Simulate one collective of a result again at its largest size, the wanted one or the first; or return why not."""
-    from commsim.cli.run.config import config_of
+    from commsim.cli.run_flags import config_of
 
     from .replay import replay_one
 

@@ -14,7 +14,7 @@ from commsim.prediction.inputs import load_network
 from commsim.report.answer import Answer, Part, comments
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import RunConfig
+    from commsim.cli.run_flags import RunConfig
 
 
 def _picture(config: RunConfig, answered: Answered) -> list[Part]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import CommsimError, InputError
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import RunConfig
+    from commsim.cli.run_flags import RunConfig
     from commsim.pages.simulated_run import SimulatedRun
     from commsim.pages.study import Study
     from commsim.prediction.plans.dense import Plan

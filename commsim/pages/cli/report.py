@@ -228,7 +228,7 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
     InputError
         If something cannot be read.
     """
-    from commsim.cli.run.config import config_of
+    from commsim.cli.run_flags import config_of
     from commsim.pages.repeated_runs import with_runs
     from commsim.pages.rows.study_files import read_study, read_together
     from commsim.pages.study import RowSelection

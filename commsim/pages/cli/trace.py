@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Verb, flag
 from commsim.cli.flags.faults import FaultsInTime
-from commsim.cli.run.config import AUTO, PlayConfig
+from commsim.cli.run_flags import AUTO, PlayConfig
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_time

@@ -17,7 +17,7 @@ from commsim.ranking.tables_of_questions import table_of_ranking
 from commsim.report.answer import Part, remarks
 
 if TYPE_CHECKING:
-    from commsim.cli.run.config import RunConfig
+    from commsim.cli.run_flags import RunConfig
     from commsim.prediction.solve import Solution
 
 # Relative difference of times that are the same.

@@ -20,7 +20,7 @@ from . import cheapest
 from .cheapest import Code
 
 if TYPE_CHECKING:
-    from commsim.sweep.run import Progress
+    from commsim.sweep.run_sweep import Progress
 
 EXAMPLES = {
     "sweep": """
@@ -78,7 +78,7 @@ def run(config: SweepRunConfig) -> Answer:
     from commsim.sweep.points import MAX_POINTS
     from commsim.sweep.progress import progress_shown
     from commsim.sweep.remarks import costs_of, remarks_of
-    from commsim.sweep.run import run_sweep
+    from commsim.sweep.run_sweep import run_sweep
     from commsim.sweep.table import SUFFIXES, require_pyarrow, require_suffix
 
     part = None if config.part is None else read_part(config.part)

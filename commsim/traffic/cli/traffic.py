@@ -12,7 +12,7 @@ from commsim.cli.flags import Flags, Verb, WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.cli.run import resolved_network
-from commsim.cli.run.config import read_flags
+from commsim.cli.run_flags import read_flags
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import parse_size, parse_time

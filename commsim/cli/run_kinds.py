@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .config import RunConfig
+from .run_flags import RunConfig
 
 if TYPE_CHECKING:
-    from . import Answered
+    from .run import Answered
 
 # Flags whose files and lines extensions make of an answer.
 RENDERED = ("bound", "draw", "osu", "report")

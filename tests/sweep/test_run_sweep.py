@@ -7,7 +7,7 @@ from commsim import predict
 from commsim.core.errors import InputError
 from commsim.core.files.sweep_store import read_description
 from commsim.sweep.compute import Bench
-from commsim.sweep.run import run_sweep
+from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import read_table
 from commsim.sweep.worker import one_line
 

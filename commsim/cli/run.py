@@ -17,8 +17,8 @@ from commsim.report.table_of_run import RunRow, json_row, parts_of, rows_of
 from commsim.report.terminal import progress
 from commsim.report.titles import titles_beside
 
-from .config import RunConfig, without_effect
-from .kinds import OF_ONE_COLLECTIVE, RENDERED, Kind, Refused
+from .run_flags import RunConfig, without_effect
+from .run_kinds import OF_ONE_COLLECTIVE, RENDERED, Kind, Refused
 
 if TYPE_CHECKING:
     import numpy as np
