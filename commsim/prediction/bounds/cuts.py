@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import Network
 from commsim.core.network_queries import levels_from, locality_levels, tiers
 
+from .crossings import WAYS, Crossing
 from .demand import Demand
 
-# How bytes cross the border of a set of nodes.
-WAYS = ("out of", "into")
 # Links from which on one pass of a kernel pays the loading of it.
 MANY = 1 << 20
 
@@ -122,26 +121,7 @@ def usable(
     return graph
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A bound ``T >= per_byte * S + fixed``, from what must cross some links, or from a linear program.
-
-    Parameters
-    ----------
-    per_byte : float, s/byte
-        Time per byte of the operation's size.
-    why : str
-        What limits it.
-    fixed : float, s
-        What its last message takes besides bytes.
-    """
-
-    per_byte: float
-    why: str
-    fixed: float = 0.0
-
-
-def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
+def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Crossing]:
     """Bounds from groups of ranks that locality makes: single ranks, machines, racks and so on, and slabs of a grid.
 
     Around each group a set of nodes is drawn, and what must leave or enter it is divided by the capacity of the links
@@ -160,7 +140,7 @@ def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Cut]:
 
 def cuts_around(
     graph: UsableLinks, demand: Demand, of_node: NDArray[np.integer[Any]], k: int, name: str
-) -> Iterator[Cut]:
+) -> Iterator[Crossing]:
     """Bounds from k disjoint sets of nodes: of the weakest, and of all together.
 
     Parameters
@@ -186,6 +166,7 @@ def cuts_around(
     small = of_node.astype(np.int32, copy=False)
     capacities, counts, lasts = np.zeros((2, k)), np.zeros((2, k), np.int64), np.zeros((2, k), np.int64)
     network = graph.network
+    columns: UsableLinks | Network = network if network.n_links >= MANY else graph
     if network.n_links >= MANY:
         from .crossing_kernel import add_crossing
 
@@ -197,22 +178,22 @@ def cuts_around(
             link, of_link = crosses[of_end[crosses] >= 0], of_end[crosses[of_end[crosses] >= 0]]
             capacities[row] = np.bincount(of_link, graph.bandwidth[link], k)
             counts[row], lasts[row, of_link] = np.bincount(of_link, minlength=k), link
-    for way, bytes_across, capacity, n_links, last in zip(
-        WAYS, (leaving, entering), capacities, counts, lasts, strict=True
+    for way, bytes_across, capacity, n_links, last, inner in zip(
+        WAYS, (leaving, entering), capacities, counts, lasts, (columns.src, columns.dst), strict=True
     ):
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(bytes_across > 0, bytes_across / capacity, 0.0)
         worst = int(each.argmax())
-        whose = f"{name} {_set_name(graph, of_node, worst)}"
-        fixed = _handling(graph, of_rank, worst, int(last[worst]), way) if n_links[worst] == 1 else 0.0
-        yield Cut(float(each[worst]), f"the capacity {way} {whose}", fixed)
+        port = int(inner[last[worst]]) if n_links[worst] == 1 else -1
+        yield Crossing(float(each[worst]), way, name, network, graph.ranks, of_node, worst, port)
         if between and capacity.sum():
-            yield Cut(between / float(capacity.sum()), f"the capacity {way} all {k} {name}s together")
+            all_sets = f"all {k} {name}s together"
+            yield Crossing(between / float(capacity.sum()), way, all_sets, network, graph.ranks, of_node)
 
 
 def _with_helpers(
     graph: UsableLinks, demand: Demand, of_node: NDArray[np.integer[Any]], helpers: NDArray[np.int32], k: int, name: str
-) -> Iterator[Cut]:
+) -> Iterator[Crossing]:
     """Bound of an all-reduce from k sets and nodes in none that add and copy too: all that they send and receive.
 
     Let what a helper sends and receives count (k-2)/k of what a set does. Then each byte of the sum takes 4(k-1).
@@ -233,7 +214,7 @@ def _with_helpers(
     crosses = (of_node[graph.src] != of_node[graph.dst]) | (of_node[graph.src] < 0)
     capacity = float((graph.bandwidth * (count[graph.src] + count[graph.dst]))[crosses].sum())
     both = f"all {k} {name}s and {len(helpers)} {'other' if len(helpers) == 1 else 'others'} together"
-    yield Cut(2 * demand.between(k) / capacity, f"the capacity out of and into {both}")
+    yield Crossing(2 * demand.between(k) / capacity, " and ".join(WAYS), both, graph.network, graph.ranks, of_node)
 
 
 def _links_up(graph: UsableLinks) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
@@ -321,30 +302,3 @@ def _slabs(graph: UsableLinks) -> Iterator[tuple[NDArray[np.int64], str]]:
             of_node = (at[:, d] >= half).astype(np.int64)
             if 0 < of_node[graph.ranks].sum() < len(graph.ranks):
                 yield of_node, f"half along dimension {d},"
-
-
-def _handling(graph: UsableLinks, of_rank: NDArray[np.integer[Any]], group: int, link: int, way: str) -> float:
-    """Overhead that a single rank with a single link cannot avoid: its link is its port, which is busy for it."""
-    inside = np.flatnonzero(of_rank == group)
-    if len(inside) != 1:
-        return 0.0
-    columns = graph.network if graph.network.n_links >= MANY else graph
-    ends = columns.src if way == WAYS[0] else columns.dst
-    node = int(graph.ranks[inside[0]])
-    if ends[link] != node:
-        return 0.0
-    costs = graph.network.overhead if way == "out of" else graph.network.recv_overhead
-    return float(costs[node])
-
-
-def _set_name(graph: UsableLinks, of_node: NDArray[np.integer[Any]], group: int) -> str:
-    """Name of a set: its only rank, or its switches and how many ranks."""
-    inside = np.flatnonzero(of_node == group)
-    nodes = graph.network.nodes
-    ranks = inside[graph.on_ranks[inside]]
-    if len(ranks) == 1:
-        return nodes[int(ranks[0])]
-    switches = inside[graph.network.kind[inside] == SWITCH]
-    if 0 < len(switches) <= 2:
-        return " and ".join(nodes[int(s)] for s in switches)
-    return f"of {nodes[int(ranks[0])]} and {len(ranks) - 1} others"

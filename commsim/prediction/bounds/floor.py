@@ -11,7 +11,8 @@ import numpy as np
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.result import Result
 from commsim.core.units import format_size, format_time
-from commsim.prediction.bounds.cuts import Cut, partition_cuts, usable
+from commsim.prediction.bounds.crossings import Crossing
+from commsim.prediction.bounds.cuts import partition_cuts, usable
 from commsim.prediction.bounds.demand import demand_of
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ class Floor:
     ----------
     per_byte : float, s/byte
         Time for each byte of the operation's size.
-    why : str
-        The cut, by name.
+    crossing : Crossing, optional
+        The cut.
     """
 
     per_byte: float = 0.0
-    why: str = ""
+    crossing: Crossing | None = None
 
     def check(self, result: Result) -> None:
         """Raise if a result is faster than its bytes can cross the cut.
@@ -49,11 +50,11 @@ class Floor:
             If a simulation is too fast. This is a bug in commsim.
         """
         least = self.per_byte * result.size
-        if result.time >= least * (1 - SLACK):
+        if result.time >= least * (1 - SLACK) or self.crossing is None:
             return
         text = (
             f"{result.collective}, {format_size(int(result.size))}: engine {result.engine} gives "
-            f"{format_time(result.time)}, but {self.why} takes at least {format_time(least)}"
+            f"{format_time(result.time)}, but {self.crossing.cut().why} takes at least {format_time(least)}"
         )
         if result.engine in ON_PAPER:
             raise InputError(f"{text}; use engine flow")
@@ -79,8 +80,10 @@ def floor_of(plan: Plan, anywhere: bool | None = None) -> Floor:
     cuts = partition_cuts(
         usable(network, plan.ranks, uses_more_than_ranks(plan) if anywhere is None else anywhere), demand
     )
-    tightest = max(cuts, key=operator.attrgetter("per_byte"), default=Cut(0.0, ""))
-    return Floor(tightest.per_byte, tightest.why) if np.isfinite(tightest.per_byte) else Floor()
+    tightest = max(cuts, key=operator.attrgetter("per_byte"), default=None)
+    if tightest is None or not np.isfinite(tightest.per_byte):
+        return Floor()
+    return Floor(tightest.per_byte, tightest)
 
 
 def uses_more_than_ranks(plan: Plan) -> bool:

@@ -17,7 +17,8 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.prediction.bounds.cuts import Cut, UsableLinks, partition_cuts, usable
+from commsim.prediction.bounds.crossings import Cut
+from commsim.prediction.bounds.cuts import UsableLinks, partition_cuts, usable
 from commsim.prediction.bounds.demand import Demand, demand_of
 from commsim.prediction.bounds.floor import uses_more_than_ranks
 from commsim.prediction.plans.dense import Plan
@@ -188,7 +189,7 @@ def bound_for(prepared: Plan, network: Network | None = None, *, as_placed: bool
 def _parts(graph: UsableLinks, demand: Demand) -> tuple[list[Cut], list[Remark]]:
     """All bounds, and what was not tried."""
     always = [*latency_bounds(graph, demand), *_adding(graph, demand)]
-    by_bytes: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
+    by_bytes: list[Cut] = [one.cut() for one in partition_cuts(graph, demand)] if demand.kind != "signals" else []
     if any(not np.isfinite(part.per_byte + part.fixed) for part in (*always, *by_bytes)):
         raise InputError(f"{graph.network.name}: a rank cannot reach another one, so no bound exists")
     after = nearest_ranks(graph)  # the last message still takes this, once its bytes have left

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.prediction.bounds.cuts import Cut, UsableLinks
+from commsim.prediction.bounds.crossings import Cut
+from commsim.prediction.bounds.cuts import UsableLinks
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
 
 from .flow_program import FlowProgram, flow, on_links, send, unit

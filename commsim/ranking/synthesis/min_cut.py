@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.prediction.bounds.cuts import Cut, UsableLinks, cuts_around
+from commsim.prediction.bounds.crossings import INTO, OUT, Cut
+from commsim.prediction.bounds.cuts import UsableLinks, cuts_around
 from commsim.prediction.bounds.demand import BY_PAIR, Demand
 
 # Of a graph that is searched: one maximum flow then takes some tens of milliseconds.
@@ -78,9 +79,10 @@ def _cut_between(graph: UsableLinks, demand: Demand, sends: NDArray[np.bool_]) -
     side = _source_side(graph, graph.src, graph.dst, graph.bandwidth, np.where(sends, most, 0.0), -1, ~sends)
     if not side[graph.ranks].any():
         return
-    for cut in cuts_around(graph, demand, np.where(side, 0, -1), 1, ""):
-        if "out of" in cut.why:
-            yield Cut(cut.per_byte, f"the capacity out of {_side_name(graph, side)} (minimum cut)", cut.fixed)
+    for crossing in cuts_around(graph, demand, np.where(side, 0, -1), 1, ""):
+        if crossing.way != INTO:
+            why = f"the capacity {OUT} {_side_name(graph, side)} (minimum cut)"
+            yield Cut(crossing.per_byte, why, crossing.cut().fixed)
 
 
 def _source_side(

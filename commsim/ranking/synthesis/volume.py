@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.prediction.bounds.cuts import Cut, UsableLinks
+from commsim.prediction.bounds.crossings import Cut
+from commsim.prediction.bounds.cuts import UsableLinks
 from commsim.prediction.bounds.demand import Demand
 
 Floats = NDArray[np.float64]
