@@ -300,7 +300,9 @@ def _check_block(schedule: Schedule, block: Block) -> None:
                 f"chunks of {BUFFERS[t[buffer]]}"
             )
     if block.orders is not None:
-        if misfit := block.orders.misfit(block, schedule.n_chunks):
+        if block.xor or any((block.body[buffer] == SCRATCH).any() for buffer in ("src_buffer", "dst_buffer")):
+            raise ScheduleError(f"{schedule.name}: orders of chunks are of the data, and for steps that are added")
+        if misfit := block.orders.misfit(block.body, block.step, schedule.n_chunks):
             raise ScheduleError(f"{schedule.name}: {misfit}")
     elif (any(block.step) and (block.xor or (block.body["count"] > 1).any())) and not _aligned(schedule, block):
         _check_every_repetition(schedule, block)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import ScheduleError
-from commsim.core.schedule import SCRATCH, Block
+from commsim.core.jit import Records
 from commsim.core.value import Value, freeze
 
 Whole = NDArray[np.integer[Any]]
@@ -53,26 +53,26 @@ class ChunkOrders(Value):
         """Return the orders of some rows of the body."""
         return ChunkOrders(self.parts, self.of_row[which])
 
-    def misfit(self, block: Block, n_chunks: int) -> str:
+    def misfit(self, body: Records, step: tuple[int, int, int, int], n_chunks: int) -> str:
         """Describe why a block cannot repeat along these orders; empty if it can, and then stays inside the data.
 
         Parameters
         ----------
-        block : Block
-            Block whose orders these are.
+        body : TRANSFER[n]
+            Transfers of the block whose orders these are, all between buffers of data.
+        step : tuple of int
+            What a repetition adds to src, dst, src_chunk, dst_chunk.
         n_chunks : int
             Chunks of the data.
         """
-        body, n_parts = block.body, self.parts.shape[1]
+        n_parts = self.parts.shape[1]
         if len(self.of_row) != len(body):
             return f"orders of chunks must be given for {len(body)} transfers, got {len(self.of_row)}"
         if n_chunks % n_parts:
             return f"orders of chunks hold {n_parts} parts, which {n_chunks} chunks are no multiple of"
-        if block.xor or (body["src_buffer"] == SCRATCH).any() or (body["dst_buffer"] == SCRATCH).any():
-            return "orders of chunks are of the data, and for steps that are added"
         width = n_chunks // n_parts
         ends = (body[chunk] % width + body["count"].astype(np.int64) for chunk in ("src_chunk", "dst_chunk"))
-        if any((end > width).any() for end in ends) or any(step % width for step in block.step[2:]):
+        if any((end > width).any() for end in ends) or any(each % width for each in step[2:]):
             return f"along an order of chunks messages and steps must be within parts of {width} chunks"
         return ""
 
