@@ -2,8 +2,7 @@
 
 The engine returns NCCL's closed form to the last bit where no link can be in the way of messages, which it proves anew
 for each size from the whole schedule. Here it is asked at both ends of a stretch and at some sizes between; where all
-are equal, the closed form is taken for the rest. Random sizes are compared with the engine
-at last.
+are equal, the closed form is taken for the rest. Random sizes are compared with the engine at last.
 """
 
 from __future__ import annotations
