@@ -108,6 +108,15 @@ class Network(Value):
         Messages whose overheads the node can spend at once; by default 1. In a machine it is a NIC that a message
         leaves or comes in by which spends them, else the node itself. Sending and receiving do not hinder each other.
 
+    Attributes
+    ----------
+    n_nodes, n_links : int
+        Number of nodes of every kind, and of directed links.
+    seat_kind : int
+        Kind of the nodes that ranks sit on by default: GPUs if there are any, else hosts, else memories.
+    has_nics : bool
+        Whether there are NICs.
+
     Raises
     ------
     InputError
@@ -141,7 +150,10 @@ class Network(Value):
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
     overhead_given: bool = None  # type: ignore[assignment]
     told: tuple[Remark, ...] = dataclasses.field(default=(), compare=False)
-    has_nics: bool = dataclasses.field(default=False, init=False, repr=False, compare=False)
+    n_nodes: int = dataclasses.field(init=False, repr=False, compare=False)
+    n_links: int = dataclasses.field(init=False, repr=False, compare=False)
+    seat_kind: int = dataclasses.field(init=False, repr=False, compare=False)
+    has_nics: bool = dataclasses.field(init=False, repr=False, compare=False)
     facts: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
@@ -203,7 +215,11 @@ class Network(Value):
             put(self, field, freeze(given, np.bool_, (n,), f"{self.name}: {field}"))
         at = np.empty((n, 0), np.int32) if self.coordinates is None else np.asarray(self.coordinates)
         put(self, "coordinates", freeze(at, np.int32, (n, *(at.shape or (1,))[-1:]), f"{self.name}: coordinates"))
-        put(self, "has_nics", bool((self.kind == NIC).any()))
+        put(self, "n_nodes", n)
+        put(self, "n_links", m)
+        has = [bool((self.kind == kind).any()) for kind in range(len(KINDS))]
+        put(self, "has_nics", has[NIC])
+        put(self, "seat_kind", next((kind for kind in SEATS if has[kind]), -1))
         if self.hardware:
             put(self, "hardware", write_hardware(read_hardware(self.hardware, f"{self.name}: hardware")))
         try:
@@ -227,7 +243,7 @@ class Network(Value):
             _checked[0] = self.nodes
         if (self.kind >= len(KINDS)).any():
             raise InputError(f"{self.name}: node kinds are {', '.join(KINDS)}")
-        if not np.isin(self.kind, SEATS).any():
+        if self.seat_kind < 0:
             raise InputError(f"{self.name}: a network needs at least one host, GPU or memory, for its ranks")
         if n and self.message_engines.min() < 1:
             raise InputError(f"{self.name}: a node has at least 1 message engine, got {self.message_engines.min()}")
@@ -275,24 +291,9 @@ class Network(Value):
         return found
 
     @property
-    def n_nodes(self) -> int:
-        """Number of nodes of every kind."""
-        return len(self.nodes)
-
-    @property
-    def n_links(self) -> int:
-        """Number of directed links."""
-        return len(self.src)
-
-    @property
     def hosts(self) -> NDArray[np.intp]:
         """Indices of the hosts, in order."""
         return np.flatnonzero(self.kind == HOST)
-
-    @property
-    def seat_kind(self) -> int:
-        """Kind of the nodes that ranks sit on by default: GPUs if there are any, else hosts, else memories."""
-        return next(kind for kind in SEATS if (self.kind == kind).any())
 
     @property
     def endpoints(self) -> NDArray[np.intp]:

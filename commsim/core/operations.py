@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .errors import InputError, ScheduleError
@@ -56,6 +56,15 @@ class Operation:
         What must be known about the blocks besides their number.
     signals : bool
         Whether it only counts that messages arrive: they may be empty, and how often a rank is heard is the same.
+
+    Attributes
+    ----------
+    in_place : bool
+        Whether input and output are the same memory.
+    has_root : bool
+        Whether one rank is the source or the sink.
+    needs_equal_blocks : bool
+        Whether the number of chunks must be a multiple of the number of ranks.
     """
 
     name: str
@@ -66,22 +75,15 @@ class Operation:
     moves: Moves | None = None
     layout: LayoutKind = "none"
     signals: bool = False
+    in_place: bool = field(init=False)
+    has_root: bool = field(init=False)
+    needs_equal_blocks: bool = field(init=False)
 
-    @property
-    def in_place(self) -> bool:
-        """Whether input and output are the same memory."""
-        return self.moves is None
-
-    @property
-    def has_root(self) -> bool:
-        """Whether one rank is the source or the sink."""
-        return "root" in (self.starts, self.ends)
-
-    @property
-    def needs_equal_blocks(self) -> bool:
-        """Whether the number of chunks must be a multiple of the number of ranks."""
-        equal = self.starts in ("home", "blocks") or self.ends in ("home", "blocks")
-        return equal and self.layout == "none"
+    def __post_init__(self) -> None:
+        ends = {self.starts, self.ends}
+        object.__setattr__(self, "in_place", self.moves is None)
+        object.__setattr__(self, "has_root", "root" in ends)
+        object.__setattr__(self, "needs_equal_blocks", bool(ends & {"home", "blocks"}) and self.layout == "none")
 
     def least_chunks(self, n_ranks: int, layout: Layout = ()) -> int:
         """Return the number that a schedule's number of chunks must be a multiple of.

@@ -107,6 +107,19 @@ class Schedule(Value):
     weights : float64[n_channels]
         Share of a full link that a message of each channel gets relative to others; 1 for channels beyond the end.
 
+    Attributes
+    ----------
+    n_participants, n_transfers : int
+        Ranks and helpers; messages in all, every repetition counted.
+    in_place : bool
+        Whether output is the same memory as input.
+    shares_equally : bool
+        Whether messages share a full link in equal parts, whatever their channel.
+    buffer_offsets : int64[3]
+        First address of input, output and scratch in a participant's address space.
+    n_addresses : int
+        Chunks that one participant can hold in all its buffers.
+
     Raises
     ------
     ScheduleError
@@ -124,8 +137,17 @@ class Schedule(Value):
     root: int = 0
     layout: tuple[int, ...] = ()
     weights: NDArray[np.float64] = ()  # type: ignore[assignment]  # frozen in __post_init__
+    n_participants: int = dataclasses.field(init=False, repr=False, compare=False)
+    n_transfers: int = dataclasses.field(init=False, repr=False, compare=False)
+    in_place: bool = dataclasses.field(init=False, repr=False, compare=False)
+    shares_equally: bool = dataclasses.field(init=False, repr=False, compare=False)
+    buffer_offsets: NDArray[np.int64] = dataclasses.field(init=False, repr=False, compare=False)
+    n_addresses: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        put: Any = object.__setattr__
+        put(self, "n_participants", self.n_ranks + self.n_helpers)
+        put(self, "n_transfers", sum(len(b.body) * b.times for b in self.blocks))
         if self.n_ranks < 1 or self.n_chunks < 1 or self.n_helpers < 0 or self.n_scratch < 0:
             raise ScheduleError(
                 f"{self.name}: needs at least 1 rank and 1 chunk, got n_ranks={self.n_ranks}, n_chunks={self.n_chunks}"
@@ -136,17 +158,22 @@ class Schedule(Value):
             if self.operation not in OPERATIONS:
                 raise ScheduleError(f"{self.name}: unknown operation {self.operation!r}")
             OPERATIONS[self.operation].check_layout(self.name, self.n_ranks, self.n_chunks, self.layout)
+        put(self, "in_place", self.operation == "custom" or OPERATIONS[self.operation].in_place)
+        output = 0 if self.in_place else self.n_chunks
+        put(self, "buffer_offsets", freeze([0, output, output + self.n_chunks], np.int64))
+        put(self, "n_addresses", output + self.n_chunks + self.n_scratch)
         spaces = self.n_ranks, self.n_helpers, self.n_chunks, self.n_scratch
         for block in self.blocks:
             if block.checked != spaces:
                 _check_block(self, block)
-                object.__setattr__(block, "checked", spaces)
+                put(block, "checked", spaces)
         weights = freeze(np.asarray(self.weights, np.float64), np.float64)
         wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
         if weights.ndim != 1 or wrong.size:
             got = weights[wrong[0]] if weights.ndim == 1 else f"{weights.ndim} dimensions"
             raise ScheduleError(f"{self.name}: weights of channels are positive numbers in a row, got {got}")
-        object.__setattr__(self, "weights", weights)
+        put(self, "weights", weights)
+        put(self, "shares_equally", bool((weights == 1).all()))
 
     def __repr__(self) -> str:
         helpers = f" and {count_text(self.n_helpers, 'helper')}" if self.n_helpers else ""
@@ -154,45 +181,14 @@ class Schedule(Value):
         return f"Schedule({self.name}: {self.operation}, {size})"
 
     @property
-    def n_participants(self) -> int:
-        """Ranks and helpers."""
-        return self.n_ranks + self.n_helpers
-
-    @property
-    def n_transfers(self) -> int:
-        """Messages in all, every repetition counted."""
-        return sum(len(b.body) * b.times for b in self.blocks)
-
-    @property
     def n_hops(self) -> int:
         """Hops in all, every repetition counted."""
         return sum(b.n_hops * b.times for b in self.blocks)
-
-    @property
-    def shares_equally(self) -> bool:
-        """Whether messages share a full link in equal parts, whatever their channel."""
-        return bool((self.weights == 1).all())
 
     def weight_of(self, channel: NDArray[np.int64]) -> NDArray[np.float64]:
         """Weight of each of some channels."""
         weights = np.append(self.weights, 1.0)
         return np.asarray(weights[np.minimum(channel, len(self.weights))])
-
-    @property
-    def in_place(self) -> bool:
-        """Whether output is the same memory as input."""
-        return self.operation == "custom" or OPERATIONS[self.operation].in_place
-
-    @property
-    def buffer_offsets(self) -> NDArray[np.int64]:
-        """First address of input, output and scratch in a participant's address space."""
-        output = 0 if self.in_place else self.n_chunks
-        return np.array([0, output, output + self.n_chunks], np.int64)
-
-    @property
-    def n_addresses(self) -> int:
-        """Chunks that one participant can hold in all its buffers."""
-        return int(self.buffer_offsets[SCRATCH]) + self.n_scratch
 
     def src_address(self, transfers: Transfers) -> NDArray[np.int64]:
         """First address that each transfer reads, in its source's address space."""

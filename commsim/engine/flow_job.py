@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
@@ -41,6 +41,11 @@ class FlowJob:
         network's, and rates of links that it reaches. Default: the network that the jobs share.
     number : int, optional
         Number that ECMP hashes beside each channel, so that jobs take paths of their own. Default: the job's position.
+
+    Attributes
+    ----------
+    is_regular : bool
+        Whether only the routing decides what a message gets: no route is pinned, and no channel gets more.
     """
 
     schedule: Schedule
@@ -52,12 +57,10 @@ class FlowJob:
     network: Network | None = None
     number: int | None = None
 
-    @property
-    def is_regular(self) -> bool:
-        """Whether only the routing decides what a message gets: no route is pinned, and no channel gets more."""
-        return self.placement.routes is None and self.schedule.shares_equally
+    is_regular: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "is_regular", self.placement.routes is None and self.schedule.shares_equally)
         if not 0 < self.weight < float("inf") or not self.rate_cap > 0:
             raise InputError(f"a job needs weight > 0 and rate_cap > 0, got {self.weight} and {self.rate_cap}")
 

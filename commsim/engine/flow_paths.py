@@ -58,6 +58,13 @@ class FlowPaths:
         What runs.
     routing, seed : str or None, int
         Same as in :func:`commsim.routing.routing.find_routes`.
+
+    Attributes
+    ----------
+    is_regular : bool
+        Whether ways other than the event engine may apply.
+    n_transfers, n_rows : int
+        Transfers, all repetitions counted, and those that the schedule's blocks list, each once.
     """
 
     network: Network
@@ -68,6 +75,15 @@ class FlowPaths:
     _chosen: dict[bool, dict[Way, float]] = field(default_factory=dict)
     _hashed: dict[int, FlowPaths] = field(default_factory=dict)
     _answered: dict[bool, dict[Way, float]] = field(default_factory=dict)
+    is_regular: bool = field(init=False, repr=False, compare=False)
+    n_transfers: int = field(init=False, repr=False, compare=False)
+    n_rows: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        network, schedule = self.network, self.job.schedule
+        self.is_regular = network.curves is None and network.protocol is None and self.job.is_regular
+        self.n_transfers = schedule.n_transfers
+        self.n_rows = sum(len(block.body) for block in schedule.blocks)
 
     def __getstate__(self) -> dict[str, Any]:
         # What the ways have laid out is found again when it is needed: it holds functions, which no pickle can.
@@ -84,21 +100,6 @@ class FlowPaths:
         self._hashed.clear()
         for name in vars(self).keys() - {one.name for one in dataclasses.fields(self)}:
             del vars(self)[name]
-
-    @property
-    def is_regular(self) -> bool:
-        """Whether ways other than the event engine may apply."""
-        return self.network.curves is None and self.network.protocol is None and self.job.is_regular
-
-    @property
-    def n_transfers(self) -> int:
-        """Transfers, all repetitions counted."""
-        return self.job.schedule.n_transfers
-
-    @property
-    def n_rows(self) -> int:
-        """Transfers that the schedule's blocks list, each once."""
-        return sum(len(block.body) for block in self.job.schedule.blocks)
 
     @property
     def n_connections(self) -> int:

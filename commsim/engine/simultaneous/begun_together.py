@@ -91,7 +91,7 @@ def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], 
 
     n_scratch = max(1, schedule.n_scratch)
     n_chunks = np.array([schedule.n_chunks, schedule.n_chunks, n_scratch])
-    sizes = schedule.n_ranks, n_chunks, schedule.buffer_offsets, schedule.n_addresses
+    sizes = schedule.n_ranks, n_chunks, schedule.buffer_offsets.copy(), schedule.n_addresses
     kind: type[np.signedinteger] = np.int8 if schedule.n_hops < 128 else np.int32
     writer: NDArray[np.signedinteger] = np.full(n_addresses, -1, kind)
     src, dst = (np.empty(schedule.n_transfers, np.int32) for _ in range(2))
