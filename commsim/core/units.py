@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated
 
@@ -224,23 +224,23 @@ def share(text: str) -> float:
 
 def write_bandwidth(bytes_per_s: float) -> str:
     """Write a rate so that :func:`parse_bandwidth` gives exactly the same float: ``400Gbps``."""
-    units = ("Tbps", "Gbps", "Mbps", "kbps", "bps") if bytes_per_s <= MAX_RATE else ()
-    return _exact(bytes_per_s, parse_rate, units, "B/s")
+    prefixes = ("T", "G", "M", "k", "") if bytes_per_s <= MAX_RATE else ()
+    return _exact(bytes_per_s, {f"{one}bps": _PREFIX[one] * _BITS_OR_BYTES["b"] for one in prefixes}, "B/s")
 
 
 def write_size(n_bytes: float) -> str:
     """Write a size so that :func:`parse_size` gives exactly the same float: ``64MiB``."""
-    return _exact(n_bytes, parse_size, ("TiB", "GiB", "MiB", "KiB"), "B")
+    return _exact(n_bytes, {f"{one}iB": _PREFIX[f"{one}i"] for one in "TGMK"}, "B")
 
 
 def write_time(seconds: float) -> str:
     """Write a duration so that :func:`parse_time` gives exactly the same float: ``1.5us``."""
-    return _exact(seconds, parse_time, ("s", "ms", "us", "ns"), "s")
+    return _exact(seconds, {unit: _SECONDS[unit] for unit in ("s", "ms", "us", "ns")}, "s")
 
 
 def write_cost(seconds_per_byte: float) -> str:
     """Write a time per byte so that :func:`parse_cost` gives exactly the same float: ``0.02ns/B``."""
-    return _exact(seconds_per_byte, parse_cost, ("ns/B",), "s/B")
+    return _exact(seconds_per_byte, {"ns/B": _SECONDS["ns"]}, "s/B")
 
 
 def write_ratio(ratio: float) -> str:
@@ -315,13 +315,12 @@ def _size_hint(unit: str) -> str:
     return f", write {prefix}iB (1024) or {'k' if prefix == 'K' else prefix}B (1000)"
 
 
-def _exact(value: float, parse: Callable[[str], float], units: tuple[str, ...], plain: str) -> str:
+def _exact(value: float, units: Mapping[str, Decimal], plain: str) -> str:
     """Text of the first of `units` that leaves at least 1 before the point and reads back exactly; else `plain`."""
-    for unit in units:
-        number = value / parse(f"1{unit}")
-        text = f"{number:.12g}{unit}"
-        if 1 <= number < 1e5 and parse(text) == value:
-            return text
+    for unit, factor in units.items():
+        number = value / float(factor)
+        if 1 <= number < 1e5 and float(Decimal(text := f"{number:.12g}") * factor) == value:
+            return f"{text}{unit}"
     return f"{float(value)!r}{plain}"
 
 
