@@ -191,8 +191,9 @@ def answered_by(
     common, titles = titles_beside(solutions) if len(solutions) > 1 else ("", [""])
     parts += [Lines((f"# {common}",))] if common else []
     for solution, title in zip(solutions, titles, strict=True):
-        parts += parts_of(solution, config.datatype, config.group, config.verbose, title, brief)
-        rows += rows_of(solution, config.datatype, config.group)
+        own = rows_of(solution, config.datatype, config.group)
+        parts += parts_of(solution, own, config.group, config.verbose, title, brief)
+        rows += own
     first = solutions[0].scenario
     known = config.engine in house().reports
     more = house().reports[config.engine].more(first.wish) if known else {}

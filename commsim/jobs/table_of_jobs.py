@@ -16,7 +16,7 @@ from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, cost_cells, with_spread
-from commsim.report.table_of_run import RunRow, json_row, parts_of, with_interval
+from commsim.report.table_of_run import RunRow, json_row, parts_of, rows_of, with_interval
 from commsim.report.titles import costs_in_title, hashes_in_title, least_in_title
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def parts_of_solution(solution: Solution) -> list[Part]:
     """Return what people see of any solution, as ``commsim run`` shows it."""
     if isinstance(solution.scenario.work, JobsWork):
         return parts_of_jobs(solution)
-    return parts_of(solution, groups=[name["group"] for name in solution.scenario.work.parts])
+    groups = [name["group"] for name in solution.scenario.work.parts]
+    return parts_of(solution, rows_of(solution, groups=groups), groups)
 
 
 def _row(entry: JobEntry, row: RunRow, alone: float, slowdown: float) -> dict[str, Any]:

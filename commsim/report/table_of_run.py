@@ -174,19 +174,18 @@ def _cells(row: RunRow) -> dict[str, str]:
 
 def parts_of(
     solution: Solution,
-    datatype: str = "float",
+    rows: Sequence[RunRow],
     groups: Sequence[str] = (),
     verbose: bool = False,
     title: str = "",
     brief: bool = False,
 ) -> list[Part]:
-    """Return what people see of a solution: what was derived, the table, its mean, and remarks.
+    """Return what people see of a solution, whose rows are known: what was derived, the table, its mean, and remarks.
 
     A `title` is given where several solutions have a common one. If `brief`, only ``-v`` shows the table and its mean:
     another table has all of them.
     """
     results, plan, wish = solution.results, solution.plan, solution.scenario.wish
-    rows = rows_of(solution, datatype, groups)
     limits = "" if groups else told_limits([row.limit for row in rows], [row.result.size for row in rows])
     if not title:
         name, network, *rest = title_of(solution, groups)
