@@ -124,7 +124,8 @@ def show(config: TopologyShowConfig) -> Answer:
     elif flags := config.given("load", "collapse"):
         raise InputError(f"{flags[0]} changes nothing without --draw FILE")
     from commsim.core.files.result_file import read_result
-    from commsim.core.network_queries import link_names, locality_levels
+    from commsim.core.names.nodes_and_links import link_names
+    from commsim.core.network_queries import locality_levels
     from commsim.prediction.inputs import load_network
     from commsim.routing.bisection import HALVES, bisection_bandwidth
     from commsim.routing.cable_counts import count_cables

@@ -1,93 +1,20 @@
-"""Find nodes and links by name; cables, tiers, and what is near what (machines, racks, pods)."""
+"""Cables, ports, tiers, and what is near what (machines, racks, pods)."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.spec import is_whole
-
-from .errors import InputError
 from .network import NIC, SWITCH, Network
 
-_BETWEEN = (":", "->")  # what stands between the ends of a link; names are written with the first
 # Links that are looked at together: of millions, columns in between would be larger than what is found.
 AT_ONCE = 1 << 18
 _NAMES = ("machine", "rack", "pod")
-
-
-def find_node(network: Network, name: str) -> int:
-    """Return the index of the node of that name.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown; the message has names that look alike.
-    """
-    try:
-        return network.nodes.index(name)
-    except ValueError:
-        close = difflib.get_close_matches(name, network.nodes, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}?" if close else f"nodes are {', '.join(network.nodes[:3])} and so on"
-        raise InputError(f"{network.name} has no node {name!r}; {hint}") from None
-
-
-def find_link(network: Network, name: str) -> int:
-    """Return the index of the link that :meth:`Network.link_name` calls so.
-
-    Parameters
-    ----------
-    network : Network
-        Network with the links and nodes in question.
-    name : str
-        Such as ``leaf0:spine1`` or ``leaf0->spine1``, with ``#1`` and so on for parallel ones.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown; the message has names that look alike, or the links of the node.
-    """
-    ends, _, number = name.rpartition("#") if "#" in name else (name, "", "")
-    readings = [(name, 0)] + ([(ends, int(number))] if is_whole(number) else [])
-    for text, nth in readings:
-        src, dst = _ends(network, text)
-        if src >= 0 and dst >= 0:
-            links = np.flatnonzero((network.src == src) & (network.dst == dst))
-            if nth < len(links):
-                return int(links[nth])
-    raise _no_link(network, name)
-
-
-def _ends(network: Network, text: str) -> tuple[int, int]:
-    """Nodes before and after a colon or arrow, -1 and -1 unless both exist; names may hold these themselves."""
-    for match in re.finditer("|".join(_BETWEEN), text):
-        a, b = text[: match.start()], text[match.end() :]
-        if a in network.nodes and b in network.nodes:
-            return network.nodes.index(a), network.nodes.index(b)
-    return -1, -1
-
-
-def _no_link(network: Network, name: str) -> InputError:
-    a, between, b = name.partition("->" if "->" in name else ":")
-    if not between:
-        example = f", as in {network.link_name(0)}" if network.n_links else ""
-        return InputError(f"a link of {network.name} is called node:node{example}, got {name!r}")
-    for end in (a, b.rpartition("#")[0] or b):
-        if end not in network.nodes:
-            find_node(network, end)
-    there = np.flatnonzero(network.src == network.nodes.index(a))
-    known = [network.link_name(int(link)) for link in there[:64]]
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.0)
-    hint = f"did you mean {', '.join(close)}?" if close else f"nothing leads out of {a}"
-    return InputError(f"{network.name} has no link {name!r}; {hint}")
 
 
 def partners(network: Network) -> NDArray[np.int64]:
@@ -98,7 +25,7 @@ def partners(network: Network) -> NDArray[np.int64]:
     int64[n_links]
         A link without another direction is its own partner.
     """
-    number, src, dst = _numbers(network), network.src.astype(np.int64), network.dst.astype(np.int64)
+    number, src, dst = link_numbers(network), network.src.astype(np.int64), network.dst.astype(np.int64)
     base = int(number.max(initial=0)) + 1
     there, back = (src * network.n_nodes + dst) * base + number, (dst * network.n_nodes + src) * base + number
     order = np.argsort(there)
@@ -113,30 +40,7 @@ def fabric_cables(network: Network) -> NDArray[np.int64]:
     return np.flatnonzero(lower & inner[network.src] & inner[network.dst])
 
 
-def link_names(network: Network) -> list[str]:
-    """Names of all links, as :meth:`Network.link_name` gives them one by one."""
-    columns = (network.src.tolist(), network.dst.tolist(), _numbers(network).tolist())
-    nodes = network.nodes
-    return [f"{nodes[a]}:{nodes[b]}" + (f"#{n}" if n else "") for a, b, n in zip(*columns, strict=True)]
-
-
-def links_like(network: Network, pattern: str) -> NDArray[np.int64]:
-    """Find the links whose names fit a shell pattern, such as ``leaf0:*`` or ``leaf0->*``.
-
-    Raises
-    ------
-    InputError
-        If none does.
-    """
-    names, wanted = link_names(network), pattern.replace("->", ":")
-    links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, wanted)], np.int64)
-    if not links.size:
-        example = f"; they are called as in {names[0]}" if names else ""
-        raise InputError(f"{network.name} has no link like {pattern!r}{example}")
-    return links
-
-
-def _numbers(network: Network) -> NDArray[np.int64]:
+def link_numbers(network: Network) -> NDArray[np.int64]:
     """How many links with the same ends come before each link."""
     order = np.lexsort((network.dst, network.src))
     src, dst = network.src[order], network.dst[order]
@@ -144,6 +48,16 @@ def _numbers(network: Network) -> NDArray[np.int64]:
     number = np.empty(network.n_links, np.int64)
     number[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
     return number
+
+
+def ports_are_few(network: Network) -> bool:
+    """Whether no host has more links out than messages it can begin at once, nor NICs: then only ports limit these."""
+    return not network.has_nics and network.fact(_ports_are_few)
+
+
+def _ports_are_few(network: Network) -> bool:
+    n_ports = np.bincount(network.src, minlength=network.n_nodes)
+    return not ((n_ports > network.message_engines) & (network.kind != SWITCH)).any()
 
 
 def tiers(network: Network) -> NDArray[np.int64]:
@@ -247,14 +161,6 @@ def live_nics(network: Network) -> NDArray[np.integer[Any]]:
     is_joined = np.zeros(network.n_nodes, np.bool_)
     is_joined[src[machine[src] != machine[network.dst[links]]]] = True
     return np.flatnonzero(is_joined if is_joined.any() else nic)
-
-
-def host_names(network: Network) -> tuple[str, ...]:
-    """By node, the name of the host that it is, or is a part of: ``m0`` for ``m0.gpu0`` of a machine."""
-    return tuple(
-        name.partition(".")[0] if machine >= 0 else name
-        for name, machine in zip(network.nodes, network.machine.tolist(), strict=True)
-    )
 
 
 def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:

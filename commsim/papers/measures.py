@@ -114,7 +114,7 @@ def byteps_theorem(machines: int, cpus: int, gbps: float) -> float:
 @measure
 def carried(collective: str, network: str, links: list[str], size: float = 8e8) -> float:
     """Bytes on the busiest of some links, in sizes of the array."""
-    from commsim.core.network_queries import find_link
+    from commsim.core.names.nodes_and_links import find_link
     from commsim.prediction.build import prepare
 
     if not links:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, RoutingError, wrong_kind
+from commsim.core.names.nodes_and_links import host_names, link_names
 from commsim.core.network import Network
-from commsim.core.network_queries import host_names, link_names
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.prediction.faults import failed_hosts, with_faults

@@ -10,7 +10,7 @@ import numpy as np
 
 from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
-from commsim.core.network_queries import host_names
+from commsim.core.names.nodes_and_links import host_names
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from commsim.core.errors import InputError
-from commsim.core.hostlist import spelled_out
-from commsim.core.network_queries import host_names
+from commsim.core.names.hostlist import spelled_out
+from commsim.core.names.nodes_and_links import host_names
 from commsim.core.units import count_text
 from commsim.training.sharing.periodic import PeriodicJob
 

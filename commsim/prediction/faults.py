@@ -13,7 +13,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.faults.named_links import kinds_of
 from commsim.core.faults.scaling import cables_at_part, scale_links
-from commsim.core.hostlist import expand_hosts
+from commsim.core.names.hostlist import expand_hosts
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.remark import Remark

@@ -159,7 +159,7 @@ def _read_gpus(hosts: TableFields, network: Network) -> tuple[NDArray[np.int64],
 
 
 def _fill(values: NDArray[np.int64], table: TableFields, network: Network) -> None:
-    from commsim.core.hostlist import expand_hosts
+    from commsim.core.names.hostlist import expand_hosts
 
     hosts = {network.nodes[i]: int(i) for i in network.endpoints}
     for name in table:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
-from commsim.core.hostlist import expand_hosts, spelled_out, split_hosts
 from commsim.core.limits import may_open_files
+from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
+from commsim.core.names.nodes_and_links import host_names
 from commsim.core.network import Network
-from commsim.core.network_queries import host_names
 from commsim.core.placement import STRATEGIES, is_strategy
 from commsim.core.registry import close_names
 from commsim.core.spec import SUFFIXES

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.faults.named_links import named_links, nic_links
+from commsim.core.names.nodes_and_links import find_node
 from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import find_node, partners
+from commsim.core.network_queries import partners
 from commsim.core.units import parse_time
 
 GRAMMAR = (

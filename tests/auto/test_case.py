@@ -8,7 +8,7 @@ from commsim.auto.estimated_seconds import estimated_seconds
 from commsim.core.faults.failures import fail_links, fail_switches
 from commsim.core.faults.scaling import scale_links
 from commsim.core.files.network_file import read_network, write_network
-from commsim.core.network_queries import link_names
+from commsim.core.names.nodes_and_links import link_names
 from commsim.prediction.build import prepare
 from commsim.prediction.read import with_costs
 from topologies.fat_tree import fat_tree

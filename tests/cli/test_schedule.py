@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import commsim as cs
-from commsim.core.network_queries import find_link
+from commsim.core.names.nodes_and_links import find_link
 
 
 def test_show_prints_steps_bytes_and_volume_per_rank(commsim):

@@ -15,8 +15,9 @@ from commsim.core.faults.failures import (
     remove_switches,
 )
 from commsim.core.faults.scaling import scale_links
+from commsim.core.names.nodes_and_links import link_names
 from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import fabric_cables, link_names, partners
+from commsim.core.network_queries import fabric_cables, partners
 from commsim.prediction.inputs import load_network
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes

@@ -8,16 +8,9 @@ from racks_of import racks
 
 from commsim.core.errors import InputError
 from commsim.core.faults.failures import fail_links
+from commsim.core.names.nodes_and_links import find_link, find_node, link_names
 from commsim.core.network import HOST, SWITCH, Network
-from commsim.core.network_queries import (
-    fabric_cables,
-    find_link,
-    find_node,
-    link_names,
-    locality_levels,
-    partners,
-    tiers,
-)
+from commsim.core.network_queries import fabric_cables, locality_levels, partners, tiers
 from commsim.prediction.inputs import load_network
 from commsim.routing.network_metrics import measure
 from topologies.fat_tree import fat_tree

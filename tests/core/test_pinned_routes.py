@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.network_queries import find_link
+from commsim.core.names.nodes_and_links import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement, joined
 from topologies.leaf_spine import leaf_spine

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from weighted_channels import side_by_side
 
 from commsim.core.errors import InputError
-from commsim.core.network_queries import find_link
+from commsim.core.names.nodes_and_links import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commsim.core.network_queries import find_link
+from commsim.core.names.nodes_and_links import find_link
 from commsim.prediction.build import prepare
 
 SIZE, RATE = 2**26, 50e9  # NICs and links between switches of the DGX H100 at 400 Gb/s

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
-from commsim.core.network_queries import find_link
+from commsim.core.names.nodes_and_links import find_link
 from commsim.core.placement import Placement
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows

@@ -3,7 +3,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.hostlist import spelled_out
+from commsim.core.names.hostlist import spelled_out
 from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.node_names import on_nodes

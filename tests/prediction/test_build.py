@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import commsim as cs
-from commsim.core.network_queries import find_link
+from commsim.core.names.nodes_and_links import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.prediction.build import prepare
 

@@ -9,6 +9,7 @@ from message_networks import B, L, O, flow_time, from_others, job_on, mesh, to_o
 
 from collectives.dense.all_to_all import direct_all_to_all
 from commsim.core.errors import InputError
+from commsim.core.network_queries import ports_are_few
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.alpha_beta import simulate_alpha_beta
@@ -93,3 +94,12 @@ def test_a_host_has_at_least_one_engine():
     with pytest.raises(ValueError, match="at least 1 message engine, got 0"):
         mesh(3, message_engines=0)
     assert (mesh(3).message_engines == 1).all()
+
+
+@pytest.mark.parametrize(("engines", "are_few"), [(1, False), (11, False), (12, True)])
+def test_hosts_with_few_ports_are_known_without_a_look_at_messages(engines, are_few):
+    network = mesh(13, message_engines=engines)
+    nodes = np.array([[0, i] for i in range(1, 13)], np.int32)
+    crowded = crowded_engines(network, nodes, find_routes(network, nodes[:, 0], nodes[:, 1]), 0)
+    assert (ports_are_few(network), crowded is None) == (are_few, are_few)
+    assert not ports_are_few(two_gpus_on_nics(1))  # which share the engine of their NIC

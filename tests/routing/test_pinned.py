@@ -3,8 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
+from commsim.core.names.nodes_and_links import find_link
 from commsim.core.network import Network
-from commsim.core.network_queries import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.routing.pinned import find_connection_routes, turned_round

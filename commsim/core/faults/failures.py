@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.names.nodes_and_links import find_node, host_names
 from commsim.core.network import HOST, SWITCH, Network
-from commsim.core.network_queries import fabric_cables, find_node, host_names, partners
+from commsim.core.network_queries import fabric_cables, partners
 
 from .named_links import named_links, nic_links
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.names.nodes_and_links import find_link, find_node, host_names, links_like
 from commsim.core.network import NIC, SWITCH, Network
-from commsim.core.network_queries import find_link, find_node, host_names, links_like
 
 _WILD = "*"
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.names.nodes_and_links import links_like
 from commsim.core.network import Network
-from commsim.core.network_queries import links_like, partners
+from commsim.core.network_queries import partners
 from commsim.core.units import count_text
 
 from .failures import draw_cables

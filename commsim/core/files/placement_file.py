@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.files.opening import path_of
+from commsim.core.names.nodes_and_links import find_link, find_node, host_names, link_names
 from commsim.core.network import Network
-from commsim.core.network_queries import find_link, find_node, host_names, link_names
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.core.network_queries import ports_are_few
 from commsim.engine.results import FULL
 from commsim.routing.message_engines import CrowdedEngines, crowded_engines
 from commsim.routing.routing import Routes, find_routes
@@ -141,7 +142,7 @@ def find_connection_costs(
     if overhead.any():
         held = np.repeat(overhead > 0, length) & (network.src[routes.link] == np.repeat(nodes[:, 0], length))
         part[held] = 1.0
-        engines = crowded_engines(network, nodes, routes, 0)
+        engines = None if ports_are_few(network) else crowded_engines(network, nodes, routes, 0)
         if engines is not None:
             first, (resource, part, held) = _with_engines(network, routes, (part, held), engines)
     gamma = network.gamma[nodes[:, 1]]

@@ -161,7 +161,7 @@ def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[Trac
 
 def _replayed(machines: Machines, small: tuple[TraceJob, ...]) -> str:
     """Describe what is replayed: jobs on machines."""
-    from commsim.core.network_queries import host_names
+    from commsim.core.names.nodes_and_links import host_names
 
     network = machines.cluster.network
     host = dict(zip(network.nodes, host_names(network), strict=True))  # a seat may be a GPU of a machine

@@ -107,7 +107,7 @@ def _text(config: PlaceExportConfig, tree: SwitchTree, comments: tuple[str, ...]
 
 def _placement_text(config: PlaceExportConfig, cluster: Cluster, tree: SwitchTree) -> str:
     """Return what places jobs: pods, or options, and write the hosts of these; say on standard error what is lost."""
-    from commsim.core.network_queries import host_names
+    from commsim.core.names.nodes_and_links import host_names
     from commsim.placement.schedulers.kueue_jobs import Wanted, write_kueue_jobs
     from commsim.placement.schedulers.pods import write_pods
     from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options

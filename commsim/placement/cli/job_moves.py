@@ -37,7 +37,7 @@ class PlaceMovesConfig(Hashes, Scoring, Faults):
 
 def run(config: PlaceMovesConfig) -> Answer:
     """Rank the moves."""
-    from commsim.core.hostlist import expand_hosts
+    from commsim.core.names.hostlist import expand_hosts
     from commsim.placement.candidate import counted_names
     from commsim.placement.cluster import read_cluster
     from commsim.placement.moves import rank_moves

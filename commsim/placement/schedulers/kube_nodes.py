@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
-from commsim.core.hostlist import check_name
+from commsim.core.names.hostlist import check_name
 from commsim.core.spec import is_whole
 from commsim.prediction.network_tables import MAX_GPUS
 

@@ -10,7 +10,7 @@ from typing import Any
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
-from commsim.core.hostlist import check_name, compress_hosts, expand_hosts, split_hosts
+from commsim.core.names.hostlist import check_name, compress_hosts, expand_hosts, split_hosts
 from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import SwitchTree, require_unique, tree_from

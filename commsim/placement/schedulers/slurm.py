@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from commsim.core.errors import InputError, located
-from commsim.core.hostlist import check_name, compress_hosts, expand_hosts
+from commsim.core.names.hostlist import check_name, compress_hosts, expand_hosts
 from commsim.core.spec import is_whole
 
 from .fabric_tree import Blocks, Switch, SwitchTree

@@ -9,7 +9,7 @@ from typing import Any
 
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
-from commsim.core.hostlist import check_name, compress_hosts, expand_hosts
+from commsim.core.names.hostlist import check_name, compress_hosts, expand_hosts
 from commsim.core.spec import is_whole
 from commsim.formats.markup import read_yaml, write_yaml
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.names.nodes_and_links import host_names
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.core.network_queries import first_above, host_names, units
+from commsim.core.network_queries import first_above, units
 from commsim.core.network_queries import tiers as tiers_of
 from commsim.core.units import write_bandwidth
 from topologies import LINK_LATENCY

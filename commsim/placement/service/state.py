@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, cast
 
 from commsim.core.errors import shorten
 from commsim.core.files.fields import Keys, TableFields
-from commsim.core.network_queries import host_names, locality_levels
+from commsim.core.names.nodes_and_links import host_names
+from commsim.core.network_queries import locality_levels
 from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
 from commsim.placement.node_names import nodes_of

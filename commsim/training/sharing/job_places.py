@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.files.fields import TableFields
-from commsim.core.hostlist import repeated_names, spelled_out
+from commsim.core.names.hostlist import repeated_names, spelled_out
 
 
 def kept_of(n_gpus: int) -> str:

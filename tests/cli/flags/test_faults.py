@@ -107,7 +107,7 @@ MACHINES = "dgx-h100@rail_optimized:machines=2"
     ],
 )
 def test_a_nic_stands_for_its_cables_to_the_fabric(one, other):
-    from commsim.core.network_queries import link_names
+    from commsim.core.names.nodes_and_links import link_names
     from commsim.prediction.faults import with_faults
     from commsim.prediction.inputs import load_network
 

@@ -13,8 +13,8 @@ from commsim.core.files.npz import write_arrays
 from commsim.core.files.result_file import read_result
 from commsim.core.files.schedule_file import read_placed_schedule, read_schedule
 from commsim.core.files.store import SUFFIXES, read_network, read_placement, save
+from commsim.core.names.nodes_and_links import find_link
 from commsim.core.network import KINDS, Network
-from commsim.core.network_queries import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program

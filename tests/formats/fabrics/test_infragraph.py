@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.network_queries import link_names
+from commsim.core.names.nodes_and_links import link_names
 from commsim.formats.fabrics.infragraph import read_infragraph
 from commsim.formats.fabrics.infragraph_writer import write_infragraph
 from commsim.prediction.inputs import load_network

@@ -13,7 +13,7 @@ import time
 import pytest
 from ports import free_ports
 
-from commsim.core.hostlist import compress_hosts, expand_hosts
+from commsim.core.names.hostlist import compress_hosts, expand_hosts
 from commsim.placement.schedulers.fabric_tree import Switch, SwitchTree, blocks_of
 from commsim.placement.schedulers.slurm import read_slurm_conf, write_slurm_conf
 from commsim.placement.schedulers.slurm_yaml import NamedTopology, write_slurm_yaml

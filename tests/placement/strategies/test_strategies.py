@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.core.names.nodes_and_links import find_link
 from commsim.core.network import HOST, Network, both_ways
-from commsim.core.network_queries import find_link, locality_levels
+from commsim.core.network_queries import locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster

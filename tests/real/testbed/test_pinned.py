@@ -7,7 +7,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.core.network_queries import find_link
+from commsim.core.names.nodes_and_links import find_link
 from commsim.real.testbed.layout import lay_out
 from commsim.real.testbed.own_testbed import temporary_testbed
 from commsim.real.testbed.pinned import turns_of

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.hostlist import MAX_NAMES, compress_hosts, expand_hosts
+from commsim.core.names.hostlist import MAX_NAMES, compress_hosts, expand_hosts
 
 ANY_NAME = st.from_regex(r"[a-zA-Z][a-z0-9.\-]{0,6}[0-9]{0,4}", fullmatch=True)
 

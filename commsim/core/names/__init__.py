@@ -1,0 +1,1 @@
+"""Names of nodes, links and hosts: as they are written, found and made."""
