@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from commsim.extensions import house
 
-from .parsing.aliases import HIDDEN
-
 if TYPE_CHECKING:
     from .flags import Verb
 
@@ -43,6 +41,8 @@ WITHOUT_NUMPY = ("examples", "schema")
 
 def listed_verbs() -> dict[str, str]:
     """Return what each verb of the help does, in its order; verbs of packages that were read already are last."""
+    from .parsing.aliases import HIDDEN
+
     verbs = dict.fromkeys([*(verb for group in GROUPS.values() for verb in group), *house().verbs])
     return {verb: what for verb in verbs if verb not in HIDDEN and (what := summary_of(verb))}
 

@@ -12,7 +12,6 @@ from commsim.core.limits import EXPECTED
 from commsim.core.remark import distinct
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
-from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
 from .terminal import MOST_OF_TITLE, comment_lines, print_comment, print_facts, print_line, print_table, shortened
 
 if TYPE_CHECKING:
@@ -54,8 +53,10 @@ def show(
     if answer.complete is not None:
         answer = _completed(answer, answer.complete, verbose)
     _print_largest(answer.remarks, verbose, n_lines)
-    if answer.rows is None:
+    if answer.rows is None or not (json or csv):
         return answer.code
+    from .answer_files import write_answer, write_rows
+
     if json:
         write_answer(json, tree_of(answer, flags))
     if csv:
@@ -76,6 +77,8 @@ def _completed(answer: Answer, complete: Callable[[], Answer], verbose: bool) ->
 
 def keep(answer: Answer, flags: Mapping[str, Any], json: str) -> None:
     """Write the JSON of an answer that is not complete to the file, so that it is there if the rest never comes."""
+    from .answer_files import STANDARD_OUTPUT, write_answer
+
     if json != STANDARD_OUTPUT:
         write_answer(json, tree_of(answer, flags))
 

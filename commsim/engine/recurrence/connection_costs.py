@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.network_queries import ports_are_few
 from commsim.engine.results import FULL
-from commsim.routing.message_engines import CrowdedEngines, crowded_engines
 from commsim.routing.routing import Routes, find_routes
 from commsim.routing.walk import LEAST
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from commsim.engine.flow_job import FlowJob
     from commsim.engine.job_connections import JobConnections
     from commsim.routing.merge_switches import MergedSwitches
+    from commsim.routing.message_engines import CrowdedEngines
 
 __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
@@ -142,9 +142,12 @@ def find_connection_costs(
     if overhead.any():
         held = np.repeat(overhead > 0, length) & (network.src[routes.link] == np.repeat(nodes[:, 0], length))
         part[held] = 1.0
-        engines = None if ports_are_few(network) else crowded_engines(network, nodes, routes, 0)
-        if engines is not None:
-            first, (resource, part, held) = _with_engines(network, routes, (part, held), engines)
+        if not ports_are_few(network):
+            from commsim.routing.message_engines import crowded_engines
+
+            engines = crowded_engines(network, nodes, routes, 0)
+            if engines is not None:
+                first, (resource, part, held) = _with_engines(network, routes, (part, held), engines)
     gamma = network.gamma[nodes[:, 1]]
     unit = np.where(reduces & (gamma > 0), network.n_links + nodes[:, 1], -1).astype(np.int32)
     per_byte = np.where(crosses, 1 / rate, 0.0)
