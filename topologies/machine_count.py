@@ -19,6 +19,7 @@ from commsim.core.spec import is_whole, read_arguments, split_spec
 from . import TOPOLOGIES
 from .hosts import HOST_TYPES
 from .presets import PRESETS
+from .sold_rates import as_reached
 from .uplinks import COUNTS_OF_CABLES
 
 KEY = "machines"
@@ -67,7 +68,7 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
         hint = f"did you mean {close[0]}? " if close else ""
         known = ", ".join((KEY, *parameters))
         raise InputError(f"{name} has no parameter {shorten(repr(unknown))}; {hint}known: {known}")
-    raw = with_count(name, raw, len(nics))
+    raw = with_count(name, as_reached(raw, called), len(nics))
     if "bandwidth" in parameters and "bandwidth" not in raw and not holds_machines(name):
         # The slowest NIC, as NCCL plans with it; a fabric of 100 Gb/s under NICs of 400 would surprise.
         raw["bandwidth"] = f"{float(machine.bandwidth[np.isin(machine.src, nics)].min()):.17g}B/s"

@@ -63,6 +63,8 @@ def load_network(text: str) -> Network:
                 from topologies.machine_count import with_count
 
                 raw = with_count(name, raw)
+            if TOPOLOGIES[name].metadata["holds_machines"]:
+                raw = _under_machines(name, raw)
             return build(**read_arguments(build, raw))
         except InputError:
             _refuse_of_machines(name, raw)
@@ -146,10 +148,19 @@ def _joined(text: str) -> Network:
         if "preset" in raw:
             raise InputError(f"{text} names machines twice: {machine} and {raw['preset']}")
         _refuse_of_machines(name, raw | {"preset": machine})
-        joined = build(**read_arguments(build, with_count(name, raw), ("preset",)), preset=machine)
+        raw = _under_machines(name, with_count(name, raw), machine)
+        joined = build(**read_arguments(build, raw, ("preset",)), preset=machine)
     else:
         joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
     return dataclasses.replace(joined, name=text)
+
+
+def _under_machines(name: str, raw: Mapping[str, str], machine: str | None = None) -> dict[str, str]:
+    """Return the arguments of a topology that puts machines on itself with the rates that messages reach on these."""
+    from topologies.sold_rates import as_reached
+
+    default = TOPOLOGIES[name].parameters["preset"].default
+    return as_reached(raw, machine or raw.get("preset", default))
 
 
 def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
