@@ -14,13 +14,14 @@ from switch_model.slot_kernel import SLOT_ROW
 
 from . import slot_events_kernel, slot_moves_kernel, slot_world_kernel
 from .question import ANY, EPOCHS, LIVE, OMNIREDUCE, ProofQuestion
+from .slot_steps import WORD, SlotSteps
 from .slot_world_kernel import ANY as ANY_ORDER
 from .slot_world_kernel import FIRST, SlotModel, SlotWorld
 
-COLUMN_ROOM, WORD = 62, 64  # bits
+COLUMN_ROOM = 62  # bits
 
 
-class ReservedSlots:
+class ReservedSlots(SlotSteps[SlotModel, SlotWorld]):
     """SwitchML, its live switch, or OmniReduce.
 
     Parameters
@@ -31,12 +32,15 @@ class ReservedSlots:
         Whether states that differ in the workers' numbers only are one.
     """
 
+    expand_states, complete_states = slot_moves_kernel.expand_slots, slot_moves_kernel.complete_slots
+    waiting = slot_events_kernel.waiting_slots
+
     def __init__(self, question: ProofQuestion, symmetric: bool = True) -> None:
-        q = self.question = question
-        self.model, self.world = model_of(q, symmetric), world_of(q)
+        q, model = question, model_of(question, symmetric)
         # failures, then of each version of a slot count, result, filled and number
-        shared = 7 + 2 * q.slots * (4 + self.model.skips_empty + self.model.held_bits)
-        self.n_words = -(-(shared + q.workers * self.model.column_bits) // WORD)
+        shared = 7 + 2 * q.slots * (4 + model.skips_empty + model.held_bits)
+        super().__init__(model, world_of(q), -(-(shared + q.workers * model.column_bits) // WORD), q.slots)
+        self.question = question
 
     def first(self) -> NDArray[np.uint64]:
         """Return the states in which a job may begin: for OmniReduce one for each pattern of zero blocks."""
@@ -47,22 +51,6 @@ class ReservedSlots:
             slot_events_kernel.first_slots(self.model, self.world, self.question.restarts, self.question.reboots,
                                           states, row)  # fmt: skip
         return states
-
-    def expand(self, states: NDArray[Any], first: int, end: int, room: Any) -> tuple[int, int]:
-        """Write the next states of some; see `slot_moves_kernel.expand_slots`."""
-        return slot_moves_kernel.expand_slots(self.model, self.world, states, first, end, room.new, room.origin,
-                                              room.labels)  # fmt: skip
-
-    def complete(self, states: NDArray[Any], first: int, end: int, room: Any, done: NDArray[Any]) -> tuple[int, int]:
-        """Write what repetitions lead to; see `slot_moves_kernel.complete_slots`."""
-        return slot_moves_kernel.complete_slots(self.model, self.world, states, first, end, room.new, room.origin,
-                                                done)  # fmt: skip
-
-    def waits(self, states: NDArray[Any]) -> list[tuple[int, int]]:
-        """Return the workers and the chunks that they wait for in the first of some states."""
-        found = np.zeros((self.model.workers, self.model.slots), np.int64)
-        slot_events_kernel.waiting_slots(self.model, self.world, states, 0, found)
-        return [(w, q) for w, row in enumerate(found.tolist()) for q in row if q >= 0]
 
     def same(self, states: NDArray[Any]) -> NDArray[np.uint64]:
         """Return the states as they are known, whatever numbers the workers have."""

@@ -13,11 +13,10 @@ from switch_model.slot_kernel import SLOT_ROW
 from . import shared_moves_kernel, shared_world_kernel
 from .question import ProofQuestion
 from .shared_world_kernel import MAX_SETS, SharedModel, SharedWorld
+from .slot_steps import WORD, SlotSteps
 
-WORD = 64  # bits
 
-
-class SharedSlots:
+class SharedSlots(SlotSteps[SharedModel, SharedWorld]):
     """ATP; all fragments may be out at once, so that those of one slot collide.
 
     Parameters
@@ -28,13 +27,16 @@ class SharedSlots:
         Whether states that differ in the workers' numbers only are one.
     """
 
+    expand_states, complete_states = shared_moves_kernel.expand_shared, shared_moves_kernel.complete_shared
+    waiting = shared_moves_kernel.waiting_shared
+
     def __init__(self, question: ProofQuestion, symmetric: bool = True) -> None:
-        q = self.question = question
-        self.model = SharedModel(q.workers, q.slots, q.chunks, q.bug_code)
+        q = question
         of_chunk = q.workers + 5 + (2 << q.workers)
-        bits = 4 + q.workers * q.chunks + q.slots * (4 + 3 * q.workers) + q.chunks * of_chunk
-        self.n_words = -(-bits // WORD)
-        self.world = world_of(q, self.n_words, symmetric)
+        n_words = -(-(4 + q.workers * q.chunks + q.slots * (4 + 3 * q.workers) + q.chunks * of_chunk) // WORD)
+        model = SharedModel(q.workers, q.slots, q.chunks, q.bug_code)
+        super().__init__(model, world_of(q, n_words, symmetric), n_words, q.chunks)
+        self.question = question
 
     def first(self) -> NDArray[np.uint64]:
         """Return the state in which a job begins."""
@@ -42,22 +44,6 @@ class SharedSlots:
         self.world.budget[:] = self.question.restarts, self.question.reboots
         shared_world_kernel.encode(self.model, self.world, states, 0)
         return states
-
-    def expand(self, states: NDArray[Any], first: int, end: int, room: Any) -> tuple[int, int]:
-        """Write the next states of some; see `shared_moves_kernel.expand_shared`."""
-        return shared_moves_kernel.expand_shared(self.model, self.world, states, first, end, room.new, room.origin,
-                                                 room.labels)  # fmt: skip
-
-    def complete(self, states: NDArray[Any], first: int, end: int, room: Any, done: NDArray[Any]) -> tuple[int, int]:
-        """Write what repetitions lead to; see `shared_moves_kernel.complete_shared`."""
-        return shared_moves_kernel.complete_shared(self.model, self.world, states, first, end, room.new, room.origin,
-                                                   done)  # fmt: skip
-
-    def waits(self, states: NDArray[Any]) -> list[tuple[int, int]]:
-        """Return the workers and the chunks that they wait for in the first of some states."""
-        found = np.zeros((self.model.workers, self.model.chunks), np.int64)
-        shared_moves_kernel.waiting_shared(self.model, self.world, states, 0, found)
-        return [(w, q) for w, row in enumerate(found.tolist()) for q in row if q >= 0]
 
     def same(self, states: NDArray[Any]) -> NDArray[np.uint64]:
         """Return the states as they are known, whatever numbers the workers have."""

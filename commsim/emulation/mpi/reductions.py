@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -73,54 +74,13 @@ class Op(metaclass=Refusing):
             self.of_objects(memoryview(part.view(np.uint8)), memoryview(target.view(np.uint8)), datatype)
 
 
-def add(target: Any, part: Any) -> None:
-    """Add in place."""
-    np.add(target, part, out=target)
+def _in_place(ufunc: np.ufunc, target: Any, part: Any) -> None:
+    ufunc(target, part, out=target)
 
 
-def multiply(target: Any, part: Any) -> None:
-    """Multiply in place."""
-    np.multiply(target, part, out=target)
-
-
-def largest(target: Any, part: Any) -> None:
-    """Keep the larger in place."""
-    np.maximum(target, part, out=target)
-
-
-def smallest(target: Any, part: Any) -> None:
-    """Keep the smaller in place."""
-    np.minimum(target, part, out=target)
-
-
-def logical_and(target: Any, part: Any) -> None:
-    """Logical and in place."""
-    target[:] = np.logical_and(target, part)
-
-
-def either(target: Any, part: Any) -> None:
-    """Logical or in place."""
-    target[:] = np.logical_or(target, part)
-
-
-def one_only(target: Any, part: Any) -> None:
-    """Logical exclusive or in place."""
-    target[:] = np.logical_xor(target, part)
-
-
-def bits_and(target: Any, part: Any) -> None:
-    """Bitwise and in place."""
-    np.bitwise_and(target, part, out=target)
-
-
-def bits_or(target: Any, part: Any) -> None:
-    """Bitwise or in place."""
-    np.bitwise_or(target, part, out=target)
-
-
-def bits_xor(target: Any, part: Any) -> None:
-    """Bitwise exclusive or in place."""
-    np.bitwise_xor(target, part, out=target)
+def _by(ufunc: np.ufunc) -> Callable[[Any, Any], None]:
+    """Return the function that reduces arrays in place element by element, which a process can be sent."""
+    return functools.partial(_in_place, ufunc)
 
 
 def _first_of(is_better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
@@ -138,16 +98,16 @@ def _first_of(is_better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any
 OPERATORS = {
     op.name: op
     for op in (
-        Op("SUM", operator.add, add),
-        Op("PROD", operator.mul, multiply),
-        Op("MAX", lambda left, right: right if right > left else left, largest),
-        Op("MIN", lambda left, right: right if right < left else left, smallest),
-        Op("LAND", lambda left, right: bool(left) and bool(right), logical_and),
-        Op("LOR", lambda left, right: bool(left) or bool(right), either),
-        Op("LXOR", lambda left, right: bool(left) != bool(right), one_only),
-        Op("BAND", operator.and_, bits_and),
-        Op("BOR", operator.or_, bits_or),
-        Op("BXOR", operator.xor, bits_xor),
+        Op("SUM", operator.add, _by(np.add)),
+        Op("PROD", operator.mul, _by(np.multiply)),
+        Op("MAX", lambda left, right: right if right > left else left, _by(np.maximum)),
+        Op("MIN", lambda left, right: right if right < left else left, _by(np.minimum)),
+        Op("LAND", lambda left, right: bool(left) and bool(right), _by(np.logical_and)),
+        Op("LOR", lambda left, right: bool(left) or bool(right), _by(np.logical_or)),
+        Op("LXOR", lambda left, right: bool(left) != bool(right), _by(np.logical_xor)),
+        Op("BAND", operator.and_, _by(np.bitwise_and)),
+        Op("BOR", operator.or_, _by(np.bitwise_or)),
+        Op("BXOR", operator.xor, _by(np.bitwise_xor)),
         Op("MAXLOC", _first_of(operator.gt)),
         Op("MINLOC", _first_of(operator.lt)),
     )
