@@ -12,16 +12,15 @@ from commsim.core.units import format_size
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.plans.dense import Plan
 from commsim.ranking.contenders import priced_apart
+from commsim.ranking.rank_algorithms import TIE, fastest_first
 from commsim.ranking.synthesis.over_bound import about_bound
 from commsim.ranking.tables_of_questions import table_of_ranking
 from commsim.report.answer import Part, remarks
 
 if TYPE_CHECKING:
     from commsim.cli.run_flags import RunConfig
+    from commsim.core.result import Result
     from commsim.prediction.solve import Solution
-
-# Relative difference of times that are the same.
-SAME = 1e-9
 
 
 def _bounds(_: RunConfig, answered: Answered) -> list[Part]:
@@ -41,10 +40,7 @@ def ranked(config: RunConfig, solutions: Sequence[Solution]) -> list[Part]:
     sizes = sorted(set.intersection(*(set(one) for one in found.values())))
     if len(operations) != 1 or len(named) < 2 or config.group or not sizes:
         return []
-    by_size = {
-        int(size): sorted(((name, of[size]) for name, of in found.items()), key=lambda one: (one[1].time, one[0]))
-        for size in sizes
-    }
+    by_size = {int(size): fastest_first((name, of[size]) for name, of in found.items()) for size in sizes}
     dense = {name: one.plan for name, one in named.items() if isinstance(one.plan, Plan)}
     apart = priced_apart(dense, sizes[0]) if dense else []
     table = table_of_ranking(by_size, f"{operations.pop()}: {len(found)} collectives, the fastest first")
@@ -53,16 +49,14 @@ def ranked(config: RunConfig, solutions: Sequence[Solution]) -> list[Part]:
         rows = [[*row, str(limit or "-")] for row, limit in zip(table.rows, limits, strict=True)]
         least = [*table.least, "limited_by"]
         table = dataclasses.replace(table, columns=[*table.columns, "limited_by"], rows=rows, least=least)
-    times = {name: {size: result.time for size, result in of.items()} for name, of in found.items()}
-    return [table, *remarks([*_changes(config, times, sizes), *apart])]
+    return [table, *remarks([*_changes(config, by_size), *apart])]
 
 
-def _changes(config: RunConfig, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[Remark]:
+def _changes(config: RunConfig, by_size: Mapping[int, Sequence[tuple[str, Result]]]) -> list[Remark]:
     """Name the sizes between which another one of the collectives that are compared is the fastest."""
     fastest: list[tuple[str, float, float]] = []  # with its first and its last size
-    for size in sizes:
-        least = min(one[size] for one in times.values())
-        level = [name for name, one in times.items() if one[size] <= least * (1 + SAME)]
+    for size, order in by_size.items():
+        level = [name for name, result in order if result.time <= order[0][1].time * (1 + TIE)]
         if fastest and fastest[-1][0] in level:
             fastest[-1] = (*fastest[-1][:2], size)
         else:
