@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collectives import collective
 from commsim.core.cost import LogGP
@@ -92,6 +93,8 @@ def bruck_all_to_all(n_ranks: int) -> Schedule:
     most = max((blocks_of_round(n_ranks, d) for d in _distances(n_ranks)), default=0)
     packed, arrived = n_ranks, n_ranks + most  # where blocks are packed in scratch memory, and where they arrive
     p = Program(n_ranks, n_chunks=n_ranks, n_scratch=n_ranks + 2 * most)
+    listed = 2 + sum(1 + 2 * len(_first_of_runs(n_ranks, d)) for d in _distances(n_ranks))
+    p.room_for(n_ranks * listed)  # before the first round is written: the last one may be too many
     rank = np.arange(n_ranks)
     with p.repeat(n_ranks, chunk=1):
         p.copy(src=rank, dst=rank, src_chunk=rank, dst_chunk=0, dst_buffer=SCRATCH)
@@ -111,7 +114,7 @@ def bruck_all_to_all(n_ranks: int) -> Schedule:
 def _pack(p: Program, distance: int, place: int, *, unpack: bool) -> None:
     """Copy the runs of blocks with one bit to `place`, one behind the other, or back from there."""
     rank = np.arange(p.n_ranks)
-    first = np.arange(distance, p.n_ranks, 2 * distance)  # runs are `distance` long, the last one perhaps shorter
+    first = _first_of_runs(p.n_ranks, distance)
     count = np.minimum(distance, p.n_ranks - first)
     loose, tight = first[:, np.newaxis], place + distance * np.arange(len(first))[:, np.newaxis]
     source, target = (tight, loose) if unpack else (loose, tight)
@@ -119,3 +122,8 @@ def _pack(p: Program, distance: int, place: int, *, unpack: bool) -> None:
         src=rank, dst=rank, src_chunk=source, dst_chunk=target, count=count[:, np.newaxis],
         src_buffer=SCRATCH, dst_buffer=SCRATCH,
     )  # fmt: skip
+
+
+def _first_of_runs(n_ranks: int, distance: int) -> NDArray[np.int64]:
+    """First blocks of the runs whose number has the bit `distance`, which is their length but perhaps of the last."""
+    return np.arange(distance, n_ranks, 2 * distance)

@@ -150,8 +150,8 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
 
 def units(network: Network) -> NDArray[np.int64]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
-    n_machines = int(network.machine.max()) + 1
-    return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int64)
+    is_alone = network.machine < 0
+    return np.where(is_alone, network.machine.max() + np.cumsum(is_alone), network.machine).astype(np.int64)
 
 
 def live_nics(network: Network) -> NDArray[np.integer[Any]]:

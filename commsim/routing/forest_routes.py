@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 
 from .fabric_forest import FabricForest, fabric_forest
+from .in_parts.alike_machines import alike_machines, ports_inside
 from .link_rows import KeptRows, Rows, links_in_rows, only_sends
 from .merge_switches import fabric_nodes
 
@@ -61,12 +62,16 @@ def forest_of(network: Network) -> FabricForest | None:
 
 
 def ends_of_routes(
-    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], rows: tuple[KeptRows, ...] | None = None
+    network: Network,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    rows: tuple[KeptRows, ...] | None = None,
+    is_hashed: bool = True,
 ) -> RouteEnds | None:
     """Return what routes have in common whatever is hashed; None where the fabric is no forest.
 
-    The last ones are kept: several hashes of the same routes are drawn one after the other, on a network and on that
-    which it is compared with.
+    The last hashed ones are kept: several hashes of the same routes are drawn one after the other, on a network and on
+    that which it is compared with.
 
     Parameters
     ----------
@@ -76,6 +81,8 @@ def ends_of_routes(
         Nodes.
     rows : (KeptRows, KeptRows), optional
         Links in rows by the node that they leave and by the one that they lead to.
+    is_hashed : bool
+        Whether the same routes may be asked for with another hash.
     """
     for known, begin, end, found in _ends:
         if known is network and np.array_equal(begin, src) and np.array_equal(end, dst):
@@ -84,6 +91,8 @@ def ends_of_routes(
     if forest is None:
         return None
     found = _find_ends(network, forest, src, dst, rows)
+    if not is_hashed:
+        return found
     _ends[:] = [(network, src, dst, found), *_ends[: ALIKE - 1]]
     while sum(len(one[1]) for one in _ends) > MAX_KEPT:
         _ends.pop()
@@ -100,30 +109,44 @@ def _find_ends(
     from commsim.core.jit import expected_work
 
     from .forest_kernel import choose_ports
-    from .ports_kernel import find_ports
 
     fabric = fabric_nodes(network)
     machine = network.machine
     is_inside = (machine[src] == machine[dst]) & ((machine[src] >= 0) | (src == dst))
     apart = np.flatnonzero(~is_inside & ~fabric[src] & ~fabric[dst])
-    if rows is None:
-        ends = network.src, network.dst
-        leaving, entering = (links_in_rows(*way, network.n_nodes) for way in (ends, ends[::-1]))
-    else:
-        leaving, entering = (way() for way in rows)
-    forwards = network.forwards
-    inbound = forwards & ~only_sends(network)
     sources, source = _numbered(src[apart], network.n_nodes)
     targets, target = _numbered(dst[apart], network.n_nodes)
     nodes = network.src, network.dst
     classes = forest.node, forest.parent, forest.depth, forest.up, forest.down
     with expected_work(network.n_links + WALK_STEPS * len(apart)):
-        ports = (
-            find_ports(sources, leaving, entering, network.machine, fabric, forwards, network.metric),
-            find_ports(targets, entering, leaving, network.machine, fabric, inbound, network.metric),
-        )
+        ports = _ports(network, sources, targets, rows)
         chosen, single = choose_ports(np.stack((source, target), axis=1), ports, nodes, classes)
     return RouteEnds(apart, (ports, chosen, single), *_rows_by_class(network, forest, fabric), nodes, classes)
+
+
+def _ports(
+    network: Network, sources: NDArray[np.int64], targets: NDArray[np.int64], rows: tuple[KeptRows, ...] | None
+) -> tuple[Ports, Ports]:
+    """Return the ports by which messages leave sources and enter destinations; found once where machines are alike."""
+    forwards, machine = network.forwards, network.machine
+    inbound = forwards & ~only_sends(network)
+    alike = network.fact(alike_machines)
+    if alike is not None and (machine[sources] >= 0).all() and (machine[targets] >= 0).all():
+        return (
+            ports_inside(network, alike, sources, forwards, inward=False),
+            ports_inside(network, alike, targets, inbound, inward=True),
+        )
+    from .ports_kernel import find_ports
+
+    ends, fabric = (network.src, network.dst), fabric_nodes(network)
+    if rows is None:
+        leaving, entering = (links_in_rows(*way, network.n_nodes) for way in (ends, ends[::-1]))
+    else:
+        leaving, entering = (way() for way in rows)
+    return (
+        find_ports(sources, leaving, entering, machine, fabric, forwards, network.metric),
+        find_ports(targets, entering, leaving, machine, fabric, inbound, network.metric),
+    )
 
 
 def _numbered(nodes: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -175,7 +198,9 @@ def walk_known(
     which, first, link, latency, or None
         Numbers of the routes found, rising, and their columns of Routes; None where the fabric is no forest.
     """
-    ends = ends_of_routes(network, src, dst, rows)
+    from .routing_kernel import BY_HASH, BY_ONE_HASH
+
+    ends = ends_of_routes(network, src, dst, rows, choice in (BY_HASH, BY_ONE_HASH))
     if ends is None:
         return None
     from commsim.core.jit import expected_work

@@ -17,6 +17,7 @@ from commsim.core.network import Network
 from .link_rows import MANY, KeptRows, Rows, links_in_rows, senders, shared_searches
 
 if TYPE_CHECKING:
+    from .merge_switches import MergedSwitches
     from .search_kernel import Graph
 
 # Routes for which looking for a forest of the fabric pays.
@@ -26,6 +27,8 @@ ENDS = 16
 NO_SHARES = np.empty(0)
 # Seconds in which a search looks at a link, one way: 2e-8 to 4e-8 were measured. Seconds that are worth an estimate.
 PER_LOOK, WORTH_SAYING = 2.5e-8, 1.0
+# Routes whose bytes are added up at once: all of them would be hundreds of megabytes.
+AT_ONCE = 1 << 14
 # Searches that tell how far the others go.
 SAMPLE = 8
 
@@ -67,6 +70,29 @@ class Routes:
             rate[crosses] = np.minimum.reduceat(links, self.first[:-1][crosses])
         return rate
 
+    def carried(
+        self, per_route: NDArray[Any], network: Network, merged: MergedSwitches | None = None
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return the bytes that each link carries, float64[n_links], and that leave their senders' nodes.
+
+        Parameters
+        ----------
+        per_route : number[n_routes], bytes
+            Bytes of each route.
+        network, merged : Network, MergedSwitches, optional
+            Network of the routes, and how it was merged; then links are those of the network before.
+        """
+        carried = np.zeros(network.n_links)
+        for low in range(0, len(per_route), AT_ONCE):
+            first = self.first[low : low + AT_ONCE + 1]
+            some = slice(first[0], first[-1])
+            each = np.repeat(per_route[low : low + AT_ONCE], np.diff(first))
+            np.add.at(carried, self.link[some], each * self.share[some])  # in order, as one sum over all would be
+        if merged is not None:
+            carried = merged.share_out(carried)
+        carried.setflags(write=False)  # so that a result takes it without a copy
+        return carried, float(per_route[np.diff(self.first) > 0].sum())
+
 
 def walk(
     network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], routing: str
@@ -106,30 +132,55 @@ def walk(
         order = destination_order(network)
     ways = (network.src, network.dst), (network.dst, network.src)
     rows = tuple(functools.cache(functools.partial(links_in_rows, *way, network.n_nodes)) for way in ways)
-    known = None
-    if rule == ANY and len(src) >= LEAST:
-        from .forest_routes import walk_known
-
-        known = walk_known(network, src, dst, key, choice, order, rows)
-    if known is not None:
-        if len(known[0]) == len(src):
-            _, first, link, latency = known
-            return Routes(first, link, np.broadcast_to(1.0, len(link)), latency), -1
-        rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
+    known = _known(network, (src, dst, key), choice, order, rows) if rule == ANY and len(src) >= LEAST else []
+    if len(known) == 1 and len(known[0][0]) == len(src):
+        return Routes(*known[0][1:3], np.broadcast_to(1.0, len(known[0][2])), known[0][3]), -1
+    is_known = np.zeros(len(src), np.bool_)
+    for which, *_ in known:
+        is_known[which] = True
+    if not is_known.any():
+        return _search(network, src, dst, key, rule, choice, order, rows)
+    share, rest = NO_SHARES, np.flatnonzero(~is_known)
+    if len(rest):
         searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order, rows)
         if lost >= 0:
             return searched, int(rest[lost])
-        which, first, link, latency = known
-        return _in_given_order(
-            np.concatenate((first, first[-1] + searched.first[1:])),
-            [
-                np.concatenate((link, searched.link)),
-                np.concatenate((np.ones(len(link)), searched.share)) if choice == ALL else NO_SHARES,
-            ],
-            np.concatenate((latency, searched.latency)),
-            np.concatenate((which, rest)),
-        ), -1
-    return _search(network, src, dst, key, rule, choice, order, rows)
+        if choice == ALL:
+            share = np.concatenate((*(np.ones(len(link)) for _, _, link, _ in known), searched.share))
+        known.append((rest, searched.first, searched.link, searched.latency))
+        del searched
+    lengths = np.concatenate([np.diff(first) for _, first, _, _ in known])
+    latency, order_found = (np.concatenate([found[column] for found in known]) for column in (3, 0))
+    columns: list[NDArray[Any]] = [np.concatenate([link for _, _, link, _ in known]), share]
+    del known, share
+    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    return _in_given_order(first, columns, latency, order_found), -1
+
+
+def _known(
+    network: Network,
+    flows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    choice: int,
+    order: NDArray[np.int32],
+    rows: tuple[KeptRows, ...],
+) -> list[tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]]:
+    """Find routes without a search: those between machines over a forest, and those inside of machines that are alike.
+
+    Returns
+    -------
+    list of (intp[n], int64[n + 1], int32[m], float64[n])
+        Numbers of the routes found, rising, and their links and latencies.
+    """
+    from .forest_routes import walk_known
+    from .in_parts.alike_machines import alike_machines, routes_inside
+
+    src, dst, _ = flows
+    known = walk_known(network, *flows, choice, order, rows)
+    found = [] if known is None else [known]
+    alike = network.fact(alike_machines)
+    if alike is not None:
+        found.append(routes_inside(network, alike, src, dst, walk))
+    return [one for one in found if len(one[0])]
 
 
 def forwarding_rows(network: Network, rows: Rows, *, in_place: bool = False) -> Rows:

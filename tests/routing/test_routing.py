@@ -313,3 +313,21 @@ def test_pairs_that_several_channels_join_have_the_routes_that_each_has_alone():
         assert alone.link.tolist() == found.link[at].tolist()
         assert alone.share.tolist() == found.share[at].tolist()
         assert alone.latency[0] == found.latency[row]
+
+
+def test_bytes_of_links_are_added_up_route_by_route_whatever_is_added_at_once(monkeypatch):
+    rng = np.random.default_rng(1)
+    length = rng.integers(0, 5, 300)
+    first = np.concatenate(([0], np.cumsum(length)))
+    network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=2)
+    link, share = rng.integers(0, network.n_links, first[-1]).astype(np.int32), rng.random(first[-1])
+    routes, sent = Routes(first, link, share, np.zeros(300)), rng.random(300)
+    expected = np.zeros(network.n_links)
+    for r in range(300):
+        for k in range(first[r], first[r + 1]):
+            expected[link[k]] += sent[r] * share[k]
+    for at_once in (1, 7, 300, 1000):
+        monkeypatch.setattr(walk, "AT_ONCE", at_once)
+        carried, on_wire = routes.carried(sent, network)
+        assert np.array_equal(carried, expected)
+        assert on_wire == sent[length > 0].sum()

@@ -79,25 +79,6 @@ class ConnectionCosts:
         """Rows of resources of each connection, and the parts that it asks for: what kernels take."""
         return self.first, self.resource, self.part
 
-    def carried(self, per_connection: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Bytes that each link of the given network carries, and that left their senders' nodes.
-
-        Parameters
-        ----------
-        per_connection : float64[n_connections], bytes
-            Bytes of each connection.
-
-        Returns
-        -------
-        float64[n_links], float, bytes
-        """
-        length = np.diff(self.routes.first)
-        weights = np.repeat(per_connection, length) * self.routes.share
-        sums = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links)
-        of_links = sums.astype(np.float64, copy=False)  # of no routes they are integers
-        on_wire = float(per_connection[length > 0].sum())
-        return of_links if self.merged is None else self.merged.share_out(of_links), on_wire
-
 
 def find_connection_costs(
     network: Network,
@@ -216,11 +197,15 @@ def shared_resources(costs: ConnectionCosts) -> NDArray[np.bool_]:
     -------
     bool[n_resources]
     """
-    asked = np.bincount(costs.resource, weights=costs.part, minlength=costs.n_resources)
+    shared = np.zeros(costs.n_resources, np.bool_)
+    asked = np.bincount(costs.resource, weights=costs.part)
+    np.greater(asked, FULL, out=shared[: len(asked)])  # a column of sums is of tens of millions, and one at a time
     units = costs.unit[costs.unit >= 0]
-    if units.size:  # else no second column of tens of millions
-        asked = asked + np.bincount(units, minlength=costs.n_resources)
-    return np.asarray(asked > FULL)
+    if units.size:
+        more = np.bincount(units, minlength=len(asked)).astype(np.float64)
+        more[: len(asked)] += asked
+        np.greater(more, FULL, out=shared[: len(more)])
+    return shared
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -172,15 +172,13 @@ def simulate_streamed(
     per_connection = np.bincount(
         ring_connections.row["connection"], weights=ring_connections.row["n_rounds"] * ring_connections.row["n_bytes"]
     )
-    each = np.repeat(per_connection, np.diff(plan.routes.first)) * plan.routes.share
-    per_link = np.bincount(plan.routes.link, weights=each, minlength=plan.network.n_links).astype(np.float64)
     return one_job_result(
         plan.network,
         schedule,
         size,
         entered=entered,
         last=float(ring_connections.row["done_at"].max()),
-        carried=(per_link, float(per_connection[np.diff(plan.routes.first) > 0].sum())),
+        carried=plan.routes.carried(per_connection, plan.network),
         counters={"events": float(t.counter["n_events"])},
     )
 

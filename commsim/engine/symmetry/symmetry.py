@@ -131,15 +131,9 @@ def _link_bytes(
 ) -> tuple[NDArray[np.float64], float]:
     """Bytes that each link carried, and that left senders."""
     pattern, routes = connections.full.pattern, connections.routes
-    length = np.diff(routes.first)
-    per_connection = np.bincount(pattern.connection, weights=n_bytes, minlength=len(length)) * pattern.times
-    n_links = network.n_links if connections.merged is None else connections.merged.network.n_links
-    per_link = np.zeros(n_links) + np.bincount(
-        routes.link, weights=np.repeat(per_connection, length) * routes.share, minlength=n_links
-    )
-    return per_link if connections.merged is None else connections.merged.share_out(per_link), float(
-        per_connection[length > 0].sum()
-    )
+    merged = connections.merged
+    per_connection = np.bincount(pattern.connection, weights=n_bytes, minlength=len(pattern.lead)) * pattern.times
+    return routes.carried(per_connection, network if merged is None else merged.network, merged)
 
 
 def _times(classes: Quotient, t: FlowState) -> Columns:

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +7,8 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.bruck import blocks_of_round, bruck_all_gather, bruck_all_to_all
+from commsim.core.errors import InputError
+from commsim.core.program import Program
 
 
 @given(n_ranks=st.integers(1, 200))
@@ -39,3 +43,19 @@ def test_each_round_is_a_stage_with_one_partner(n_ranks):
         for stage in np.unique(moving["stage"]):
             now = moving[moving["stage"] == stage]
             assert len(np.unique((now["dst"] - now["src"]) % n_ranks)) == 1
+
+
+def test_too_many_ranks_are_refused_before_rounds_are_written() -> None:
+    tracemalloc.start()
+    with pytest.raises(InputError, match="at most 33554432 transfers one by one, and this one has 33603584 for 4096"):
+        bruck_all_to_all(4096)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2, 7, 64, 100])
+def test_the_transfers_that_it_asks_room_for_are_those_that_it_lists(n_ranks, monkeypatch):
+    asked, room_for = [], Program.room_for
+    monkeypatch.setattr(Program, "room_for", lambda p, n: asked.append(n) or room_for(p, n))
+    assert sum(len(block.body) for block in bruck_all_to_all(n_ranks).blocks) == asked[0]
