@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.registry import close_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,9 @@ class Presets(Mapping[str, Preset]):
 
     def __getitem__(self, name: str) -> Preset:
         if name not in self._all:
-            raise InputError(f"unknown preset {name!r}; known: {', '.join(self)}")
+            close = close_names(name, self)
+            hint = f"did you mean {' or '.join(close)}? " if close else ""
+            raise InputError(f"unknown preset {name!r}; {hint}known: {', '.join(self)}")
         return self._all[name]
 
     def __contains__(self, name: object) -> bool:

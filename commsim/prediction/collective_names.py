@@ -28,8 +28,8 @@ from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
-# Likeness from which on an unknown name is one of a library.
-ALIKE = 0.8
+# Likeness from which on an unknown name is one of a library: three letters of four, as of ncll.
+ALIKE = 0.75
 OPERATION = "all_reduce"
 # Why others than theirs are not ranked.
 OF_LIBRARY = "a library's, for GPUs that the network does not have"

@@ -120,6 +120,12 @@ def test_a_flag_whose_value_is_two_dashes_is_refused(commsim, flag):
     assert f"argument {flag}: expected a value" in commsim.refuses("run", "ring_all_reduce", f"{flag}=--")
 
 
+@pytest.mark.parametrize("flag", ["--machines", "--nodes"])
+def test_a_number_of_machines_leads_to_the_network(commsim, flag):
+    words = ("run", "nccl", "--topology", "dgx-h100@star", flag, "4")
+    assert "machines are counted in the network: dgx-h100@star:machines=4" in commsim.refuses(*words)
+
+
 @pytest.mark.parametrize(
     "words", [("run", "--topology", "star:n_hosts=4"), ("traffic", "--topology", "star:n_hosts=4")]
 )

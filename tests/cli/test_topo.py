@@ -144,7 +144,8 @@ def test_show_prints_both_rates_which_is_used_and_where_they_are_from(commsim):
 
 
 def test_an_unknown_preset_is_refused(commsim):
-    assert "unknown preset 'dgx-x'; known: a3-high, " in commsim.refuses("topo", "presets", "dgx-x")
+    assert "unknown preset 'quux'; known: a3-high, " in commsim.refuses("topo", "presets", "quux")
+    assert "did you mean dgx-h100? known: a3-high, " in commsim.refuses("topo", "presets", "dgx-h101")
 
 
 def test_a_preset_is_named_wherever_a_network_is(commsim):

@@ -52,9 +52,10 @@ def test_an_operation_without_a_usual_algorithm_is_refused():
         usual_collective(load_network("star:n_hosts=4"), "all_gather_v")
 
 
-def test_a_name_like_that_of_a_library_is_answered_with_it():
-    with pytest.raises(InputError, match=r"unknown collective 'ncl'; did you mean nccl\?"):
-        spelled_out("ncl", "all_reduce")
+@pytest.mark.parametrize("name", ["ncl", "ncll", "NCCLL"])
+def test_a_name_like_that_of_a_library_is_answered_with_it(name):
+    with pytest.raises(InputError, match=rf"unknown collective '{name}'; did you mean nccl\?"):
+        spelled_out(name, "all_reduce")
 
 
 @pytest.mark.parametrize(("key", "hint"), [("machine", "did you mean machines[?] "), ("foo", "")])

@@ -130,8 +130,8 @@ def test_what_is_no_machine_or_does_not_fit_is_refused(text, message):
 
 
 def test_an_unknown_preset_lists_the_known_ones():
-    with pytest.raises(InputError, match=r"unknown preset 'x'; known: .*, dgx-a100, dgx-h100"):
-        PRESETS["x"]
+    with pytest.raises(InputError, match=r"unknown preset 'quux'; known: .*, dgx-a100, dgx-h100"):
+        PRESETS["quux"]
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment" and "tpu" not in name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
@@ -25,7 +26,7 @@ EXAMPLES = {
     "expect": """
         commsim expect dgx-h100 --operation all_reduce
         commsim expect dgx-h100 --machines 2,4
-        commsim expect dgx-h100 --machines 2 --operation all_reduce --fail link:m0.nic0:switch0
+        commsim expect dgx-h100 --machines 2 --operation all_reduce --fail nic:m0.nic0
         commsim expect dgx-h100 --operation all_reduce -b 1G -e 16G --for nccl-tests
         commsim expect dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=4,uplinks_per_spine=4 --size 1G --csv a.csv
         commsim run nccl --topology hgx-h100@star:machines=2 -b 1M -e 1G -f 4 > all_reduce.log
@@ -35,12 +36,15 @@ COLUMNS = ["operation", "size", "time(us)", "busbw(GB/s)", "low", "high", "floor
 CHECKED = ["operation", "size", "measured(GB/s)", "expected", "ratio", "low", "floor", "verdict"]
 LEAST = ["low", "high", "time(us)"]
 FORM_NAMES = ("nccl-tests", "azure-nhc")
+# What a flag that other programs count machines by leads to.
+COUNTED = "; --machines N is the number of machines"
 
 
 class ExpectConfig(Sizes, Placing, Faults, WithJson):
     """All flags of ``commsim expect``."""
 
     DEFAULTS: ClassVar[dict[str, Any]] = {"minbytes": "1M", "maxbytes": "16G", "stepfactor": "4"}
+    MEANT: ClassVar[Mapping[str, str]] = dict.fromkeys(("--nodes", "--hosts"), COUNTED)
     topology: str = flag("topology", metavar=TOPOLOGY, help="machines on a fabric, or one machine such as dgx-h100")
     machines: str | None = flag(metavar="N[,N]", help="number of machines, if the network is one machine (default: 1)")
     operation: tuple[str, ...] = repeated(

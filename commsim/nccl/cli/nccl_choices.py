@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, Placing
@@ -11,7 +12,7 @@ from commsim.cli.flags.faults import Faults, Hashes, with_faults
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of
 from commsim.core.remark import ASSUMED, Remark, as_remarks
-from commsim.core.units import count_text, format_size, microseconds, parse_nccl_size
+from commsim.core.units import count_text, format_size, microseconds, parse_nccl_size, parse_nccl_sizes
 from commsim.nccl.channel_search import GENERATIONS
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
@@ -32,8 +33,6 @@ EXAMPLES = {
 
 # Share of an uncontended time from which it is printed beside a longer one.
 SLOWED = 0.005
-# What is said to the smallest size of nccl-tests: choices are of all sizes.
-ONE_SIZE = "; choices are given from 1 B on, and times at one size by --size 64M"
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
 
@@ -56,7 +55,7 @@ class NcclQuestion(NamedTuple):
 
 
 def explain_operation(
-    question: NcclQuestion, operation: str, largest: int, sizes: Sequence[int]
+    question: NcclQuestion, operation: str, span: tuple[int, int], sizes: Sequence[int]
 ) -> tuple[list[Part], dict[str, Any], list[Rule]]:
     """Return the table and the choices of one operation.
 
@@ -66,8 +65,8 @@ def explain_operation(
         The network and its ranks, as NCCL sees them.
     operation : str
         One that NCCL has a model of.
-    largest : int, bytes
-        Up to where choices are given.
+    span : (int, int), bytes
+        Smallest and largest size of which choices are given.
     sizes : sequence of int, bytes
         Sizes at which the times of all cells are given too.
 
@@ -83,9 +82,15 @@ def explain_operation(
 
     setting = question.setting
     table = cells(setting, operation)
-    chosen = ranges(setting, operation, largest, table)
+    smallest, largest = span
+    chosen = [
+        dataclasses.replace(r, low=max(r.low, smallest))
+        for r in ranges(setting, operation, largest, table)
+        if r.high >= smallest
+    ]
     rows = [[_interval(r), r.cell.name, r.why] for r in chosen]
-    choices = Table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices up to {format_size(largest)}")
+    since = f"from {format_size(smallest)} " if smallest > 1 else ""
+    choices = Table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices {since}up to {format_size(largest)}")
     notes: list[Remark] = []
     at = {}
     for size in sizes:
@@ -218,12 +223,13 @@ class NcclConfig(Hashes, Faults, Placing, WithJson):
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
     size: tuple[str, ...] = repeated(
-        metavar="SIZE",
-        help="also print, for this size, the time that commsim run predicts, and with -v NCCL's estimate for every "
+        metavar="SIZE[,SIZE...]",
+        help="also print, for these sizes, the times that commsim run predicts, and with -v NCCL's estimate for every "
         "algorithm; repeatable",
     )
+    minbytes: str = flag("-b", default="1", metavar="SIZE", help="smallest size of the choices")
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
-    MEANT: ClassVar[Mapping[str, str]] = {"-b": ONE_SIZE, "--minbytes": ONE_SIZE}
+    stepfactor: str | None = flag("-f", metavar="N", help="also as --size: the sizes from -b to -e by this factor")
     gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")
     cpu: str | None = flag(choices=("intel", "amd", "other"), help="CPU vendor, if the network does not name it")
     graph: str | None = flag(
@@ -272,8 +278,12 @@ def run(config: NcclConfig) -> Answer:
     network, notes = with_faults(load_network(config.topology or ""), config)
     setting = _setting(config, network)
     check_release(setting.gpu, setting.version)
-    largest = parse_nccl_size(config.maxbytes, "-e")
-    sizes = [parse_nccl_size(text, "--size") for text in config.size]
+    span = parse_nccl_size(config.minbytes, "-b"), parse_nccl_size(config.maxbytes, "-e")
+    if span[0] > span[1]:
+        raise InputError(f"-e must not be smaller than -b, got -b {config.minbytes} -e {config.maxbytes}")
+    sizes = [parse_nccl_size(text, "--size") for texts in config.size for text in texts.split(",")]
+    if config.stepfactor is not None:
+        sizes += parse_nccl_sizes(config.minbytes, config.maxbytes, config.stepfactor)
     notes += [*shown_by_cables(setting), *shown_by_network(setting)]
     notes += [Remark(ASSUMED, f"assumed: {one}") for one in setting.assumed if not one.code]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
@@ -285,7 +295,7 @@ def run(config: NcclConfig) -> Answer:
         notes.append(Remark("symmetric", f"symmetric kernels: none, {why_none(setting)}"))
     operations = config.operation or OPERATIONS
     question = NcclQuestion(config, network, setting)
-    explained = [explain_operation(question, operation, largest, sizes) for operation in operations]
+    explained = [explain_operation(question, operation, span, sizes) for operation in operations]
     parts = [*comments([head]), *remarks(notes), *(part for shown, _, _ in explained for part in shown)]
     if config.tuner_csv:
         from commsim.nccl.tuner_and_graph_files import write_tuner
@@ -314,8 +324,6 @@ def _setting(config: NcclConfig, network: Network) -> NcclSetting:
     given = NcclOptions(version=version, **read_words(words, lambda word: f"--{word.replace('_', '-')}"))
     if config.graph is None:
         return setting_of(network, placement, n_ranks, given)
-    import dataclasses
-
     from commsim.nccl.tuner_and_graph_files import read_nccl_graphs
 
     if config.channels is not None:

@@ -98,6 +98,7 @@ def test_the_title_names_the_faults(commsim):
             "--machines must be whole numbers such as 2 or 2,4, each once and of at most 9 digits, got '2,2'",
         ),
         (("dgx-h100", "--machines", "1000000000"), "of at most 9 digits, got '1000000000'"),
+        (("dgx-h100", "--nodes", "2"), "unrecognized arguments: --nodes 2; --machines N is the number of machines"),
         (("dgx-h100", "--machines", "2,x"), "--machines must be whole numbers"),
         (("dgx-h100", "--machines", "2,4", "--for", "nccl-tests"), "--for takes one number of --machines"),
         (("dgx-h100", "--machines", "2", "--fail", "link:nope:a", "--size", "1M"), "nope"),

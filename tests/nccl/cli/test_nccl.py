@@ -52,8 +52,19 @@ def test_a_terminal_shows_the_times_at_a_size_of_every_operation(monkeypatch):
         assert f"# {operation} 1048576 B: " in out
 
 
-def test_the_smallest_size_of_nccl_tests_is_answered_with_the_flag_for_one_size(commsim):
-    assert "times at one size by --size" in commsim.refuses("nccl", "--topology", "dgx-h100", "-b", "64M")
+def test_sizes_are_asked_for_as_in_nccl_tests(commsim):
+    network = ("nccl", "--topology", "dgx-h100@star:machines=2", "--operation", "all_reduce")
+    whole, part, listed = (
+        commsim.results(*network, *flags)["results"][0]
+        for flags in (("-e", "1G"), ("-b", "1M", "-e", "1G", "-f", "32"), ("--size", "1M,32M", "--size", "1G"))
+    )
+    assert [row["low_B"] for row in part["choices"]] == [
+        max(2**20, row["low_B"]) for row in whole["choices"] if row["high_B"] >= 2**20
+    ]
+    assert [row["size_B"] for row in part["predicted"]] == [2**20, 2**25, 2**30]
+    assert part["predicted"] == listed["predicted"]
+    assert "all_reduce: choices from 1 MiB up to 1 GiB" in commsim(*network, "-b", "1M", "-e", "1G").out
+    assert "-e must not be smaller than -b" in commsim.refuses(*network, "-b", "1G", "-e", "1M")
 
 
 def test_an_older_release_has_its_own_choices_and_no_symmetric_kernels(commsim):
