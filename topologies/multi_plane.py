@@ -10,6 +10,7 @@ from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 from .leaf_spine import leaf_spine
+from .uplinks import CableOptions, Tier, lay
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
@@ -61,10 +62,12 @@ def multi_plane(
     require_at_least("multi_plane", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf)
     n_hosts = n_leaves * hosts_per_leaf
     require_buildable("multi_plane", n_hosts + n_planes * (n_leaves + 1), 2 * n_planes * (n_hosts + n_leaves))
+    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    up = lay(Tier("multi_plane", "leaf", "spine"), hosts_per_leaf * bandwidth, bandwidth, options)
+    n_spines = up.n_above
     plane = leaf_spine(
-        n_leaves, n_spines, hosts_per_leaf, bandwidth, uplink_bandwidth, oversubscription, uplinks_per_spine, latency
+        n_leaves, n_spines, hosts_per_leaf, bandwidth, up.rate, uplinks_per_spine=up.per_pair, latency=latency
     )
-    n_spines = plane.n_nodes - n_hosts - n_leaves
     n_switches = n_planes * (n_leaves + n_spines)
     require_buildable("multi_plane", n_hosts + n_switches, n_planes * plane.n_links)
 
@@ -75,7 +78,7 @@ def multi_plane(
 
     names = {f"plane{i}_{tier}": n for i in range(n_planes) for tier, n in (("leaf", n_leaves), ("spine", n_spines))}
     rate = np.repeat(plane.bandwidth.reshape(2, 1, -1), n_planes, axis=1).ravel()
-    missing = f"{plane.left_out} in each plane" if plane.left_out else ""
+    missing = f"{up.left_out} in each plane" if up.left_out else ""
     return Network(
         "multi_plane", node_names(h=n_hosts, **names), kinds(n_hosts, n_switches),
         in_every_plane(plane.src), in_every_plane(plane.dst), rate, latency, left_out=missing,

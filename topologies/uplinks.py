@@ -119,16 +119,18 @@ def lay(tier: Tier, capacity: float, port: float, options: CableOptions, *, is_f
     Raises
     ------
     InputError
-        If no whole number of cables has the ratio; the message names the two nearest ratios that can be built.
+        If no whole number of cables has the ratio; the message names the two nearest ratios that can be built. If the
+        numbers of switches and of cables are given beside a ratio that they do not have.
     """
     rate = port if options.rate is None else options.rate
     if options.oversubscription is None:
         return _by_count(capacity / rate, rate, options, is_full=is_full)
-    most = math.inf if options.n_above is None else options.n_above
-    step = options.per_pair or 1
     wanted = capacity / rate / required_ratio(tier, options.oversubscription)
-    near = _near(wanted, step, most * step)
-    if options.n_above is not None and options.per_pair is None:
+    if (n := options.n_above) is not None and (each := options.per_pair) is not None:
+        _refuse_another(tier, capacity / rate, options.oversubscription, (n, each))
+        return Cables(n, each, rate)
+    near = _near(wanted, options.per_pair or 1, math.inf if options.n_above is None else options.n_above)
+    if options.n_above is not None:
         near |= _near(wanted, options.n_above, math.inf)
     counts = ((tier.count_key, options.n_above), (tier.pair_key, options.per_pair))
     given = ",".join(f"{key}={count}" for key, count in counts if key and count is not None)
@@ -138,6 +140,23 @@ def lay(tier: Tier, capacity: float, port: float, options: CableOptions, *, is_f
     missing = 0 if options.n_above is None else options.n_above - n_above
     above = f"{tier.above}es" if tier.above.endswith("ch") else f"{tier.above}s"
     return Cables(n_above, per_pair, rate, f"{missing} of {options.n_above} {above}" if missing else "")
+
+
+def _refuse_another(tier: Tier, ports: float, ratio: float, counts: tuple[int, int]) -> None:
+    """Refuse a ratio beside a number of switches above and of cables to each, where these have another ratio.
+
+    Raises
+    ------
+    InputError
+        If they differ; the message names both. Which of the two is meant cannot be told.
+    """
+    wanted, cables = ports / ratio, counts[0] * counts[1]
+    if abs(cables - wanted) > ROUNDED * wanted:
+        given = f"{tier.count_key}={counts[0]},{tier.pair_key}={counts[1]}"
+        raise InputError(
+            f"{tier.topology}: {tier.ratio_key}={ratio:.6g} is {wanted:.4g} cables up from each {tier.below}, but "
+            f"{given} is {cables}, {_ratio_text(ports, cables)}; change one of them"
+        )
 
 
 def _by_count(ports: float, rate: float, options: CableOptions, *, is_full: bool) -> Cables:

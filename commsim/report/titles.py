@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 _MAX_COSTS = 4
 # Parameters of a topology in the name of a network, such as ``:machines=16,n_leaves=2``.
 _PARAMETERS = re.compile(r":(?=\w+=)[^@\s]*")
-# What may go from beside a ratio or a fault: words, the reason, the number of parallel cables.
-_BESIDE = re.compile(r"(?<=:1) oversubscribed|: all [a-z ]* in one (?:group|rack)| \(\d+ of \d+ cables\)")
+# What may go from beside a ratio or a fault: words, the reason, the numbers of parallel cables and of unused switches.
+_BESIDE = re.compile(r"(?<=:1) oversubscribed|: all [a-z ]* in one (?:group|rack)| \(\d+ of \d+ cables\)"
+                     r"| \(\d+ of [^()]* left out\)")  # fmt: skip
 # Switches that are not called by their names and "switches".
 _PLURALS = {"leaf": "leaves", "rack": "racks"}
 
@@ -141,7 +142,8 @@ def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_
     said = software_costs(network, has_own_costs=has_own_costs)
     ratio = fabric_oversubscription(network)
     if ratio > 1 + 1e-9:
-        said += f", {_met_by_nobody(network, results) or f'fabric {ratio:.3g}:1 oversubscribed'}"
+        left_out = f" ({network.left_out} left out)" if network.left_out else ""
+        said += f", {_met_by_nobody(network, results) or f'fabric {ratio:.3g}:1 oversubscribed{left_out}'}"
     if "guessed=" not in network.hardware:
         return said
     guessed = guesses_of(network.hardware, has_fabric=bool(network.machine.max(initial=0) > 0))

@@ -77,7 +77,7 @@ def test_sweeps_pages_plots_and_python_name_the_software_costs_that_the_title_of
     [
         (f"{LEAVES},oversubscription=1", ""),
         (LEAVES, "fabric 2:1 oversubscribed"),
-        (f"{LEAVES},oversubscription=4", "fabric 4:1 oversubscribed"),
+        (f"{LEAVES},oversubscription=4", "fabric 4:1 oversubscribed (1 of 2 spines left out)"),
         (STAR, ""),
         ("dgx-h100", ""),  # what is inside of machines is no fabric
         ("dgx-h100@leaf_spine:machines=32,n_leaves=8,n_spines=8", "fabric 4:1 oversubscribed"),
@@ -107,7 +107,7 @@ def test_a_dead_cable_among_parallel_ones_is_told_from_all_of_them(capsys):
 @pytest.mark.parametrize(
     ("network", "said"),
     [
-        (f"{LEAVES},oversubscription=4", "fabric 4:1 oversubscribed"),
+        (f"{LEAVES},oversubscription=4", "fabric 4:1 oversubscribed (1 of 2 spines left out)"),
         ("rail_optimized:machines=2,oversubscription=2", "no traffic above the leaves: all machines are in one group"),
         ("rail_optimized:machines=2,hosts_per_group=1,oversubscription=1", ""),
         ("rail_optimized:machines=4,hosts_per_group=2,oversubscription=2", "fabric 2:1 oversubscribed"),

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.prediction.inputs import load_network
 from topologies.uplinks import CableOptions, Cables, Tier, lay
 
 TIER = Tier("net", "leaf", "spine")
@@ -56,3 +57,39 @@ def test_cables_of_another_rate_are_fewer():
 def test_a_ratio_that_is_not_positive_is_refused(ratio):
     with pytest.raises(InputError, match="net needs a positive oversubscription, got"):
         cables(8, oversubscription=ratio)
+
+
+@given(ports=st.integers(1, 64), n_above=st.integers(1, 16), per_pair=st.integers(1, 8), total=st.integers(1, 128))
+def test_numbers_of_switches_and_cables_have_the_ratio_that_stands_beside_them(ports, n_above, per_pair, total):
+    def built():
+        return cables(ports, n_above=n_above, per_pair=per_pair, oversubscription=ports / total)
+
+    if n_above * per_pair == total:
+        assert built() == cables(ports, n_above=n_above, per_pair=per_pair) == Cables(n_above, per_pair, 1e9)
+        return
+    with pytest.raises(InputError) as refused:
+        built()
+    text = str(refused.value)
+    assert f"oversubscription={ports / total:.6g} is {total} cables up from each leaf" in text
+    assert f"n_spines={n_above},uplinks_per_spine={per_pair} is {n_above * per_pair}, " in text
+
+
+@pytest.mark.parametrize(
+    ("network", "both"),
+    [
+        ("leaf_spine:n_leaves=4,hosts_per_leaf=8,n_spines=4", "n_spines=4,uplinks_per_spine=2 is 8, 1:1"),
+        ("dual_tor:n_racks=2,hosts_per_rack=8,n_spines=4", "n_spines=4,uplinks_per_spine=2 is 8, 1:1"),
+        ("multi_plane:n_planes=2,n_leaves=2,hosts_per_leaf=8,n_spines=4", "n_spines=4,uplinks_per_spine=2 is 8, 1:1"),
+        ("rail_optimized:n_hosts=16,hosts_per_group=8,n_spines=4", "n_spines=4,uplinks_per_spine=2 is 8, 1:1"),
+        (
+            "three_tier:n_pods=2,racks_per_pod=2,hosts_per_rack=8,switches_per_pod=4,n_cores=2",
+            "switches_per_pod=4,uplinks_per_spine=2 is 8, 1:1",
+        ),
+        ("dgx-h100@leaf_spine:machines=2,n_leaves=2,n_spines=4", "n_spines=4,uplinks_per_spine=2 is 8, 1:1"),
+    ],
+)
+def test_every_topology_with_tiers_refuses_a_ratio_that_its_counts_do_not_have(network, both):
+    name = network.split("@")[-1].split(":")[0]
+    with pytest.raises(InputError, match=f"{name}: oversubscription=4 is 2 cables up from each .*, but {both}"):
+        load_network(f"{network},oversubscription=4,uplinks_per_spine=2")
+    assert load_network(f"{network},oversubscription=1,uplinks_per_spine=2").left_out == ""
