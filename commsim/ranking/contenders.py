@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,10 @@ from commsim.core.network import Network
 from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
 from commsim.core.remark import SIZE_UNUSED, Remark, as_remarks
+from commsim.core.result import Result
 from commsim.core.units import format_time
+from commsim.nccl.gpu_costs import costs
+from commsim.nccl.plans.nccl_launch import PRICED, NcclLaunch
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.packets.aggregated.plan_aggregated import NO_OVERHEAD, AggregatedPlan
 from commsim.prediction.build import prepare
@@ -63,9 +67,50 @@ def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[Remark]:
     ]
     if not priced or len(priced) == len(runnable):
         return remarks
-    launch = max(runnable[name].at(size).before for name in priced)
-    text = f"{', '.join(priced)}: with launch ({format_time(launch)}) and GPU costs; the others with links' only"
-    return [*remarks, Remark("priced-apart", text, needed=True, details="they cannot be compared with it")]
+    text = f"{', '.join(priced)}: messages with costs of GPUs; the others with rates and latencies of links only"
+    return [*remarks, Remark("priced-apart", text)]
+
+
+def launch_of(plans: Iterable[Plan]) -> float:
+    """Return how long the launch of a call of the GPUs' library takes, s; 0 where none is among the plans, or known.
+
+    On GPUs every way is a kernel that is launched, so that a ranking beside the library's calls adds it to the others.
+    """
+    return max((_launch(plan.launch) for plan in plans if isinstance(plan, NcclPlan)), default=0.0)
+
+
+def _launch(launch: NcclLaunch) -> float:
+    if launch.rccl is not None:
+        return launch.rccl.launch
+    if launch.setting is None or not launch.is_known or launch.operation not in PRICED:
+        return 0.0
+    return costs().of_gpu(launch.setting.gpu).launch
+
+
+def with_launch(plan: Plan, result: Result, launch: float) -> Result:
+    """Return the result of a way with the launch, s, that others of the ranking have; the same where it has its own.
+
+    A software preset says itself what its calls take.
+    """
+    if not launch or isinstance(plan, NcclPlan) or plan.network.software:
+        return result
+    interval, drawn = result.interval, result.hashes
+    if interval is not None:
+        interval = interval[0] + launch, interval[1] + launch
+    if drawn is not None:
+        drawn = drawn._replace(fastest=drawn.fastest + launch, slowest=drawn.slowest + launch)
+    return dataclasses.replace(
+        result, time=result.time + launch, time_from_last_start=result.time_from_last_start + launch,
+        samples=result.samples + launch, interval=interval, hashes=drawn,
+    )  # fmt: skip
+
+
+def launch_in_title(launch: float) -> str:
+    """Return what a title says, after a comma, of what calls on GPUs cost; nothing without a launch.
+
+    All times have the launch. What a message costs on GPUs is known of the library's primitives only.
+    """
+    return f", launch of {format_time(launch)} each, GPU costs of messages in the library's only" if launch else ""
 
 
 def algorithms_for(operation: str, network: Network | None = None) -> list[str]:

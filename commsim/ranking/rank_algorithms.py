@@ -26,11 +26,14 @@ from commsim.ranking.contenders import (
     about_given,
     algorithms_for,
     blaming,
+    launch_in_title,
+    launch_of,
     left_to_libraries,
     legal_sizes,
     prepare_all,
     priced_apart,
     skipped,
+    with_launch,
 )
 
 # How a ranking calls the schedules that are synthesized for the network.
@@ -76,6 +79,8 @@ class Ranking(Shown):
         Plan of each algorithm, by name.
     derived, remarks : tuple of Remark
         What was derived, and what the times assume.
+    launch : float, s
+        Launch of a call that all times have, where one way is a call of the GPUs' library; else 0.
     """
 
     by_size: Mapping[int, tuple[tuple[str, Result], ...]]
@@ -84,6 +89,7 @@ class Ranking(Shown):
     plans: Mapping[str, Plan] = field(default_factory=dict)
     derived: tuple[Remark, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    launch: float = 0.0
 
     @property
     def said(self) -> tuple[Remark, ...]:
@@ -95,6 +101,7 @@ class Ranking(Shown):
                 for size, ranked in self.by_size.items()]  # fmt: skip
         costs = {format_time(self._overhead(name)) for name in self.plans}
         text = f", {costs.pop()} of overhead per message" if len(costs) == 1 else ""
+        text += launch_in_title(self.launch)
         return f"Ranking({count_text(len(self.plans), 'algorithm')}{text}, the best: {first_of(best)})"
 
     def _overhead(self, name: str) -> float:
@@ -111,7 +118,8 @@ class Ranking(Shown):
             for size, order in self.by_size.items()
         ]  # fmt: skip
         crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in self.crossovers]
-        return {"left_out": dict(self.left_out), "ranking": rows, "crossovers": crossovers}
+        beside = {"left_out": dict(self.left_out), "launch_s": self.launch}
+        return beside | {"ranking": rows, "crossovers": crossovers}
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each algorithm and size, with its place, as a data frame of pandas or polars."""
@@ -185,23 +193,20 @@ def rank(
             predict(spec, plan, size)
 
     plans, left_out = contenders(scenario, operation, algorithms, named, predict_all, synthesized=synthesized)
-    ranking = rank_algorithms(list(plans), sizes, lambda spec, size: predict(spec, plans[spec], size))
-    derived = dict.fromkeys(
-        (
-            *scenario.remarks,
-            *without_effect(scenario),
-            *about_sizes,
-            *skipped(left_out),
-            *(n for plan in plans.values() for n in plan.notes),
-        )
+    launch = launch_of(plans.values())
+    ranking = rank_algorithms(
+        list(plans), sizes, lambda spec, size: with_launch(plans[spec], predict(spec, plans[spec], size), launch)
     )
+    derived = dict.fromkeys((*scenario.remarks, *without_effect(scenario), *about_sizes, *skipped(left_out)))
+    derived |= dict.fromkeys(note for plan in plans.values() for note in plan.notes)
     notes = about_given(plans, network)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
     asked = {spec: scenario.with_collective(spec) for spec in plans if scenario.failed}
     missed = of_unused_faults(scenario, plans, of_plans, {spec: plan_of_whole(one) for spec, one in asked.items()})
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
     remarks = (*sentences(ranking), *missed, *own, *notes, *priced_apart(plans, sizes[0]))
-    return dataclasses.replace(ranking, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
+    found = dataclasses.replace(ranking, left_out=left_out, plans=plans, launch=launch)
+    return dataclasses.replace(found, derived=tuple(derived), remarks=remarks)
 
 
 def solve_each(

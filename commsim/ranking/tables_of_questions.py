@@ -11,7 +11,7 @@ from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, microseconds
 from commsim.formats.log_health import unhealthy
 from commsim.prediction.bounds.limited_by import short_limit
-from commsim.ranking.contenders import skipped
+from commsim.ranking.contenders import launch_in_title, skipped
 from commsim.ranking.rank_algorithms import times_best
 from commsim.ranking.synthesis.bound import SIZES
 from commsim.report.answer import Part, Table, comments, remarks
@@ -136,7 +136,8 @@ def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
     question = advice.question
     workers = count_text(question.n_workers, "worker")
-    where = f"on {advice.network.name}, {workers}, engine flow, {costs_in_title(advice.network)}"
+    costs = f"{costs_in_title(advice.network)}{launch_in_title(advice.launch)}"
+    where = f"on {advice.network.name}, {workers}, engine flow, {costs}"
     if len(question.densities) > 1 and question.gradients is None:
         tables = [
             table_of_advice(

@@ -20,9 +20,11 @@ from commsim.prediction.read import changed_network
 from commsim.ranking.contenders import (
     about_given,
     blaming,
+    launch_of,
     prepare_all,
     priced_apart,
     skipped,
+    with_launch,
 )
 from commsim.ranking.rank_algorithms import rank_algorithms
 from commsim.sparse.plan_sparse import links_only
@@ -104,6 +106,8 @@ class Advice(Shown):
         What the times assume.
     whole : mapping of str to float, s, optional
         Time of each way by its label on the network without its faults, where it has some.
+    launch : float, s
+        Launch of a call that all times have, where one way is a call of the GPUs' library; else 0.
     """
 
     ranked: tuple[TimedAlternative, ...]
@@ -115,6 +119,7 @@ class Advice(Shown):
     network: Network
     assumed: tuple[Remark, ...] = ()
     whole: Mapping[str, float] | None = None
+    launch: float = 0.0
 
     @property
     def times(self) -> dict[str, float]:
@@ -231,7 +236,10 @@ def advise(question: Question, network: Network) -> Advice:
         routing=question.routing,
         seed=question.seed,
     )
-    order = rank_algorithms(list(ready), [size], lambda spec, _: known[spec]).by_size[size]
+    launch = launch_of(ready.values())
+    order = rank_algorithms(list(ready), [size], lambda spec, _: with_launch(ready[spec], known[spec], launch)).by_size[
+        size
+    ]
     best: dict[tuple[str, str], TimedAlternative] = {}
     tried: dict[tuple[str, str], tuple[str, ...]] = {}
     for spec, result in order:
@@ -240,9 +248,11 @@ def advise(question: Question, network: Network) -> Advice:
         if candidate.group not in best:
             sized = ready[spec].at(size)
             wish = dataclasses.replace(question.wish, trace=True).of_draw(result)
-            traced = result if result.trace is not None else sized.run(size, wish)
+            traced = result if result.trace is not None else with_launch(sized, sized.run(size, wish), launch)
             untraced = dataclasses.replace(result, trace=None)
-            bound = find_bound(sized.hashed_by(wish.hash_seed), traced)
+            own = untraced.time - known[spec].time  # of the launch
+            called = dataclasses.replace(sized, before=sized.before + own)
+            bound = find_bound(called.hashed_by(wish.hash_seed), traced)
             best[candidate.group] = TimedAlternative(
                 candidate, untraced, bound, _block(ready[spec]), limit_of(sized, untraced)
             )
@@ -260,8 +270,9 @@ def advise(question: Question, network: Network) -> Advice:
     if question.densities and question.gradients is None and question.block is None:
         assumed.append(Remark("data-in-runs", IN_RUNS.format(question.run), needed=True))
     return Advice(
-        tuple(best.values()), ready, left_out | refused, notes, tried, question, network, assumed=tuple(assumed)
-    )
+        tuple(best.values()), ready, left_out | refused, notes, tried, question, network, assumed=tuple(assumed),
+        launch=launch,
+    )  # fmt: skip
 
 
 def _block(prepared: Plan) -> int:

@@ -77,10 +77,11 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     if not tried:
         return CrossoverAnswer(None, tuple(remarks))
     each: dict[str, SparsePays] = {}
+    without_launch = dense.result.time - advice.launch
     for place, (label, group) in enumerate(reversed(first.items())):
         EXPECTED.begin(f"crossover density of {label} ({place + 1} of {len(first)})")
         if mine := [spec for spec in advice.partitioned[group] if spec in tried]:
-            each[label] = density_crossover(question, advice.ready, mine, dense.candidate.spec, dense.result.time)
+            each[label] = density_crossover(question, advice.ready, mine, dense.candidate.spec, without_launch)
     EXPECTED.begin("")
     longest = max(each, key=lambda label: each[label].high)
     crossover = each[longest]

@@ -11,7 +11,7 @@ from commsim.core.remark import Remark
 from commsim.core.units import format_size
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.plans.dense import Plan
-from commsim.ranking.contenders import priced_apart
+from commsim.ranking.contenders import launch_in_title, launch_of, priced_apart, with_launch
 from commsim.ranking.rank_algorithms import TIE, fastest_first
 from commsim.ranking.synthesis.over_bound import about_bound
 from commsim.ranking.tables_of_questions import table_of_ranking
@@ -40,10 +40,14 @@ def ranked(config: RunConfig, solutions: Sequence[Solution]) -> list[Part]:
     sizes = sorted(set.intersection(*(set(one) for one in found.values())))
     if len(operations) != 1 or len(named) < 2 or config.group or not sizes:
         return []
-    by_size = {int(size): fastest_first((name, of[size]) for name, of in found.items()) for size in sizes}
     dense = {name: one.plan for name, one in named.items() if isinstance(one.plan, Plan)}
+    launch = launch_of(dense.values())
+    for name, plan in dense.items():
+        found[name] = {size: with_launch(plan, result, launch) for size, result in found[name].items()}
+    by_size = {int(size): fastest_first((name, of[size]) for name, of in found.items()) for size in sizes}
     apart = priced_apart(dense, sizes[0]) if dense else []
-    table = table_of_ranking(by_size, f"{operations.pop()}: {len(found)} collectives, the fastest first")
+    title = f"{operations.pop()}: {len(found)} collectives, the fastest first{launch_in_title(launch)}"
+    table = table_of_ranking(by_size, title)
     limits = [limit_of(named[name].plan, result) for order in by_size.values() for name, result in order]
     if any(limits):
         rows = [[*row, str(limit or "-")] for row, limit in zip(table.rows, limits, strict=True)]

@@ -42,6 +42,7 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
     """
     from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
     from commsim.prediction.bounds.limited_by import limit_of
+    from commsim.ranking.contenders import launch_in_title
     from commsim.ranking.rank_algorithms import rank
     from commsim.ranking.tables_of_questions import parts_of_ranking
     from commsim.report.titles import (
@@ -63,6 +64,7 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
     costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
     ranked = [one for order in ranking.by_size.values() for _, one in order]
     title += f", {costs_in_title(costly.network, ranked)}{spreading_in_title(first.network, scenario.routing)}"
+    title += launch_in_title(ranking.launch)
     meaning = meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
     least = [*least_in_title(costly.network, ranked, scenario.routing), *filter(None, (meaning,))]
     parts = parts_of_ranking(ranking, title + meaning, lambda: least)

@@ -101,7 +101,7 @@ def test_more_machines_and_ties_are_called_so(n_hosts, said):
 def test_a_way_of_a_library_is_said_to_have_costs_that_the_others_lack():
     advice = advise(dataclasses.replace(QUESTION, densities=()), load_network("dgx-h100"))
     (apart,) = (one for one in advice.remarks if one.code == "priced-apart")
-    assert apart.text.startswith("nccl_all_reduce: with launch (")
+    assert apart.text.startswith("nccl_all_reduce: messages with costs of GPUs")
 
 
 def test_sparse_may_pay_always_or_never():
