@@ -68,6 +68,11 @@ class Machines(Value):
         """Of the largest host, which says on how many hosts a packed job sits."""
         return int(self.gpus.max())
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether jobs share out CPUs or memory."""
+        return bool(np.isfinite(self.cpu).any() or np.isfinite(self.memory).any())
+
     def lent(self, now: float, used: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Find the hosts that training may use at a time of day.
 

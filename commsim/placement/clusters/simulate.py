@@ -95,7 +95,7 @@ class _Replay:
         self.states = [
             JobState(i, job, self._work.total(i), self._work.ideal(i), self._clock) for i, job in enumerate(jobs)
         ]
-        self._has_limits = bool(np.isfinite(machines.cpu).any() or np.isfinite(machines.memory).any())
+        self._has_limits = machines.is_limited
         self._active: list[JobState] = []
         self._usable = ~machines.inference
         self._began: dict[int, tuple[float, tuple[int, ...]]] = {}

@@ -245,6 +245,8 @@ def needs(work: ClusterJobs, state: JobState, gpus: int) -> tuple[float, float]:
 
 def room(machines: Machines, work: ClusterJobs, states: Iterable[JobState]) -> NDArray[np.float64]:
     """Share of each host's CPUs or memory, whichever is scarcer, that running jobs have not claimed."""
+    if not machines.is_limited:
+        return np.ones(len(machines.names))
     claimed = np.zeros((2, len(machines.names)))
     for state in states:
         for host, n in state.spread:
@@ -290,7 +292,7 @@ def speeds(machines: Machines, work: ClusterJobs, states: Iterable[JobState], tu
     """
     part_of_speed: dict[int, float] = {}
     hosts: dict[int, Claims] = {}
-    is_limited = bool(np.isfinite(machines.cpu).any() or np.isfinite(machines.memory).any())
+    is_limited = machines.is_limited
     for state in states:
         part_of_speed[state.index] = 1.0
         if state.beside is not None:

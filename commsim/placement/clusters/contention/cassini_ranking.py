@@ -103,6 +103,7 @@ class CassiniRanking:
             self._shifted[job] = shifted_rates(rates, instants % job.period, usual)
         sent = self._shifted[job]
         capacity, excess = self._traffic.capacity, np.empty(SHIFTS)
-        full = np.flatnonzero(self._traffic.highest(links) + use * sent.levels[-1] > capacity[links])
-        shift_excess(self._traffic.demand, links[full], use[full], own, capacity, sent, excess)
+        highest = self._traffic.highest(links)
+        full = np.flatnonzero(highest + use * sent.levels[-1] > capacity[links])
+        shift_excess(self._traffic.demand, links[full], highest[full], use[full], own, capacity, sent, excess)
         return 1.0 - excess / (len(sent.order) * len(links))

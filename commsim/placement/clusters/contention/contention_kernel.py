@@ -12,15 +12,19 @@ from commsim.training.sharing.shared_rates_kernel import SolveReach, fill_class
 from .shifted_rates import ShiftedRates
 
 F = NDArray[np.float64]
+# Levels of a job and jobs of a link up to which instants with the same rates are recognised: three bits for each job.
+_LEVELS, _JOBS = 8, 20
+_BLOCK = 256  # instants
 
 
 @long_loops
 @kernel
-def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
+def stretch(rates: F, use: F, capacity: float, extra: F, row: NDArray[np.intp]) -> None:
     """Compute how much longer each job sends because of the others on one link, at each instant.
 
     At every instant the bytes that the jobs would send in one unit of time are served by the link as a fluid, max-min
     fairly, no job faster than its own rate, until all are sent. What a job needs beyond one unit of time is its extra.
+    Jobs have few rates: an instant with the rates of an earlier one has its extra.
 
     Parameters
     ----------
@@ -30,8 +34,10 @@ def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
         How many times its rate the link carries.
     capacity : float, bytes/s
         Capacity of the link.
-    extra : float64[n_jobs, n_instants]
+    extra : float64[n_rows, n_instants]
         Written: extra time per time; 0 where the link is not overloaded.
+    row : intp[n_jobs]
+        Rows of the jobs in `extra`.
     """
     n_jobs, n_instants = rates.shape
     job, one_use, link = np.zeros(n_jobs, JOB_ROW), np.zeros(n_jobs, USE_ROW), np.zeros(1, LINK_ROW)
@@ -42,12 +48,21 @@ def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
     link[0]["end_user"] = n_jobs
     t = SharedLinks(job, np.empty(0, PHASE_ROW), one_use, link, user, nothing)
     reached = SolveReach(np.empty(n_jobs, np.int32), np.zeros(1, np.int32))
+    level, n_levels = np.empty((n_jobs, _LEVELS)), np.zeros(n_jobs, np.int64)
+    key_at, first_at = np.empty(4 * n_instants, np.int64), np.full(4 * n_instants, -1)
     for n in range(n_instants):
         total = 0.0
         for j in range(n_jobs):
             job[j]["left"] = job[j]["own_rate"] = rates[j, n]
-            extra[j, n] = 0.0
+            extra[row[j], n] = 0.0
             total += use[j] * rates[j, n]
+        if total <= capacity * (1.0 + 1e-9):
+            continue
+        same = _instant_like(rates, n, level, n_levels, key_at, first_at)
+        if same < n:
+            for j in range(n_jobs):
+                extra[row[j], n] = extra[row[j], same]
+            continue
         now = 0.0
         while total > capacity * (1.0 + 1e-9):
             n_left = 0
@@ -69,12 +84,67 @@ def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
                     job[j]["left"] -= step * job[j]["rate"]
                     if job[j]["left"] <= 1e-9 * rates[j, n]:
                         job[j]["left"] = 0.0
-                        extra[j, n] = now - 1.0
+                        extra[row[j], n] = now - 1.0
                     else:
                         total += use[j] * rates[j, n]
         for j in range(n_jobs):
             if job[j]["left"] > 0.0 and now > 0.0:
-                extra[j, n] = now + job[j]["left"] / rates[j, n] - 1.0
+                extra[row[j], n] = now + job[j]["left"] / rates[j, n] - 1.0
+
+
+@kernel
+def _instant_like(
+    rates: F, n: int, level: F, n_levels: NDArray[np.int64], key_at: NDArray[np.int64], first_at: NDArray[np.int64]
+) -> int:
+    """Return the first instant at which all jobs have the rates that they have at instant `n`; `n` if none is known.
+
+    Parameters
+    ----------
+    level : float64[n_jobs, _LEVELS], bytes/s
+        Rates that were met, of which each job has `n_levels`.
+    key_at, first_at : int64[n_places]
+        Hash table: keys made of the numbers of the jobs' levels, and the first instant of each; -1 where none is.
+    """
+    n_jobs, key = len(rates), 0
+    if n_jobs > _JOBS:
+        return n
+    for j in range(n_jobs):
+        k = 0
+        while k < n_levels[j] and level[j, k] != rates[j, n]:
+            k += 1
+        if k == _LEVELS:
+            return n
+        if k == n_levels[j]:
+            level[j, k] = rates[j, n]
+            n_levels[j] += 1
+        key = key * _LEVELS + k
+    at = (key ^ (key >> 13) ^ (key >> 29)) % len(key_at)
+    while first_at[at] >= 0:
+        if key_at[at] == key:
+            return int(first_at[at])
+        at = at + 1 if at + 1 < len(key_at) else 0
+    key_at[at], first_at[at] = key, n
+    return n
+
+
+@long_loops
+@kernel
+def largest_of(extra: F, row: NDArray[np.intp], largest: F) -> None:
+    """Write the largest extra of some rows at each instant.
+
+    Parameters
+    ----------
+    extra : float64[n_rows, n_instants]
+    row : intp[n]
+    largest : float64[n_instants]
+        Written: 0 without a row.
+    """
+    for n in range(len(largest)):
+        largest[n] = 0.0
+    for r in row:
+        of = extra[r]
+        for n in range(len(largest)):
+            largest[n] = of[n] if of[n] > largest[n] else largest[n]
 
 
 @kernel
@@ -106,7 +176,7 @@ def link_loads(demand: F, links: NDArray[np.intp], capacity: F, loads: F) -> Non
 @long_loops
 @kernel
 def shift_excess(
-    demand: F, links: NDArray[np.intp], use: F, own: F, capacity: F, sent: ShiftedRates, excess: F
+    demand: F, links: NDArray[np.intp], highest: F, use: F, own: F, capacity: F, sent: ShiftedRates, excess: F
 ) -> None:
     """Sum up by how much a job with each shift exceeds what links can carry beside others.
 
@@ -120,6 +190,8 @@ def shift_excess(
         What all jobs send over each link.
     links : intp[n]
         Links of the job.
+    highest : float64[n], bytes/s
+        Highest demand on each of them.
     use : float64[n]
         How many times the job's rate each of them carries.
     own : float64[n_instants], bytes/s
@@ -133,14 +205,21 @@ def shift_excess(
     """
     n_levels, n_instants = len(sent.levels), len(sent.order)
     over, upto = np.zeros((n_levels, n_instants)), np.zeros((n_levels, n_instants + 1))
-    for i in range(len(links)):  # loops without branches, which the compiler turns into vector instructions
-        base, most, times = demand[links[i]], capacity[links[i]], use[i]
-        per = 1.0 / most
-        for k in range(n_levels):
-            more, row = times * sent.levels[k] - most, over[k]
-            for n in range(n_instants):
-                beyond = base[n] - times * own[n] + more
-                row[n] += (beyond if beyond > 0.0 else 0.0) * per
+    others = np.empty(_BLOCK)
+    for first in range(0, n_instants, _BLOCK):  # all rows of a block stay in the nearest cache
+        end = min(first + _BLOCK, n_instants)
+        for i in range(len(links)):  # loops without branches, which the compiler turns into vector instructions
+            base, mine, most, times = demand[links[i], first:end], own[first:end], capacity[links[i]], use[i]
+            per = 1.0 / most
+            for n in range(len(base)):
+                others[n] = base[n] - times * mine[n]
+            for k in range(n_levels):
+                more, row = times * sent.levels[k] - most, over[k, first:end]
+                if highest[i] + more <= 0.0:
+                    continue  # it would add zeros
+                for n in range(len(base)):
+                    beyond = others[n] + more
+                    row[n] += (beyond if beyond > 0.0 else 0.0) * per
     for k in range(n_levels):
         for n in range(n_instants):
             upto[k, n + 1] = upto[k, n] + over[k, sent.order[n]]

@@ -43,7 +43,7 @@ class Sharer:
         Part of its period by which its phases may be late and delay nothing.
     """
 
-    __slots__ = ("alone", "best_at", "links", "rates", "slack", "stretch", "use", "use_of")
+    __slots__ = ("alone", "best_at", "extra_at", "links", "rates", "slack", "stretch", "use", "use_of")
 
     def __init__(
         self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64], slack: float
@@ -51,12 +51,22 @@ class Sharer:
         self.links, self.use, self.rates, self.slack = links, use, rates, slack
         self.use_of: dict[int, float] = dict(zip(links.tolist(), use.tolist(), strict=True))
         self.stretch = self.alone = 1.0
+        self.extra_at: dict[int, int] = {}  # by overloaded link, the row of its extra
         self.best_at = -1  # the latest change on its links with which no other shift was better
 
     @property
     def slowdown(self) -> float:
         """How many times longer its iterations take than on these links without other jobs."""
         return max(self.stretch / self.alone, 1.0)
+
+
+class _Extra:
+    """Rows of what the jobs of overloaded links need beyond their time; links with the same jobs share them."""
+
+    __slots__ = ("n_links", "row")
+
+    def __init__(self, row: NDArray[np.intp]) -> None:
+        self.row, self.n_links = row, 0
 
 
 class ClusterTraffic:
@@ -78,7 +88,8 @@ class ClusterTraffic:
         self.instants = np.random.default_rng(20240416).uniform(0.0, HORIZON, INSTANTS)
         self.demand = np.zeros((cluster.network.n_links, INSTANTS))
         self._on_link: list[list[Sharer]] = [[] for _ in range(cluster.network.n_links)]
-        self._extra: dict[int, NDArray[np.float64]] = {}
+        self._extra: dict[int, _Extra] = {}
+        self._rows, self._free_rows = np.zeros((0, INSTANTS)), list[int]()
         # Of each link: highest demand, mean demand beyond the capacity, mean demand; `_stale` ones are to be summed.
         self._loads = np.zeros((3, cluster.network.n_links))
         self._stale: set[int] = set()
@@ -172,33 +183,62 @@ class ClusterTraffic:
 
     def settle(self) -> list[Sharer]:
         """Compute the stretch of every job on a link that has changed and is full or was; return these jobs."""
-        from .contention_kernel import stretch
+        from .contention_kernel import largest_of
 
         self._load()
         affected: dict[int, Sharer] = {}
-        known: dict[tuple[object, ...], NDArray[np.float64]] = {}  # both ways of a cable are alike
+        known: dict[tuple[object, ...], _Extra] = {}  # both ways of a cable are alike
         for link in sorted(self._dirty):
-            jobs, capacity = self._on_link[link], float(self.capacity[link])
-            was_full = self._extra.pop(link, None) is not None
-            if jobs and self._loads[0, link] > capacity * (1 + 1e-9):
-                uses = tuple([job.use_of[link] for job in jobs])
-                key = (capacity, uses, *map(id, jobs))
-                if key not in known:
-                    known[key] = extra = np.empty((len(jobs), INSTANTS))
-                    reached = capacity * (self._contended if len(jobs) > 1 else 1.0)
-                    stretch(np.array([job.rates for job in jobs]), np.array(uses), reached, extra)
-                self._extra[link] = known[key]
-            elif not was_full:
+            jobs, was_full = self._on_link[link], self._forget(link)
+            if jobs and self._loads[0, link] > float(self.capacity[link]) * (1 + 1e-9):
+                self._extra[link] = extra = self._extra_on(link, known)
+                extra.n_links += 1
+                for job, row in zip(jobs, extra.row.tolist(), strict=True):
+                    job.extra_at[link] = row
+            elif was_full:
+                for job in jobs:
+                    job.extra_at.pop(link, None)
+            else:
                 continue
             affected |= {id(job): job for job in jobs}
         self._dirty.clear()
+        worst = np.empty(INSTANTS)
         for sharer in affected.values():
-            full = {id(self._extra[link]): link for link in sharer.use_of.keys() & self._extra.keys()}
-            worst = np.zeros(INSTANTS if full else 1)
-            for link in full.values():
-                np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
-            sharer.stretch = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
+            rows = set(sharer.extra_at.values())
+            late = 0.0
+            if rows:
+                largest_of(self._rows, np.fromiter(rows, np.intp, len(rows)), worst)
+                late = float(worst.mean())
+            sharer.stretch = 1.0 + max(late - sharer.slack, 0.0)
         return list(affected.values())
+
+    def _forget(self, link: int) -> bool:
+        """Give up the extra of a link that has changed; say whether it had one."""
+        extra = self._extra.pop(link, None)
+        if extra is None:
+            return False
+        extra.n_links -= 1
+        if not extra.n_links:
+            self._free_rows.extend(extra.row.tolist())
+        return True
+
+    def _extra_on(self, link: int, known: dict[tuple[object, ...], _Extra]) -> _Extra:
+        """Compute the extra of the jobs of an overloaded link, or find it among those that are known."""
+        from .contention_kernel import stretch
+
+        jobs, capacity = self._on_link[link], float(self.capacity[link])
+        uses = tuple([job.use_of[link] for job in jobs])
+        key = (capacity, uses, *map(id, jobs))
+        if key not in known:
+            while len(self._free_rows) < len(jobs):
+                n = len(self._rows)
+                self._rows = np.concatenate((self._rows, np.empty((max(n, 64), INSTANTS))))
+                self._free_rows.extend(range(n, len(self._rows)))
+            row = np.array([self._free_rows.pop() for _ in jobs], np.intp)
+            reached = capacity * (self._contended if len(jobs) > 1 else 1.0)
+            stretch(np.array([job.rates for job in jobs]), np.array(uses), reached, self._rows, row)
+            known[key] = _Extra(row)
+        return known[key]
 
     def _see_alone(self, sharer: Sharer) -> None:
         """Compute how many times longer its iterations take by its own links, at the same instants as with others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 
 from commsim.placement.clusters.policy import Grant, View, fill, policy
@@ -73,7 +74,7 @@ def tiresias(view: View) -> list[Grant]:
 
 def queue(state: JobState) -> int:
     """Return the queue that a job is in; 0 is served first."""
-    return sum(state.attained >= threshold for threshold in THRESHOLDS)
+    return bisect_right(THRESHOLDS, state.attained)
 
 
 @policy(interval=60.0, paper="Chaudhary et al., EuroSys 2020: Gandiva-fair; each job a user; without trading GPU types")

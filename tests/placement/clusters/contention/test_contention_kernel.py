@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.placement.clusters.contention.contention_kernel import link_loads, shift_excess, stretch
+from commsim.placement.clusters.contention.contention_kernel import largest_of, link_loads, shift_excess, stretch
 from commsim.placement.clusters.contention.shifted_rates import shifted_rates
 
 
@@ -42,14 +42,37 @@ def test_the_kernel_serves_as_the_slow_version_does(jobs, capacity):
     rates = np.array([[rate] for rate, _ in jobs])
     use = np.array([factor for _, factor in jobs])
     extra = np.empty_like(rates)
-    stretch(rates, use, capacity, extra)
+    stretch(rates, use, capacity, extra, np.arange(len(rates)))
     np.testing.assert_allclose(extra[:, 0], slow_stretch(rates[:, 0], use, capacity), atol=1e-7)
 
 
 def test_two_equal_jobs_take_twice_as_long_and_a_small_one_is_not_held_up():
     extra = np.empty((2, 2))
-    stretch(np.array([[1.0, 0.25], [1.0, 1.0]]), np.ones(2), 1.0, extra)
+    stretch(np.array([[1.0, 0.25], [1.0, 1.0]]), np.ones(2), 1.0, extra, np.arange(2))
     np.testing.assert_allclose(extra, [[1.0, 0.0], [1.0, 0.25]])
+
+
+@given(st.integers(0, 1000), st.sampled_from([2, 3, 9, 21]), st.sampled_from([2, 3, 12]))
+def test_instants_with_the_same_rates_have_what_each_has_by_itself(seed, n_jobs, n_rates):
+    """To the bit, also of more jobs and rates than are recognised; rows of `extra` are the caller's."""
+    random = np.random.default_rng(seed)
+    rates = random.choice(random.uniform(0.0, 2.0, n_rates), (n_jobs, 40))
+    use, row, extra = (
+        random.uniform(0.5, 1.0, n_jobs),
+        random.permutation(n_jobs + 1)[:n_jobs],
+        np.empty((n_jobs + 1, 40)),
+    )
+    stretch(rates, use, 0.4 * n_jobs, extra, row)
+    for n in range(40):
+        alone = np.empty((n_jobs, 1))
+        stretch(rates[:, n : n + 1].copy(), use, 0.4 * n_jobs, alone, np.arange(n_jobs))
+        np.testing.assert_array_equal(extra[row, n], alone[:, 0])
+
+
+def test_the_largest_of_some_rows_at_each_instant():
+    extra, largest = np.array([[1.0, 0.0], [9.0, 9.0], [0.5, 2.0]]), np.empty(2)
+    largest_of(extra, np.array([0, 2]), largest)
+    np.testing.assert_array_equal(largest, [1.0, 2.0])
 
 
 @given(st.integers(0, 1000))
@@ -62,7 +85,7 @@ def test_excess_of_each_shift_is_summed_over_links_and_instants(seed):
     sent = shifted_rates(rates, random.uniform(0.0, 1.0, 7), levels.tolist())
     links, use, own = np.array([0, 2]), random.uniform(0.2, 1.0, 2), levels[random.integers(0, 3, 7)]
     excess = np.empty(4)
-    shift_excess(demand, links, use, own, capacity, sent, excess)
+    shift_excess(demand, links, demand[links].max(axis=1), use, own, capacity, sent, excess)
     for shift, found in enumerate(excess):
         others = [demand[link] + times * (rates[shift] - own) for link, times in zip(links, use, strict=True)]
         beyond = [
