@@ -22,11 +22,11 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
     for text in (
         "# assumed: ",
         "8 ranks on 1 node, hopper GPUs",
-        "latency (us) / bandwidth (GB/s)",
-        "ring  15.0/",
+        "ll(us/GBps)  ll128(us/GBps)  simple(us/GBps)",
+        "ring    15.0/",
         "not used: pat: no all_reduce with it",
-        "decides (",
-        "# all_reduce 1048576 B: ",
+        "all_reduce        1 B  1.092 MiB        1     1144835      ring/ll     100%      tree/ll 1.01x",
+        "all_reduce  1048576      22.9",
     ):
         assert text in commsim.out
     assert found["at_size"][0]["time_s"]["ring/ll"] > 15e-6
@@ -38,7 +38,7 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
 
 
 def test_a_terminal_shows_the_times_at_a_size_of_every_operation(monkeypatch):
-    """Three lines of remarks hid those of all operations but two."""
+    """Three lines of remarks hid those of all operations but two; then they were eleven lines of text at 80 columns."""
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -48,8 +48,9 @@ def test_a_terminal_shows_the_times_at_a_size_of_every_operation(monkeypatch):
     with contextlib.redirect_stdout(Terminal()) as shown:
         assert main(["nccl", "--topology", "dgx-h100", "--size", "1M"]) == 0
     out = shown.getvalue()
-    for operation in OPERATIONS:
-        assert f"# {operation} 1048576 B: " in out
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[0] for row in rows if row[1:2] == ["1048576"]] == list(OPERATIONS)
+    assert sum(line.startswith("#") for line in out.splitlines()) == 1
 
 
 def test_sizes_are_asked_for_as_in_nccl_tests(commsim):
@@ -63,7 +64,7 @@ def test_sizes_are_asked_for_as_in_nccl_tests(commsim):
     ]
     assert [row["size_B"] for row in part["predicted"]] == [2**20, 2**25, 2**30]
     assert part["predicted"] == listed["predicted"]
-    assert "all_reduce: choices from 1 MiB up to 1 GiB" in commsim(*network, "-b", "1M", "-e", "1G").out
+    assert ": choices from 1 MiB up to 1 GiB; " in commsim(*network, "-b", "1M", "-e", "1G").out
     assert "-e must not be smaller than -b" in commsim.refuses(*network, "-b", "1G", "-e", "1M")
 
 
@@ -167,7 +168,12 @@ def test_a_predicted_time_is_that_of_run_on_narrow_fabrics(commsim, network, fla
     run = commsim.results("run", f"nccl_{operation}", *where, "-b", "64M", "-e", "64M", "-v")["results"][0]
     assert [found[key] for key in ("time_s", "low_s", "high_s")] == [run[key] for key in ("time_s", "low_s", "high_s")]
     assert found["uncontended_s"] < 0.995 * found["time_s"]
-    assert f"; {found['uncontended_s'] * 1e6:.1f} us uncontended" in said
+    heads, cells = (
+        line.split()
+        for line in said.splitlines()
+        if line.split()[:2] in (["operation", "size(B)"], [operation, "67108864"])
+    )
+    assert cells[heads.index("uncontended(us)")] == f"{found['uncontended_s'] * 1e6:.1f}"
 
 
 def test_given_channels_are_those_of_the_predicted_time(commsim):
