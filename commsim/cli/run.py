@@ -12,7 +12,7 @@ from commsim.cli.flags import Verb
 from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.extensions import house
-from commsim.report.answer import Answer, Lines, Part, Remarks, remarks, without
+from commsim.report.answer import Answer, LazyRows, Lines, Part, Remarks, remarks, without
 from commsim.report.table_of_run import RunRow, json_row, parts_of, rows_of
 from commsim.report.terminal import progress
 from commsim.report.titles import titles_beside
@@ -63,7 +63,7 @@ class Answered:
     parts : sequence of Part
         Tables and remarks.
     rows : sequence of mapping
-        Rows of the JSON.
+        LazyRows of the JSON.
     results : sequence of Result
         All results.
     network : Network
@@ -172,7 +172,7 @@ def _unlike(solutions: Sequence[Solution]) -> list[Remark]:
 
 
 def answered_by(
-    config: RunConfig, solutions: Sequence[Solution], said: Sequence[Part] = (), *, brief: bool = False
+    config: RunConfig, solutions: Sequence[Solution], notes: Sequence[Part] = (), *, brief: bool = False
 ) -> Answered:
     """Return the table of each solution, below what is said of all.
 
@@ -182,12 +182,12 @@ def answered_by(
         Flags.
     solutions : sequence of Solution
         Solutions of single collectives, or of one that groups run.
-    said : sequence of Part
+    notes : sequence of Part
         Remarks on all of them.
     brief : bool
         Whether only ``-v`` shows the table of each.
     """
-    parts, rows = [*said], list[RunRow]()
+    parts, rows = [*notes], list[RunRow]()
     common, titles = titles_beside(solutions) if len(solutions) > 1 else ("", [""])
     parts += [Lines((f"# {common}",))] if common else []
     for solution, title in zip(solutions, titles, strict=True):
@@ -205,7 +205,7 @@ def answered_of(
 ) -> Answered:
     """Return what was predicted, of rows."""
     results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
-    return Answered(parts, [json_row(row) for row in rows], results, network, chosen=chosen, **more)
+    return Answered(parts, LazyRows(json_row, rows), results, network, chosen=chosen, **more)
 
 
 def resolved_network(network: Network) -> dict[str, Any]:

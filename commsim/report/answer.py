@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from commsim.core.remark import Remark
 
 Cells: TypeAlias = Sequence[str]
-__all__ = ["Answer", "Facts", "Lines", "Part", "Remarks", "Table", "comments", "remarks", "without"]
+__all__ = ["Answer", "Facts", "LazyRows", "Lines", "Part", "Remarks", "Table", "comments", "remarks", "without"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,31 @@ class Answer:
         """All remarks, each once, in the order in which ``-v`` shows them."""
         notes = (remark for part in self.parts if isinstance(part, Remarks) for remark in part.items)
         return tuple(dict.fromkeys(notes))
+
+
+class LazyRows(Sequence[Mapping[str, Any]]):
+    """Rows for programs, each made when it is read: a terminal shows none.
+
+    Parameters
+    ----------
+    make : callable
+        Function from an item to its row.
+    items : sequence
+        What the rows are made of.
+    """
+
+    def __init__(self, make: Callable[[Any], Mapping[str, Any]], items: Sequence[Any]) -> None:
+        self._make, self._items = make, items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Mapping[str, Any]]: ...
+    def __getitem__(self, at: int | slice) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
+        return LazyRows(self._make, self._items[at]) if isinstance(at, slice) else self._make(self._items[at])
 
 
 def remarks(notes: Iterable[Remark]) -> list[Part]:
