@@ -43,8 +43,8 @@ def as_reached(raw: Mapping[str, str], machine: str) -> dict[str, str]:
 
 def _share(machine: str) -> float:
     """Return the part of the rate of its NICs that messages reach on a machine; 1 where that is not known."""
-    name, given = split_spec(machine)
-    if name not in PRESETS or NIC_RATE in given or given.get("rates") == "spec":
+    name, raw = split_spec(machine)
+    if name not in PRESETS or NIC_RATE in raw or raw.get("rates") == "spec":
         return 1.0
     for rate in PRESETS[name].rates:
         if rate.parameter == NIC_RATE and rate.spec and rate.effective:

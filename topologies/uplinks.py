@@ -133,8 +133,8 @@ def lay(tier: Tier, capacity: float, port: float, options: CableOptions, *, is_f
     if options.n_above is not None:
         near |= _near(wanted, options.n_above, math.inf)
     counts = ((tier.count_key, options.n_above), (tier.pair_key, options.per_pair))
-    given = ",".join(f"{key}={count}" for key, count in counts if key and count is not None)
-    total = nearest(tier, capacity / rate, rate, options.oversubscription, near, given)
+    text = ",".join(f"{key}={count}" for key, count in counts if key and count is not None)
+    total = nearest(tier, capacity / rate, rate, options.oversubscription, near, text)
     per_pair = options.per_pair or max(1, total // (options.n_above or total))
     n_above = total // per_pair
     missing = 0 if options.n_above is None else options.n_above - n_above

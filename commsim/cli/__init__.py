@@ -95,9 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         from commsim.cli.extras import told_extra
 
-        if not (told := told_extra(error.name or "")):
+        if not (extra := told_extra(error.name or "")):
             raise
-        print_error(f"commsim {verb}: error: {told}")
+        print_error(f"commsim {verb}: error: {extra}")
         return 2
     except OSError as error:
         print_error(f"commsim {verb}: error: {error}")

@@ -98,8 +98,8 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
             if self.given(*group.names):
                 options |= group.options(self)
         options |= more | {"engine": self.engine or None}
-        given = {name: value for name, value in options.items() if value not in (None, ())}
-        return scenario_of(spec, network or self.topology, **given)
+        values = {name: value for name, value in options.items() if value not in (None, ())}
+        return scenario_of(spec, network or self.topology, **values)
 
 
 class Questions(Flags):

@@ -128,11 +128,11 @@ def _read(spec: str, n_ranks: int | None, size: float | None = None) -> tuple[An
     """Return a schedule that may be in a file of another tool, and what reading it said."""
     from commsim.prediction.collective_names import load_schedule
 
-    schedule, said = (
+    schedule, notes = (
         house().schedules[Path(spec).suffix](spec) if _is_foreign(spec) else (load_schedule(spec, n_ranks, size), ())
     )
     _require_ranks(spec, n_ranks, schedule)
-    return schedule, said
+    return schedule, notes
 
 
 def _require_ranks(spec: str, n_ranks: int | None, schedule: Any) -> None:

@@ -152,9 +152,9 @@ def compile_line(line: str, folder: str = "TMP") -> dict[str, Any]:
                 if not code:
                     raise
                 output.write(f"{code}\n")
-        said = output.getvalue().strip().splitlines()
+        lines = output.getvalue().strip().splitlines()
         if code:
-            found["left_out" if OF_EXTRA in said[-1] else "failed"] = said[-1]
+            found["left_out" if OF_EXTRA in lines[-1] else "failed"] = lines[-1]
     return found
 
 

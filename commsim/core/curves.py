@@ -87,8 +87,8 @@ class Curve(Value):
         put(self, "size", freeze(self.size, np.float64, name=f"{self}: size"))
         n = self.size.shape
         for name in ("seconds", "occupancy", "low", "high"):
-            given = getattr(self, name)
-            put(self, name, freeze(self.seconds if given is None else given, np.float64, n, f"{self}: {name}"))
+            column = getattr(self, name)
+            put(self, name, freeze(self.seconds if column is None else column, np.float64, n, f"{self}: {name}"))
         if self.size.ndim != 1 or len(self.size) < 2:
             raise InputError(f"{self} needs at least two sizes, got {self.size.size}: between sizes it is interpolated")
         if not 0 <= self.working_set < np.inf:

@@ -212,9 +212,9 @@ class Network(Value):
             put(self, field, freeze(getattr(self, field), np.int32, (n,), f"{self.name}: {field}"))
         put(self, "kind", freeze(self.kind, np.uint8, (n,), f"{self.name}: kind"))
         for field, usual in (("forwards", FORWARDING), ("aggregates", AGGREGATING)):
-            given = getattr(self, field)
-            given = np.isin(self.kind, usual) if given is None else given
-            put(self, field, freeze(given, np.bool_, (n,), f"{self.name}: {field}"))
+            flags = getattr(self, field)
+            flags = np.isin(self.kind, usual) if flags is None else flags
+            put(self, field, freeze(flags, np.bool_, (n,), f"{self.name}: {field}"))
         at = np.empty((n, 0), np.int32) if self.coordinates is None else np.asarray(self.coordinates)
         put(self, "coordinates", freeze(at, np.int32, (n, *(at.shape or (1,))[-1:]), f"{self.name}: coordinates"))
         put(self, "n_nodes", n)

@@ -86,12 +86,12 @@ class PinnedRoutes(Value):
             None where no placement pins any.
         """
         begin = np.cumsum([0, *n_participants])
-        given = [(routes, b) for routes, b in zip(several, begin, strict=False) if routes is not None]
-        if not given:
+        pairs = [(routes, b) for routes, b in zip(several, begin, strict=False) if routes is not None]
+        if not pairs:
             return None
-        ends = np.concatenate([routes.ends + np.array([b, b, 0]) for routes, b in given])
-        length = np.concatenate([np.diff(routes.first) for routes, _ in given])
-        return PinnedRoutes(ends, np.cumsum([0, *length]), np.concatenate([routes.link for routes, _ in given]))
+        ends = np.concatenate([routes.ends + np.array([b, b, 0]) for routes, b in pairs])
+        length = np.concatenate([np.diff(routes.first) for routes, _ in pairs])
+        return PinnedRoutes(ends, np.cumsum([0, *length]), np.concatenate([routes.link for routes, _ in pairs]))
 
     def rows_of(self, ends: NDArray[np.int32], channel: NDArray[np.int64]) -> NDArray[np.int64]:
         """Look up connections.

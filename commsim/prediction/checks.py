@@ -260,12 +260,12 @@ def checked_all(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: checked(name, value) for name, value in options.items() if value is not None}
 
 
-def check_names(given: Mapping[str, object], options: type) -> None:
+def check_names(keywords: Mapping[str, object], options: type) -> None:
     """Refuse a keyword that is no option.
 
     Parameters
     ----------
-    given : mapping of str to value
+    keywords : mapping of str to value
         Keywords by name.
     options : type
         Typed dictionary of those that are known, from this module.
@@ -276,7 +276,7 @@ def check_names(given: Mapping[str, object], options: type) -> None:
         It says what the keyword may have been meant for.
     """
     known = sorted(options.__annotations__)
-    for name in sorted(given.keys() - known):
+    for name in sorted(keywords.keys() - known):
         close = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise TypeError(f"no option is called {name!r}; {hint}known: {', '.join(known)}")

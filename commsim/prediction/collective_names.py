@@ -116,11 +116,11 @@ def spelled_out(spec: str, operation: str | None) -> str:
             raise InputError(f"unknown collective {name.strip()!r}; did you mean {close[0]}? (commsim schedule list)")
         return spec
     parameters = rest.split(",")
-    given = [part.partition("=")[2].strip() for part in parameters if part.partition("=")[0].strip() == "operation"]
-    if len({*given, *([operation] if operation else ())}) > 1:
-        raise InputError(f"{spec!r} is of another operation than {operation or given[0]}: give one")
-    if given:
-        operation = known_operation(given[0]).name
+    names = [part.partition("=")[2].strip() for part in parameters if part.partition("=")[0].strip() == "operation"]
+    if len({*names, *([operation] if operation else ())}) > 1:
+        raise InputError(f"{spec!r} is of another operation than {operation or names[0]}: give one")
+    if names:
+        operation = known_operation(names[0]).name
         rest = ",".join(part for part in parameters if part.partition("=")[0].strip() != "operation")
         colon = colon if rest else ""
     library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"

@@ -86,11 +86,11 @@ def network_of_table(tree: Any, path: Path) -> Network:
     hosts = top.table("hosts")
     if "hosts" not in top or network.seat_kind != HOST:
         return network
-    told = read_hosts(hosts, network)
+    counts = read_hosts(hosts, network)
     with located(path):
-        n = int(told.gpus.sum() - told.busy.sum())
+        n = int(counts.gpus.sum() - counts.busy.sum())
         require_buildable(f"{network.name} with GPUs", network.n_nodes + n, network.n_links + 2 * n)
-        return with_gpus(network, np.maximum(told.gpus - told.busy, 0), told.inside)
+        return with_gpus(network, np.maximum(counts.gpus - counts.busy, 0), counts.inside)
 
 
 class HostTables(NamedTuple):

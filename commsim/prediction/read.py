@@ -99,11 +99,11 @@ def _left_open(network: Network) -> list[Remark]:
     """Say what is guessed of machines, and that the transport of their NICs is not known."""
     has_fabric = bool(network.machine.max(initial=0) > 0)
     guessed = guesses_of(network.hardware, has_fabric=has_fabric)
-    said = [Remark("hardware-guessed", guessed)] * bool(guessed)  # titles say it, and an answer in Python has none
+    remarks = [Remark("hardware-guessed", guessed)] * bool(guessed)  # titles say it, and an answer in Python has none
     if has_fabric and "gpu=" in network.hardware and not net_of(network.hardware):
-        told = "the transport of the NICs is not known: messages cost what links do (net= names it)"
-        said.append(Remark("transport-unknown", told))
-    return said
+        text = "the transport of the NICs is not known: messages cost what links do (net= names it)"
+        remarks.append(Remark("transport-unknown", text))
+    return remarks
 
 
 def with_costs(
@@ -278,15 +278,15 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
 def _work_of(options: ScenarioOptions) -> Work:
     """Return the work that the options ask for; without one, a collective that is still to be named."""
     named = {name: options.get(name) for name in WorkOptions.__annotations__}
-    given = {name: value for name, value in named.items() if value is not None and value != ()}
-    if not given:
+    works = {name: value for name, value in named.items() if value is not None and value != ()}
+    if not works:
         return CollectiveWork()
-    name = "work" if "work" in given else next(iter(given))
-    value = given.pop(name)
+    name = "work" if "work" in works else next(iter(works))
+    value = works.pop(name)
     if name == "work" and isinstance(value, str):
         name, _, value = value.partition(":")
     work: Work = value if isinstance(value, Work) else house().works[name].read(value)
-    for other in given:
+    for other in works:
         raise work.refusal(other)
     return work
 

@@ -123,12 +123,12 @@ def engine_of(name: str, **options: Any) -> Engine:
     kind: type[Engine] | None = CORE_ENGINES.get(name) or house().engines.get(name)
     if kind is None:
         raise InputError(f"unknown engine {name!r}; known: {', '.join((*ENGINES, AUTO))}")
-    given = {option: value for option, value in options.items() if value is not None}
-    for option in given:
+    own = {option: value for option, value in options.items() if value is not None}
+    for option in own:
         if option not in _options_of(kind):
             having = [one for one in (*ENGINES, AUTO) if option in _options_of(_kind(one))]
             raise InputError(f"{OPTIONS.get(option, option)} goes with engine {' or '.join(having)}, got engine {name}")
-    return kind(**given)
+    return kind(**own)
 
 
 def _kind(name: str) -> type[Engine] | None:

@@ -169,8 +169,8 @@ def known_software() -> dict[str, Software]:
 
 
 def _protocol(name: str, row: dict[str, Any]) -> MessageProtocol | None:
-    given = {key: parse(row[key], f"{name}: {key}") for key, parse in PROTOCOL.items() if key in row}
-    return MessageProtocol(**given) if given else None
+    fields = {key: parse(row[key], f"{name}: {key}") for key, parse in PROTOCOL.items() if key in row}
+    return MessageProtocol(**fields) if fields else None
 
 
 def software(name: str) -> Software:

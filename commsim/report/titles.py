@@ -88,12 +88,12 @@ def placement_in_title(
     if placement in (None, PACKED):
         return ""
     machines, counts = np.unique(network.machine[np.asarray(nodes, np.intp)], return_counts=True)
-    told = f", placement {placement if isinstance(placement, str) else 'given'}"
+    text = f", placement {placement if isinstance(placement, str) else 'given'}"
     if len(machines) < 2 or machines[0] < 0 or counts.min() != counts.max():
-        return told
+        return text
     if counts[0] == (network.machine[network.endpoints] == machines[0]).sum():  # whole machines
-        return told
-    return f"{told}: {len(machines)} machines of {count_text(int(counts[0]), 'rank')}"
+        return text
+    return f"{text}: {len(machines)} machines of {count_text(int(counts[0]), 'rank')}"
 
 
 def hashes_in_title(results: Sequence[Result]) -> str:
@@ -121,8 +121,8 @@ def least_in_title(
     costs = software_costs(network, has_own_costs=has_own_costs)
     whole = costs_in_title(network, results, has_own_costs=has_own_costs)
     spec = network.name.partition(" ")[0]
-    said = [", engine flow", f", {costs}", *_PARAMETERS.findall(spec)[::-1], spreading_in_title(network, routing)]
-    return [*filter(None, said), *_BESIDE.findall(whole), *_BESIDE.findall(network.name)]
+    pieces = [", engine flow", f", {costs}", *_PARAMETERS.findall(spec)[::-1], spreading_in_title(network, routing)]
+    return [*filter(None, pieces), *_BESIDE.findall(whole), *_BESIDE.findall(network.name)]
 
 
 def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_costs: bool = False) -> str:
@@ -139,15 +139,15 @@ def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_
     has_own_costs : bool
         Whether messages have the costs of a library's primitives; then no overhead is named.
     """
-    said = software_costs(network, has_own_costs=has_own_costs)
+    text = software_costs(network, has_own_costs=has_own_costs)
     ratio = fabric_oversubscription(network)
     if ratio > 1 + 1e-9:
         left_out = f" ({network.left_out} left out)" if network.left_out else ""
-        said += f", {_met_by_nobody(network, results) or f'fabric {ratio:.3g}:1 oversubscribed{left_out}'}"
+        text += f", {_met_by_nobody(network, results) or f'fabric {ratio:.3g}:1 oversubscribed{left_out}'}"
     if "guessed=" not in network.hardware:
-        return said
+        return text
     guessed = guesses_of(network.hardware, has_fabric=bool(network.machine.max(initial=0) > 0))
-    return said + (f", {guessed}" if guessed else "")
+    return text + (f", {guessed}" if guessed else "")
 
 
 def _met_by_nobody(network: Network, results: Sequence[Result]) -> str:
@@ -212,9 +212,9 @@ def choice_in_title(plan: Plan, results: Sequence[Result]) -> str:
 def least_of_run(solution: Solution) -> list[str]:
     """Return what a narrow terminal leaves out of the title of a solution, the least important first."""
     plan, results = solution.plan, solution.results
-    said = least_in_title(plan.network, results, solution.scenario.routing, has_own_costs=plan.has_own_costs)
+    pieces = least_in_title(plan.network, results, solution.scenario.routing, has_own_costs=plan.has_own_costs)
     meaning = meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
-    return [*said, meaning] if meaning else said
+    return [*pieces, meaning] if meaning else pieces
 
 
 def titles_beside(solutions: Sequence[Solution]) -> tuple[str, list[str]]:

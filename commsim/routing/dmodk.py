@@ -35,9 +35,9 @@ def _nearest_switch(network: Network) -> NDArray[np.int32]:
     best = np.where(fabric, np.arange(network.n_nodes), 2**62)
     news = fabric
     while news.any():
-        told = np.flatnonzero(news[network.dst] & inside)
-        src, cost = network.src[told], network.metric[told].astype(np.int64) << 32  # below it the switch's number
-        cost += best[network.dst[told]]
+        links = np.flatnonzero(news[network.dst] & inside)
+        src, cost = network.src[links], network.metric[links].astype(np.int64) << 32  # below it the switch's number
+        cost += best[network.dst[links]]
         nearer = best.copy()
         np.minimum.at(nearer, src, cost)
         news = nearer < best

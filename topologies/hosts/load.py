@@ -50,12 +50,12 @@ def load_saved(text: str) -> Network:
     if Path(text).suffix in SUFFIXES:
         return read_network(text)
     name, raw = split_spec(text)
-    rest, told = _split_hardware(raw)
+    rest, words = _split_hardware(raw)
     for key in rest:
         known = ", ".join(key for key in FACTS if key != "guessed")
         raise InputError(f"{name} has no parameter {key!r}, since its links have rates; known: {known}")
     network = read_network(name)
-    facts = read_hardware(network.hardware) | read_hardware(told)
+    facts = read_hardware(network.hardware) | read_hardware(words)
     if "gpu" in raw:
         facts.pop("guessed", None)
     return dataclasses.replace(network, name=text, hardware=write_hardware(facts))
@@ -77,12 +77,12 @@ def load_machine(text: str) -> Network:
     name, raw = split_spec(text)
     if Path(name).suffix in house().machines:
         gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
-        raw, told = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
+        raw, words = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
         raw, used = _split_counts(raw, name)
         machine = (
             fewer_devices(_read_machine_file(name, raw | gpu), **used) if used else _read_machine_file(name, raw | gpu)
         )
-        facts = read_hardware(machine.hardware) | read_hardware(told)
+        facts = read_hardware(machine.hardware) | read_hardware(words)
         return dataclasses.replace(machine, name=text, hardware=write_hardware(facts))
     if name in PRESETS:
         if not is_machine(name):
@@ -159,9 +159,9 @@ def on_fabric(fabric: Network, machine: Network) -> Network:
     return dataclasses.replace(joined, told=_first_faults((*machine.told, *found.told, *joined.told)))
 
 
-def _first_faults(told: tuple[Remark, ...]) -> tuple[Remark, ...]:
+def _first_faults(remarks: tuple[Remark, ...]) -> tuple[Remark, ...]:
     """Return what is said with what is down or slow before the rest."""
-    return tuple(sorted(told, key=lambda one: "fault" not in one.code))
+    return tuple(sorted(remarks, key=lambda one: "fault" not in one.code))
 
 
 def _split_hardware(raw: Mapping[str, str]) -> tuple[dict[str, str], str]:

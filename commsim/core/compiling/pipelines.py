@@ -111,9 +111,9 @@ def _check(found: Pipelines) -> None:
 
     factors = _Factors(1, importlib.import_module("numpy").arange(VALUES))
     right = sum(_share(factors, i, i + 0.1) for i in range(factors.first, VALUES))
-    given = found.call(total, {}, quiet=True)(factors)
-    if given != right:
-        raise ValueError(f"a sum is {given}, not {right}")
+    result = found.call(total, {}, quiet=True)(factors)
+    if result != right:
+        raise ValueError(f"a sum is {result}, not {right}")
 
 
 def _share(factors: _Factors, i: int, x: float) -> float:

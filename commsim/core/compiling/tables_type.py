@@ -132,13 +132,13 @@ def _read_field(context: Any, builder: Any, kind: TablesType, address: Any, name
 
 
 @unbox(TablesType)
-def _unbox(kind: TablesType, given: Any, c: Any) -> NativeValue:
+def _unbox(kind: TablesType, source: Any, c: Any) -> NativeValue:
     """Write the fields of a tuple of Python to memory of the function that is called from there."""
     address = reserve(c.context, c.builder, kind)
     failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
     cleanups = []
     for k, (one, begin) in enumerate(zip(kind.kinds, places(c.context, kind)[0], strict=True)):
-        native = c.unbox(one, c.pyapi.tuple_getitem(given, k))
+        native = c.unbox(one, c.pyapi.tuple_getitem(source, k))
         c.builder.store(native.value, _field(c.context, c.builder, address, one, begin))
         with c.builder.if_then(native.is_error, likely=False):
             c.builder.store(cgutils.true_bit, failed)

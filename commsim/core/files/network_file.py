@@ -171,7 +171,7 @@ def _more(network: Network) -> dict[str, Any]:
 def _hardware(network: Network) -> dict[str, Any]:
     is_default = not network.overhead_given and (network.overhead.any() or network.recv_overhead.any())
     default = {"overhead_given": False} if is_default else {}
-    return default | {key: str(told) for key in ("hardware", "software", "protocol") if (told := getattr(network, key))}
+    return default | {key: str(text) for key in ("hardware", "software", "protocol") if (text := getattr(network, key))}
 
 
 def _build(

@@ -82,7 +82,7 @@ def with_gpus(network: Network, gpus: ArrayLike, inside: float | None = None) ->
     )
 
 
-def _woven(network: Network, given: NDArray[Any], there: NDArray[Any], back: NDArray[Any]) -> NDArray[Any]:
+def _woven(network: Network, column: NDArray[Any], there: NDArray[Any], back: NDArray[Any]) -> NDArray[Any]:
     """Put links to hosts after the first half of the cables, and those back at the end, as cables are numbered."""
     half = network.n_links // 2 if network.is_cabled else network.n_links
-    return np.concatenate((given[:half], there, given[half:], back))
+    return np.concatenate((column[:half], there, column[half:], back))

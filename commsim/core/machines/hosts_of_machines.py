@@ -128,14 +128,14 @@ def _grouped(
     place[kept] = np.arange(len(kept))
     keep = np.ones(fabric.n_nodes, np.bool_)
     keep[fabric.hosts[sorted(gone)]] = False
-    told = [_mapping(labels, ports, split, how)]
+    texts = [_mapping(labels, ports, split, how)]
     if gone:
         nics = sorted({split[i][1] for i in gone}, key=in_order)
-        told.append(f"{count_text(len(gone), 'NIC')} of storage or management left out by name: {', '.join(nics[:8])}")
+        texts.append(f"{count_text(len(gone), 'NIC')} of storage or management left out by name: {', '.join(nics[:8])}")
     short = [label.partition(".")[0] for label in labels]
     names = short if len(set(short)) == len(short) else [label.replace(".", "_") for label in labels]
     return MachineHosts(
-        restricted(fabric, keep) if gone else fabric, place[np.array(ports)], tuple(names), _remarks(told)
+        restricted(fabric, keep) if gone else fabric, place[np.array(ports)], tuple(names), _remarks(texts)
     )
 
 

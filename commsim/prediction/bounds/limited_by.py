@@ -159,9 +159,9 @@ def told_limits(limits: Sequence[Limit | None], sizes: Sequence[float]) -> str:
     sizes : sequence of float, bytes
         Size of each.
     """
-    said: list[tuple[float, Limit]] = []
+    starts: list[tuple[float, Limit]] = []
     for size, limit in sorted(zip(sizes, limits, strict=True), key=operator.itemgetter(0)):
-        if limit is not None and (not said or said[-1][1].what != limit.what):
-            said.append((size, limit))
-    lines = [str(limit) if k == 0 else f"{limit} from {format_size(size)}" for k, (size, limit) in enumerate(said)]
+        if limit is not None and (not starts or starts[-1][1].what != limit.what):
+            starts.append((size, limit))
+    lines = [str(limit) if k == 0 else f"{limit} from {format_size(size)}" for k, (size, limit) in enumerate(starts)]
     return f"limited by: {', '.join(lines)}" if lines else ""

@@ -87,9 +87,9 @@ def plan_pieces(request: CollectiveRequest) -> Plan:
     return plan.as_kind(CutBySize, cut=cut)
 
 
-def _in_pieces(name: str, n_ranks: int, given: dict[str, Any], size: float) -> dict[str, Any]:
+def _in_pieces(name: str, n_ranks: int, parameters: dict[str, Any], size: float) -> dict[str, Any]:
     # Of a name, since a plan is pickled, and an entry of the registry is not.
-    return sized_parameters(COLLECTIVES[name], n_ranks, size, given)
+    return sized_parameters(COLLECTIVES[name], n_ranks, size, parameters)
 
 
 def plan_partitions(request: CollectiveRequest) -> Plan:

@@ -179,13 +179,13 @@ def closed_form_of(run: Run, wish: Wish) -> Result:
         raise InputError("the closed form has no packet headers; use engine flow")
     if run.schedule.name not in COLLECTIVES:
         raise NoClosedFormError(f"{run.schedule.name} is not a registered collective and has no closed form")
-    given, paths = dict(run.parameters), run.paths
-    if given.pop(BLOCKING, False):
+    values, paths = dict(run.parameters), run.paths
+    if values.pop(BLOCKING, False):
         raise NoClosedFormError(
             f"{run.schedule.name}: the closed form is that of steps that do not wait; use engine flow"
         )
     return closed_form(
-        COLLECTIVES[run.schedule.name], paths.network, paths.job, run.size if run.sent is None else run.sent, given,
+        COLLECTIVES[run.schedule.name], paths.network, paths.job, run.size if run.sent is None else run.sent, values,
         framing=wish.framing or run.framing, routing=paths.routing, seed=paths.seed,
     )  # fmt: skip
 
