@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Verb
 from commsim.core.errors import InputError, NoClosedFormError
@@ -18,14 +17,13 @@ from commsim.report.terminal import progress
 from commsim.report.titles import titles_beside
 
 from .run_flags import RunConfig, without_effect
-from .run_kinds import OF_ONE_COLLECTIVE, RENDERED, Kind, Refused
+from .run_kinds import OF_ONE_COLLECTIVE, RENDERED, Answered, Kind, Refused
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from commsim.core.network import Network
-    from commsim.core.result import Result
     from commsim.prediction.solve import Solution
 
 
@@ -52,52 +50,6 @@ OF_COLLECTIVES: tuple[Refused, ...] = (
     ),
     Refused(("osu",), OF_ONE_COLLECTIVE, lambda config: bool(config.group) or len(config.collective) > 1),
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answered:
-    """What was asked for, predicted.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        Tables and remarks.
-    rows : sequence of mapping
-        LazyRows of the JSON.
-    results : sequence of Result
-        All results.
-    network : Network
-        Network with its faults and costs.
-    more : mapping
-        Further keys of the JSON.
-    solutions : sequence of Solution
-        Solutions of single collectives.
-    chosen : dict
-        Flags with the values that were chosen where they were not given.
-    """
-
-    parts: Sequence[Part]
-    rows: Sequence[Mapping[str, Any]]
-    results: Sequence[Result]
-    network: Network
-    more: dict[str, Any] = field(default_factory=dict)
-    solutions: Sequence[Solution] = ()
-    chosen: dict[str, Any] = field(default_factory=dict)
-
-
-class Rendering(NamedTuple):
-    """What a flag of ``commsim run`` makes of an answer beside its table.
-
-    Parameters
-    ----------
-    check : callable
-        Function that refuses the value of the flag, such as a file that cannot be written, before the prediction.
-    render : callable
-        Function from the flags and the answer to further parts.
-    """
-
-    check: Callable[[Any], None]
-    render: Callable[[RunConfig, Answered], list[Part]]
 
 
 def run(config: RunConfig) -> Answer:

@@ -1,14 +1,18 @@
-"""Kinds of questions that ``commsim run`` answers, and the flags that have no meaning for each."""
+"""Kinds of questions that ``commsim run`` answers, the answers, and the flags that have no meaning for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .run_flags import RunConfig
 
 if TYPE_CHECKING:
-    from .run import Answered
+    from commsim.core.network import Network
+    from commsim.core.result import Result
+    from commsim.prediction.solve import Solution
+    from commsim.report.answer import Part
 
 # Flags whose files and lines extensions make of an answer.
 RENDERED = ("bound", "draw", "osu", "report")
@@ -32,6 +36,52 @@ class Refused(NamedTuple):
     flags: tuple[str, ...]
     why: str
     when: Callable[[RunConfig], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """What was asked for, predicted.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Tables and remarks.
+    rows : sequence of mapping
+        LazyRows of the JSON.
+    results : sequence of Result
+        All results.
+    network : Network
+        Network with its faults and costs.
+    more : mapping
+        Further keys of the JSON.
+    solutions : sequence of Solution
+        Solutions of single collectives.
+    chosen : dict
+        Flags with the values that were chosen where they were not given.
+    """
+
+    parts: Sequence[Part]
+    rows: Sequence[Mapping[str, Any]]
+    results: Sequence[Result]
+    network: Network
+    more: dict[str, Any] = field(default_factory=dict)
+    solutions: Sequence[Solution] = ()
+    chosen: dict[str, Any] = field(default_factory=dict)
+
+
+class Rendering(NamedTuple):
+    """What a flag of ``commsim run`` makes of an answer beside its table.
+
+    Parameters
+    ----------
+    check : callable
+        Function that refuses the value of the flag, such as a file that cannot be written, before the prediction.
+    render : callable
+        Function from the flags and the answer to further parts.
+    """
+
+    check: Callable[[Any], None]
+    render: Callable[[RunConfig, Answered], list[Part]]
 
 
 class Kind(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commsim.cli.run import Answered, Rendering
+from commsim.cli.run_kinds import Answered, Rendering
 from commsim.core.files.whole_files import check_writable, replacing
 from commsim.formats.measured_text import osu_text
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from commsim.cli.run import Answered
 from commsim.cli.run_flags import RunConfig
-from commsim.cli.run_kinds import RENDERED, SIZES, Kind, Refused
+from commsim.cli.run_kinds import RENDERED, SIZES, Answered, Kind, Refused
 from commsim.jobs.job_entries import JOBS_ONLY
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commsim.cli.run import Answered, Rendering
+from commsim.cli.run_kinds import Answered, Rendering
 from commsim.pages.page.write import check_page
 from commsim.pages.pictures.to_files import check_drawable, draw_loads
 from commsim.prediction.faults import failed_links

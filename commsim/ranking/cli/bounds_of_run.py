@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from commsim.cli.run import Answered, Rendering
+from commsim.cli.run_kinds import Answered, Rendering
 from commsim.core.remark import Remark
 from commsim.core.units import format_size
 from commsim.prediction.bounds.limited_by import limit_of

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from commsim.cli.run import Answered, answered_by, answered_of
+from commsim.cli.run import answered_by, answered_of
 from commsim.cli.run_flags import RunConfig
-from commsim.cli.run_kinds import OF_ONE_COLLECTIVE, Kind, Refused
+from commsim.cli.run_kinds import OF_ONE_COLLECTIVE, Answered, Kind, Refused
 from commsim.core.operations import meaning_of_size
 from commsim.core.units import count_text
 from commsim.report.answer import remarks
