@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.machines.hardware import spreads_by_itself
+from commsim.core.machines.hardware import SPREADING, net_of
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
@@ -222,7 +222,8 @@ class Wish:
         Transports of the packet engine that do not spray keep to one path; other engines spread as the network does.
         """
         kept = self.engine in ("packet", AUTO) and not self.sprays
-        return "ecmp" if kept and spreads_by_itself(network) else None
+        spreads_by_itself = network.routing == "spray" and net_of(network.hardware) in SPREADING
+        return "ecmp" if kept and spreads_by_itself else None
 
     def with_engine(self, engine: str) -> Wish:
         """Return the wish with the engine that was chosen for ``auto``; one with an engine stays as it is."""

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-
-if TYPE_CHECKING:
-    from commsim.core.network import Network
 
 # Generations of GPUs, by who makes them; NCCL and RCCL have constants for each.
 GPU_MAKERS = {
@@ -110,11 +106,6 @@ def net_of(hardware: str) -> str:
 def transport_of(hardware: str) -> str:
     """Return what software takes that network for: RoCE of an Ethernet that spreads packets."""
     return TRANSPORTS.get(net_of(hardware), net_of(hardware))
-
-
-def spreads_by_itself(network: Network) -> bool:
-    """Whether a network's routing is that of machines whose network spreads packets."""
-    return network.routing == "spray" and net_of(network.hardware) in SPREADING
 
 
 def write_hardware(facts: Mapping[str, str]) -> str:
