@@ -10,6 +10,7 @@ from commsim.core.network import NIC, Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_LATENCY, require_at_least, require_buildable, topology
+from .switch_ports import RAILS, fewest_above, fitting_group, require_ports
 from .uplinks import CableOptions, Cables, Tier, lay
 
 # Machines under one set of leaves, at most: a scalable unit of DGX H100, whose leaves have 64 ports, half of them down.
@@ -33,6 +34,7 @@ def rail_optimized(
     uplinks_per_spine: int | None = None,
     pod_uplink_bandwidth: Bandwidth | None = None,
     uplinks_per_core: int | None = None,
+    switch_ports: int | None = None,
 ) -> Network:
     """Rail-optimised: in a group of machines, the i-th NICs share the i-th leaf; spines join the leaves.
 
@@ -46,8 +48,9 @@ def rail_optimized(
     preset : str
         What they are: a preset (``commsim topo presets``), a host type without arguments, or a file of a machine.
     hosts_per_group : int, optional
-        Machines under one set of leaves (a scalable unit); a divisor of `n_hosts`. By default all of up to 32 machines,
-        in one group whose traffic between equal rails meets no spine; of more, the largest divisor from 16 to 32.
+        Machines under one set of leaves (a scalable unit); the last group has what is left. By default all of up to 32
+        machines, in one group whose traffic between equal rails meets no spine; of more, the largest divisor from 16 to
+        32, or 32 without one; with `switch_ports` as many as a leaf has ports for.
     n_spines : int, optional
         Spines of each plane, or of each plane of a pod, cabled to every leaf there; by default as many as a leaf has
         cables up (over `uplinks_per_spine`).
@@ -77,6 +80,9 @@ def rail_optimized(
         Bandwidth of each cable between spine and core switch, one way; by default that of one between leaf and spine.
     uplinks_per_core : int, optional
         Parallel cables between each spine and each of its core switches; as `uplinks_per_spine`.
+    switch_ports : int, optional
+        Ports of each switch, such as 64. Spines are then as few as have ports for all cables, unless their number is
+        given, and a network that needs switches with more ports is refused. By default any number.
 
     Returns
     -------
@@ -96,29 +102,42 @@ def rail_optimized(
     """
     from .hosts.load import load_machine
 
-    group = _unit(n_hosts) if hosts_per_group is None else hosts_per_group
-    require_at_least("rail_optimized", 1, n_hosts=n_hosts, hosts_per_group=group, planes=planes)
+    require_at_least("rail_optimized", 1, n_hosts=n_hosts, planes=planes)
+    machine = load_machine(preset)
+    rails, nic = _rails(machine)
+    rate = (nic if bandwidth is None else bandwidth) / planes
+    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    group = hosts_per_group
+    if group is None:
+        fits = switch_ports is not None
+        group = fitting_group(n_hosts, switch_ports or 0, rails, rate, options) if fits else _unit(n_hosts)
+    require_at_least("rail_optimized", 1, hosts_per_group=group)
     counts = {"n_spines": n_spines, "uplinks_per_spine": uplinks_per_spine, "uplinks_per_core": uplinks_per_core,
              "groups_per_pod": groups_per_pod, "cores_per_spine": cores_per_spine}  # fmt: skip
     require_at_least("rail_optimized", 1, **{key: count for key, count in counts.items() if count is not None})
-    if n_hosts % group:
-        raise InputError(f"rail_optimized needs n_hosts to be a multiple of hosts_per_group, got {n_hosts} and {group}")
-    n_groups = n_hosts // group
+    group = min(group, n_hosts)
+    n_groups = -(-n_hosts // group)
     pod = n_groups if groups_per_pod is None else groups_per_pod
     if n_groups % pod:
         raise InputError(f"rail_optimized needs groups_per_pod to divide the {n_groups} groups, got {pod}")
     n_pods = n_groups // pod
-    machine = load_machine(preset)
-    rails, nic = _rails(machine)
     asked_of_pods = CableOptions(cores_per_spine, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
     if n_pods == 1 and asked_of_pods != CableOptions():
         raise InputError("rail_optimized has core switches only with pods: give groups_per_pod below the groups")
-    rate = (nic if bandwidth is None else bandwidth) / planes
-    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    leaf_up = lay(Tier("rail_optimized", "leaf", "spine"), group * rate, rate, options, is_full=True)
+    leaf_up = lay(RAILS, group * rate, rate, options, is_full=True)
+    if switch_ports is not None and n_spines is None and uplinks_per_spine is None:
+        ports_down = switch_ports if n_pods == 1 else switch_ports / (1 + 1 / (pod_oversubscription or 1.0))
+        leaf_up = fewest_above(leaf_up, pod * rails, ports_down)
     below = pod * rails * leaf_up.per_pair * leaf_up.rate
     pods = Tier("rail_optimized", "spine", "core switch", "cores_per_spine", "uplinks_per_core", "pod_")
     spine_up = Cables(0, 0, 1.0) if n_pods == 1 else lay(pods, below, leaf_up.rate, asked_of_pods, is_full=True)
+    if switch_ports is not None:
+        if n_pods > 1 and cores_per_spine is None and uplinks_per_core is None:
+            spine_up = fewest_above(spine_up, n_pods, switch_ports)
+        down, across = pod * rails * leaf_up.per_pair, n_pods * spine_up.per_pair
+        spine_ports = down + spine_up.n_above * spine_up.per_pair
+        ports = {"leaf": group + leaf_up.n_above * leaf_up.per_pair, "spine": spine_ports, "core switch": across}
+        require_ports(ports, switch_ports)
     n_ports, n_leaves, all_spines = n_hosts * rails, n_groups * rails * planes, n_pods * planes * leaf_up.n_above
     leaf_cables, spine_cables = leaf_up.n_above * leaf_up.per_pair, spine_up.n_above * spine_up.per_pair
     n_cables = n_ports * planes + n_leaves * leaf_cables + all_spines * spine_cables
@@ -150,16 +169,10 @@ def rail_optimized(
 
 
 def _unit(n_hosts: int) -> int:
-    """Return how many machines a group has where nobody says: all of up to 32, else an even share of them."""
+    """Return how many machines a group has where nobody says: all of up to 32, else an even share of them, or 32."""
     if n_hosts <= UNIT:
         return n_hosts
-    fits = [size for size in range(UNIT, UNIT // 2 - 1, -1) if n_hosts % size == 0]
-    if not fits:
-        raise InputError(
-            f"rail_optimized: no group of {UNIT // 2} to {UNIT} machines divides n_hosts={n_hosts}; "
-            "give hosts_per_group"
-        )
-    return fits[0]
+    return next((size for size in range(UNIT, UNIT // 2 - 1, -1) if n_hosts % size == 0), UNIT)
 
 
 def _rails(machine: Network) -> tuple[int, float]:

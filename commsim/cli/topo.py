@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shutil
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,9 +139,11 @@ def show(config: TopologyShowConfig) -> Answer:
         drawn = house().services["picture of loads"](network, loads, config.draw, config.collapse, whole)
     metrics = _measured(network)
     bisection = bisection_bandwidth(network)
+    switches = _switches(network)
     facts = {
         "name": network.name,
         "nodes": ", ".join(_node_count_text(network, kind, n) for kind, n in metrics.counts.items()),
+        "switches": ", ".join(_of_switches(*one) for one in switches) or "none",
         "links": f"{network.n_links} directed",
         "routing": network.routing,
         "locality": ", ".join(count_text(level.group.max() + 1, level.name) for level in locality_levels(network)),
@@ -175,6 +178,7 @@ def show(config: TopologyShowConfig) -> Answer:
         "n_links": network.n_links,
         "routing": network.routing,
         "nodes": dict(metrics.counts),
+        "switches": [{"switch": name, "n_switches": n, "n_ports": ports} for name, n, ports in switches],
         "tier_sizes": list(metrics.tier_sizes),
         "degrees": {k: list(v) for k, v in metrics.degrees.items()},
         "diameter": metrics.diameter,
@@ -202,6 +206,23 @@ def show(config: TopologyShowConfig) -> Answer:
     cells = [[link["link"], format_bandwidth(link["bandwidth_Bps"]), format_time(link["latency_s"])] for link in links]
     parts.append(Table(["link", "bandwidth", "latency"], cells, "every link, one way"))
     return Answer(parts, [row], {"topology": config.topology}, {"links": links}, lines=links)
+
+
+def _switches(network: Network) -> list[tuple[str, int, list[int]]]:
+    """Return the switches outside machines by name without number: how many, and the fewest and most ports."""
+    from commsim.core.network import SWITCH
+
+    ports = np.bincount(network.src, minlength=network.n_nodes)
+    found: dict[str, list[int]] = {}
+    for node in np.flatnonzero((network.kind == SWITCH) & (network.machine < 0)).tolist():
+        found.setdefault(re.sub(r"\d+$", "", network.nodes[node]), []).append(int(ports[node]))
+    return [(name, len(each), [min(each), max(each)]) for name, each in found.items()]
+
+
+def _of_switches(name: str, n: int, ports: Sequence[int]) -> str:
+    """Write how many switches there are of a name, and their ports."""
+    span = f"{ports[0]}" if ports[0] == ports[1] else f"{ports[0]} to {ports[1]}"
+    return f"{n} {name} of {span} {'port' if span == '1' else 'ports'}"
 
 
 def _of_cables(count: CableCount) -> str:

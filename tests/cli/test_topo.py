@@ -143,6 +143,16 @@ def test_show_prints_both_rates_which_is_used_and_where_they_are_from(commsim):
         assert text in commsim.out
 
 
+def test_show_counts_the_switches_of_the_fabric_with_their_ports(commsim):
+    row = commsim.results("topo", "show", "rail_optimized:machines=40,switch_ports=64")["results"][0]
+    assert row["switches"] == [
+        {"switch": "leaf", "n_switches": 16, "n_ports": [40, 40]},
+        {"switch": "spine", "n_switches": 5, "n_ports": [64, 64]},
+    ]
+    assert "16 leaf of 40 ports, 5 spine of 64 ports" in commsim.out
+    assert commsim.results("topo", "show", "ring:n_hosts=4")["results"][0]["switches"] == []
+
+
 def test_an_unknown_preset_is_refused(commsim):
     assert "unknown preset 'quux'; known: a3-high, " in commsim.refuses("topo", "presets", "quux")
     assert "did you mean dgx-h100? known: a3-high, " in commsim.refuses("topo", "presets", "dgx-h101")

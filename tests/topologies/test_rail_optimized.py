@@ -161,9 +161,49 @@ def test_groups_have_a_documented_default():
     def groups(n):
         return sum(name.startswith("leaf") for name in rail_optimized(n).nodes) // 8
 
-    assert [groups(n) for n in (1, 24, 32, 48, 64, 66)] == [1, 1, 1, 2, 2, 3]
-    with pytest.raises(InputError, match="no group of 16 to 32 machines divides n_hosts=37; give hosts_per_group"):
-        rail_optimized(37)
+    assert [groups(n) for n in (1, 24, 32, 48, 64, 66, 37)] == [1, 1, 1, 2, 2, 3, 2]
+
+
+def test_the_last_group_has_what_is_left():
+    network = rail_optimized(5, hosts_per_group=2, oversubscription=2.0)
+    below = {}
+    for src, dst in zip(network.src.tolist(), network.dst.tolist(), strict=True):
+        if network.nodes[src].startswith("leaf") and not network.nodes[dst].startswith("spine"):
+            below.setdefault(network.nodes[src], []).append(network.nodes[dst])
+    assert below["leaf0"] == ["m0.nic0", "m1.nic0"]
+    assert below["leaf15"] == ["m2.nic7", "m3.nic7"]
+    assert below["leaf23"] == ["m4.nic7"]
+    assert len(below) == 24
+
+
+def switches_of(network):
+    """How many switches there are outside machines by kind, and the fewest and most ports of each."""
+    ports = np.bincount(network.src, minlength=network.n_nodes)
+    found = {}
+    for kind in ("leaf", "spine", "core"):
+        each = [int(ports[i]) for i, name in enumerate(network.nodes) if name.startswith(kind)]
+        found |= {kind: (len(each), min(each), max(each))} if each else {}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "switches"),
+    [
+        # 1,024 GPUs: 32 leaves and 16 spines of 64 ports, as in a DGX SuperPOD of 4 scalable units of 32
+        ({"n_hosts": 128}, {"leaf": (32, 64, 64), "spine": (16, 64, 64)}),
+        ({"n_hosts": 128, "oversubscription": 2.0}, {"leaf": (32, 48, 48), "spine": (8, 64, 64)}),
+        ({"n_hosts": 128, "oversubscription": 3.0}, {"leaf": (24, 48, 64), "spine": (8, 48, 48)}),
+        ({"n_hosts": 100}, {"leaf": (32, 48, 52), "spine": (13, 64, 64)}),
+        ({"n_hosts": 64, "n_spines": 32}, {"leaf": (16, 64, 64), "spine": (32, 16, 16)}),
+        # a full fat tree of three tiers: p^3 / 4 = 65,536 ports would have 2 p^2 / 2 leaves and spines; 4,096 a 16th
+        (
+            {"n_hosts": 512, "groups_per_pod": 4},
+            {"leaf": (128, 64, 64), "spine": (128, 64, 64), "core": (64, 64, 64)},
+        ),
+    ],
+)
+def test_switches_of_64_ports_are_as_few_as_carry_all_cables(arguments, switches):
+    assert switches_of(rail_optimized(**arguments, switch_ports=64)) == switches
 
 
 def test_ports_run_as_fast_as_the_nics_unless_told_otherwise():
@@ -180,7 +220,14 @@ def test_ports_run_as_fast_as_the_nics_unless_told_otherwise():
     ("arguments", "message"),
     [
         ({"n_hosts": 0}, "rail_optimized needs n_hosts of at least 1, got n_hosts=0"),
-        ({"n_hosts": 3, "hosts_per_group": 2}, "n_hosts to be a multiple of hosts_per_group, got 3 and 2"),
+        ({"n_hosts": 2, "hosts_per_group": 0}, "hosts_per_group of at least 1, got hosts_per_group=0"),
+        ({"n_hosts": 2, "switch_ports": 0}, "switch_ports must be 1 to 2048, got 0"),
+        ({"n_hosts": 2, "switch_ports": 1}, "switch_ports=1 are too few for a leaf with oversubscription=1"),
+        (
+            {"n_hosts": 64, "hosts_per_group": 32, "switch_ports": 40},
+            "a leaf needs 64 ports, got switch_ports=40; give a smaller hosts_per_group",
+        ),
+        ({"n_hosts": 512, "switch_ports": 64}, "a spine needs 128 ports, got switch_ports=64; give groups_per_pod"),
         ({"n_hosts": 2, "planes": 0}, "planes of at least 1"),
         ({"n_hosts": 2, "oversubscription": 3.0}, r"is 0.6667 cables .* up from each leaf; .*: 2:1 .* and 1:1"),
         ({"n_hosts": 2, "oversubscription": 0.0}, "needs a positive oversubscription, got 0.0"),
