@@ -1,6 +1,6 @@
 # make setup   a virtual environment in .venv with everything, on a fresh machine
 # make run     real gradients: predicted on a 64-rank network, then really reduced by 4 processes
-# make test   lint, types, layers, the site, and tests in twelve minutes
+# make test   lint, types, layers, the site, and all kinds of tests
 # make test-core   tests of the core by themselves, without lint; and that it works without each extension
 # make test-all   the same with all tests: what it adds is in CONTRIBUTING.md
 # make floor  the kernels' tests with the oldest Numba that is allowed
@@ -18,7 +18,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test test-core test-all floor lint docs fuzz mutants lock audit sbom bench clean
+.PHONY: setup run test test-core test-all compiled under-mpi without-jit floor lint docs fuzz mutants lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -36,12 +36,21 @@ run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
 # Pytest keeps its rewritten assertions with the bytecode: most of the time of collecting.
-test test-all: export PYTHONDONTWRITEBYTECODE :=
+test test-all without-jit under-mpi compiled: export PYTHONDONTWRITEBYTECODE :=
 test: DRAWN := and not deep
+# In pairs, for two cores: types, which take as long as the site and the tests without the JIT; ranks of MPI, which mostly
+# wait for each other, beside the tests that fill the cores.
 test test-all: setup
-	$(MAKE) -j2 lint docs COMMSIM_SITE_PICTURES=empty
+	$(MAKE) -j2 lint docs without-jit 'DRAWN=$(DRAWN)' COMMSIM_SITE_PICTURES=empty
+	$(MAKE) -j2 compiled under-mpi 'DRAWN=$(DRAWN)'
+
+compiled: setup
 	$(BIN)/python -m pytest -m '$(strip not mpi $(DRAWN))' -n 2 --dist loadfile
+
+under-mpi: setup
 	$(BIN)/python -m pytest -m '$(strip mpi $(DRAWN))'
+
+without-jit: setup
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m '$(strip nojit $(DRAWN))' -n 2 --dist loadfile
 
 # What the core is: `benchmarks.house.slices`; its tests are in folders of the same names.

@@ -54,6 +54,17 @@ NOJIT_FILES = {
 }
 NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}
 
+# Files that take more than five seconds, though no test of theirs is marked `slow`.
+LONG_FILES = {
+    "costmodel": "trusted_times",
+    "diagnosis": "broken_logs",
+    "diagnosis/causes": "causes_of_rows simulated",
+    "emulation": "short_cuts",
+    "placement/service": "posted_cluster",
+    "symmetries": "less_capacity",
+}
+LONG_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in LONG_FILES.items() for name in names.split()}
+
 # Of the cases that `make test` draws; another number tests others.
 SEED = int(os.environ.get("COMMSIM_TEST_SEED", "1"))
 
@@ -94,7 +105,8 @@ def pytest_configure(config):
     asked = config.option.markexpr
     few = "not slow" in asked or asked.startswith("nojit")  # whose kernels have run compiled, with more examples
     settings.load_profile("deep" if "not deep" not in asked else "fast" if few else "drawn")
-    absent = [p for p in NOJIT_PATHS if not p.exists()]
+    config.option.loadscopereorder = False  # of pytest-xdist, which would begin with the files that have most tests
+    absent = [p for p in NOJIT_PATHS | LONG_PATHS if not p.exists()]
     if absent:
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
 
@@ -147,8 +159,12 @@ def pytest_collect_directory(path, parent):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark as deep the cases of sampled tests that are not drawn, for each test and value of `each` by itself."""
-    items.sort(key=lambda item: item.path)
+    """Mark as deep the cases of sampled tests that are not drawn, for each test and value of `each` by itself.
+
+    Long files come first: a worker that begins one when the other has no more leaves a core idle.
+    """
+    long = LONG_PATHS | {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path not in long, item.path))
     cases = defaultdict(list)
     for item in items:
         if sample := item.get_closest_marker("sample"):
