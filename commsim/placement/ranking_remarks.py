@@ -42,10 +42,10 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDAr
     Returns
     -------
     list of Remark
-        One line for each of the first candidates, numbered from 1, with the job and the link that it overloads the
-        most; and how many more there are.
+        One line for each job and the link that it overloads the most, with the candidates, numbered from 1, of which
+        it is the worst; and how many more candidates there are.
     """
-    remarks: list[Remark] = []
+    found: dict[str, tuple[float, list[int]]] = {}
     peak = np.array([0.0 if job.is_demand else job.peak_rate for job in jobs])  # demand takes what it needs
     for number, rows in enumerate(use, 1):
         wanted = rows * peak[:, None]
@@ -54,12 +54,14 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDAr
             job, link = map(int, np.unravel_index(int(over.argmax()), over.shape))
             rates = format_bandwidth(wanted[job, link]), format_bandwidth(network.bandwidth[link])
             text = f"job {jobs[job].name} alone needs {rates[0]} of {network.link_name(link)} ({rates[1]})"
-            by = float(over[job, link] - 1)
-            remarks.append(Remark("slow-alone", f"candidate {number}: {text}", by, needed=number == 1))
-    more = len(remarks) - MAX_NAMED
-    return (
-        remarks if more <= 0 else [*remarks[:MAX_NAMED], Remark("slow-alone", f"so do jobs of {more} more candidates")]
-    )
+            found.setdefault(text, (float(over[job, link] - 1), []))[1].append(number)
+    remarks = [
+        Remark("slow-alone", f"{_numbers_text(numbers)}: {text}", by, needed=1 in numbers)
+        for text, (by, numbers) in list(found.items())[:MAX_NAMED]
+    ]
+    more = sum(len(numbers) for _, numbers in list(found.values())[MAX_NAMED:])
+    rest = f"so do jobs of {count_text(more, 'more candidate')}"
+    return [*remarks, Remark("slow-alone", rest)] if more else remarks
 
 
 def other_paths(rank_by: str, n_hashes: int, values: Sequence[float], others: Sequence[int]) -> list[Remark]:

@@ -305,6 +305,9 @@ def test_a_job_that_overloads_a_link_alone_is_named() -> None:
     assert said.text == "candidate 1: job a alone needs 90 Gb/s (11.25 GB/s) of h0:leaf0 (50 Gb/s (6.25 GB/s))"
     assert (said.effect, said.needed) == (pytest.approx(0.8), True)
     assert rank_placements(CLUSTER, {"far": TWO[:1]}).remarks == ()
+    places = {f"{i}": (dataclasses.replace(FAST, placement=("h0", f"h{i}")),) for i in range(2, 7)}
+    (said,) = rank_placements(CLUSTER, places).remarks  # the same sentence stood there for each candidate
+    assert said.text.startswith("candidates 1, 2, 3 and 2 more: job a alone needs 90 Gb/s")
 
 
 def test_routes_are_walked_once_for_candidates_and_their_remarks(monkeypatch) -> None:
