@@ -3,7 +3,7 @@
 python -m benchmarks.speed.live_service [--json FILE] [--kills 300] [--requests 60] [--parts latency,kills]
 
 - latency: ``POST /place`` on 1,008 nodes with 99 jobs, and on 1,008 and 10,000 nodes with 1,000 jobs: milliseconds of
-  wall clock over loopback, one client; CPU milliseconds of the service for each request beside them.
+  wall clock over loopback, one client; CPU milliseconds of the service for each request beside them, with quantiles.
 - parallel: 200 requests at once, each answered.
 - kills: SIGKILL at a drawn moment while jobs are posted; the version and the jobs after the restart are those of the
   last change that was answered, or of the one that was under way.
@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results_file import write_results
-from benchmarks.speed.place_service import cpu_time
 from commsim.placement.clusters.generated_traces import philly
 from commsim.placement.clusters.models import MODELS, profile
 from commsim.report.terminal import print_table
@@ -42,7 +41,7 @@ GPUS, RATE = 8, "100Gbps"
 PORT_BYTES_PER_S = 12.5e9
 # Leaves, hosts of each, spines, running jobs.
 SIZES = ((42, 24, 8, 99), (42, 24, 8, 1000), (313, 32, 16, 1000))
-WANTED_MS = {1: 50.0, 10: 200.0}  # p50 of one candidate and by default, with 99 jobs; p99 twice that
+WANTED_MS = {1: 50.0, 10: 200.0}  # p50 of one candidate and by default; p99 twice that
 Job = dict[str, Any]
 
 
@@ -148,6 +147,11 @@ def forked(cluster: str, store: Path) -> Iterator[tuple[int, int]]:
         os.waitpid(process, 0)
 
 
+def cpu_clock(process: int) -> int:
+    """Return Linux's clock of the processor time of another process, for `time.clock_gettime`."""
+    return ~process << 3 | 2
+
+
 def latencies(n_requests: int) -> list[dict[str, Any]]:
     """Measure ``POST /place`` of new jobs, each another one."""
     rows = []
@@ -159,30 +163,30 @@ def latencies(n_requests: int) -> list[dict[str, Any]]:
                 if status != 200:
                     raise SystemExit(f"{status}: {answer}")
             for candidates in (1, 10):
-                rng, took, size = np.random.default_rng(candidates), [], 0
+                rng, took, used, size = np.random.default_rng(candidates), list[float](), list[float](), 0
+                clock = cpu_clock(process.pid)
                 for i in range(-3, n_requests):
-                    if i == 0:
-                        before = cpu_time(process.pid)
                     asked = {
                         "jobs": [drawn_job(rng, "new", int(rng.choice([8, 16, 32, 64])))],
                         "candidates": candidates,
                     }
-                    start = time.perf_counter()
+                    start, before = time.perf_counter(), time.clock_gettime(clock)
                     status, answer = client.ask("POST", "/place", asked)
                     if status != 200:
                         raise SystemExit(f"{status}: {answer}")
                     if i >= 0:
                         took.append(time.perf_counter() - start)
+                        used.append(time.clock_gettime(clock) - before)
                         size = max(size, len(json.dumps(answer)))
-                cpu_s = (cpu_time(process.pid) - before) / n_requests
-                p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
+                (p50, p99), (cpu_p50, cpu_p99) = (np.quantile(times, [0.5, 0.99]).tolist() for times in (took, used))
                 rows.append({"nodes": n_leaves * hosts, "running": len(jobs), "candidates": candidates, "p50_s": p50,
-                             "p99_s": p99, "cpu_s": cpu_s, "bytes": size})  # fmt: skip
+                             "p99_s": p99, "cpu_p50_s": cpu_p50, "cpu_p99_s": cpu_p99, "bytes": size})  # fmt: skip
+                print(f"# {rows[-1]}", flush=True)
             client.close()
-    names = ["nodes", "running", "candidates", "p50(ms)", "p99(ms)", "cpu(ms)", "bytes"]
+    names = ["nodes", "running", "candidates", "p50(ms)", "p99(ms)", "cpu p50(ms)", "cpu p99(ms)", "bytes"]
     cells = [
         [f"{r[key]}" for key in names[:3]]
-        + [f"{r[key] * 1e3:.1f}" for key in ("p50_s", "p99_s", "cpu_s")]
+        + [f"{r[key] * 1e3:.1f}" for key in ("p50_s", "p99_s", "cpu_p50_s", "cpu_p99_s")]
         + [f"{r['bytes']}"]
         for r in rows
     ]
@@ -312,9 +316,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "latency" in parts:
         rows += latencies(args.requests)
         for row in rows:
-            if row["running"] == SIZES[0][3]:
-                wanted = WANTED_MS[row["candidates"]] / 1e3
-                good &= row["p50_s"] <= wanted and row["p99_s"] <= 2 * wanted
+            wanted = WANTED_MS[row["candidates"]] / 1e3
+            good &= row["p50_s"] <= wanted and row["p99_s"] <= 2 * wanted
     if "parallel" in parts:
         rows.append(parallel())
         good &= set(rows[-1]["statuses"]) == {"200"}
