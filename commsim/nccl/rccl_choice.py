@@ -104,6 +104,8 @@ class RcclChoice:
         times = []
         for p, protocol in enumerate(PROTOCOLS):
             bus = self.tree.rate(p, size, rate, n_machines)
+            if not bus:
+                continue
             if operation == "all_reduce":
                 hops = 2 * ((per_machine - 1) * self.tree.xgmi[p] + levels * self.tree.net[p])
                 times.append((self.start[p] + hops + size / (bus / 2), "tree", protocol))
@@ -131,9 +133,14 @@ def _expected(table: Mapping[str, Any], corrections: Sequence[Sequence[float]]) 
     return RcclTuning(xgmi, net, tuple(table["two"]), tuple(table["more"]), tuple(map(tuple, corrections)))
 
 
+def choice_of(gpu: str, per_machine: int = 0) -> RcclChoice | None:
+    """Return the choice of a generation with so many GPUs in each machine; None where its estimates are not known."""
+    return rccl_choices().get(f"{gpu}-{per_machine}") or rccl_choices().get(gpu)
+
+
 @functools.cache
 def rccl_choices() -> dict[str, RcclChoice]:
-    """Return the choice of each generation whose estimates are known."""
+    """Return the choices by the names of ``rccl_choice.toml``."""
     tree = tomllib.loads(PATH.read_text(encoding="utf-8"))
     return {
         name: RcclChoice(

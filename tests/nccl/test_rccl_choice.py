@@ -2,7 +2,7 @@
 
 import pytest
 
-from commsim.nccl.rccl_choice import rccl_choices
+from commsim.nccl.rccl_choice import choice_of, rccl_choices
 from commsim.prediction.build import prepare
 
 RATE = 336e9
@@ -46,6 +46,18 @@ def test_a_ring_crosses_once_for_each_machine_but_one_and_an_all_reduce_twice():
     """With a crossing more for each turn a tree would be expected to be faster here."""
     assert cell("cdna3", 320 * 2**20, n_machines=4) == ("ring", "simple")
     assert cell("cdna3", 300 * 2**20, n_machines=4) == ("tree", "simple")
+
+
+def test_nics_behind_the_cpu_leave_no_ll128():
+    """RCCL has another row for 8 dies with 4 NICs (Frontier, LUMI) than for 16 with 8."""
+    sizes = [2**k for k in range(10, 33)]
+    taken = {
+        dies: {choice_of("cdna2", dies).cell("all_reduce", size, 4 * dies, 4, RATE, "amd")[1] for size in sizes}
+        for dies in (8, 16)
+    }
+    assert taken == {8: {"ll", "simple"}, 16: {"ll", "ll128", "simple"}}
+    here = prepare("rccl_all_reduce", "mi250x@star:machines=4").launch
+    assert [here.parameters(2**k)["protocol"] for k in (20, 21)] == ["ll", "simple"]
 
 
 @pytest.mark.parametrize("cpu", ["intel", "amd", "other"])

@@ -14,7 +14,7 @@ from commsim.core.placement import Placement
 from commsim.core.units import format_size
 from commsim.nccl.machine_links import links_inside, links_outside
 from commsim.nccl.of_network import CPU_OF
-from commsim.nccl.rccl_choice import OPERATIONS, rccl_choices
+from commsim.nccl.rccl_choice import OPERATIONS, choice_of
 from commsim.nccl.rccl_costs import costs_of, rings_over_links
 
 
@@ -56,7 +56,7 @@ def rings_of_rccl(
 
 def _protocols(network: Network, n_machines: int) -> str:
     """Say by which rules a call over several machines takes its protocol; empty on one."""
-    if n_machines == 1 or read_hardware(network.hardware)["gpu"] not in rccl_choices():
+    if n_machines == 1 or choice_of(read_hardware(network.hardware)["gpu"]) is None:
         return ""
     return "trees or rings by RCCL's estimate, LL, LL128 or Simple by its limits of sizes"
 
@@ -86,7 +86,7 @@ def schedule_of_rccl(
     if known is None:
         return {}
     chosen: dict[str, Any] = {"protocol": known.protocol(size)}
-    choice, n_ranks = rccl_choices().get(hardware["gpu"]), sum(map(len, machines))
+    choice, n_ranks = choice_of(hardware["gpu"], len(machines[0])), sum(map(len, machines))
     if choice is None or len(machines) == 1 or operation not in OPERATIONS:
         is_eight = [*map(len, machines)] == [8] and rings.get("rings") == "mesh" and "cycles" not in rings
         return chosen | (known.schedule(size) if free and is_eight and operation == "all_reduce" else {})
