@@ -59,6 +59,8 @@ class Way:
         Whether it has the times of every transfer.
     general : bool
         Whether it takes pinned routes, unequal weights and measured curves.
+    least : float, s
+        Processor seconds below which it answers nothing: it is not estimated where the event engine takes no longer.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Way:
     steps: int = 300
     traces: bool = True
     general: bool = False
+    least: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +242,6 @@ def _plan_bottlenecks(paths: FlowPaths) -> Simulation | None:
     return None if groups is None else partial(simulate_bottlenecks, plan, groups)
 
 
-def _estimate_events(paths: FlowPaths) -> WayCost:
-    return WayCost(paths.event_cost, paths.event_cost)
-
-
 def _plan_events(paths: FlowPaths) -> Simulation:
     from commsim.engine.flow import simulate_flows
 
@@ -254,29 +253,29 @@ def _plan_events(paths: FlowPaths) -> Simulation:
     return simulate
 
 
-RINGS = Way("recurrence", ALONE, IN_STEP, _estimate_rings, _plan_rings, traces=False)
-MOVES = Way("recurrence", ALONE, IN_STEP, _estimate_moves, _plan_moves)
+RINGS = Way("recurrence", ALONE, IN_STEP, _estimate_rings, _plan_rings, traces=False, least=costs.RINGS_BEGIN)
+MOVES = Way("recurrence", ALONE, IN_STEP, _estimate_moves, _plan_moves, least=costs.MOVES_BEGIN)
 SIMULTANEOUS = Way(
     "simultaneous", "messages that all start together",
     "one allocation of rates, since all messages start together",
-    _estimate_simultaneous, _plan_simultaneous,
+    _estimate_simultaneous, _plan_simultaneous, least=costs.SIMULTANEOUS_BEGIN,
 )  # fmt: skip
 SYMMETRIC = Way(
     "symmetric", "transfers and links that fall into few classes of equals",
     "one transfer of each class of equal transfers",
-    _estimate_symmetric, _plan_symmetric, steps=5000,
+    _estimate_symmetric, _plan_symmetric, steps=5000, least=costs.SYMMETRIC_BEGIN,
 )  # fmt: skip
 STREAMED = Way(
     "streamed", "rings of at most 2^32 messages, and no trace",
     "event by event, with one state per connection instead of per message",
-    _estimate_streamed, _plan_streamed, traces=False,
+    _estimate_streamed, _plan_streamed, traces=False, least=costs.STREAMED_BEGIN,
 )  # fmt: skip
 BOTTLENECKS = Way(
     "bottlenecks", "messages that take links whole, and links and messages that are not too many",
     "event by event, with one rate for all messages that one link holds down",
-    _estimate_bottlenecks, _plan_bottlenecks, steps=20000,
+    _estimate_bottlenecks, _plan_bottlenecks, steps=20000, least=costs.BOTTLENECKS_BEGIN,
 )  # fmt: skip
-EVENTS = Way("events", "nothing", "event by event", _estimate_events, _plan_events, general=True)
+EVENTS = Way("events", "nothing", "event by event", plan=_plan_events, general=True)
 CLOSED_FORM = Way(
     "closed-form", "a closed form and no late starters, headers, traces or flaps",
     "NCCL's closed form, since no link can be in the way of its messages",
@@ -292,7 +291,7 @@ METHODS = (AUTO, *dict.fromkeys(way.name for way in WAYS))
 
 
 def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, WayCost]:
-    """Costs of the ways that may apply to a job; the event engine is always among them.
+    """Costs of the ways that may apply to a job, and take less than the event engine, which is always among them.
 
     Parameters
     ----------
@@ -301,12 +300,11 @@ def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, WayCost]:
     trace : bool
         Whether times of every transfer are wanted.
     """
-    found = {}
+    found = {EVENTS: WayCost(paths.event_cost, paths.event_cost)}
     for way in WAYS:
-        if way.estimate is not None and (way.general or paths.is_regular) and (way.traces or not trace):
-            cost = way.estimate(paths)
-            if cost is not None:
-                found[way] = cost
+        may = (way.general or paths.is_regular) and (way.traces or not trace) and way.least < paths.event_cost
+        if may and way.estimate is not None and (cost := way.estimate(paths)) is not None:
+            found[way] = cost
     return found
 
 

@@ -141,7 +141,7 @@ def test_a_way_may_lose_all_that_may_be_lost_and_no_more(share: float, monkeypat
 
 @pytest.mark.parametrize("fences", [False, True])
 def test_bottlenecks_are_for_many_messages_at_once_and_not_for_many_one_after_the_other(fences: bool) -> None:
-    n, program = 16, Program(16, 16)
+    n, program = 64, Program(64, 64)
     for turn in range(1, n):
         program.copy(np.arange(n), src=np.arange(n), dst=(np.arange(n) + turn) % n)
         if fences:
@@ -172,3 +172,12 @@ def test_a_way_of_an_installed_package_is_tried_where_it_is_asked_for(monkeypatc
     assert paths.simulate(1e6).method != "quick"
     with pytest.raises(InputError, match="unknown method 'slow'"):
         paths.simulate(1e6, method="slow")
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 40])
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "double_tree_all_reduce", "direct_all_to_all"])
+def test_what_a_way_takes_at_least_is_below_its_estimate(n: int, collective: str) -> None:
+    paths = paths_of(collective, star(n), n)
+    for way in WAYS:
+        cost = None if way.estimate is None else way.estimate(paths)
+        assert cost is None or way.least <= cost.answer
