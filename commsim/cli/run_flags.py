@@ -60,8 +60,8 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
     )
     routing: str | None = flag(
         metavar="NAME",
-        help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, or spray:entropies=E (with :trims, "
-        "packets trimmed at full links are sent again)",
+        help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, ecmp:qps=N (queue pairs of a "
+        "connection), or spray:entropies=E (with :trims, packets trimmed at full links are sent again)",
     )
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS, Network
+from commsim.core.registry import close_names
 from commsim.core.spec import is_whole
 
 from .link_rows import flow_hash
@@ -19,8 +20,10 @@ from .walk import Routes, no_path, walk
 
 # Routings that depend on the seed.
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
+# Routings that take a number: of values that hosts spray over, of queue pairs of a connection.
+WITH_NUMBER = ("spray:entropies=E[:trims]", "ecmp:qps=N")
 _together: ContextVar[tuple[int, ...]] = ContextVar("together", default=())
-__all__ = ["HASHED", "Routes", "drawn_together", "drawn_with", "find_routes", "is_hashed", "read_routing",
+__all__ = ["HASHED", "Routes", "drawn_together", "drawn_with", "find_routes", "is_divided", "is_hashed", "read_routing",
            "require_suited"]  # fmt: skip
 
 
@@ -73,6 +76,8 @@ def find_routes(
           network of the machines adapts (InfiniBand, see :mod:`.capacity_shares`);
           ``spray:entropies=E``: those that E values hash to, each with its part of the values, as hosts spray packets;
           with ``:trims``, hosts send at the rate of their links, and what links cut is sent again, see :mod:`.sprayed`.
+        - ``ecmp:qps=N``: N queue pairs of a connection, each hashed by itself, with equal parts of every message, as
+          NCCL has them over RoCE (``NCCL_IB_QPS_PER_CONNECTION``, ``NCCL_IB_SPLIT_DATA_ON_QPS``).
         - ``dmodk``, in trees: the digit of the destination's index, counted along the tree, that belongs to the tier.
         - ``dimension_order``, in grids: of the paths that finish each dimension before the next one, the shortest.
         - ``minimal``, in dragonflies: of the paths that change the group at most once, the shortest; ``valiant``: first
@@ -115,7 +120,7 @@ def find_routes(
     if entropies:
         from .sprayed import sprayed
 
-        return sprayed(network, src, dst, channel, seed, entropies, trims=trims)
+        return sprayed(network, src, dst, channel, seed, entropies, trims=trims, adapts=routing == "spray")
     if routing == "valiant":
         from .in_parts.valiant import find_valiant_routes
 
@@ -153,12 +158,12 @@ def _equal_pairs(
 
 
 def read_routing(text: str) -> tuple[str, int, bool]:
-    """Read a routing, such as ``ecmp`` or ``spray:entropies=128:trims``.
+    """Read a routing, such as ``ecmp``, ``ecmp:qps=4`` or ``spray:entropies=128:trims``.
 
     Returns
     -------
     str, int, bool
-        Its name, the number of entropies or 0, and whether links trim what is too much.
+        Its name, the number of entropies (or queue pairs) or 0, and whether links trim what is too much.
 
     Raises
     ------
@@ -167,24 +172,32 @@ def read_routing(text: str) -> tuple[str, int, bool]:
     """
     name, colon, rest = text.partition(":")
     if name not in ROUTINGS:
-        raise InputError(f"unknown routing {text!r}; known: {', '.join(ROUTINGS)}, spray:entropies=E[:trims]")
+        close = ["spray"] if name == "adaptive" else close_names(name, ROUTINGS)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        known = f"{', '.join(ROUTINGS)}, {', '.join(WITH_NUMBER)}"
+        raise InputError(f"unknown routing {text!r}; {hint}known: {known}")
     if not colon:
         return name, 0, False
     from .sprayed import MAX_ENTROPIES
 
-    values, _, trims = rest.partition(":")
+    values, _, more = rest.partition(":")
     key, _, number = values.partition("=")
     whole = int(number) if is_whole(number, 5) else 0
-    if name != "spray" or key != "entropies" or not 1 <= whole <= MAX_ENTROPIES or trims not in ("", "trims"):
-        raise InputError(
-            f"the only routing with a parameter is spray:entropies=E[:trims], E from 1 to {MAX_ENTROPIES}, got {text!r}"
-        )
-    return name, whole, bool(trims)
+    is_known = f"{name}:{key}" in ("spray:entropies", "ecmp:qps") and more in ("", "trims" if name == "spray" else "")
+    if not is_known or not 1 <= whole <= MAX_ENTROPIES:
+        forms = " and ".join(WITH_NUMBER)
+        raise InputError(f"the only routings with a parameter are {forms}, 1 to {MAX_ENTROPIES}, got {text!r}")
+    return name, 0 if values == "qps=1" else whole, bool(more)
 
 
 def is_hashed(routing: str) -> bool:
     """Whether the seed changes the routes."""
-    return routing in HASHED or routing.startswith("spray:")
+    return routing.partition(":")[0] in HASHED or routing.startswith("spray:")
+
+
+def is_divided(routing: str) -> bool:
+    """Whether parts of a message take different paths."""
+    return routing.startswith("spray") or ":" in routing
 
 
 def may_collide(network: Network, routing: str | None) -> bool:
@@ -198,7 +211,7 @@ def may_collide(network: Network, routing: str | None) -> bool:
         Routing in place of the network's own.
     """
     is_tree = network.n_links == 2 * (network.n_nodes - 1)
-    return (routing or network.routing) in HASHED and not is_tree
+    return (routing or network.routing).partition(":")[0] in HASHED and not is_tree
 
 
 def require_suited(network: Network, routing: str) -> None:

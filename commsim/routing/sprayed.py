@@ -32,7 +32,15 @@ Ints = NDArray[np.int64]
 
 
 def sprayed(
-    network: Network, src: Ints, dst: Ints, channel: Ints, seed: int, entropies: int, *, trims: bool = False
+    network: Network,
+    src: Ints,
+    dst: Ints,
+    channel: Ints,
+    seed: int,
+    entropies: int,
+    *,
+    trims: bool = False,
+    adapts: bool = True,
 ) -> Routes:
     """Walk each value's own ECMP path, and add up what the values of a route put on each link.
 
@@ -45,6 +53,8 @@ def sprayed(
     trims : bool
         Whether senders keep their rate, so that what a link cuts is sent again. Rates are those when all routes are
         used at once: every host divides its link equally among its routes, and so does every receiver.
+    adapts : bool
+        Whether a sender puts less on slower paths. Without it all values carry equal parts, as queue pairs do.
 
     Returns
     -------
@@ -65,7 +75,9 @@ def sprayed(
     length = np.diff(routes.first)
     owner = np.repeat(np.repeat(np.arange(n), entropies), length)
     depth = np.arange(len(routes.link)) - np.repeat(routes.first[:-1], length)
-    if trims:
+    if not adapts:
+        part = np.full(len(routes.link), 1.0 / entropies)
+    elif trims:
         part = _sent_again(network, src, dst, routes, (owner, depth), entropies)
     else:
         part = np.repeat(_parts(routes, _rooms(network, src, dst, routes, owner), entropies), length)

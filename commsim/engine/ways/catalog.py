@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from commsim.extensions import house
-from commsim.routing.routing import may_collide
+from commsim.routing.routing import is_divided, may_collide
 
 from . import costs
 
@@ -224,8 +224,11 @@ def _plan_streamed(paths: FlowPaths) -> Simulation | None:
 def _estimate_bottlenecks(paths: FlowPaths) -> WayCost | None:
     n_stages = 1 + sum(block.n_fences * block.times for block in paths.job.schedule.blocks)
     at_once = min(paths.n_connections, paths.n_transfers / n_stages)
-    sprays = (paths.routing or paths.network.routing).startswith("spray")
-    if sprays or at_once < costs.LEAST_SHARING * paths.network.n_links or paths.n_transfers > costs.MAX_TRANSFERS:
+    if (
+        is_divided(paths.routing or paths.network.routing)
+        or at_once < costs.LEAST_SHARING * paths.network.n_links
+        or paths.n_transfers > costs.MAX_TRANSFERS
+    ):
         return None  # too many for tables with a row for each
     begin = costs.BOTTLENECKS_BEGIN + costs.BOTTLENECK_PAIR * paths.network.n_links**2
     tables = (costs.ROUTE + costs.EVENTS_CONNECTION) * paths.n_connections
