@@ -150,8 +150,10 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
 
 def units(network: Network) -> NDArray[np.int64]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
-    is_alone = network.machine < 0
-    return np.where(is_alone, network.machine.max() + np.cumsum(is_alone), network.machine).astype(np.int64)
+    unit = np.cumsum(network.machine < 0, dtype=np.int64)
+    unit += network.machine.max()
+    np.copyto(unit, network.machine, where=network.machine >= 0)
+    return unit
 
 
 def live_nics(network: Network) -> NDArray[np.integer[Any]]:

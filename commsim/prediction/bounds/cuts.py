@@ -281,7 +281,7 @@ def _partitions(graph: UsableLinks) -> Iterator[tuple[str, NDArray[np.int64]]]:
     yield "rank", np.arange(p)
     before = p
     for level in locality_levels(network):
-        of_node = np.full(network.n_nodes, -1, np.int64)
+        of_node = np.full(network.n_nodes, -1, np.int32)
         of_node[network.endpoints] = level.group
         of_rank = of_node[graph.ranks]
         if (of_rank < 0).any():
