@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +158,12 @@ def load_policy(text: str) -> Entry[list[Grant]]:
 
 
 def fill(
-    view: View, ordered: Iterable[JobState], *, strict: bool = False, order: Order = "packed"
+    view: View,
+    ordered: Iterable[JobState],
+    *,
+    strict: bool = False,
+    order: Order = "packed",
+    key: Callable[[JobState], Any] | None = None,
 ) -> tuple[list[Grant], int]:
     """Grant jobs what they ask for, in order, as long as GPUs last; kept ones come first.
 
@@ -166,6 +171,8 @@ def fill(
     ----------
     strict : bool
         Whether a job that does not fit blocks those after it.
+    key : function, optional
+        By what jobs are sorted before. Without `strict` only those that fit are: most of a long queue do not.
 
     Returns
     -------
@@ -182,7 +189,10 @@ def fill(
     else:
         free = view.n_gpus - sum(map(len, map(_GPUS, view.running)))
     unchanged = set(map(id, view.running))
-    for state in ordered:
+    if key is not None and not strict:
+        fitting = ordered if free > 0 else ()
+        ordered = [state for state in fitting if state.job.n_gpus <= free and id(state) not in unchanged]
+    for state in ordered if key is None else sorted(ordered, key=key):
         if free < 1:
             break
         if state.job.n_gpus > free:

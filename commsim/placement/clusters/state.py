@@ -122,7 +122,7 @@ class JobState:
     @property
     def attained(self) -> float:
         """Service received, GPU s."""
-        return self.service + len(self.gpus) * (self.clock.now - self.since)
+        return self.service + len(self.gpus) * (self.clock.now - self.since) if self.gpus else self.service
 
     @property
     def run_time(self) -> float:

@@ -51,19 +51,19 @@ def _reservation(view: View, grants: list[Grant], free: int, wanted: int) -> tup
 @policy(paper="shortest job first; durations are known, and run without slow-downs")
 def sjf(view: View) -> list[Grant]:
     """Shortest job first, by the time that it takes without others; without preemption."""
-    return fill(view, sorted(view.states, key=lambda state: state.ideal))[0]
+    return fill(view, view.states, key=lambda state: state.ideal)[0]
 
 
 @policy(interval=300.0, paper="shortest remaining time first; interval is assumed")
 def srtf(view: View) -> list[Grant]:
     """Shortest remaining time first; a job that comes with less to do takes the GPUs of others at the next interval."""
-    return fill(view, sorted(view.states, key=view.remaining))[0]
+    return fill(view, view.states, key=view.remaining)[0]
 
 
 @policy(interval=300.0, paper="Gu et al., NSDI 2019; thresholds and interval are assumed")
 def tiresias(view: View) -> list[Grant]:
     """Least GPU time so far first, first come first served within a queue; only skewed models insist on few hosts."""
-    grants = fill(view, sorted(view.states, key=queue))[0]
+    grants = fill(view, view.states, key=queue)[0]
     return [
         grant
         if grant.state.running or grant.n_gpus == 1 or view.work.models[grant.state.index].skewed
@@ -80,13 +80,13 @@ def queue(state: JobState) -> int:
 @policy(interval=60.0, paper="Chaudhary et al., EuroSys 2020: Gandiva-fair; each job a user; without trading GPU types")
 def gandiva_fair(view: View) -> list[Grant]:
     """Least GPU time so far over its tickets first, in quanta of a minute; a job has as many tickets as GPUs."""
-    return fill(view, sorted(view.states, key=lambda state: state.attained / state.job.n_gpus))[0]
+    return fill(view, view.states, key=lambda state: state.attained / state.job.n_gpus)[0]
 
 
 @policy(interval=300.0, paper="Gao et al., SoCC 2021; earliest deadline first instead of its integer program")
 def chronus(view: View) -> list[Grant]:
     """Jobs that can still meet their deadline, earliest first; then the shortest of the others."""
-    return fill(view, sorted(view.states, key=lambda state: _rank(view, state)))[0]
+    return fill(view, view.states, key=lambda state: _rank(view, state))[0]
 
 
 def _rank(view: View, state: JobState) -> tuple[bool, float]:

@@ -100,7 +100,7 @@ def _gain(view: View, state: JobState, gpus: int) -> float:
 @policy(interval=600.0, paper="Mahajan et al., NSDI 2020; lease of 10 minutes as in CASSINI")
 def themis(view: View) -> list[Grant]:
     """GPUs whose lease ends go to the jobs that are farthest behind their fair finish time."""
-    return fill(view, sorted(view.states, key=lambda state: -unfairness(view, state)))[0]
+    return fill(view, view.states, key=lambda state: -unfairness(view, state))[0]
 
 
 def unfairness(view: View, state: JobState) -> float:
