@@ -48,7 +48,8 @@ core of: {machine}.
 CPU seconds of a replay of {jobs} jobs on 2,048 GPUs (256 hosts of 8, leaf-spine, load 0.9, seed 1) under each policy,
 with packed placements and with CASSINI's, and the mean completion time in hours that it predicts. Wanted: at most
 {wanted:.0f} s each. The machine's load was {low:.0f} to {high:.0f}; programs beside it make a replay slower, since its
-table of the demand on links has 13 MB. {verdict}
+table of the demand on links has 13 MB.
+{verdict}
 
 """
 
