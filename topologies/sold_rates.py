@@ -12,6 +12,7 @@ from .presets import PRESETS
 
 # Rates that ports and cables are sold with, bytes/s, rising.
 SOLD = tuple(gbps * 1e9 / 8 for gbps in (10, 25, 40, 50, 100, 200, 400, 800, 1600))
+DELIVERED = 0.9  # the least part of the rate that a port is sold with that is left without headers
 NIC_RATE = "nic"
 UPLINKS = "uplink_bandwidth"  # with a prefix, of the tier above pods
 
@@ -39,6 +40,11 @@ def as_reached(raw: Mapping[str, str], machine: str) -> dict[str, str]:
     if share == 1 or "bandwidth" in raw:
         return dict(raw)
     return {key: _reached(text, share) if key.endswith(UPLINKS) else text for key, text in raw.items()}
+
+
+def sold_rate(rate: float) -> float:
+    """Return the rate, bytes/s, that a port is sold with whose messages reach a rate; `rate` if that is of none."""
+    return next((sold for sold in SOLD if DELIVERED * sold <= rate <= sold), rate)
 
 
 def _share(machine: str) -> float:

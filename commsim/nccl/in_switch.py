@@ -180,12 +180,16 @@ def crossing(call: NcclCall) -> int:
 
 
 def pat_time(ways: CallLinks, call: NcclCall) -> float:
-    """Return the seconds of PAT, which has one GPU in each machine: log2(n) hops, then the NIC's rate."""
-    p = ways.primitives
+    """Return the seconds of PAT, which has one GPU in each machine: log2(n) hops, then the NIC's rate.
+
+    As in a ring a chunk is copied into the buffer of each hop, and out of the last one (``src/device/prims_simple.h``).
+    """
+    p, part = ways.primitives, cut_call(call)[0]
     if ways.plugin is None:
         return p.launch
-    hops = math.ceil(math.log2(call.n_ranks)) * (ways.plugin.hop("simple") + p.slice)
-    return p.launch + hops + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
+    one = p.slice + (part.chunk if part.n_loops > 1 else part.last_chunk) / p.rate_simple
+    hops = math.ceil(math.log2(call.n_ranks)) * (ways.plugin.hop("simple") + one)
+    return p.launch + hops + one + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
 
 
 class ExchangeTime(NamedTuple):

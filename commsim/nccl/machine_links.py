@@ -14,15 +14,13 @@ from commsim.core.machines.local_nics import near_nics
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import live_nics
-from topologies.sold_rates import SOLD
+from topologies.sold_rates import sold_rate
 
 if TYPE_CHECKING:
     from .channel_search import NcclSetting
 
 # Code of what says that NVLinks do not join all GPUs.
 ISLANDS = "nvlink-islands"
-# The least part of the rate that a port is sold with that is left without headers.
-DELIVERED = 0.9
 # Since this release NCCL's own transport takes the ports of a NIC for one ("port fusion": src/transport/net_ib.cc, now
 # in src/graph/topo.cc, NCCL_NET_MERGE_LEVEL=PORT).
 PORTS_JOINED = (2, 20)
@@ -181,7 +179,7 @@ def port_rate(rate: float) -> float:
     ----------
     NCCL 2.30.7, ``src/graph/topo.cc`` (ncclTopoAddNet): the speed that the driver says, headers and all.
     """
-    return next((sold for sold in SOLD if DELIVERED * sold <= rate <= sold), rate)
+    return sold_rate(rate)
 
 
 def gpus_outside(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]]) -> float:

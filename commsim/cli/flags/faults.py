@@ -25,7 +25,8 @@ class Faults(Flags):
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
-        help="multiply the rate of cables: link:PATTERN=0.5, nic:m0.nic0=0.5 or links:10%%=0.5; repeatable",
+        help="multiply the rate of cables: link:PATTERN=0.5, nic:m0.nic0=0.5 or links:10%%=0.5; a rate gives the part "
+        "of that of the cable: nic:m0.nic0=200Gbps; repeatable",
     )
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
 

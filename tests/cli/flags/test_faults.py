@@ -104,6 +104,9 @@ MACHINES = "dgx-h100@rail_optimized:machines=2"
         (("--fail", "nic:m1.nic0"), ("--fail", "link:m1.nic0:leaf0")),
         (("--fail", "link:m1.nic0:leaf*"), ("--fail", "link:m1.nic0:leaf0")),
         (("--scale", "nic:m1.nic*=0.5"), ("--scale", "link:m1.nic?:leaf*=0.5")),
+        # of a cable that is sold with 400 Gb/s, and carries 388 of messages
+        (("--scale", "nic:m1.nic0=200Gbps"), ("--scale", "nic:m1.nic0=0.5")),
+        (("--scale", "link:leaf*:spine*=100GB/s"), ("--scale", "link:leaf*:spine*=2")),
     ],
 )
 def test_a_nic_stands_for_its_cables_to_the_fabric(one, other):
@@ -132,6 +135,9 @@ def test_a_nic_can_flap(commsim):
         (("--fail", "nic:m0.nic9"), "has no NIC 'm0.nic9'; NICs are m0.nic0 to m1.nic7"),
         (("--fail", "switch:spin0"), "has no switch 'spin0'; did you mean spine0"),
         (("--scale", "m0.nic0=0.5"), "did you mean nic:m0.nic0=0.5?"),
+        (("--scale", "nic:m0.nic0=200Gbit"), "scale must be a rate such as 400Gbps"),
+        (("--scale", "link:m0.*=200Gbps"), "200Gbps is another part of each of these links, of"),
+        (("--scale", "links:1=200Gbps"), "scale links:N takes a factor, such as 0.5"),
     ],
 )
 def test_a_part_of_a_machine_without_its_kind_gets_the_word_that_fits(commsim, flags, what):
