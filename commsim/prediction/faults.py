@@ -9,21 +9,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.faults.named_links import kinds_of
+from commsim.core.faults.named_links import kinds_of, nic_links
 from commsim.core.faults.scaling import cables_at_part, scale_links
 from commsim.core.names.hostlist import expand_hosts
+from commsim.core.names.nodes_and_links import links_like
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.remark import Remark
-from commsim.core.units import count_text, parse_time
+from commsim.core.units import count_text, format_bandwidth, parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
 
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
+_FACTOR = re.compile(r"\d{1,9}(\.\d+)?", re.ASCII)
+_RATE = re.compile(r"\d{1,9}(\.\d+)? ?[A-Za-z/]+", re.ASCII)
 _MAX_NAMES = 8
 _MOST_FAILED = 100  # whose names are listed
 UNWEIGHTED = Remark("ecmp-unweighted", "ECMP weighs no links: a slower one gets as many messages as the others")
@@ -46,7 +50,8 @@ def with_faults(
     fail : sequence of str
         ``link:A:B``, ``switch:NAME``, ``nic:NAME``, ``host:NAME``, or a number or share that is drawn: ``links:5%``.
     scale : sequence of str
-        ``link:PATTERN=FACTOR``, ``nic:NAME=FACTOR`` or ``links:10%=FACTOR``.
+        ``link:PATTERN=FACTOR``, ``nic:NAME=FACTOR`` or ``links:10%=FACTOR``; a rate in place of a factor, ``=200Gbps``,
+        is a part of the rate that a cable is sold with.
     seed : int
         Seed of what is drawn.
 
@@ -203,14 +208,35 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
 def _scale(network: Network, text: str, seed: int) -> Network:
     chosen, _, factor = text.rpartition("=")
     what, _, name = chosen.partition(":")
-    if what not in ("link", "nic", "links") or not name or not re.fullmatch(r"\d{1,9}(\.\d+)?", factor, re.ASCII):
+    if what not in ("link", "nic", "links") or not name or not (_FACTOR.fullmatch(factor) or _RATE.fullmatch(factor)):
         meant = [f"{one}={factor}" for one in kinds_of(network, chosen) if one.partition(":")[0] in ("link", "nic")]
         hint = f"; did you mean {' or '.join(meant)}?" if meant and what not in ("link", "nic") else ""
         wanted = "link:PATTERN=FACTOR, nic:NAME=FACTOR or links:10%=FACTOR, such as link:leaf0:*=0.5"
-        raise InputError(f"scale takes {wanted}, got {text!r}{hint}")
+        raise InputError(f"scale takes {wanted}, or a rate in place of a factor, =200Gbps, got {text!r}{hint}")
     if what == "links":
+        if not _FACTOR.fullmatch(factor):
+            raise InputError(f"scale links:N takes a factor, such as 0.5, got {text!r}")
         return scale_links(network, float(factor), part=_read_fraction(name, "scale links"), seed=seed)
-    return scale_links(network, float(factor), pattern=name, of_nics=what == "nic")
+    links = nic_links(network, name) if what == "nic" else links_like(network, name)
+    value = float(factor) if _FACTOR.fullmatch(factor) else _part_of(network, links, factor)
+    return scale_links(network, value, pattern=name, of_nics=what == "nic")
+
+
+def _part_of(network: Network, links: NDArray[np.int64], text: str) -> float:
+    """Return the part that a rate is of what links are sold with: of a preset's 388 Gb/s, 200 Gb/s are half.
+
+    Raises
+    ------
+    InputError
+        If the links have several rates.
+    """
+    from topologies.sold_rates import sold_rate
+
+    rates = np.unique(network.bandwidth[links])
+    if len(rates) > 1:
+        what = f"{format_bandwidth(rates[0])} to {format_bandwidth(rates[-1])}"
+        raise InputError(f"scale: {text} is another part of each of these links, of {what}; give a factor")
+    return parse_bandwidth(text, "scale") / sold_rate(float(rates[0]))
 
 
 def _read_fraction(text: str, flag: str) -> float:
