@@ -1,4 +1,4 @@
-"""The closed form of rings over machines beside the same rings played slice by slice, with credits and shared NICs."""
+"""Closed forms of slices and chunks: rings over machines beside the same rings played slice by slice, and PAT."""
 
 import heapq
 import itertools
@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from collectives.nccl.call import NcclCall
+from collectives.nccl.rules import cut_call
 from commsim.nccl.call_times import CallLinks, ring_time
 from commsim.nccl.gpu_costs import Plugin, Primitives
+from commsim.nccl.in_switch import pat_time
 
 US, GB, MIB = 1e-6, 1e9, 2**20
 SLICE, RATE, INSIDE, OUTSIDE = 3 * US, 38 * GB, 3 * US, 14 * US
@@ -97,3 +99,14 @@ def test_the_first_loop_of_a_ring_over_machines_takes_no_longer_than_later_ones(
     assert four == pytest.approx(4 * one, rel=0.03)
     one, four = (predicted(2, 8, 16, 2 * MIB, 48 * GB, turns=2, loops=loops) for loops in (1, 4))
     assert four == pytest.approx(4 * one, rel=1e-9)
+
+
+def test_a_hop_of_pat_copies_a_chunk_in_and_the_last_one_out():
+    primitives = Primitives(0, 0, 0, INSIDE, SLICE, 1e15, 1e15, RATE, 0, 0, 1e15, 0, 0, 0, 1.0)
+    ways = CallLinks(1e15, primitives, Plugin(0, 0, OUTSIDE, 1.0, post=0.0), 48 * GB)
+    for n, hops in ((2, 1), (8, 3)):
+        call = NcclCall("all_gather", 16 * MIB, n, n, "pat", "simple", 4)
+        part = cut_call(call)[0]
+        assert part.n_loops > 1
+        copy, on_wire = SLICE + part.chunk / RATE, call.size * (n - 1) / n / (48 * GB)
+        assert pat_time(ways, call) == pytest.approx(hops * (OUTSIDE + copy) + copy + on_wire)
