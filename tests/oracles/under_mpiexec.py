@@ -11,18 +11,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def under_mpiexec(
-    n_ranks: int, *command: str, timeout: float = 120.0, program: str | None = None, **environment: str
+    n_ranks: int, *command: str, timeout: float = 300.0, program: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python command`` with `n_ranks` ranks at the root of the repository, by default by the mpiexec found.
 
-    More ranks than cores sleep while they wait: one that asks and yields waits a time slice of all others each time.
+    Ranks sleep while they wait, since other tests run beside them: one that asks and yields gets a core again only
+    after the time slices of all the others. Another `environment` has them wait as usual.
     """
-    waits = {WAIT_VARIABLE: "sleep"} if n_ranks > (os.cpu_count() or 1) else {}
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH")) if p)
     return subprocess.run(
         [program or find_mpiexec(), "-n", str(n_ranks), sys.executable, *command],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path, **waits, **environment},
+        env={**os.environ, "PYTHONPATH": path, WAIT_VARIABLE: "sleep", **environment},
         capture_output=True,
         text=True,
         timeout=timeout,
