@@ -18,9 +18,9 @@ from commsim.packets.codes import CHANGE, DONE, FULL, TOO_LATE
 from commsim.packets.hosts.host_kernel import MARGIN, begin_run
 from commsim.packets.hosts.host_kernel import run as run_kernel
 from commsim.packets.hosts.work import PacketLayout
+from commsim.packets.links.deadlock import cycle_text, deadlocked
 from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.links.link_tables import more_records, with_packets
-from commsim.packets.links.pauses import cycle_text, deadlocked
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_state import LAST_TIME, NEVER, PS
 from commsim.packets.run_state import RunState

@@ -14,9 +14,9 @@ from commsim.core.errors import InputError
 from commsim.core.files.own_files import Code
 
 from .config import SweepConfig
+from .point_parameters import network_spec
 from .points import points
 from .price import Goal, PriceItem, Prices, read_goal, total
-from .specs import network_spec
 
 if TYPE_CHECKING:
     import pyarrow

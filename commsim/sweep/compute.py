@@ -15,8 +15,16 @@ from commsim.prediction.options import COSTS
 
 from .emulated_program import FLAGS, check_program, program_row
 from .emulated_program import KINDS as PROGRAM_KINDS
+from .point_parameters import (
+    IN_TIME,
+    LATE,
+    collective_spec,
+    faults_of,
+    network_costs_of,
+    network_spec,
+    scenario_options,
+)
 from .profiled_step import ProfiledStep
-from .specs import IN_TIME, LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
 from .training_steps import KINDS as STEP_KINDS
 from .training_steps import check_step, step_row
 

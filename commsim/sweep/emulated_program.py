@@ -15,8 +15,8 @@ from commsim.core.files.whole_files import read_tree
 from commsim.core.spec import OwnFile
 from commsim.prediction.options import COSTS
 
+from .point_parameters import faults_of, network_spec
 from .quantities import write_value
-from .specs import faults_of, network_spec
 
 # Parameters of a program, as the flags of ``commsim emulate``, and the kind of each.
 FLAGS = {"library": "text", "compute": "text", "eager": "size", "leave": "text", "data": "text", "ranks_as": "text"}

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
 
+from .check_names import check_specs
 from .compute import Bench
 from .config import SweepConfig
 from .groups import PointGroup, walk_groups
-from .named_parameters import check_specs
 from .points import MAX_POINTS, Point, count_candidates, count_points
 from .worker import import_all, one_line
 

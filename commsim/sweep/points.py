@@ -17,7 +17,7 @@ from commsim.core.errors import InputError
 
 from .config import SweepCase, SweepConfig
 from .expression import all_of, lookup
-from .specs import LATE, network_spec
+from .point_parameters import LATE, network_spec
 
 MAX_POINTS = 10_000_000
 

@@ -19,11 +19,11 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.own_files import Code
 from commsim.core.files.sweep_store import Store
 
+from .check_names import check_specs
 from .config import SweepConfig, read_config
 from .drive import Drive
 from .executors import about_renamed, open_pool
 from .groups import Chunker
-from .named_parameters import check_specs
 from .parts import SweepPart
 from .points import MAX_POINTS, Point, count_candidates, count_points, points
 from .worker import ChunkTime

@@ -48,7 +48,7 @@ OWN_FILES = {
     "commsim/real/testbed/build.py",
     "commsim/real/testbed/launch.py",
     "commsim/real/testbed/measure.py",
-    "commsim/training/published_models.py",
+    "commsim/training/published_gradients.py",
     "commsim/training/steps/calibration.py",
     "commsim/training/steps/step_interval.py",
     "commsim/training/steps/transformer.py",

@@ -1,9 +1,9 @@
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.sweep.check_names import check_specs
 from commsim.sweep.config import read_config
-from commsim.sweep.named_parameters import check_specs
-from commsim.sweep.specs import collective_spec, network_spec
+from commsim.sweep.point_parameters import collective_spec, network_spec
 
 
 def test_a_case_overrides_what_all_cases_have(small):

@@ -190,7 +190,7 @@ def _train(config: TrainingConfig, spec: str, setting: TrainingSetting) -> Train
 def _setting(config: TrainingConfig) -> tuple[TrainingSetting, list[Remark]]:
     """Read what iterations are predicted from; return it with remarks."""
     from commsim.training.backward_trace import read_backward_trace
-    from commsim.training.published_models import model_trace, published_models, source_text
+    from commsim.training.published_gradients import model_trace, published_models, source_text
     from commsim.training.setting import TrainingSetting
 
     if config.workers is None:

@@ -227,8 +227,8 @@ def test_a_sweep_without_prices_has_no_cheapest_topology(commsim, sweep):
 
 
 def test_the_example_has_ten_thousand_points():
+    from commsim.sweep.check_names import check_specs
     from commsim.sweep.config import read_config
-    from commsim.sweep.named_parameters import check_specs
     from commsim.sweep.points import points
 
     config = read_config(EXAMPLES / "sweep_10k.toml")
@@ -244,9 +244,9 @@ def test_the_example_has_ten_thousand_points():
 def test_the_example_of_prices_has_them_all():
     from commsim.prediction.inputs import load_network
     from commsim.sweep.config import read_config
+    from commsim.sweep.point_parameters import network_spec
     from commsim.sweep.points import points
     from commsim.sweep.price import read_prices
-    from commsim.sweep.specs import network_spec
 
     tree = tomllib.loads((EXAMPLES / "sweep_cost.toml").read_text())
     config = read_config(tree)

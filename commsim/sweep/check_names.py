@@ -14,8 +14,8 @@ from .axis import Axis
 from .compute import KINDS as WORKLOAD_KINDS
 from .compute import check_workload
 from .config import SweepCase, SweepConfig
+from .point_parameters import KINDS, spec_of
 from .quantities import UNITS, write_value
-from .specs import KINDS, spec_of
 
 # Keys that are no parameters of a table, and what sets them.
 _ELSEWHERE = {"seed": "seeds are drawn by repeats and seed of [sweep]", "routing": "did you mean topology.routing?",

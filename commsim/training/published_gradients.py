@@ -21,7 +21,9 @@ def published_models() -> dict[str, dict[str, Any]]:
     """Read all of them, by name."""
     import tomllib
 
-    return tomllib.loads(importlib.resources.files("commsim.training").joinpath("models.toml").read_text("utf-8"))
+    return tomllib.loads(
+        importlib.resources.files("commsim.training").joinpath("published_gradients.toml").read_text("utf-8")
+    )
 
 
 def model_trace(name: str, batch_time: float | None = None) -> BackwardTrace:

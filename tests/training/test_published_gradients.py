@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.training.published_models import model_trace, published_models, source_text
+from commsim.training.published_gradients import model_trace, published_models, source_text
 
 
 @pytest.mark.parametrize("name", sorted(published_models()))
