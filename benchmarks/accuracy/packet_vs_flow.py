@@ -26,7 +26,6 @@ from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.links.queues import ROCE
 from commsim.packets.messages import run_packets
-from commsim.packets.packet_options import PATHS
 from commsim.packets.transports.spraying import Spraying, usual_path
 from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table, progress
@@ -40,6 +39,8 @@ NETWORKS = {
     "leaf-spine 2:1": f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,uplink_bandwidth=200Gbps,{LINKS}",
 }
 CASES = ("ring_all_reduce", "halving_doubling_all_reduce", "direct_all_to_all")
+# Transports whose messages usually keep to a path, as those of the flow engine do.
+PATHS = ("window", "dctcp", "dcqcn")
 # Smallest message in bandwidth-delay products of the longest path there and back.
 PRODUCTS = (100, 1000)
 

@@ -39,7 +39,6 @@ USUAL = "window"
 # Balancing by the name that routing has for it: each packet takes a path at random.
 BALANCING_NAMES = {"spray": "oblivious"}
 PAPERS_RATE = 5e9  # bytes/s of the links for which DCQCN's constants were chosen
-PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
 __all__ = ["ALL", "checked_packets", "name_of", "packet_notes", "packets_of", "queues_of",
            "told_briefly", "told_queues", "told_transport", "transport_of"]  # fmt: skip
 
@@ -167,7 +166,7 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     sent = {key: packets[key] for key in keys if key in packets}
     if "balancing" in sent:
         sent["balancing"] = BALANCING_NAMES.get(sent["balancing"], sent["balancing"])
-    if name in PATHS:
+    if _keeps_to_path(name):
         trims = packets.get("trimming", False)
         if trims:  # such switches do not pause
             fabric = {"pause_at": 0.0, "resume_at": 0.0} | fabric
@@ -182,6 +181,13 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
         low = fabric.pop("ecn_min", 0.0)
         fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
     return Spraying(transport, trims=packets.get("trimming", True), **sent, **fabric)
+
+
+def _keeps_to_path(name: str) -> bool:
+    """Whether messages of a transport keep to one path unless options spread them; one of a user's file does not."""
+    from commsim.packets.transports.transports import TRANSPORTS
+
+    return name in TRANSPORTS and TRANSPORTS[name].usual_path
 
 
 def _spread(usual: Spraying, sent: Spraying) -> Spraying:
@@ -274,7 +280,8 @@ def packet_notes(packets: Mapping[str, Any], framing: Framing | None) -> list[Re
     """Describe what was assumed of packets, and which options change nothing."""
     remarks: list[Remark] = []
     name = packets.get("transport", USUAL).split(":")[0]
-    sprays = name not in PATHS or packets.get("balancing", None if SPREADING & packets.keys() else "path") != "path"
+    spread = packets.get("balancing", None if SPREADING & packets.keys() else "path") != "path"
+    sprays = spread or not _keeps_to_path(name)
     if framing is None and sprays:
         remarks.append(
             Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that")

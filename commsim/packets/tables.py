@@ -247,8 +247,7 @@ def _begin_flows(
     one: s.Rows = flow[which]
     if not (how.on_path and rules["transport"] == codes.WINDOW and how.window is None):
         one["window"] = rules["window"]
-    # windows of DCTCP, Swift and a user's file grow as far as the network lets them
-    grows = rules["transport"] in (codes.DCTCP, codes.SWIFT, codes.OWN) and not (how.on_path and how.window)
+    grows = how.settled[0].grows and not (how.on_path and how.window)
     one["most"] = 1e15 if grows else np.maximum(one["window"], rules["window"])
     one["credit"], one["base_rtt"] = rules["window"], rules["rtt"]
     # HPCC's first window is that of a round trip

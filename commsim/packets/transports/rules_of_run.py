@@ -8,7 +8,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.packets.codes import DCQCN, DCTCP, HPCC, TIMELY, WINDOW
+from commsim.packets.codes import HPCC, WINDOW
 from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.packets.transports.own_controls import Own, address_of
@@ -109,7 +109,7 @@ def rules_of(network: Network, ways: EqualCostWays, spraying: Spraying, *, flaps
     least = max(product, rules.depth * PS / wire)
     queue = spraying.queue
     if queue is None:
-        endless = spraying.on_path and rules.kind in (WINDOW, DCTCP, DCQCN)  # others are slowed by marks and trimming
+        endless = spraying.on_path and rules.usual_path  # others are slowed by marks and trimming
         queue = math.inf if endless else math.ceil(least / mtu) * mtu
     deep = queue if math.isfinite(queue) else 0.0  # a queue without end marks where the transport says, or never
     loss = network.loss if spraying.loss is None else spraying.loss
@@ -122,8 +122,8 @@ def rules_of(network: Network, ways: EqualCostWays, spraying: Spraying, *, flaps
     marks = spraying.ecn if spraying.ecn is not None else (begin * PS / wire, end * PS / wire, most_marked)
     target = 0.75 * rtt if spraying.trims else rtt
     scale = product / REFERENCE
-    # rates are not bounded by a window, and HPCC begins with a link's worth
-    window = (1e15 if rules.kind in (TIMELY, DCQCN) else product) if rules.paces else 1.5 * product
+    # a window beside a rate, HPCC's, begins with a link's worth
+    window = (product if rules.paces else 1.5 * product) if rules.has_window else 1e15
     narrow = fabric_oversubscription(network) if rules.narrows else 1.0
     return {
         "transport": rules.kind,

@@ -174,6 +174,14 @@ class Transport:
         Class of the constants that can be given.
     one_path : bool
         Whether a message must keep to one path.
+    usual_path : bool
+        Whether a message keeps to one path, and its switches have queues without end, unless options say otherwise.
+    paces : bool
+        Whether a message has a rate.
+    has_window : bool
+        Whether a window bounds what a message has under way.
+    grows : bool
+        Whether its window may grow above its first one, as far as the network lets it.
     patched : bool
         Whether TIMELY is the patched one.
     red : (float, float, float), s, s, share
@@ -190,14 +198,13 @@ class Transport:
     narrows: bool = False
     constants: type[Constants] = NoConstants
     one_path: bool = False
+    usual_path: bool = False
+    paces: bool = False
+    has_window: bool = True
+    grows: bool = False
     patched: bool = False
     red: tuple[float, float, float] | None = None
     depth: float = 0.0
-
-    @property
-    def paces(self) -> bool:
-        """Whether a message has a rate."""
-        return self.kind in (codes.HPCC, codes.TIMELY, codes.DCQCN)
 
 
 TRANSPORTS = {
@@ -205,15 +212,16 @@ TRANSPORTS = {
     "rccc": Transport(codes.RCCC, ack_every=16384, marks_last=False, narrows=True),
     "eqds": Transport(codes.RCCC, ack_every=16384, marks_last=False),
     "ndp": Transport(codes.RCCC, marks_last=False, per_pull=1, share=1.0),
-    "dctcp": Transport(codes.DCTCP),
-    "swift": Transport(codes.SWIFT, constants=Swift),
-    "hpcc": Transport(codes.HPCC, constants=Hpcc, one_path=True),
-    "timely": Transport(codes.TIMELY, constants=Timely),
-    "patched_timely": Transport(codes.TIMELY, constants=Timely, patched=True),
-    "dcqcn": Transport(codes.DCQCN, constants=Dcqcn, red=_RED, depth=500e3 / 5e9),
-    "window": Transport(codes.WINDOW),
+    "dctcp": Transport(codes.DCTCP, usual_path=True, grows=True),
+    "swift": Transport(codes.SWIFT, constants=Swift, grows=True),
+    "hpcc": Transport(codes.HPCC, constants=Hpcc, one_path=True, paces=True),
+    "timely": Transport(codes.TIMELY, constants=Timely, paces=True, has_window=False),
+    "patched_timely": Transport(codes.TIMELY, constants=Timely, paces=True, has_window=False, patched=True),
+    "dcqcn": Transport(codes.DCQCN, constants=Dcqcn, usual_path=True, paces=True, has_window=False, red=_RED,
+                       depth=500e3 / 5e9),
+    "window": Transport(codes.WINDOW, usual_path=True),
 }  # fmt: skip
-_OWN = Transport(codes.OWN, constants=Own)
+_OWN = Transport(codes.OWN, constants=Own, grows=True)
 
 
 def transport_of(text: str) -> tuple[Transport, Constants]:

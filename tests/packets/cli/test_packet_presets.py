@@ -1,9 +1,13 @@
 """Presets of fabrics: what they choose is what the same options say, in `run` and in `traffic`."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 import commsim as cs
 from commsim.packets.packet_presets import PRESETS, preset_options
+from commsim.packets.transports.transports import TRANSPORTS
 
 NETWORK = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps"
 
@@ -76,3 +80,13 @@ def test_groups_and_sweeps_have_the_transport_of_the_run(commsim, tmp_path):
     assert commsim("sweep", "run", points, "-o", tmp_path / "out", "--executor", "serial").code == 0, commsim.err
     points.write_text(points.read_text() + '[[job]]\ntransport = "nscc"\n')
     assert "job" in commsim.refuses("sweep", "run", points, "-o", tmp_path / "other")
+
+
+def test_each_transport_and_preset_is_in_the_help_and_on_the_page_of_fabrics(commsim):
+    """A newcomer adds a row to a table: what lists its names for people is told here, not found by a user."""
+    assert commsim("traffic", "--help").code == 0
+    words = set(re.findall(r"[\w-]+", re.sub(r"-\n\s+", "-", commsim.out)))
+    assert {*TRANSPORTS, *PRESETS} - words == set()
+    page = (Path(__file__).parents[3] / "docs" / "fabrics.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Transports\n")[2].partition("\n\nA packet")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(TRANSPORTS)
