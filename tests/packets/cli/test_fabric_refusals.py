@@ -10,7 +10,7 @@ LOAD = '[[background]]\nkind = "poisson"\nload = {}\nuntil = "1ms"\n'
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--routing spray:entropies=0", "E from 1 to 4096, got 'spray:entropies=0'"),
+        ("--routing spray:entropies=0", "ecmp:qps=N, 1 to 4096, got 'spray:entropies=0'"),
         ("--engine packet --buffer 10B", "a queue holds at least one packet of 4178 bytes, got 10"),
         ("--engine packet --shared-buffer 10B", "every buffer must hold a packet of 4178 bytes, got 10"),
         ("--flap link:leaf0:spine9@1ms+1ms", "has no node 'spine9'; did you mean spine1, spine0?"),
