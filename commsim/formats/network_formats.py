@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .context import Context, Notes
+from .fabrics.fabric_files import FABRICS, read_fabric
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -15,15 +16,6 @@ if TYPE_CHECKING:
 Reader = Callable[[str, Context], tuple[Any, Notes]]
 Writer = Callable[[Any, str, Context], Notes]
 NETWORK = "network"
-# Files of cables, by the name of their format.
-FABRICS = {
-    "cables": "a list of cables, CSV: device, port, device, port, rate",
-    "netbox": "NetBox's cables, JSON of its API (its CSV is a list of cables)",
-    "ibnetdiscover": "output of ibnetdiscover",
-    "ibnetdiscover-ports": "output of ibnetdiscover -p",
-    "iblinkinfo": "output of iblinkinfo",
-    "lldp": "lldpcli -f json show neighbors: NODE.json, a folder of these, or an object by node",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +61,6 @@ def _reads_fabric(form: str) -> dict[str, Reader | str]:
 
         from commsim.core.spec import read_arguments, split_file
 
-        from .fabrics.fabric_files import read_fabric
-
         path, raw = split_file(source)
         own = read_arguments(read_fabric, raw, names=("path", "form"), name=path)
         return dataclasses.replace(read_fabric(path, form, **own), name=Path(path).stem), ()
@@ -101,7 +91,7 @@ NETWORK_FORMATS = {
         "htsim's topology", (".topo",),
         {NETWORK: "formats.htsim_topology:read_htsim"}, {NETWORK: "formats.htsim:write_htsim"},
     ),
-    **{name: Format(summary, (), _reads_fabric(name)) for name, summary in FABRICS.items()},
+    **{name: Format(one.summary, (), _reads_fabric(name)) for name, one in FABRICS.items()},
     "infragraph": Format(
         "InfraGraph, YAML or JSON", (".infragraph.yaml", ".infragraph.json"),
         {NETWORK: "formats.fabrics.infragraph:read_infragraph"},

@@ -14,12 +14,7 @@ from commsim.core.network import Network
 from commsim.core.spec import read_arguments, split_file
 
 from .fabrics.cable_list import is_cable_list
-from .fabrics.discovered import is_ibnetdiscover
-from .fabrics.fabric_files import READERS, read_fabric
-from .fabrics.link_info import is_iblinkinfo
-from .fabrics.neighbours import is_lldp
-from .fabrics.netbox import is_netbox
-from .fabrics.port_report import is_port_report
+from .fabrics.fabric_files import FABRICS, read_fabric
 from .htsim_topology import is_htsim
 from .logs.log_lines import lines_of_log
 from .markup import outermost_tag
@@ -27,7 +22,7 @@ from .markup import outermost_tag
 HEAD = 2**16
 # Formats of one machine, which stands before the @ of a network.
 MACHINES = ("nccl-topology", "nvidia-smi")
-NETWORKS = ("ns3", "simai", "htsim", "graphml", "node-link", "astra-network", "infragraph", *READERS, *MACHINES)
+NETWORKS = ("ns3", "simai", "htsim", "graphml", "node-link", "astra-network", "infragraph", *FABRICS, *MACHINES)
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
 _MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|[ \t])*GPU0\s", re.MULTILINE)
 _OWN_JSON = re.compile(r'\s*\{\s*"(?:schema|topology|directed)"')
@@ -76,9 +71,7 @@ def _has_cable(lines: list[str]) -> bool:
 _TEXTS: dict[str, Callable[[str], bool]] = {
     "goal": lambda head: "num_ranks" in head,
     "nvidia-smi": lambda head: bool(_MATRIX.search(head) or _MATRIX.search("".join(lines_of_log(head)))),
-    "ibnetdiscover": is_ibnetdiscover,
-    "ibnetdiscover-ports": is_port_report,
-    "iblinkinfo": is_iblinkinfo,
+    **{name: one.is_text for name, one in FABRICS.items() if one.is_text},
     "htsim": is_htsim,
     "simai": _is_simai,
     "ns3": _is_ns3,
@@ -134,10 +127,9 @@ def _look(source: str) -> tuple[str, str]:
 
 def _of_json(tree: Any) -> tuple[str, str]:
     keys = list(tree) if isinstance(tree, Mapping) else []
-    if is_lldp(tree):
-        return "lldp", ""
-    if is_netbox(tree):
-        return "netbox", ""
+    for name, one in FABRICS.items():
+        if one.is_tree and one.is_tree(tree):
+            return name, ""
     if "infrastructure" in keys or set(_INFRAGRAPH) <= set(keys):
         return "infragraph", ""
     if any("-implementation" in key for key in keys):
@@ -196,7 +188,7 @@ def network_of_file(text: str) -> Network | None:
     name = format_of_file(path)
     if name == "commsim" or name in MACHINES:
         return None
-    if name in READERS:
+    if name in FABRICS:
         own = read_arguments(read_fabric, raw, names=("path", "form"), name=path)
         return dataclasses.replace(read_fabric(path, name, **own), name=text)
     from .catalogue import FORMATS, as_told, read

@@ -1,8 +1,12 @@
-"""Files of fabrics as networks: what each is called in ``commsim topo formats``, and how it is read."""
+"""Files of fabrics as networks: what each format is called, how a file of it is known, and how it is read.
+
+To add one, write its reader beside this file, and a row of ``FABRICS``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.network import Network
@@ -12,19 +16,47 @@ from topologies import LINK_LATENCY
 from .cable_list import read_cable_list
 from .cabled_network import FabricOptions, network_of_cables
 from .cabling import Cabling
-from .discovered import read_ibnetdiscover
-from .link_info import read_iblinkinfo
-from .neighbours import read_lldp
-from .netbox import read_netbox
-from .port_report import read_port_report
+from .discovered import is_ibnetdiscover, read_ibnetdiscover
+from .link_info import is_iblinkinfo, read_iblinkinfo
+from .neighbours import is_lldp, read_lldp
+from .netbox import is_netbox, read_netbox
+from .port_report import is_port_report, read_port_report
 
-READERS: dict[str, Callable[[str | Path], Cabling]] = {
-    "cables": read_cable_list,
-    "netbox": read_netbox,
-    "ibnetdiscover": read_ibnetdiscover,
-    "ibnetdiscover-ports": read_port_report,
-    "iblinkinfo": read_iblinkinfo,
-    "lldp": read_lldp,
+
+@dataclass(frozen=True, slots=True)
+class FabricFormat:
+    """A format of files of cables.
+
+    Parameters
+    ----------
+    summary : str
+        What it is, for ``commsim topo formats``.
+    read : callable
+        Reader of a file.
+    is_text : callable, optional
+        Whether the first lines of a text are of it.
+    is_tree : callable, optional
+        Whether the value of a file of JSON is of it.
+    """
+
+    summary: str
+    read: Callable[[str | Path], Cabling]
+    is_text: Callable[[str], bool] | None = None
+    is_tree: Callable[[object], bool] | None = None
+
+
+# In the order in which a file is asked. A list of cables is any CSV of ports, and is asked after all else that is text.
+FABRICS = {
+    "cables": FabricFormat("a list of cables, CSV: device, port, device, port, rate", read_cable_list),
+    "netbox": FabricFormat(
+        "NetBox's cables, JSON of its API (its CSV is a list of cables)", read_netbox, is_tree=is_netbox
+    ),
+    "ibnetdiscover": FabricFormat("output of ibnetdiscover", read_ibnetdiscover, is_ibnetdiscover),
+    "ibnetdiscover-ports": FabricFormat("output of ibnetdiscover -p", read_port_report, is_port_report),
+    "iblinkinfo": FabricFormat("output of iblinkinfo", read_iblinkinfo, is_iblinkinfo),
+    "lldp": FabricFormat(
+        "lldpcli -f json show neighbors: NODE.json, a folder of these, or an object by node", read_lldp, is_tree=is_lldp
+    ),
 }
 
 
@@ -38,7 +70,7 @@ def read_fabric(
     path : path
         The file.
     form : str
-        A key of ``READERS``.
+        A key of ``FABRICS``.
     rate : float, bytes/s, optional
         Rate of cables for which the file has none.
     latency : float, s
@@ -47,4 +79,4 @@ def read_fabric(
         Whether cables that are slower than they should be get their rate, and those that are down are up.
     """
     name = Path(path).name or str(path)
-    return network_of_cables(name, READERS[form](path), FabricOptions(rate, latency, healthy))
+    return network_of_cables(name, FABRICS[form].read(path), FabricOptions(rate, latency, healthy))
