@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
 import tempfile
@@ -55,8 +54,6 @@ PARTS: dict[str, tuple[str, ...]] = {
 MAX_SHOWN = 20
 # What a line says that needs a library of an extra: its kernels are left to whoever installs that.
 OF_EXTRA = "commsim["
-# New objects, and collections of younger ones, after which cycles are looked for.
-SELDOM = (200_000, 50, 100)
 
 
 class WarmupConfig(WithJson):
@@ -172,8 +169,6 @@ def _measure_compilation() -> Iterator[dict[str, Any]]:
     from commsim.core.jit import compile_all
 
     compile_all()
-    usual = gc.get_threshold()
-    gc.set_threshold(*SELDOM)  # the compiler makes millions of objects, few of them in cycles: a tenth of its time
     counts: dict[str, Any] = {
         "time_s": 0.0, "kernels": 0, "failed": None, "left_out": None, "compiled": [],
     }  # fmt: skip
@@ -189,7 +184,6 @@ def _measure_compilation() -> Iterator[dict[str, Any]]:
             yield counts
     finally:
         kernel_cache.KernelCache.save_overload = save  # type: ignore[method-assign]
-        gc.set_threshold(*usual)
         counts["time_s"] = time.perf_counter() - begin
 
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from hashlib import blake2b
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -35,6 +36,8 @@ from .notices import begin_compiling, end_compiling, not_kept
 LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
 # Numba's settings that change what the compiler makes of a kernel.
 CODE_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+# Modules here by which machine code is made: what another version of them made does not fit to what these make.
+COMPILERS = ("array_items", "faster_numba", "fetching", "kernel_compiler", "tables_type")
 # Entries that are kept of one kernel, over all stamps and signatures; the least recently used are deleted.
 MAX_ENTRIES = 32
 # Seconds after which an unused entry is deleted.
@@ -180,10 +183,17 @@ def why_unwritable(folder: Path) -> str:
 
 @functools.cache
 def environment() -> tuple[str, ...]:
-    """List what machine code depends on besides its source: versions, and the settings of Numba."""
+    """List what machine code depends on besides its source: versions, our own compilers, and the settings of Numba."""
     config = import_module("numba").config
+    names = [f"{__package__}.{name}" for name in COMPILERS]
+    ours = _digest("".join(line for name in names for line in _code(_module_code(name))).encode()).hex()
     versions = [import_module(name).__version__ for name in ("numba", "llvmlite", "numpy")]
-    return (sys.version, platform.machine(), *versions, *(repr(getattr(config, name)) for name in CODE_SETTINGS))
+    return (sys.version, platform.machine(), ours, *versions, *(repr(getattr(config, name)) for name in CODE_SETTINGS))
+
+
+def _module_code(name: str) -> CodeType:
+    """Return the byte code of a module that need not be imported."""
+    return find_spec(name).loader.get_code(name)  # type: ignore[union-attr, no-any-return]
 
 
 def stamp(function: Callable[..., Any], options: dict[str, Any]) -> str:

@@ -410,3 +410,14 @@ def test_every_kind_of_constant_that_a_kernel_can_read_is_told_from_every_other(
     others += [np.float64, np.prod, max, change, pickle, np.zeros((1, 2)), np.int64(1)]
     assert digest(value) not in {digest(other) for other in others}
     assert digest(value) == digest(value)
+
+
+def test_machine_code_of_another_version_of_our_compilers_is_not_taken(monkeypatch):
+    before = kernel_cache.environment.__wrapped__()
+    assert kernel_cache.environment.__wrapped__() == before
+    usual = kernel_cache._module_code
+    other = compile("WORD = 16", "tables_type.py", "exec")
+    monkeypatch.setattr(
+        kernel_cache, "_module_code", lambda name: other if name.endswith("tables_type") else usual(name)
+    )
+    assert kernel_cache.environment.__wrapped__() != before

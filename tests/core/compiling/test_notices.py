@@ -1,5 +1,7 @@
 """What is said of the compiler, and when."""
 
+import gc
+
 import pytest
 
 from commsim.core.compiling import notices
@@ -70,3 +72,13 @@ def test_seconds_of_compiling_are_those_of_the_outermost_kernels(monkeypatch):
     now[0] = 10
     assert notices.compiled_s() == 6
     notices.end_compiling("next")
+
+
+def test_cycles_are_looked_for_less_often_while_kernels_are_compiled():
+    usual = gc.get_threshold()
+    for what in ("outer", "inner"):
+        notices.begin_compiling(what, "once")
+    notices.end_compiling("inner")
+    assert gc.get_threshold() == notices.SELDOM != usual
+    notices.end_compiling("outer")
+    assert gc.get_threshold() == usual
