@@ -21,6 +21,10 @@ class InputError(CommsimError, ValueError):
     """A value from outside is wrong: the message names it, and what would be right."""
 
 
+class NoRoomError(InputError):
+    """What is asked for could be had, but is taken now."""
+
+
 class NoAggregatorError(InputError):
     """No switch of the network is known to aggregate."""
 

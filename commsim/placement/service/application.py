@@ -12,7 +12,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 from commsim import __version__
-from commsim.core.errors import InputError, printable, shorten
+from commsim.core.errors import InputError, NoRoomError, printable, shorten
 from commsim.core.files.fields import TableFields
 from commsim.placement.evaluation import LOOPS
 from commsim.placement.place import RANKINGS
@@ -176,6 +176,10 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
         text = str(error)
         is_body = text.startswith((f"{SOURCE}: ", f"{CLUSTER}: "))
         return refused(400, text + (_right(request.url.path) if is_body else ""))
+
+    @app.exception_handler(NoRoomError)
+    async def by_room(_: Request, error: NoRoomError) -> Response:
+        return refused(409, str(error))
 
     @app.exception_handler(Refusal)
     async def by_service(_: Request, error: Refusal) -> Response:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, NoRoomError
 from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import numbers_of
@@ -38,7 +38,7 @@ def _powers() -> Iterator[int]:
     return (2**k for k in itertools.count())
 
 
-class NoRoomInFabricError(InputError):
+class NoRoomInFabricError(NoRoomError):
     """No fabric has room for a job, though all together have."""
 
 
@@ -55,7 +55,8 @@ class FreeGpus:
     Raises
     ------
     InputError
-        If they do not have room together, or one is placed where no GPU is free.
+        If they do not have room together, or one is placed where no GPU is free: NoRoomError if they had without what
+        is taken.
     """
 
     def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
@@ -71,15 +72,18 @@ class FreeGpus:
                 if self.free[index[name]] < 0:
                     asked = f"{count_text((job.placement or ()).count(name), 'GPU')} of {name}"
                     has = f"which has {cluster.gpus[index[name]]}, {cluster.free[index[name]]} free before these jobs"
-                    raise InputError(f"job {job.name} asks {asked}, {has}")
+                    fits = (job.placement or ()).count(name) <= cluster.gpus[index[name]]
+                    raise (NoRoomError if fits else InputError)(f"job {job.name} asks {asked}, {has}")
+        self._fabric = fabrics(cluster.network, self.path)
+        self._largest = int(np.bincount(self._fabric, weights=cluster.gpus).max())
         waiting = [job for job in jobs if job.placement is None]
         wanted = sum(job.n_gpus for job in waiting)
         if wanted > self.free.sum():
             names = [job.name for job in waiting[:_MAX_NAMED]] + (["..."] if len(waiting) > _MAX_NAMED else [])
             who = f"the jobs that are not placed ({', '.join(names)})"
-            raise InputError(f"{who} need {wanted} GPUs, and {self.free.sum()} are free")
+            fits = wanted <= cluster.gpus.sum() and all(job.n_gpus <= self._largest for job in waiting)
+            raise (NoRoomError if fits else InputError)(f"{who} need {wanted} GPUs, and {self.free.sum()} are free")
         self.at_first = self.free.copy()
-        self._fabric = fabrics(cluster.network, self.path)
 
     def reset(self) -> None:
         """Give back what was taken since the beginning."""
@@ -197,13 +201,15 @@ class FreeGpus:
         ------
         NoRoomInFabricError
             If none has room.
+        InputError
+            If none would have it without what is taken, either.
         """
         if not self._fabric.any():
             return contextlib.nullcontext()
         room = np.bincount(self._fabric, weights=self.free).astype(np.int64)
         fitting = np.flatnonzero(room >= n)
         if not fitting.size:
-            raise NoRoomInFabricError(
+            raise (NoRoomInFabricError if n <= self._largest else InputError)(
                 f"{self.network.name} has {(room > 0).sum()} fabrics that no path joins, and none has "
                 f"{count_text(n, 'GPU')} free for one job: the most are {room.max()}"
             )

@@ -60,7 +60,7 @@ def test_what_is_placed_can_be_reserved_in_the_same_request(tmp_path):
         assert known["placed"] == best["placement"]["b"]
         assert known["start_ms"] == pytest.approx(best["shifts_ms"]["b"])
         status, answer = service.ask("POST", "/place", {"jobs": [row("c", 5)], "reserve": True})
-        assert (status, "are free" in answer["error"]) == (400, True)
+        assert (status, "are free" in answer["error"]) == (409, True)
     with running(store=JobStore(tmp_path / "jobs")) as service:
         assert service.ask("GET", "/jobs")[1]["jobs"][1] == known
 
