@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.placement.cluster import Cluster
 from commsim.placement.starts.job_uses import Exchange, leaves_machine, own_paths, use_of_groups
-from commsim.training.sharing.periodic import ALL_TO_ALL, RING, SEND, UNBOUNDED, JobPhase, PeriodicJob
+from commsim.training.sharing.periodic import ALL_TO_ALL, RING, SEND, UNBOUNDED, JobPhase, PeriodicJob, before_end
 from commsim.training.timeline import length_of_spans
 
 from .achieved_phases import achieved
@@ -135,16 +135,7 @@ def demand_of(
             add(kind, n_bytes, hidden * share, at)
             at += (burst.end - burst.start) * share
     left = max(period - earlier, free, _NO_TIME)
-    return _before_end(phases, left), left
-
-
-def _before_end(phases: Sequence[JobPhase], period: float) -> tuple[JobPhase, ...]:
-    """Return the phases, those of no time that begin with the end of the iteration just before it."""
-    last = period * (1 - 1e-9)
-    return tuple(
-        phase if phase.offset < period else JobPhase(last, phase.duration, phase.rate, 0.0, phase.groups, phase.pattern)
-        for phase in phases
-    )
+    return before_end(phases, left), left
 
 
 class _RecordedPath:

@@ -284,7 +284,7 @@ def _job(fields: TableFields) -> PeriodicJob:
     if not period > 0:
         fields.refuse("iter_time_ms", "more than 0")
     tables = fields.tables("phases")
-    phases = tuple(_phase(table, n_gpus) for table in tables)
+    phases = before_end([_phase(table, n_gpus) for table in tables], period)
     if (fault := _fault(period, phases)) is not None:
         i, field, wanted = fault
         tables[i].refuse(KEYS_OF[field], wanted)
@@ -297,6 +297,20 @@ def _job(fields: TableFields) -> PeriodicJob:
         fields.fail("placed", "and placement have the same meaning; give one of them")
     fields.finish()
     return PeriodicJob(name, n_gpus, period, phases, placement, start, placed)
+
+
+def before_end(phases: Sequence[JobPhase], period: float) -> tuple[JobPhase, ...]:
+    """Return the phases, those of demand that begin with the end of the iteration just before it.
+
+    They take no time by themselves: all computation of an iteration without communication may come before them.
+    """
+    last = period * (1 - 1e-9)
+    return tuple(
+        replace(phase, offset=last)
+        if phase.rate == UNBOUNDED and period <= phase.offset <= period * (1 + ROUNDING)
+        else phase
+        for phase in phases
+    )
 
 
 def _phase(table: TableFields, n_gpus: int) -> JobPhase:

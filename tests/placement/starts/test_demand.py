@@ -8,7 +8,8 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
-from commsim.placement.cluster import read_cluster
+from commsim.placement.cluster import Cluster, read_cluster
+from commsim.placement.evaluation import evaluate
 from commsim.placement.place import place_jobs, rank_placements
 from commsim.placement.starts.demand import RecordedExchange, delivered, demand_of
 from commsim.placement.starts.job_uses import job_uses, leaves_machine, use_of_groups
@@ -230,3 +231,16 @@ def test_groups_that_leave_their_machine_count_and_rings_share_the_nics():
 def test_wrong_demand_is_refused(phase, wanted):
     with pytest.raises(InputError, match=wanted):
         read_jobs([{"job": "a", "gpus": 2, "iter_time_ms": 100, "phases": [{"offset_ms": 0} | phase]}])
+
+
+def test_demand_may_begin_when_all_computation_is_over():
+    """400 ms of computation and then 5 GB at 12.5 GB/s: the end of an iteration without communication was refused."""
+    row = {"job": "a", "gpus": 2, "iter_time_ms": 400, "placement": ["h0", "h1"]}
+    network = cs.load_network("star:n_hosts=2,bandwidth=100Gbps")
+    cluster = Cluster(network, (network.kind == 0).astype(int))
+    phases = [{"offset_ms": 100, "bytes": 1.25e9}, {"offset_ms": 400, "bytes": 5e9}]
+    found = evaluate(cluster, parse_jobs([row | {"phases": phases}]))
+    assert found.predicted["a"] == pytest.approx(0.9)
+    for late in ({"offset_ms": 400.1, "bytes": 5e9}, {"offset_ms": 400, "dur_ms": 1, "rate_Gbps": 1}):
+        with pytest.raises(InputError, match="less than the iteration time"):
+            parse_jobs([row | {"phases": [late]}])
