@@ -99,7 +99,7 @@ def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, An
     """Read a scheduler's file; return its network, remarks, and what the table of hosts has beside their GPUs."""
     from commsim.placement.schedulers.fabric_tree import SwitchTree
     from commsim.placement.schedulers.tier_rates import parse_tiers
-    from commsim.placement.schedulers.tree_network import build_network, cables_up
+    from commsim.placement.schedulers.tree_network import build_network, cables_up, tops_said
 
     if config.tier_bandwidth is None:
         raise InputError(f"--tier-bandwidth is needed: {config.source} files contain no rates; for example"
@@ -117,7 +117,7 @@ def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, An
     speeds = [unused] if any(switch.speed for switch in tree.switches) else []
     sizes = () if isinstance(topology, SwitchTree) else topology.sizes
     more_of_hosts = {"block_sizes": list(sizes)} if sizes else {}
-    return network, [*told, *speeds, *cables_up(network)], more_of_hosts
+    return network, [*told, *speeds, *tops_said(tree, network), *cables_up(network)], more_of_hosts
 
 
 def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any]]:
@@ -126,7 +126,7 @@ def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any
 
     from commsim.placement.schedulers.kube_nodes import read_kube_nodes
     from commsim.placement.schedulers.tier_rates import parse_tiers
-    from commsim.placement.schedulers.tree_network import build_network, cables_up
+    from commsim.placement.schedulers.tree_network import build_network, cables_up, tops_said
 
     if config.tier_bandwidth is None:
         raise InputError(
@@ -146,7 +146,7 @@ def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any
     hosts["labels"] = list(nodes.labels)
     if nodes.busy:
         hosts["busy"] = dict(nodes.busy)
-    said = [by, *nodes.remarks, *cables_up(network)]
+    said = [by, *nodes.remarks, *tops_said(nodes.tree, network), *cables_up(network)]
     return network, said, hosts
 
 

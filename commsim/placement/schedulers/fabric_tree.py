@@ -135,6 +135,15 @@ def without_empty(switches: Sequence[Switch]) -> tuple[Switch, ...]:
     )  # fmt: skip
 
 
+def without_unlabelled_top(tree: SwitchTree, labels: Sequence[str]) -> SwitchTree:
+    """Return a tree without the one switch above all nodes if nodes have a label for each of the others only."""
+    depths = {len(above) for above in tree.layers().values()}
+    tops = {above[-1] for above in tree.layers().values()}
+    if not labels or depths != {len(labels) + 1} or len(tops) > 1:
+        return tree
+    return SwitchTree(tuple(switch for switch in tree.switches if switch.name not in tops))
+
+
 def tree_from(below: Mapping[str, tuple[Iterable[str], Iterable[str]]]) -> SwitchTree:
     """Make a tree of the switches and the nodes below each switch."""
     return SwitchTree(tuple(Switch(name, tuple(switches), tuple(nodes)) for name, (switches, nodes) in below.items()))

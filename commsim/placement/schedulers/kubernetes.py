@@ -13,7 +13,7 @@ from commsim.core.files.whole_files import parse_json
 from commsim.core.names.hostlist import check_name, compress_hosts, expand_hosts, split_hosts
 from commsim.formats.markup import read_yaml, write_yaml
 
-from .fabric_tree import SwitchTree, require_unique, tree_from
+from .fabric_tree import SwitchTree, require_unique, tree_from, without_unlabelled_top
 from .kube_nodes import LABEL_SETS
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -74,6 +74,7 @@ def write_kueue(
         If the nodes are not all equally deep, there are more tiers than Kueue takes or than labels, or a name is not
         allowed.
     """
+    tree = without_unlabelled_top(tree, labels)
     layers = {_node(node): above for node, above in tree.layers().items()}
     n_tiers = len(next(iter(layers.values())))
     for node, above in layers.items():

@@ -10,7 +10,7 @@ from typing import Literal
 from commsim.core.errors import InputError
 from commsim.formats.markup import write_yaml
 
-from .fabric_tree import SwitchTree
+from .fabric_tree import SwitchTree, without_unlabelled_top
 from .kubernetes import object_name, tier_labels
 from .pods import IMAGE, RESOURCE
 
@@ -71,6 +71,7 @@ def write_kueue_jobs(
         If a name is not one that Kubernetes allows, two jobs' names become the same, or a job has other numbers of
         GPUs on its hosts: all pods of a Job are alike.
     """
+    tree = without_unlabelled_top(tree, labels)
     documents, names = [], dict[str, str]()
     n_tiers = min(len(above) for above in tree.layers().values())
     for job, hosts in placements.items():

@@ -77,7 +77,7 @@ class Tiers:
         for tier in (*self.bandwidth, *self.oversubscription):
             if tier not in what:
                 known = ", ".join(f"{number} ({ends})" for number, ends in sorted(what.items()))
-                raise InputError(f"--tier-bandwidth has a tier {tier}, but there are 1..{max(what)}: {known}")
+                raise InputError(f"--tier-bandwidth has a tier {tier}, but the highest is {max(what)}: {known}")
 
 
 def parse_tiers(text: str) -> Tiers:

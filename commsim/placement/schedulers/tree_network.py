@@ -23,7 +23,8 @@ def build_network(tree: SwitchTree, tiers: Tiers, latency: float = LINK_LATENCY,
     Parameters
     ----------
     tree : SwitchTree
-        Nodes become hosts.
+        Nodes become hosts. Where several switches are at the top, and `tiers` has cables above the highest of them, one
+        more switch, ``fabric``, joins them: labels of racks say nothing of what is above.
     tiers : Tiers
         How fast the cables are. The tier of a cable is one more than that of its lower end.
     latency : float, s
@@ -41,6 +42,7 @@ def build_network(tree: SwitchTree, tiers: Tiers, latency: float = LINK_LATENCY,
     InputError
         If `tiers` leaves out a tier that is needed, or has one that is not.
     """
+    tree = _joined(tree, tiers)
     tier, above = tree.tiers(), tree.above
     up = {node: tiers.uplinks(1, 0.0, 0.0, f"node {node} to {above[node]}") for node in tree.nodes}
     first = tree.nodes[0]
@@ -63,6 +65,38 @@ def build_network(tree: SwitchTree, tiers: Tiers, latency: float = LINK_LATENCY,
     src, dst = both_ways([number[name] for name in lower], [number[top] for _, top in pairs])
     kind = np.where(np.arange(len(names)) < len(tree.nodes), HOST, SWITCH)
     return Network(name, names, kind, src, dst, np.tile([up[name][0] for name in lower], 2), latency)
+
+
+def _joined(tree: SwitchTree, tiers: Tiers) -> SwitchTree:
+    """Return the tree with a switch above those at the top where there are cables for it."""
+    above = tree.above
+    tops = tuple(switch.name for switch in tree.switches if switch.name not in above)
+    highest = 1 + max(tree.tiers().values())
+    if len(tops) == 1 or not (highest in tiers.bandwidth or highest in tiers.oversubscription):
+        return tree
+    return SwitchTree((*tree.switches, Switch(free_name("fabric", tree), tops)))
+
+
+def tops_said(tree: SwitchTree, network: Network) -> list[str]:
+    """Say whether the switches at the top of a tree were joined in its network, or no path leads between them.
+
+    Returns
+    -------
+    list of str
+        None where one switch is above all others.
+    """
+    above = tree.above
+    tops = [switch.name for switch in tree.switches if switch.name not in above]
+    if len(tops) == 1:
+        return []
+    added = [name for name in network.nodes if name not in {*tree.nodes, *(s.name for s in tree.switches)}]
+    if added:
+        return [f"{len(tops)} switches at the top are joined by one that the file does not name, {added[0]}"]
+    tier = 1 + max(tree.tiers().values())
+    return [
+        f"no path leads between the {len(tops)} switches at the top, such as {tops[0]} and {tops[1]}; with a rate of "
+        f"tier {tier} in --tier-bandwidth, one more switch joins them"
+    ]
 
 
 def cables_up(network: Network) -> list[str]:

@@ -480,7 +480,7 @@ def test_machines_are_imported_as_networks(commsim, tmp_path):
     [
         ((), "--tier-bandwidth is needed: slurm-conf files contain no rates"),
         (("--tier-bandwidth", "1=100Gbps"), "does not give the rate of tier 2 (switch s0 to top)"),
-        (("--tier-bandwidth", "1=1Gbps,2=1Gbps,3=1Gbps"), "there are 1..2: 1 (node n0 to s0), 2 (switch s0 to top)"),
+        (("--tier-bandwidth", "1=1Gbps,2=1Gbps,3=1Gbps"), "the highest is 2: 1 (node n0 to s0), 2 (switch s0 to top)"),
         ((*RATES, "--topology", "x"), "--topology has no effect on slurm-conf"),
         ((*RATES, "--latency", "1"), "--latency needs a unit"),
         ((*RATES, "--gpus-per-host", "0"), "--gpus-per-host is from 1 to 1024"),

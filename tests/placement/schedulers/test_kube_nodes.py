@@ -7,6 +7,7 @@ import pytest
 from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.placement.cluster import read_cluster
+from commsim.placement.place import place_jobs
 from commsim.placement.schedulers.kube_nodes import read_kube_nodes
 
 V1 = ("fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1")
@@ -98,4 +99,30 @@ def test_a_tier_too_many_is_told_which_tiers_there_are(commsim, tmp_path):
     words = ("place", "import", tmp_path / "nodes.json", "--from", "kube-nodes", "-o", tmp_path / "c.toml")
     said = commsim.refuses(*words, "--labels", ",".join(OWN), "--tier-bandwidth", "1=100Gbps,2=2:1,3=2:1")
     assert "nodes.json: switches by the labels example.com/rack, example.com/hall: --tier-bandwidth has" in said
-    assert "but there are 1..2: 1 (node n0 to leaf0), 2 (switch leaf0 to spine)" in said
+    assert "but the highest is 2: 1 (node n0 to leaf0), 2 (switch leaf0 to spine)" in said
+
+
+def test_racks_of_one_label_are_one_cluster(commsim, tmp_path):
+    """Labels that name the racks only made as many fabrics, and a rate above the racks was refused."""
+    (tmp_path / "nodes.json").write_text(json.dumps(listed(OWN)))
+    words = ("place", "import", tmp_path / "nodes.json", "--from", "kube-nodes", "-o", tmp_path / "c.toml")
+    words = (*words, "--labels", OWN[0], "--tier-bandwidth")
+    apart = commsim(*words, "1=100Gbps").out
+    assert "no path leads between the 2 switches at the top, such as leaf0 and leaf1; with a rate of tier 2" in apart
+    wide = [{"job": "a", "gpus": 32, "iter_time_ms": 100, "phases": []}]
+    with pytest.raises(InputError, match="2 fabrics that no path joins"):
+        place_jobs(tmp_path / "c.toml", wide, n=1)
+    joined = commsim(*words, "1=100Gbps,2=2:1").out
+    assert "2 switches at the top are joined by one that the file does not name, fabric" in joined
+    assert "tier 2: 1 cable of 100Gbps up from each switch" in joined
+    assert place_jobs(tmp_path / "c.toml", wide, n=1).candidates[0].stretch == 1
+    for kind in ("kueue", "slurm-conf", "volcano"):
+        commsim("place", "export", tmp_path / "c.toml", "--to", kind, "-o", tmp_path / kind)
+    assert "example.com/rack" in (tmp_path / "kueue").read_text()
+    (tmp_path / "jobs.json").write_text(json.dumps(wide))
+    commsim("place", tmp_path / "c.toml", tmp_path / "jobs.json", "--json", tmp_path / "p.json")
+    placed = ("--to", "kueue-jobs", "--placements", tmp_path / "p.json", "-o", tmp_path / "pods.yaml")
+    commsim("place", "export", tmp_path / "c.toml", *placed)
+    assert "podset-preferred-topology: example.com/rack" in (tmp_path / "pods.yaml").read_text()
+    assert "Switches=leaf[0-1]" in (tmp_path / "slurm-conf").read_text()
+    commsim.refuses(*words, "1=100Gbps,3=2:1")

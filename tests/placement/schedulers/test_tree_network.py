@@ -129,5 +129,5 @@ def test_a_tier_that_is_missing_or_too_much_is_named():
     tiers = parse_tiers("1=1Gbps,4=1Gbps")
     with pytest.raises(InputError, match=r"the rate of tier 2 \(switch a to b\)"):
         tiers.uplinks(2, 1.0, 1.0, "switch a to b")
-    with pytest.raises(InputError, match=r"has a tier 4, but there are 1..2"):
+    with pytest.raises(InputError, match=r"has a tier 4, but the highest is 2: 1"):
         tiers.require_used({1: "a to b", 2: "b to c"})
