@@ -1,4 +1,4 @@
-"""Places of a job in a file: names of nodes, each as often as it counts."""
+"""Places of a job in a file: names of nodes, each as often as it counts; and groups of its ranks."""
 
 from __future__ import annotations
 
@@ -36,3 +36,14 @@ def placed_of(fields: TableFields, n_gpus: int) -> tuple[str, ...]:
     if len(names) > n_gpus:
         fields.fail("placed", f"names {len(names)} GPUs, but the job has {n_gpus}: {kept_of(n_gpus)}")
     return tuple(names)
+
+
+def groups_of(table: TableFields, n_gpus: int) -> tuple[tuple[int, ...], ...]:
+    """Read the ranks of each group of a phase."""
+    rows = table.raw("groups")
+    if not isinstance(rows, list) or not all(isinstance(row, list) and row for row in rows):
+        table.refuse("groups", "a list of lists of ranks")
+    ranks = [rank for row in rows for rank in row]
+    if not all(isinstance(rank, int) and 0 <= rank < n_gpus for rank in ranks) or len(set(ranks)) < len(ranks):
+        table.refuse("groups", f"groups of ranks 0..{n_gpus - 1}, each in one")
+    return tuple(map(tuple, rows))

@@ -28,7 +28,7 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
 
-from .job_places import kept_of, placed_of, placement_of
+from .job_places import groups_of, kept_of, placed_of, placement_of
 
 GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
@@ -304,13 +304,9 @@ def before_end(phases: Sequence[JobPhase], period: float) -> tuple[JobPhase, ...
 
     They take no time by themselves: all computation of an iteration without communication may come before them.
     """
-    last = period * (1 - 1e-9)
-    return tuple(
-        replace(phase, offset=last)
-        if phase.rate == UNBOUNDED and period <= phase.offset <= period * (1 + ROUNDING)
-        else phase
-        for phase in phases
-    )
+    last, after = period * (1 - 1e-9), period * (1 + ROUNDING)
+    is_at_end = [phase.rate == UNBOUNDED and period <= phase.offset <= after for phase in phases]
+    return tuple(replace(one, offset=last) if late else one for one, late in zip(phases, is_at_end, strict=True))
 
 
 def _phase(table: TableFields, n_gpus: int) -> JobPhase:
@@ -320,7 +316,7 @@ def _phase(table: TableFields, n_gpus: int) -> JobPhase:
         n_bytes = table.number("bytes")
         if n_bytes <= 0:
             table.refuse("bytes", "more than 0")
-        groups = _groups(table, n_gpus) if "groups" in table else ()
+        groups = groups_of(table, n_gpus) if "groups" in table else ()
         pattern = RING if table.raw("pattern") is None else table.text("pattern")
         if pattern not in PATTERNS:
             table.refuse("pattern", f"one of {', '.join(PATTERNS)}")
@@ -329,17 +325,6 @@ def _phase(table: TableFields, n_gpus: int) -> JobPhase:
     duration, rate = table.number("dur_ms"), table.number("rate_Gbps")
     table.finish()
     return JobPhase(offset, duration / 1e3, rate * GBPS, overlap)
-
-
-def _groups(table: TableFields, n_gpus: int) -> tuple[tuple[int, ...], ...]:
-    """Read the ranks of each group of a phase."""
-    rows = table.raw("groups")
-    if not isinstance(rows, list) or not all(isinstance(row, list) and row for row in rows):
-        table.refuse("groups", "a list of lists of ranks")
-    ranks = [rank for row in rows for rank in row]
-    if not all(isinstance(rank, int) and 0 <= rank < n_gpus for rank in ranks) or len(set(ranks)) < len(ranks):
-        table.refuse("groups", f"groups of ranks 0..{n_gpus - 1}, each in one")
-    return tuple(map(tuple, rows))
 
 
 def _fault(period: float, phases: tuple[JobPhase, ...]) -> tuple[int, str, str] | None:
