@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Links that jobs share which a table lists, unless it is verbose.
 MAX_LINKS = 3
 COLUMNS = ["job", "ranks", "size(B)", "start(us)", "time(us)", "alone(us)", "slowdown", "exact"]
+LEAST = ["start(us)", "ranks", "exact", "fastest(us)"]  # the first to go where the terminal is narrow
 BACKGROUND = ["messages", "mean(us)", "p50(us)", "p99(us)", "last(us)", "slowdown p50", "p99", "largest"]
 
 
@@ -112,7 +113,7 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     pieces = functools.partial(
         least_in_title, solution.plan.network, results, has_own_costs=solution.plan.has_own_costs
     )
-    parts = [*remarks(solution.derived), Table(columns, cells, title, ["start(us)", "ranks"], pieces)]
+    parts = [*remarks(solution.derived), Table(columns, cells, title, LEAST, pieces)]
     background = shared.background()
     if background is not None:
         title = "background messages, from start to the last byte"
