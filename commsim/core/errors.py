@@ -132,7 +132,7 @@ def shorten(text: str) -> str:
 
     Examples
     --------
-    >>> cut(repr("ring" * 100))
+    >>> shorten(repr("ring" * 100))
     "'ringringringringringringringringringringringringringring..."
     """
     return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."

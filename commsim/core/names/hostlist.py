@@ -141,7 +141,7 @@ def _numbers(bracket: str, text: str) -> Sequence[str]:
     for part in bracket[1:-1].split(","):
         match = _RANGE.fullmatch(part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise InputError(f"{shorten(repr(text))}: {part!r} is not a range of numbers such as 01-16")
+            raise InputError(f"{shorten(repr(text))}: {shorten(repr(part))} is not a range of numbers such as 01-16")
         ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
         widths.append(len(match[1]))
     n_numbers = sum(len(numbers) for numbers in ranges)

@@ -83,3 +83,9 @@ def test_what_is_no_list_is_refused(text):
 def test_names_that_would_change_the_meaning_are_not_written(name):
     with pytest.raises(InputError, match="the name of a host must be"):
         compress_hosts([name])
+
+
+def test_a_long_range_that_is_none_is_quoted_from_its_beginning():
+    with pytest.raises(InputError, match="is not a range of numbers") as error:
+        expand_hosts(f"n[{'<a>' * 5000}]")
+    assert len(str(error.value)) < 300
