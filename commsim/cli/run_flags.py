@@ -187,7 +187,7 @@ class RunConfig(RunOutputs, Questions, FaultsInTime, PlayConfig):
         """Return the scenario of one collective, or of groups that run it at once."""
         more |= {
             "groups": tuple(read_group(text) for text in self.group),
-            "tolerance": None if self.tolerance is None else read_part(self.tolerance),
+            "tolerance": None if self.tolerance is None else share(self.tolerance, "--tolerance"),
             "iterations": self.iters if self.start_jitter else None,  # else `without_effect` names the flag
         }
         return PlayConfig.scenario(self, spec, network, **more)
@@ -215,20 +215,6 @@ def read_group(text: str) -> list[int]:
     if not all(is_whole(part) for part in parts):
         raise InputError(f"--group must be ranks such as 0,2,4,6, got {text!r}")
     return [int(part) for part in parts]
-
-
-def read_part(text: str) -> float:
-    """Read ``10%`` or ``0.1``.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
-    try:
-        return share(text)
-    except ValueError:
-        raise InputError(f"--tolerance must be a part such as 10% or 0.1, got {text!r}") from None
 
 
 def without_effect(config: PlayConfig) -> list[Remark]:

@@ -209,16 +209,16 @@ def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None
 PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size, "ratio": parse_ratio}
 
 
-def share(text: str) -> float:
+def share(text: str, name: str = "share") -> float:
     """Read a part of a whole, such as ``1%`` or ``0.01``.
 
     Raises
     ------
-    ValueError
+    InputError
         If it is no number.
     """
     if (match := _NUMBER.fullmatch(text.strip(_BLANKS))) is None or match[2] not in ("", "%"):
-        raise ValueError(text)
+        raise wrong_kind(name, "a share such as 1% or 0.01", text)
     return float(match[1]) / (100 if match[2] else 1)
 
 

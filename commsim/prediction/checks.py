@@ -113,9 +113,14 @@ def quantity(example: str) -> Check:
 
 def fraction(example: str) -> Check:
     """Take a number, or text such as ``10%``."""
-    return Check(
-        f"a number or text such as {example!r}", lambda given: share(given) if isinstance(given, str) else _real(given)
-    )
+
+    def read(given: object) -> float:
+        try:
+            return share(given) if isinstance(given, str) else _real(given)
+        except InputError:  # the message has the option's name, and says that a number is right too
+            raise ValueError(given) from None
+
+    return Check(f"a number or text such as {example!r}", read)
 
 
 def numbers_of(example: str) -> Check:

@@ -445,7 +445,7 @@ def test_it_runs_the_engine_that_it_chose_and_says_why(commsim):
     [
         (["--engine", "auto"], "needs a tolerance"),
         (["--tolerance", "10%"], "tolerance goes with engine auto, got engine flow"),
-        (["--engine", "auto", "--tolerance", "much"], "--tolerance must be a part such as 10% or 0.1, got 'much'"),
+        (["--engine", "auto", "--tolerance", "much"], "--tolerance must be a share such as 1% or 0.01, got 'much'"),
         (["--engine", "auto", "--tolerance", "0"], "a tolerance is a relative error above 0"),
         (["--engine", "auto", "--tolerance", "1", "--ecn", "0B"], "--ecn needs engine packet, got engine auto"),
         (["--engine", "auto", "--tolerance", "1", "--operation", "all_reduce"], "a ranking: no errors are known"),

@@ -20,6 +20,7 @@ STAR = "star:n_hosts=4"
         (["--gpus", "2"], "a machine has 1 GPUs, got 2"),
         (["--machines", "1"], "two ranks or more"),
         (["--tolerance", "0%"], "--tolerance must be"),
+        (["--tolerance", "inf"], "--tolerance must be a share such as 1% or 0.01, got 'inf'"),
         (["--points", "0"], "--points must be"),
         (["--jobs", "0"], "--jobs must be"),
         (["--operation", "sum"], "sum"),

@@ -82,7 +82,7 @@ def question_of(config: CostModelFlags) -> CostModelQuestion:
     """
     from commsim.costmodel.build_cost_model import CostModelQuestion
 
-    tolerance = share(config.tolerance)
+    tolerance = share(config.tolerance, "--tolerance")
     if not 0 < tolerance < 1:
         raise InputError(f"--tolerance must be above 0 and below 100 %, got {config.tolerance}")
     if config.points < 1:

@@ -217,12 +217,7 @@ def read_rate(text: str | None) -> float:
     """
     from commsim.diagnosis.expectation import FALSE_ALARMS
 
-    if text is None:
-        return FALSE_ALARMS
-    try:
-        return share(text)
-    except ValueError:
-        raise InputError(f"--false-alarms must be a share such as 1% or 0.01, got {text!r}") from None
+    return FALSE_ALARMS if text is None else share(text, "--false-alarms")
 
 
 def table_of_expectation(found: Expectation) -> Table:
