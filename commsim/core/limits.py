@@ -231,6 +231,16 @@ def may_open_files() -> bool:
     return not _WITHOUT_FILES.get()
 
 
+def is_there(text: str) -> bool:
+    """Whether a text names a file; one that is too long for a name does not, and nothing of a request does."""
+    if not may_open_files():
+        return False
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
+
+
 def require_files(path: object) -> None:
     """Refuse to open a file for a request.
 

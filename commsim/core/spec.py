@@ -10,10 +10,9 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from commsim.core.limits import may_open_files
+from commsim.core.limits import is_there
 
 from .errors import InputError, shorten, wrong_kind
 from .units import PARSERS, WRITERS
@@ -49,11 +48,7 @@ def derived(text: str, part: str) -> str:
 def is_own_file(text: str) -> bool:
     """Whether `text` is ``FILE.py``, ``FILE.py:key=value,...`` or ``FILE.py:function:key=value,...``."""
     match = OWN_FILE.fullmatch(text)
-    return match is not None and ("@" not in match[1] or _is_there(match[1]))
-
-
-def _is_there(path: str) -> bool:
-    return may_open_files() and Path(path).exists()
+    return match is not None and ("@" not in match[1] or is_there(match[1]))
 
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
@@ -82,7 +77,7 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
 
 def split_file(text: str) -> tuple[str, dict[str, str]]:
     """Split ``FILE:key=value,...`` into the file and its options; a name with a colon that is there is a file."""
-    if Path(text).exists() or ":" not in text:
+    if is_there(text) or ":" not in text:
         return text, {}
     return split_spec(text)
 

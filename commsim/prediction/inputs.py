@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError
-from commsim.core.limits import may_open_files
+from commsim.core.limits import is_there
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.placement import Placement, is_strategy, place
@@ -43,11 +43,11 @@ def load_network(text: str) -> Network:
     """
     if text.partition(":")[0] not in TOPOLOGIES and (found := _of_another_tool(text)) is not None:
         return found
-    if Path(text).suffix in SUFFIXES and (_is_there(text) or "@" not in text):
+    if Path(text).suffix in SUFFIXES and (is_there(text) or "@" not in text):
         from commsim.core.files.network_file import read_network  # only for files, as below
 
         return read_network(text)
-    if Path(text).suffix in house().networks and (_is_there(text) or "@" not in text):
+    if Path(text).suffix in house().networks and (is_there(text) or "@" not in text):
         network: Network = house().networks[Path(text).suffix](text)
         return network
     if is_own_file(text):
@@ -85,7 +85,7 @@ def load_network(text: str) -> Network:
         return load_machine(text)
     if name in PRESETS:
         return build_preset(name, raw)
-    if _is_there(text) or "/" in name:
+    if is_there(text) or "/" in name:
         raise InputError(f"{text}: no file of a network; its own end with {', '.join(SUFFIXES)}, and `commsim topo "
                          "formats` lists those of others")  # fmt: skip
     if name not in TOPOLOGIES and not close_names(name, TOPOLOGIES) and (close := close_names(name, PRESETS)):
@@ -108,7 +108,7 @@ def _of_another_tool(text: str) -> Network | None:
     The suffix does not say what such a file is: .txt may be a machine or a topology of ns-3, .json many things.
     """
     name = text.partition(":")[0]
-    path = text if _is_there(text) else name if _is_there(name) else ""
+    path = text if is_there(text) else name if is_there(name) else ""
     if not path or Path(path).suffix in (".npz", ".toml", ".py"):
         return None
     read = house().services.get("network of a file")
@@ -176,16 +176,6 @@ def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
         machine = raw.get("preset", "dgx-h100") if holds else f"{(hosts or ['nvswitch_host'])[0]}:n_gpus=1"
         how = f"{machine}{',' if ':' in machine else ':'}{text}@{name}:..."
         raise InputError(f"{name} has no parameter {key!r}; it is one of the machines: {how}")
-
-
-def _is_there(text: str) -> bool:
-    """Whether a text names a file; one that is too long for a name does not, and nothing of a request does."""
-    if not may_open_files():
-        return False
-    try:
-        return Path(text).exists()
-    except OSError:
-        return False
 
 
 def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commsim.core.errors import InputError, shorten
 from commsim.core.files.whole_files import read_text
-from commsim.core.limits import may_open_files
+from commsim.core.limits import is_there, may_open_files
 from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
 from commsim.core.names.nodes_and_links import host_names
 from commsim.core.network import Network
@@ -80,7 +80,7 @@ def _lines_of(text: str, network: Network) -> list[tuple[str, str]]:
     InputError
         If `text` names no file, or an empty one.
     """
-    is_path = may_open_files() and ("/" in text or bool(Path(text).suffix) or Path(text).is_file())
+    is_path = is_there(text) or (may_open_files() and ("/" in text or bool(Path(text).suffix)))
     if not is_path:
         if "[" in text:
             expand_hosts(text)  # refuses brackets that do not close

@@ -99,6 +99,7 @@ def test_other_verbs_take_the_number_of_ranks_of_a_list_too(commsim, verb):
         ("m[0-1", "the brackets of 'm[0-1' do not close"),
         ("m0,m0x3", "m0 takes 8 ranks, got 8 and then 3 more"),
         ("hosts.txt", "hosts.txt: No such file"),
+        (",".join(f"node{i}" for i in range(99)), "unknown placement 'node0,"),  # too long for the name of a file
     ],
 )
 def test_a_wrong_list_is_refused_in_one_line(commsim, text, what):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
+from commsim.core.limits import is_there
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text, format_time
 from commsim.report.answer import Answer, Lines, Table, comments, remarks
@@ -281,7 +281,7 @@ def trace(config: ClusterTraceConfig) -> Answer:
         )
     else:
         if config.gpus is None or config.gpus < 1:
-            if Path(config.source).exists():
+            if is_there(config.source):
                 raise InputError(f"{config.source}: give the kind of log with --from {'|'.join(READERS)}")
             raise InputError(f"a synthetic trace needs --gpus N, of the cluster to load, got {config.gpus}")
         jobs = load_trace(config.source, config.gpus, MODELS, config.seed)

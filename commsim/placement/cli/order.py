@@ -8,6 +8,7 @@ from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
+from commsim.core.limits import is_there
 from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_size
 from commsim.report.answer import Answer, Facts, comments, remarks
@@ -76,7 +77,7 @@ def _nodes(text: str) -> list[str]:
     """Read names from the command line, or from a file that is there."""
     from commsim.core.files.whole_files import read_text
 
-    if "," not in text and Path(text).is_file():
+    if "," not in text and is_there(text) and Path(text).is_file():
         return [line.strip() for line in read_text(Path(text), MAX_BYTES).splitlines() if line.strip()]
     names = [name.strip() for name in text.split(",")]
     if not all(names):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.limits import is_there
 from commsim.core.spec import read_arguments, split_file, split_spec
 
 from .generated_traces import GENERATORS
@@ -43,7 +44,7 @@ def load_trace(
     """
     kind, _, rest = text.partition(":")
     names = tuple(models)
-    if kind in READERS and (kind not in GENERATORS or Path(rest).exists() or "=" not in rest):
+    if kind in READERS and (kind not in GENERATORS or is_there(rest) or "=" not in rest):
         return read_log(kind, rest, names, seed, said)
     if kind in GENERATORS:
         build = GENERATORS[kind]

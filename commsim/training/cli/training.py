@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_json
+from commsim.core.limits import is_there
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, format_time, parse_rate, parse_time, share
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
@@ -204,7 +205,7 @@ def _setting(config: TrainingConfig) -> tuple[TrainingSetting, list[Remark]]:
         trace = model_trace(config.trace, batch_time)
         notes.append(Remark("trace", source_text(config.trace)))
     else:
-        if "." not in Path(config.trace or "").name and not Path(config.trace or "").exists():
+        if "." not in Path(config.trace or "").name and not is_there(config.trace or ""):
             raise InputError(
                 f"--trace {config.trace}: no such file, and no published model; these are known: "
                 f"{', '.join(published_models())}; a transformer's step is that of `commsim workload step --model`"
