@@ -140,10 +140,7 @@ def advise_exchange(config: AdviseConfig) -> Answer:
 
 
 def _densities(text: str | None) -> tuple[float, ...]:
-    try:
-        return () if text is None else tuple(dict.fromkeys(share(part) for part in text.split(",")))
-    except ValueError:
-        raise InputError(f"--density takes shares such as 0.01, 1% or 0.01,0.1, got {text!r}") from None
+    return () if text is None else tuple(dict.fromkeys(share(part, "--density") for part in text.split(",")))
 
 
 COMMANDS = {"advise": Verb(AdviseConfig, run)}

@@ -231,10 +231,7 @@ def _setting(config: TrainingConfig) -> tuple[TrainingSetting, list[Remark]]:
 
 
 def _shares(text: str) -> list[float]:
-    try:
-        return [share(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"--density takes shares such as 0.01 or 0.01,0.1, got {text!r}") from None
+    return [share(part, "--density") for part in text.split(",")]
 
 
 def _takes_density(time_of: Callable[[Task], float]) -> bool:

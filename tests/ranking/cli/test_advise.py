@@ -173,7 +173,7 @@ def test_what_was_made_smaller_for_many_workers_is_said(commsim):
     [
         (["--density", "1.5"], "density must be above 0 and at most 1, got 1.5"),
         (["--density", "0"], "density must be above 0 and at most 1, got 0"),
-        (["--density", "few"], "--density takes shares such as 0.01, 1% or 0.01,0.1, got 'few'"),
+        (["--density", "few"], "--density must be a share such as 1% or 0.01, got 'few'"),
         (["--density", "1e-9"], "an empty bitmap"),
         (["--servers", "9"], "servers must be 0..8, got 9"),
         (["--workers", "17"], "workers must be 1..16"),

@@ -279,7 +279,7 @@ def test_densities_come_from_the_flag_or_from_a_column_of_the_trace(commsim, run
     [
         ((*SPARSE, "--density", "0.1,0.2"), "densities are one for all tensors or one for each of 3, got 2"),
         ((*SPARSE, "--density", "1.5"), "a density is 0..1, got 1.5"),
-        ((*SPARSE, "--density", "few"), "--density takes shares such as 0.01 or 0.01,0.1, got 'few'"),
+        ((*SPARSE, "--density", "few"), "--density must be a share such as 1% or 0.01, got 'few'"),
         ((*STAR, "--density", "0.1"), "--density goes with a sparse collective"),
         (("--bandwidth", "1Gbps", "--density", "0.1"), "--density goes with a sparse collective"),
     ],
