@@ -123,7 +123,7 @@ class NcclParameters:
 
 def _heads(algorithm: str, operation: str, per_node: int, n: int) -> int:
     if algorithm.startswith("nvls"):
-        return min(MAX_HEADS, per_node)
+        return min(MAX_HEADS, n or per_node)
     return n or per_node if algorithm == "collnet_direct" and operation not in BY_RANK else per_node
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives.dense.double_tree import depths
+from collectives.dense.multi_ring import leaving
 from commsim.core.program import Program
 
 from .pieces import Loop, Pieces, runs
@@ -80,8 +81,8 @@ def write_nvls(
 
 
 def head_places(n_gpus: int, n_heads: int) -> list[int]:
-    """Return the places in a machine of the GPUs that head a part: evenly among all, as NICs lie."""
-    return [place * n_gpus // n_heads for place in range(n_heads)]
+    """Return the places in a machine of the GPUs that head a part: the first of each NIC, as channels leave by them."""
+    return [leaving(n_gpus, head, n_heads) for head in range(n_heads)]
 
 
 def _heads(members: NDArray[np.int64], loops: Sequence[Loop], pieces: Pieces, n_ranks: int, *, by_rank: bool) -> Rows:

@@ -155,15 +155,15 @@ def tree_intra(gpu: str, n: int, rate: float, inside: float, per_node: int) -> f
     return raised
 
 
-def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
-    """One channel for each GPU of the machine, which heads it, at the fastest rate at which all fit.
+def nvls_channels(gpu: str, n_gpus: int, inside: float, n_nics: int = 0) -> tuple[int, float]:
+    """One channel for each GPU of the machine that heads one, at the fastest rate at which all fit.
 
-    A channel takes its rate once of every GPU's links, and twice of its head's (ncclTopoSearchTryNvls).
+    A channel takes its rate of every GPU's links, and twice of its head's (ncclTopoSearchTryNvls). With NICs (0 for one
+    machine) only the nearest GPU of each heads one (ncclTopoSearchRecNet).
     """
-    for gbs in CHANNEL_GBS[gpu]:
-        if (n_gpus + 1) * gbs * 1e9 <= inside * (1 + _FIT):
-            return n_gpus, gbs * 1e9
-    return 0, 0.0
+    n, speeds = (min(n_gpus, n_nics), CHANNEL_NET_GBS) if n_nics else (n_gpus, CHANNEL_GBS)
+    speed = next((gbs * 1e9 for gbs in speeds[gpu] if (n + 1) * gbs * 1e9 <= inside * (1 + _FIT)), 0.0)
+    return (n, speed) if speed else (0, 0.0)
 
 
 def lacks_nvls_of_two(version: tuple[int, int], n_gpus: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from collectives.nccl.call import MAX_HEADS
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError
 from commsim.core.units import format_size
@@ -298,6 +299,12 @@ def _ll128_refused(setting: NcclSetting, channels: Channels) -> str:
     if PATHS.index(channels.path_intra) > PATHS.index("NVB"):
         return f"LL128 needs NVLink between the GPUs of a node, this is {channels.path_intra}"
     return ""
+
+
+def nvls_heads(setting: NcclSetting) -> int:
+    """Return the GPUs of a machine that head a part with NVLink SHARP: as many as the search has channels for."""
+    found = setting.channels["nvls"].n if "nvls" in setting.channels else 0
+    return min(found or MAX_HEADS, MAX_HEADS, setting.n_ranks // setting.n_nodes)
 
 
 def told_choice(setting: NcclSetting, operation: str, given: Collection[str]) -> str:

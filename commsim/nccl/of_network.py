@@ -174,14 +174,15 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
     adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
     adds = adds and not lacks_nvls_of_two(setting.version, int(counts.min()))
     if setting.nvls is not None or (adds and "nvls" not in channels):
-        n, rate = setting.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
+        n, rate = setting.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside, n_nics if many else 0)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
         channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
         if many and setting.nvls is None and setting.channels is None and setting.by_pattern is None:
             between = nvls_inter(gpu, n, rate, outside, n_nics)
             channels["nvls"] = replace(channels["nvls"], inter=between or channels["nvls"].inter)
         if setting.nvls is None:
-            heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each GPU"
+            of = "GPU" if n >= int(counts[0]) or n == MAX_HEADS else "NIC"
+            heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each {of}"
             assumed.append(Assumption(f"NVLink SHARP has {heads}", "--nvls"))
     collnet = setting.collnet or (many and hardware.get("sharp") == "on")
     if collnet and "collnet" not in channels:

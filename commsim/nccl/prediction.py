@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, NEWEST, NcclCall, nvls_channels
+from collectives.nccl.call import BY_RANK, FEW, MANY, MORE_CHANNELS, NEWEST, NcclCall, nvls_channels
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, microseconds
 
 from .call_times import CallLinks, ring_time, tree_time
 from .channel_search import NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
-from .choice import Cell, cells, fastest
+from .choice import Cell, cells, fastest, nvls_heads
 from .gpu_costs import GpuCosts, Primitives, costs
 from .in_switch import ExchangeTime, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .intervals import interval_of, kind_of
@@ -313,7 +313,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
     """Return the call that NCCL's rules cut, with the channels of the place unless a number is given."""
     where, heads, usual = site.setting, 0, site.max_channels
     if cell.algorithm.startswith("nvls"):
-        heads = min(MAX_HEADS, where.n_ranks // where.n_nodes)
+        heads = nvls_heads(where)
         usual = where.limited(nvls_channels(where.gpu, where.n_nodes))
     if cell.algorithm == "collnet_direct":
         heads = direct_heads(site, operation)

@@ -17,7 +17,7 @@ def time_of(fabric, fail, algorithm, machine="dgx-h100"):
     return prepare(f"nccl_all_reduce:algorithm={algorithm}", network).predict(SIZE).time
 
 
-@pytest.mark.parametrize("algorithm", ["ring", "tree"])
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "nvls_tree"])
 @pytest.mark.parametrize("fail", [["nic:m0.nic0"], ["nic:m1.nic3"], ["nic:m2.nic1", "nic:m3.nic0", "nic:m3.nic1"]])
 def test_a_dead_nic_costs_as_much_on_rails_as_on_one_switch(algorithm, fail):
     """By the receiver's rail two channels would share a NIC, and another one would be idle."""
@@ -37,6 +37,16 @@ def test_each_live_nic_of_the_machine_carries_one_channel():
     }
     assert len(sent) == 7
     assert min(sent.values()) == pytest.approx(max(sent.values()), rel=0.01)
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_a_machine_with_fewer_nics_is_never_faster(fabric):
+    """NVLink SHARP has a head for each NIC: with one for each GPU two shared a NIC, and NCCL took other algorithms."""
+    dead = [[f"nic:m1.nic{i}" for i in (0, 2, 4, 6)[:n]] for n in range(5)]
+    times = {algorithm: [time_of(fabric, fail, algorithm) for fail in dead] for algorithm in ("auto", "nvls_tree")}
+    assert times["auto"] == sorted(times["auto"])
+    parts = [time / times["nvls_tree"][0] for time in times["nvls_tree"]]
+    assert parts == pytest.approx([1, 8 / 7, 8 / 6, 8 / 5, 2], rel=0.04)
 
 
 def test_messages_between_pairs_go_by_the_rail_of_the_receiver():

@@ -77,6 +77,8 @@ def test_the_search_raises_nvlink_sharp_s_rate_between_nodes_as_far_as_nics_go(n
 def test_a_head_s_links_carry_its_channel_twice():
     assert nvls_channels("blackwell", 8, 721.8e9) == (8, 80e9)  # 9 x 80 GB/s fit, 9 x 90 do not
     assert nvls_channels("hopper", 4, 370.8e9) == (4, 60e9)
+    assert nvls_channels("hopper", 8, 370.8e9, 7) == (7, 45e9)  # with NICs the rates between nodes, a head for each NIC
+    assert nvls_channels("hopper", 8, 370.8e9, 32) == (8, 40e9)
     n, inside = nvls_channels("blackwell", 32, 721.8e9)
     assert nvls_inter("blackwell", n, inside, 50e9, 72) == inside  # in a rack the search has no time to raise it
 

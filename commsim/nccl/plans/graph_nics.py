@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from collectives.dense.multi_ring import leaving
 from commsim.core.cache import once
 from commsim.core.network import Network
 from commsim.prediction.good_parameters import nearest_rails
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from commsim.nccl.plans.nccl_launch import NcclLaunch
 
 # Algorithms whose channels leave a machine by the GPU beside the NIC that was found for them.
-BY_SEARCH = ("ring", "tree")
+BY_SEARCH = ("ring", "tree", "nvls_tree")
 
 
 def seen_by_channels(launch: NcclLaunch, parameters: Mapping[str, Any]) -> Network:
@@ -53,8 +54,8 @@ def _leave_by_own_nics(launch: NcclLaunch) -> bool:
         return False
     nodes = launch.placement.nodes
     links = np.array([n for _, n in nearest_rails(launch.network, nodes)])
-    leaving = [rank for machine in launch.machines for rank in machine[:n_rails]]
-    return bool((links[leaving] == links.min()).all())
+    out = [machine[leaving(len(machine), rail, n_rails)] for machine in launch.machines for rail in range(n_rails)]
+    return bool((links[out] == links.min()).all())
 
 
 def _without_relays(network: Network) -> Network:

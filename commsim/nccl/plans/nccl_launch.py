@@ -30,7 +30,7 @@ from commsim.engine.flow_job import FlowJob
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.nccl.call_costs import CallCosts, call_costs
 from commsim.nccl.channel_search import NcclSetting, lacks_nvls_of_two
-from commsim.nccl.choice import PATTERN, Cell, cells, fastest, told_choice
+from commsim.nccl.choice import PATTERN, Cell, cells, fastest, nvls_heads, told_choice
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
 from commsim.nccl.model_versions import check_release
@@ -123,6 +123,7 @@ class NcclLaunch:
                 cell = self._cell(size, {**ruled, **self.arguments})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 chosen |= {"slow": True} if self.setting.has_slow_rings else {}
+                chosen |= {"heads": nvls_heads(self.setting)} if cell.algorithm in IN_MACHINES else {}
                 if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
                     chosen["heads"] = direct_heads(site, self.operation)
                 channels = ruled.get("channels", self._channels(cell.algorithm))
@@ -289,10 +290,8 @@ def nccl_launch(
 
     Parameters
     ----------
-    build : callable
-        Builder of the schedule.
-    operation : str
-        Name of the operation.
+    build, operation : callable, str
+        Builder of the schedule, and name of the operation.
     parameters : mapping of str to value
         The user's parameters; ``auto`` is none.
     network, placement : Network, Placement

@@ -19,9 +19,10 @@ def built(asked):
     return COLLECTIVES["nccl_all_reduce"].build(asked.n_ranks, **given)
 
 
-def test_heads_lie_evenly_among_the_gpus():
+def test_heads_are_the_gpus_by_which_channels_leave():
     assert head_places(8, 4) == [0, 2, 4, 6]
     assert head_places(8, 8) == list(range(8))
+    assert head_places(8, 6) == list(range(6))  # those without a NIC of their own are last in their machine
     assert len(set(head_places(72, 32))) == 32
 
 
