@@ -19,7 +19,8 @@ from commsim.core.files.opening import check_regular
 
 from .coordinator import Coordinator
 from .failures import ProgramError, interrupted
-from .rank import EAGER, FACTOR, NUMBER, SIZE, SOCKET, FramedLink
+from .framed_link import FramedLink
+from .rank import EAGER, FACTOR, NUMBER, SIZE, SOCKET
 from .rank_calls import Call, Collective, PendingCall, Receive, Send
 
 # How often processes are looked at that have not connected, s; and what they have to end by themselves.
@@ -47,6 +48,7 @@ class ProcessRanks:
         self._links: dict[int, FramedLink] = {}
         self._operations: list[dict[int, PendingCall]] = [{} for _ in range(self.n_ranks)]
         self._said: list[deque[tuple[Any, ...]]] = [deque() for _ in range(self.n_ranks)]  # and not yet done
+        self._asking: set[int] = set()  # ranks that wait for an answer
 
     def run(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         """Run a command once for each rank, until all have ended.
@@ -79,10 +81,13 @@ class ProcessRanks:
                     with contextlib.suppress(TimeoutError):
                         connection = listener.accept()
                         number = connection.recv()
-                        self._connections[number], self._links[number] = connection, FramedLink(connection)
+                        self._connections[number], self._links[number] = connection, FramedLink(connection.fileno())
                     for number, process in enumerate(self._processes):
                         if number not in self._connections and process.poll() is not None:
                             raise ProgramError(_died(number, process.returncode, "before it asked for anything"))
+            for link in self._links.values():
+                with contextlib.suppress(ConnectionError):  # it has died, and is heard of next
+                    link.send(None)
             self._serve()
             self._require_no_exit()
         except KeyboardInterrupt:
@@ -145,8 +150,11 @@ class ProcessRanks:
 
     def _take(self, number: int) -> tuple[bool, bool]:
         """Take what a rank says; return whether it runs on, and whether it has ended."""
+        link, said = self._links[number], self._said[number]
         try:
-            self._said[number].extend(self._links[number].receive())
+            said.extend(link.receive())
+            while link.has_more():
+                said.extend(link.receive())
         except (EOFError, ConnectionResetError):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._processes[number].wait(GRACE_S)
@@ -155,8 +163,9 @@ class ProcessRanks:
 
     def _go_on(self, number: int, answer: bool) -> tuple[bool, bool]:
         """Let a rank go on that has waited: its program, or what it has said for when this wait is over."""
-        if self._said[number]:
+        if number not in self._asking:
             return self._do(number)
+        self._asking.remove(number)
         self._answer(number, answer)
         return True, False
 
@@ -187,7 +196,7 @@ class ProcessRanks:
             else:
                 coordinator.end(number)
                 return False, True
-        return False, False
+        return True, False
 
     def _wait(self, number: int, asked: Sequence[int], every: bool, polls: bool) -> bool:
         """Let a rank wait; return whether it need not, and has its answer."""
@@ -196,6 +205,7 @@ class ProcessRanks:
         if len(waits) < len(asked) and not every:  # one is complete, and the rank knows
             waits = []
         if not self.coordinator.wait(number, waits, every=every, polls=polls):
+            self._asking.add(number)
             return False
         self._answer(number, True)
         return True
@@ -229,12 +239,11 @@ CALLS: Mapping[str, Callable[..., Call]] = {"send": Send, "receive": Receive, "p
 
 
 def _answered(operation: PendingCall) -> tuple[Any, ...]:
-    """Return what a rank is told of a call that is complete: of a message data, tag, bytes and sender."""
+    """Return what a rank is told of a call that is complete: of a message its number, tag, bytes and sender."""
     number, end, result = operation.number, operation.end, operation.result
     if type(result) is not Send:
         return number, end, operation.cancelled, result
-    data = None if operation.call.keep else result.data
-    return number, end, operation.cancelled, data, result.tag, result.n_bytes, operation.source
+    return number, end, operation.cancelled, result.data, result.tag, result.n_bytes, operation.source
 
 
 def _died(number: int, code: int | None, when: str) -> str:

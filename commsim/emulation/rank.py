@@ -5,24 +5,27 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import pickle
 import threading
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import Client, Connection
-from typing import Any, Protocol
+from multiprocessing.connection import Client
+from typing import Any, NoReturn, Protocol
 
 from .clock import Ticks, seconds_of, ticks_of
-from .rank_calls import Call, PendingCall, Receive, Send
+from .framed_link import FramedLink
+from .inbox import CameMessage, Inbox
+from .peer_links import PeerLinks
+from .rank_calls import Call, Collective, PendingCall, Receive, Send
 
 SOCKET, NUMBER, SIZE, FACTOR, EAGER = (
     f"COMMSIM_EMULATE_{name}" for name in ("SOCKET", "RANK", "RANKS", "MEASURED", "EAGER")
 )  # environment of a rank's process
-# Bytes of the length before a value; bytes for which there is always memory.
-LENGTH, FIRST = 8, 1 << 16
-# Sends that are not yet waited for, though the program goes on: at most so many.
-MAX_PASSED = 64
-__all__ = ["EAGER", "FACTOR", "NUMBER", "SIZE", "SOCKET", "FramedLink", "ProcessRank", "Rank", "rank_of_process"]
+# What is said at once: at most so many words. Calls after a wait for the coordinator in which others are to say at once
+# what they wait for.
+MAX_KEPT, SOON = 256, 16
+# Data of at least so many bytes travels behind its message, uncopied.
+LONG = 1 << 13
+__all__ = ["EAGER", "FACTOR", "NUMBER", "SIZE", "SOCKET", "ProcessRank", "Rank", "rank_of_process"]
 
 
 class Rank(Protocol):
@@ -65,70 +68,13 @@ class Rank(Protocol):
         """Take back a receive that has no message yet."""
 
 
-class FramedLink:
-    """One end of a connection on which the two ends speak in turn, so that never more than one value is under way.
-
-    Parameters
-    ----------
-    connection : Connection
-        The socket, which stays open as long as this.
-    """
-
-    def __init__(self, connection: Connection[Any, Any]) -> None:
-        self.connection, self._file = connection, connection.fileno()
-        self._came = bytearray(FIRST)
-
-    def send(self, value: Any) -> None:
-        """Send a value.
-
-        Raises
-        ------
-        ConnectionError
-            If the other end is gone.
-        """
-        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-        rest = memoryview(len(data).to_bytes(LENGTH, "little") + data)
-        while rest:  # parts of it are not copied
-            rest = rest[os.write(self._file, rest) :]
-
-    def receive(self) -> Any:
-        """Return the next value.
-
-        Raises
-        ------
-        EOFError
-            If the other end is gone.
-        """
-        came = memoryview(self._came)
-        n_bytes = self._more(came)
-        while n_bytes < LENGTH:
-            n_bytes += self._more(came[n_bytes:])
-        end = LENGTH + int.from_bytes(came[:LENGTH], "little")
-        if end > FIRST:
-            whole = memoryview(bytearray(end))
-            whole[:n_bytes] = came[:n_bytes]
-            came = whole
-        while n_bytes < end:
-            n_bytes += self._more(came[n_bytes:end])
-        return pickle.loads(came[LENGTH:end])
-
-    def _more(self, room: memoryview) -> int:
-        """Read what has come; return how many bytes."""
-        n_bytes = os.readv(self._file, (room,))
-        if not n_bytes:
-            raise EOFError
-        return n_bytes
-
-    def close(self) -> None:
-        """Close the socket."""
-        self.connection.close()
-
-
 class ProcessRank:
-    """The rank of this process, which asks the coordinator over a socket; methods as in :class:`Rank`.
+    """The rank of this process; methods as in :class:`Rank`.
 
-    What it posts is kept until it waits, so that there is one exchange for each wait. A send that does not wait for its
-    receive brings nothing but the time: the program goes on, and the coordinator waits at this place of what it said.
+    Data of messages goes from rank to rank, and the coordinator hears of calls only. What is known without times is
+    not waited for: that an eager send is complete, and which message a receive of one source gets. The program goes on,
+    and the coordinator waits at this place of what it is said, many calls at once. Times, collectives, and messages of
+    any source are asked for.
 
     Parameters
     ----------
@@ -149,16 +95,21 @@ class ProcessRank:
         self._thread = threading.get_ident()
         self._now: Ticks = 0
         self._n_calls = 0
+        self._n_asked = -SOON  # calls before the last wait for the coordinator
         self._open: dict[int, PendingCall] = {}
         self._kept: list[tuple[Any, ...]] = []
-        self._n_passed = 0  # sends that the program takes for complete, and whose ends are not known
-        connection = Client(address, family="AF_UNIX")
-        connection.send(number)
-        self._link = FramedLink(connection)
+        self._has_passed = False  # whether the program takes calls for complete whose ends are not known
+        self._is_asked = False  # whether the rank that was heard last waits for the coordinator
+        self._inbox = Inbox(self._read)
+        self._peers = PeerLinks(address, number)
+        self._connection = Client(address, family="AF_UNIX")
+        self._connection.send(number)
+        self._link = FramedLink(self._connection.fileno())
+        self._link.receive()  # all ranks can be reached
 
     def now(self) -> float:
         """Return the virtual time of the rank, s."""
-        if self._n_passed and threading.get_ident() == self._thread:
+        if self._has_passed and threading.get_ident() == self._thread:
             self._ask((), True, False)
         self._count()
         return seconds_of(self._now)
@@ -189,28 +140,48 @@ class ProcessRank:
         """Begin a call; returns at once."""
         if self._factor is not None:
             self._count()
-        self._n_calls += 1
-        operation = PendingCall(self.number, self._n_calls, call, self._now)
-        self._open[self._n_calls] = operation
-        self._kept.append(_posted(call))
+        number = self._n_calls = self._n_calls + 1
+        operation = self._open[number] = PendingCall(self.number, number, call, self._now)
+        if len(self._kept) >= MAX_KEPT:
+            self._say()
+        if isinstance(call, Send):
+            self._kept.append(
+                ("send", call.to, call.tag, call.context, call.n_bytes, number, call.synchronous, call.site)
+            )
+            self._send(call, number)
+        elif isinstance(call, Receive):
+            self._kept.append(("receive", call.source, call.tag, call.context, call.keep, call.site))
+            if not call.keep:
+                self._inbox.expect(operation)
+        else:
+            self._kept.append(_posted(call))
         return operation
 
     def wait(self, operations: Sequence[PendingCall], *, every: bool = True) -> None:
         """Wait until all, or with ``every=False`` one, of some operations are complete."""
-        if every and self._n_passed < MAX_PASSED and all(map(self._ends_alone, operations)):
-            if self._factor is not None:
-                self._count()
-            self._n_passed += 1
-            numbers = [op.number for op in operations]
-            for number in numbers:
-                self._open.pop(number, None)
-            self._kept.append(("pass", numbers))
+        if not every or not all(map(self._needs_no_time, operations)):
+            self._ask(operations, every, False)
             return
-        self._ask(operations, every, False)
+        if self._factor is not None:
+            self._count()
+        numbers = [operation.number for operation in operations]
+        self._kept.append(("pass", numbers))
+        self._has_passed = True
+        for operation in operations:
+            if self._open.pop(operation.number, None) is not None and type(operation.call) is Receive:
+                self._fill(operation, operation.call.source, self._inbox.message_of(operation))
+        if self._factor is not None:
+            self._cpu = time.process_time()
 
-    def _ends_alone(self, operation: PendingCall) -> bool:
+    def _needs_no_time(self, operation: PendingCall) -> bool:
+        """Whether the program can go on without the time at which something is complete."""
         call = operation.call
-        return type(call) is Send and call.n_bytes <= self._eager and not call.synchronous
+        if type(call) is Send:
+            return self._ends_alone(call)
+        return type(call) is Receive and (operation.number not in self._open or self._inbox.knows(call))
+
+    def _ends_alone(self, call: Send) -> bool:
+        return call.n_bytes <= self._eager and not call.synchronous
 
     def test(self, operations: Sequence[PendingCall], *, every: bool = True) -> bool:
         """Whether all, or one, of some operations are complete now; asked again in vain, when something has ended."""
@@ -224,35 +195,94 @@ class ProcessRank:
     def end(self) -> None:
         """Say that the program has ended."""
         self._count()
-        self._link.send([*self._kept, ("end",)])
-        self._link.close()
+        self._kept.append(("end",))
+        self._link.send(self._kept)
+        self._peers.close()
+        self._connection.close()
 
     def fail(self, text: str) -> None:
         """Say that the program raised."""
         with contextlib.suppress(ConnectionError):  # the same
             self._link.send([*self._kept, ("fail", text)])
-        self._link.close()
+        self._connection.close()
 
     def _ask(self, operations: Sequence[PendingCall], every: bool, polls: bool) -> bool:
+        """Say all, wait for the coordinator, and take what has become complete."""
         self._count()
+        self._kept.append(("wait", [op.number for op in operations], every, polls))
+        self._say()
+        if self._peers.is_late and not self._peers.wait(None, self._link.file):
+            _end()
         try:
-            self._link.send([*self._kept, ("wait", [op.number for op in operations], every, polls)])
             self._now, answer, complete = self._link.receive()
         except (EOFError, ConnectionError):  # the emulation has ended, and says why
-            os._exit(1)
-        self._kept, self._n_passed = [], 0
+            _end()
+        self._has_passed, self._n_asked = False, self._n_calls
         for number, end, cancelled, result, *message in complete:
             operation = self._open.pop(number)
             operation.end, operation.cancelled, operation.result = end, cancelled, result
             if message:
-                tag, n_bytes, operation.source = message
-                operation.result = Send(self.number, tag, None, n_bytes, result)
+                self._take(operation, *message)
+            elif cancelled and not operation.call.keep:
+                self._inbox.cancel(operation)
             deliver = None if type(operation.call) is Send else operation.call.deliver
             if deliver is not None and not cancelled:
                 deliver(operation.result)
         if self._factor is not None:
             self._cpu = time.process_time()
         return bool(answer)
+
+    def _take(self, operation: PendingCall, tag: int, n_bytes: float, source: int) -> None:
+        """Give a receive or a probe what the coordinator says that it gets."""
+        if operation.call.keep:
+            operation.result, operation.source = Send(self.number, tag, None, n_bytes), source
+        else:
+            self._fill(operation, source, self._inbox.message(operation, source, operation.result))
+
+    def _say(self) -> None:
+        """Say all that is kept."""
+        if not self._kept:
+            return
+        try:
+            self._link.send(self._kept)
+        except ConnectionError:
+            _end()
+        self._kept = []
+
+    def _send(self, call: Send, number: int) -> None:
+        """Send the data of a message to its rank."""
+        data, is_asked = call.data, self._n_calls - self._n_asked < SOON or not self._ends_alone(call)
+        if call.to == self.number:
+            self._inbox.came(self.number, call.context, CameMessage(number, call.tag, call.n_bytes, data))
+        elif type(data) is bytes and len(data) >= LONG:
+            self._peers.send(call.to, (number, call.tag, call.context, call.n_bytes, is_asked, None), data)
+        else:
+            self._peers.send(call.to, (number, call.tag, call.context, call.n_bytes, is_asked, data))
+
+    def _read(self, source: int) -> None:
+        """Wait for the next message of a rank; what this one waits for is said at once if others need it, or soon."""
+        if self._is_asked:
+            self._say()
+        while True:
+            try:
+                (number, tag, context, n_bytes, self._is_asked, data), block = self._peers.receive(source)
+                break
+            except BlockingIOError:
+                self._say()
+                if self._peers.wait(source, self._link.file):
+                    _end()
+            except (EOFError, ConnectionError):  # the coordinator knows what that means
+                self._say()
+                self._peers.wait(None, self._link.file)
+                _end()
+        self._inbox.came(source, context, CameMessage(number, tag, n_bytes, block or data))
+
+    def _fill(self, operation: PendingCall, source: int, message: CameMessage) -> None:
+        """Give a receive its message."""
+        operation.result = Send(self.number, message.tag, None, message.n_bytes, message.data)
+        operation.source = source
+        if operation.end is None:
+            operation.end = self._now  # not known, and not before
 
     def _count(self) -> None:
         """Add the processor time since the last exchange, where computing takes time; other threads only look."""
@@ -262,17 +292,18 @@ class ProcessRank:
             self._cpu = time.process_time()
 
 
-def _posted(call: Call) -> tuple[Any, ...]:
-    """Return what is said of a call: of a message its plain values, which travel in a third of the time."""
-    if isinstance(call, Send):
-        return "send", call.to, call.tag, call.context, call.n_bytes, call.data, call.synchronous, call.site
-    if isinstance(call, Receive):
-        return "receive", call.source, call.tag, call.context, call.keep, call.site
+def _posted(call: Collective) -> tuple[str, Collective]:
+    """Return what is said of a collective."""
     if call.deliver is None:
         return "post", call
     given = copy.copy(call)  # it is called here, and functions do not travel
     given.deliver = None
     return "post", given
+
+
+def _end() -> NoReturn:
+    """End this process: the emulation has ended, and says why."""
+    os._exit(1)
 
 
 def rank_of_process() -> ProcessRank:
