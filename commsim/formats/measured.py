@@ -8,8 +8,10 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
+from commsim.extensions import found_at
 
 from .log_health import LogHealth
+from .logs.log_formats import LOG_FORMATS, NCCL_TESTS
 from .measurement import MAX_BYTES, Measurement, ReadingContext
 
 Reader = Callable[[Path, ReadingContext], Sequence[Measurement]]
@@ -97,18 +99,10 @@ def _reader(path: Path) -> Reader:
         from .json_rows import read_inspector_log
 
         return read_inspector_log
-    if b"OSU MPI" in head or b"OSU NCCL" in head or b"OSU xCCL" in head:
-        from .osu import read_osu
-
-        return read_osu
     from .csv_tables import is_csv_table, read_csv_table
 
     if is_csv_table(head):
         return read_csv_table
-    from .mpi_tables import is_mpi_table, read_mpi_tables
-
-    if is_mpi_table(head[:_LOOKED_AT]):
-        return read_mpi_tables
-    from .nccl_tests import read_nccl_tests_text
-
-    return read_nccl_tests_text
+    found = next((one for one in LOG_FORMATS if one is not NCCL_TESTS and one.is_in(head)), NCCL_TESTS)
+    reader: Reader = found_at(found.reader)
+    return reader

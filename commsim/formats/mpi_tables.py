@@ -42,11 +42,6 @@ _NOT_THERE = "N/A"
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
 
 
-def is_mpi_table(head: bytes) -> bool:
-    """Whether a file is of IMB or of ucc_perftest."""
-    return b"# Benchmarking " in head or (b"Collective:" in head and b"Time, us" in head)
-
-
 @dataclass(slots=True)
 class _Table:
     """What the lines before a row have said."""

@@ -26,6 +26,7 @@ from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_text
 from commsim.core.units import count_text
 
+from .logs.log_formats import LOG_FORMATS
 from .logs.log_lines import lines_of_log
 from .logs.nccl_columns import NUMBER, aligned, column_names, halves_of, n_measured, rates_of
 from .logs.unnamed_operation import refuse_unknown, unnamed_operation
@@ -153,7 +154,7 @@ def _what_is_there(text: str, state: _State) -> str:
         return f"the header of a table of nccl-tests ({' '.join(state.columns[:5])} ...) without rows"
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     begins = f"it begins with {first[:40]!r}" if first else "it is empty"
-    return f"no header of nccl-tests, OSU, IMB, ucc_perftest or CSV; {begins}"
+    return f"no header of {', '.join(one.name for one in LOG_FORMATS)} or CSV; {begins}"
 
 
 def _is_part(row: Measurement, implied: Mapping[str, int | None]) -> bool:

@@ -16,6 +16,7 @@ from commsim.core.spec import read_arguments, split_file
 from .fabrics.cable_list import is_cable_list
 from .fabrics.fabric_files import FABRICS, read_fabric
 from .htsim_topology import is_htsim
+from .logs.log_formats import LOG_FORMATS
 from .logs.log_lines import lines_of_log
 from .markup import outermost_tag
 
@@ -34,9 +35,6 @@ _OTHERS: dict[str, tuple[str, str]] = {
     r"^[ \t]*-[ \t]*topology[ \t]*:": ("Slurm's topology.yaml", "commsim place import FILE --from slurm-yaml"),
     r"^[ \t]*(?:NodeName|PartitionName|ClusterName)\s*=": (
         "Slurm's slurm.conf; the network is in topology.conf", "commsim place import topology.conf --from slurm-conf"),
-    r"algbw.*busbw|nThread \d+ nGpus": ("a log of nccl-tests", "commsim compare FILE"),
-    r"OSU (?:MPI|NCCL|xCCL)": ("a table of OSU's micro-benchmarks", "commsim compare FILE"),
-    r"Intel \(R\) MPI Benchmarks|^# Benchmarking \w+": ("a table of the Intel MPI Benchmarks", "commsim compare FILE"),
     r"NCCL (?:INFO|WARN|TRACE)": ("a log of NCCL (NCCL_DEBUG)", "commsim compare FILE"),
     r"^Nodes \d+\s+Connections \d+": ("htsim's matrix of connections", "nothing: it is only written"),
     r"^HYBRID_TRANSFORMER|^[ \t]*model_parallel_NPU_group": (
@@ -161,6 +159,8 @@ def _of_text(head: str) -> tuple[str, str]:
     for name, is_one in _TEXTS.items():
         if is_one(head):
             return name, ""
+    if log := next((one for one in LOG_FORMATS if one.is_in(head.encode())), None):
+        return "", f"this is {log.what}; it is read by: commsim compare FILE"
     for pattern, (what, command) in _OTHERS.items():
         if re.search(pattern, head, re.MULTILINE):
             return "", f"this is {what}; it is read by: {command}"

@@ -62,6 +62,12 @@ def test_tables_of_ucc_perftest_are_read(name: str, operation: str, size: int, t
     assert (row.low, row.time, row.high) == pytest.approx((11e-6, 12.5e-6, 14e-6))
 
 
+def test_a_table_is_found_behind_a_mebibyte_of_other_lines(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text("node3: NCCL INFO Channel 00/0\n" * 2**16 + UCC.format(name="Allreduce"))
+    (row,) = read_measured(tmp_path / "job.log", n_ranks=8)
+    assert (row.operation, row.size) == ("all_reduce", 4096)
+
+
 def test_the_barrier_of_ucc_perftest_has_no_size(tmp_path: Path) -> None:
     """Count and Size are N/A in its only row, and the bandwidths where they are printed."""
     row = "        1024        4096       12.50       11.00       14.00        0.33        0.37        0.29\n"

@@ -97,6 +97,7 @@ def test_what_is_written_for_htsim_is_read_back(spec: str, tmp_path: Path) -> No
             "a log of nccl-tests; it is read by: commsim",
         ),
         ("# OSU MPI Allreduce Latency Test v7.4\n", "OSU's micro-benchmarks; it is read by: commsim compare"),
+        ("Collective:  Allreduce\n Count  Size  Time, us\n", "a table of ucc_perftest; it is read by: commsim compare"),
         ("- topology: a\n  tree:\n    switches: []\n", "topology.yaml"),
         ("hello world\n", "text whose first line is 'hello world'"),
         ("", "an empty file"),

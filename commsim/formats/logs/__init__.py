@@ -1,1 +1,1 @@
-"""Logs of programs: their lines, the columns of nccl-tests' tables, and the operation of one that names none."""
+"""Logs of programs: which there are, their lines, the columns of nccl-tests, the operation of one that names none."""

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from commsim.core.files.whole_files import parse_json
 
+from .log_formats import LOG_FORMATS
+
 # Characters of a line that are looked at.
 LOOKED_AT = 4096
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07")
@@ -27,11 +29,8 @@ _KNOWN = re.compile(
     )?""",
     re.VERBOSE | re.ASCII,
 )
-# Headers of the tables of nccl-tests, OSU, IMB and ucc_perftest, which begin with a sign of their own, and the most
-# characters that stand before them.
-_HEADER = re.compile(
-    r"#[ \t]{0,40}size[ \t]{1,40}count\b|#[ \t]{0,40}Size[ \t]|#bytes[ \t]|#[ \t]Benchmarking[ \t]|Collective:[ \t]"
-)
+# Headers of tables, which begin with a sign of their own, and the most characters that stand before them.
+_HEADER = re.compile("|".join(one.header for one in LOG_FORMATS))
 LONGEST = 200
 # Forms of prefixes in one file, such as those of several collectors.
 MOST_FORMS = 8
