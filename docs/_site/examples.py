@@ -1,6 +1,7 @@
 """The examples of a page: run them, compare what they print with what the page says, or write it into the page.
 
-``python docs/_site/examples.py PAGE...`` writes; texts with three dots that still fit stay. ``tests/docs`` compares.
+``python docs/_site/examples.py [PAGE...]`` writes these pages, by default all; texts with three dots that still fit
+stay. ``tests/docs`` compares.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs").glob("howto_*.md")),
+         *sorted((ROOT / "docs").glob("theory/*.md"))]  # fmt: skip
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", re.DOTALL)
@@ -91,6 +94,6 @@ def filled(text: str) -> str:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    for path in map(Path, sys.argv[1:]):
+    for path in map(Path, sys.argv[1:] or PAGES):
         page = path.read_text(encoding="utf-8")
         path.write_text(filled(page), encoding="utf-8")
