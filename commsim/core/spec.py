@@ -190,14 +190,20 @@ def _write(value: Any, hint: Any) -> str:
     return "x".join(str(v) for v in value) if isinstance(value, tuple) else str(value)
 
 
+def _letters(name: str) -> str:
+    """Return a name as others may write it: NCCL's own ``NVLSTree`` is our ``nvls_tree``."""
+    return name.lower().replace("_", "").replace("-", "")
+
+
 def _convert(text: str, hint: Any, name: str) -> Any:
     hint, _ = _required(hint)
     if _quantity(hint):
         return PARSERS[_quantity(hint)](text, name)
     if typing.get_origin(hint) is typing.Literal:
-        if text not in typing.get_args(hint):
+        known = {_letters(one): one for one in typing.get_args(hint)}
+        if _letters(text) not in known:
             raise InputError(f"{name} must be one of {', '.join(typing.get_args(hint))}, got {text!r}")
-        return text
+        return known[_letters(text)]
     if hint is bool:
         if text.lower() not in ("true", "false"):
             raise InputError(f"{name} must be true or false, got {text!r}")

@@ -206,10 +206,12 @@ def _on_machines(entry: JobEntry, network: Network, nodes: NDArray[np.integer]) 
     if not entry.machines:
         return entry
     machine = network.machine[nodes]
+    if (machine < 0).all():  # every host is a machine of its own
+        machine = np.searchsorted(network.hosts, nodes)
     known = np.unique(machine[machine >= 0]).tolist()
     wrong = [one for one in entry.machines if one not in known]
     if wrong or len(set(entry.machines)) < len(entry.machines):
-        accepted = f"different numbers {known[0]}..{known[-1]}" if known else "none here: give ranks"
+        accepted = f"different numbers {known[0]}..{known[-1]}"
         raise InputError(f"job {entry.name}: machines are {accepted}, got {(wrong or list(entry.machines))[0]}")
     ranks = tuple(rank for one in entry.machines for rank in np.flatnonzero(machine == one).tolist())
     number = number_of_unnamed(entry.collective, ranks) if entry.number is None else entry.number

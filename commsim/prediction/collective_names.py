@@ -14,7 +14,7 @@ import numpy as np
 
 from collectives import COLLECTIVES, found_parameters
 from commsim.core.errors import InputError, Reason
-from commsim.core.machines.hardware import maker_of
+from commsim.core.machines.hardware import maker_of, read_hardware
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.operations import operation as known_operation
@@ -158,6 +158,22 @@ def why_not_here(metadata: Mapping[str, Any], name: str, network: Network) -> Re
     if "nccl" in metadata["needs"] and LIBRARIES.get(maker_of(network.hardware), "") != library:
         return Reason(OF_LIBRARY, "of-library")
     return Reason("")
+
+
+def check_library(name: str, network: Network) -> None:
+    """Refuse a library's collective on GPUs of another maker, which it does not run on.
+
+    Raises
+    ------
+    InputError
+        If the network's GPUs have another library.
+    """
+    maker, (library, _, operation) = maker_of(network.hardware), name.partition("_")
+    if maker and LIBRARIES.get(maker, library) != library:
+        gpu = read_hardware(network.hardware)["gpu"]
+        raise InputError(
+            f"{library.upper()} does not run on {network.name}'s GPUs ({gpu}): take {LIBRARIES[maker]}_{operation}"
+        )
 
 
 def load_schedule(text: str, n_ranks: int | None = None, size: float | None = None) -> Schedule:

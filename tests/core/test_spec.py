@@ -63,6 +63,12 @@ def test_values_get_the_types_that_the_function_declares():
     }
 
 
+@pytest.mark.parametrize("written", ["torus", "Torus", "TORUS", "to_rus", "to-rus"])
+def test_a_choice_may_be_spelled_as_the_library_spells_it(written):
+    """NCCL's NVLSTree is our nvls_tree."""
+    assert arguments(f"example:n_hosts=4,kind={written}")["kind"] == "torus"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -115,10 +115,14 @@ def test_machines_that_are_not_there_are_refused(tmp_path, members, message):
         run_on_machines(tmp_path, members)
 
 
-def test_hosts_are_no_machines(tmp_path):
-    (tmp_path / "jobs.toml").write_text(JOB.format("a", "machines = [0]").replace("nccl", "ring_all_reduce"))
-    with pytest.raises(InputError, match="machines are none here: give ranks"):
-        solve(scenario_of(None, NETWORK, jobs=tmp_path / "jobs.toml"), [0.0])
+def test_each_host_is_a_machine(tmp_path):
+    def one_job(members):
+        (tmp_path / "jobs.toml").write_text(JOB.format("a", members).replace("nccl", "ring_all_reduce"))
+        return solve(scenario_of(None, NETWORK, jobs=tmp_path / "jobs.toml"), [0.0])
+
+    assert one_job('machines = "0,2"').plan.entries[0].ranks == (0, 2)
+    with pytest.raises(InputError, match=r"machines are different numbers 0\.\.15, got 99"):
+        one_job("machines = [99]")
 
 
 def test_ranks_that_are_in_several_jobs_are_said(tmp_path):

@@ -42,7 +42,7 @@ from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.nccl.prediction import EXCHANGES, Site, direct_heads, over_releases, usable_protocols
 from commsim.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.nccl.site import site_of
-from commsim.prediction.collective_names import with_gpus
+from commsim.prediction.collective_names import check_library, with_gpus
 from commsim.prediction.good_parameters import by_rails, count_rails
 
 # Algorithms that a helper in each machine's switch adds for.
@@ -294,10 +294,8 @@ def nccl_launch(
         Builder of the schedule, and name of the operation.
     parameters : mapping of str to value
         The user's parameters; ``auto`` is none.
-    network, placement : Network, Placement
-        Network and placement of the ranks.
-    n_ranks : int
-        Ranks.
+    network, placement, n_ranks : Network, Placement, int
+        Network, placement of the ranks, and their number.
     decided : NcclFiles, optional
         What files say.
     """
@@ -308,6 +306,8 @@ def nccl_launch(
     order = np.argsort(first)
     machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
     name, setting, notes = build.__name__, None, [Remark("machines", f"{build.__name__}: {_machines_text(machines)}")]
+    if "gpu" not in decided.words:
+        check_library(name, network)
     known = NcclOptions(version=release_of(parameters.get("version", VERSION)), **decided.words)
     if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not
         gpu = setting_of(network, placement, n_ranks, known).gpu

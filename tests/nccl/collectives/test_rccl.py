@@ -83,3 +83,16 @@ def test_a_tree_goes_through_a_machine_as_the_ring_of_its_channel():
     links = +links
     assert len(links) == 2 * 8 * 7
     assert max(links.values()) < 1.5 * min(links.values())
+
+
+@pytest.mark.parametrize(
+    ("collective", "machine", "message"),
+    [
+        ("nccl_all_reduce", "mi300x@star:machines=2", r"NCCL does not run on .* \(cdna3\): take rccl_all_reduce"),
+        ("rccl_all_reduce", "dgx-h100", r"RCCL does not run on dgx-h100's GPUs \(hopper\): take nccl_all_reduce"),
+    ],
+)
+def test_a_library_is_refused_on_gpus_of_another_maker(collective, machine, message):
+    """Two rings over one link each were answered: 48 GB/s, an eighth of what RCCL reaches on 2 x 8 MI300X."""
+    with pytest.raises(InputError, match=message):
+        prepare(collective, machine)
