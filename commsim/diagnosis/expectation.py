@@ -22,9 +22,11 @@ from commsim.nccl.error_model import ErrorModel
 from commsim.nccl.intervals import EVERY
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.bounds.limited_by import limit_of
+from commsim.prediction.checks import checked, texts
 from commsim.prediction.collective_names import collective_entry, spelled_out, usual_collective
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, size_of
+from commsim.prediction.python_values import sizes_of as bytes_of
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import Solution, plan_of, solve
 
@@ -167,7 +169,7 @@ class Expectation(Shown):
 def expect(
     network: NetworkLike,
     operations: Sequence[str] = (),
-    sizes: Sequence[SizeLike] = (),
+    sizes: SizeLike | Sequence[SizeLike] = (),
     *,
     machines: int | None = None,
     n_ranks: int | None = None,
@@ -187,7 +189,7 @@ def expect(
         Machines on a fabric, such as ``dgx-h100@rail_optimized:...``, or a machine such as ``dgx-h100``.
     operations : sequence of str, optional
         Operations. Default: all-reduce, all-gather, reduce-scatter and all-to-all.
-    sizes : sequence of float or str, optional
+    sizes : float or str, or a sequence of them, optional
         Sizes in bytes. Default: 1 MiB to 16 GiB by fours.
     machines : int, optional
         Number of machines, where `network` is one machine: they are then joined by a fabric that is not oversubscribed.
@@ -220,14 +222,14 @@ def expect(
     """
     check_rate(false_alarms)
     where = network_of(on_machines(network, machines))
-    wanted = [size_of(size) for size in sizes] or list(USUAL_SIZES)
+    wanted = bytes_of(USUAL_SIZES if isinstance(sizes, Sequence) and not sizes else sizes)
     found, notes, plan = list[ExpectedSize](), list[Remark](), None
-    for name in operations or operations_of(collective, where):
-        known = operation(name)
-        spec = spelled_out(collective, name) if collective else usual_collective(where, name)[0]
+    for name in texts("all_reduce")("operations", operations) or operations_of(collective, where):
+        known = operation(checked("operation", name))
+        spec = spelled_out(collective, known.name) if collective else usual_collective(where, known.name)[0]
         scenario = scenario_of(
-            spec, where, operation=name, n_ranks=n_ranks, placement=placement, hashes=hashes, fail=fail, scale=scale,
-            seed=seed or None,
+            spec, where, operation=known.name, n_ranks=n_ranks, placement=placement, hashes=hashes, fail=fail,
+            scale=scale, seed=seed or None,
         )  # fmt: skip
         plan = plan_of(scenario)
         assert isinstance(plan, Plan)
@@ -235,7 +237,7 @@ def expect(
         own = sizes_of(solution, known.busbw_factor(plan.schedule.n_ranks), false_alarms)
         if fail or scale:
             whole = expect(
-                where, (name,), wanted, n_ranks=plan.schedule.n_ranks, collective=spec, placement=placement,
+                where, (known.name,), wanted, n_ranks=plan.schedule.n_ranks, collective=spec, placement=placement,
                 hashes=hashes, seed=seed, false_alarms=false_alarms,
             ).sizes  # fmt: skip
             own = [one._replace(healthy=beside.busbw) for one, beside in zip(own, whole, strict=True)]

@@ -19,6 +19,7 @@ from commsim.core.remark import Remark
 from commsim.core.spec import as_number
 from commsim.core.units import count_text, format_time, parse_size
 from commsim.prediction.build import CollectiveWork
+from commsim.prediction.checks import texts
 from commsim.prediction.inputs import PACKED, load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
@@ -194,7 +195,7 @@ def emulate(
     _require_flow(scenario)
     traffic = EmulatedTraffic(scenario, _nodes(scenario, ranks), leave == "together")
     ledger = Ledger(records)
-    choose = choice_of(library, algorithm, scenario.network)
+    choose = choice_of(library, texts("all_reduce=ring_all_reduce")("algorithm", algorithm), scenario.network)
     largest = parse_size(eager, "eager") if isinstance(eager, str) else float(eager)
     coordinator = Coordinator(traffic, choose, largest, ledger.add)
     in_threads = callable(program) or ranks_as == "threads" or (ranks_as == "auto" and ranks > MOST_PROCESSES)

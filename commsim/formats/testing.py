@@ -27,7 +27,7 @@ def fake_nccl_tests(
     collective: str | None = None,
     *,
     operation: str = "all_reduce",
-    sizes: Sequence[SizeLike] = SIZES,
+    sizes: SizeLike | Sequence[SizeLike] = SIZES,
     n_ranks: int | None = None,
     noise: float = 0.0,
     seed: int = 0,
@@ -42,7 +42,7 @@ def fake_nccl_tests(
         Algorithm; by default what runs on such machines.
     operation : str
         Operation of the algorithm, where none is given.
-    sizes : sequence of float or str
+    sizes : float or str, or a sequence of them
         Bytes or text such as ``64MiB``.
     n_ranks : int, optional
         Default: all GPUs or hosts.
@@ -72,7 +72,7 @@ def fake_osu(
     collective: str | None = None,
     *,
     operation: str = "all_reduce",
-    sizes: Sequence[SizeLike] = SIZES,
+    sizes: SizeLike | Sequence[SizeLike] = SIZES,
     n_ranks: int | None = None,
     noise: float = 0.0,
     seed: int = 0,
@@ -89,14 +89,18 @@ def fake_osu(
 
 
 def _results(
-    network: NetworkLike, collective: str | None, operation: str, sizes: Sequence[SizeLike], n_ranks: int | None
+    network: NetworkLike,
+    collective: str | None,
+    operation: str,
+    sizes: SizeLike | Sequence[SizeLike],
+    n_ranks: int | None,
 ) -> list[Result]:
     from commsim.prediction.collective_names import usual_collective
-    from commsim.prediction.python_values import network_of
+    from commsim.prediction.python_values import network_of, sizes_of
 
     where = network_of(network)
     spec = collective or usual_collective(where, operation)[0]
-    return [predict(spec, where, size, n_ranks=n_ranks) for size in sizes]
+    return [predict(spec, where, size, n_ranks=n_ranks) for size in sizes_of(sizes)]
 
 
 def _noise(n: int, noise: float, seed: int) -> Sequence[float]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, RoutingError, wrong_kind
+from commsim.core.errors import InputError, RoutingError
 from commsim.core.names.nodes_and_links import host_names, link_names
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
+from commsim.prediction.checks import texts
 from commsim.prediction.faults import failed_hosts, with_faults
 from commsim.training.sharing.periodic import PeriodicJob
 
@@ -54,9 +55,8 @@ def after_faults(
     InputError
         If a fault cannot be read, or there is no room for the jobs that are moved.
     """
-    for name, texts in (("fail", fail), ("scale", scale)):
-        if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise wrong_kind(name, "a list such as ['host:h2']", texts)
+    for name, given in (("fail", fail), ("scale", scale)):
+        texts("host:h2")(name, given)
     jobs = on_nodes(cluster, jobs)
     network, remarks = with_faults(cluster.network, fail, scale, settings.seed)
     failed = failed_hosts(cluster.network, fail)

@@ -13,6 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.names.nodes_and_links import host_names
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time
+from commsim.prediction.checks import texts
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
@@ -256,6 +257,7 @@ def rank_moves(
     >>> best.now.slowdown > 1.2, best.after.slowdown, best.after.placement["a"]
     (True, 1.0, ('h1', 'h1'))
     """
+    generators, drain = texts("packed")("generators", generators), texts("h2")("drain", drain)
     cluster = read_cluster(cluster)
     read = on_nodes(cluster, read_jobs(jobs))
     n = number_of(n, candidates)

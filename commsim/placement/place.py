@@ -8,6 +8,7 @@ from dataclasses import replace
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
+from commsim.prediction.checks import texts
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affected import after_faults
@@ -115,6 +116,7 @@ def place_jobs(
     >>> best.placement["a"], best.slowdown
     (('h0', 'h0', 'h1', 'h1'), 1.0)
     """
+    generators = texts("packed")("generators", generators)
     cluster = read_cluster(cluster)
     jobs = on_nodes(cluster, read_jobs(jobs))
     is_usual = n is None and candidates is None
@@ -242,8 +244,7 @@ def rank_placements(
 
 def _running(placed: Mapping[str, Sequence[PeriodicJob]], new: Sequence[str]) -> list[PeriodicJob]:
     """Return the jobs that run where others are new, which are in the same places each time."""
-    if isinstance(new, str):
-        raise wrong_kind("new", "a list of names of jobs", new)
+    new = texts("resnet50")("new", new)
     first = next(iter(placed.values()))
     if unknown := [name for name in new if name not in {job.name for job in first}]:
         raise InputError(f"new: no job is named {unknown[0]}")

@@ -28,6 +28,7 @@ __all__ = [
     "numbers_of",
     "quantity",
     "text",
+    "texts",
     "whole_number",
 ]
 

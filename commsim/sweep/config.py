@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError, shorten, wrong_kind
 from commsim.core.files.fields import TableFields
 from commsim.core.files.opening import check_regular, opening
 from commsim.core.files.own_files import ALLOWED_BY, Code, allowed, allowed_command, files_in
@@ -113,6 +113,8 @@ def read_config(config: str | Path | Mapping[str, Any], code: Code = ()) -> Swee
     InputError
         If a field is unknown or wrong, naming it, or names code that is not in `code`.
     """
+    if isinstance(code, (str, Path)):
+        raise wrong_kind("code", "a list such as ['my_ring.py']", code)
     for file in code:
         check_regular(file)
     tree = config if isinstance(config, Mapping) else read_tree(config)

@@ -1,5 +1,6 @@
 """What Python functions refuse: wrong values of options, sizes, networks and collectives, each in one line."""
 
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -182,3 +183,39 @@ def test_a_bound_takes_sizes_as_text():
 def test_an_algorithm_of_another_operation_is_refused(ask, operation, algorithm):
     with pytest.raises(cs.InputError, match=f"{algorithm} implements .*, not {operation}"):
         ask(operation, STAR, "1MiB", algorithms=[algorithm])
+
+
+# What each public question needs beside the keyword that is tried.
+NEEDED = {
+    "network": STAR, "operation": "all_reduce", "sizes": ["1MiB"], "size": "1MiB", "collective": "ring_all_reduce",
+    "cluster": {"topology": {"spec": "star:n_hosts=4"}, "hosts": {"gpus": 2}}, "program": ["true"], "ranks": 2,
+    "config": {}, "sweep": "s.toml", "directory": "none", "model": "llama3-8b", "gpu": "h100", "global_batch": 64,
+    "jobs": [{"job": "a", "gpus": 2, "iter_time_ms": 9, "phases": [{"offset_ms": 0, "dur_ms": 8, "rate_Gbps": 40}]}],
+}  # fmt: skip
+NEEDED["placed"] = {"a": [NEEDED["jobs"][0] | {"placement": ["h0", "h1"]}]}
+NEEDED["topology"] = NEEDED["network"]
+
+
+def keywords_of_lists():
+    """Yield each keyword of a public function that is a list of texts."""
+    for name in cs.__all__:
+        function = getattr(cs, name)
+        if inspect.isfunction(function):
+            for parameter in inspect.signature(function).parameters.values():
+                if str(parameter.annotation) in ("Sequence[str]", "Sequence[str | Path]", "Code"):
+                    yield name, parameter.name
+
+
+@pytest.mark.parametrize(("name", "keyword"), list(keywords_of_lists()))
+def test_one_text_in_place_of_a_list_is_refused_and_not_taken_letter_by_letter(name, keyword):
+    function = getattr(cs, name)
+    parameters = inspect.signature(function).parameters.values()
+    needed = {one.name: NEEDED[one.name] for one in parameters if one.default is one.empty and one.name in NEEDED}
+    needed |= {"ranks": 8} if name == "training_step" else {}
+    with pytest.raises(cs.InputError, match=f"{keyword} must be a list such as .*, got 'ring'"):
+        function(**needed | {keyword: "ring"})
+
+
+def test_one_size_stands_for_a_list_of_it():
+    assert cs.expect("dgx-h100", ["allreduce"], "1GiB") == cs.expect("dgx-h100", ["all_reduce"], ["1GiB"])
+    assert cs.fake_osu(STAR, sizes="1MiB") == cs.fake_osu(STAR, sizes=["1MiB"])

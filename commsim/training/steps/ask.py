@@ -10,6 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import Network
 from commsim.core.remark import Remark
+from commsim.prediction.checks import checked_all, texts
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.prediction.read import changed_network
@@ -129,14 +130,13 @@ def training_step(
     if network is None:
         network = network_for(gpu_named(gpu), ranks or 0)
         notes.append(Remark("network-assumed", f"{network}: no topology is given", needed=True))
-    built, remarks = changed_network(
-        network_of(network), fail=fail, scale=scale, seed=seed, overhead=overhead, software=software
-    )
+    changes = checked_all({"fail": fail, "scale": scale})
+    built, remarks = changed_network(network_of(network), **changes, seed=seed, overhead=overhead, software=software)
     check_machines(gpu_named(gpu), built)
     setting, found = setting_of(
         model, gpu, len(built.endpoints) if ranks is None else ranks, global_batch=global_batch, tp=tp, pp=pp, cp=cp,
         ep=ep, vp=vp, replicas=replicas, micro_batch=micro_batch, sequence=sequence, precision=precision,
-        factor=factor, sharding=sharding, recompute=recompute, frozen=frozen, overlap=overlap,
+        factor=factor, sharding=sharding, recompute=recompute, frozen=frozen, overlap=texts("data")("overlap", overlap),
         attention=attention, graphs=graphs, ignore_memory=ignore_memory,
     )  # fmt: skip
     traffic = traffic_on(
