@@ -12,11 +12,16 @@ from pathlib import Path
 import pytest
 from built_distribution import built
 
-import commsim
+import commsim as cs
 from commsim.cli import main
-from commsim.cli.extras import EXTRAS, told_extra
+from commsim.core.extras import EXTRAS, told_extra
+from commsim.formats.chakra.codec import _messages
+from commsim.formats.chakra.trace_file import read_trace
+from commsim.formats.context import Context
+from commsim.formats.convert import convert
+from commsim.sweep.table import read_table
 
-ROOT = Path(commsim.__file__).parents[1]
+ROOT = Path(cs.__file__).parents[1]
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = CONFIG["project"]
 # Lines of README and of a first hour, and the extra that each needs.
@@ -53,6 +58,35 @@ def test_a_missing_library_is_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "commsim synthesize: error: scipy is missing; pip install 'commsim[opt]'\n"
 
 
+ASTRA = "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 100.0 ]\nlatency: [ 500.0 ]\n"
+# What needs an extra, as a script asks for it.
+OF_SCRIPTS = {
+    "synthesize": lambda _: cs.synthesize("all_gather", "star:n_hosts=4", "1MiB"),
+    "rank": lambda _: cs.rank("all_reduce", "dgx-h100", "1MiB", synthesized=True),
+    "to_networkx": lambda _: cs.to_networkx("star:n_hosts=4"),
+    "load_network": lambda folder: cs.load_network(str(folder / "astra.yml")),
+    "write_report": lambda folder: cs.write_report(cs.predict("ring_all_reduce", "dgx-h100", 1), folder / "page.html"),
+    "timeline": lambda _: cs.predict("ring_all_reduce", "dgx-h100", 1).timeline(),
+    "plot": lambda _: cs.predict("ring_all_reduce", "dgx-h100", 1).plot(),
+    "graphml": lambda folder: convert("star:n_hosts=4", str(folder / "x.graphml"), Context()),
+    "chakra": lambda folder: convert("ring_all_reduce", str(folder / "x.et"), Context(n_ranks=4, size=4096)),
+    "trace": lambda folder: read_trace(folder / "trace.0.et"),
+    "table": lambda folder: read_table(folder),
+}
+
+
+@pytest.mark.parametrize("name", OF_SCRIPTS)
+def test_a_script_gets_one_family_of_errors_where_a_library_is_missing(tmp_path, monkeypatch, name):
+    (tmp_path / "astra.yml").write_text(ASTRA)
+    (tmp_path / "trace.0.et").write_bytes(b"\x07\x0a\x051.0.0")
+    _messages.cache_clear()
+    for module in {*EXTRAS, "polars"} | {one for one in sys.modules if one.partition(".")[0] in {*EXTRAS, "polars"}}:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(cs.CommsimError, match=r"pip install 'commsim\[\w+\]'") as refused:
+        OF_SCRIPTS[name](tmp_path)
+    assert "does not fit" not in str(refused.value)
+
+
 def test_examples_are_written_into_a_new_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["examples"]) == 0
@@ -72,7 +106,7 @@ def test_the_version_is_the_same_everywhere():
     spec = importlib.util.spec_from_file_location("version", ROOT / "packaging" / "version.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert set(module.versions().values()) == {commsim.__version__}
+    assert set(module.versions().values()) == {cs.__version__}
 
 
 def test_workflows_name_what_is_there():

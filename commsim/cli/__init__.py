@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if house().is_missing(error.name or ""):
             print_error(f"commsim {verb}: error: this needs an extension that is not installed: {error.name}")
             return 2
-        from commsim.cli.extras import told_extra
+        from commsim.core.extras import told_extra
 
         if not (extra := told_extra(error.name or "")):
             raise

@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from commsim.cli.extras import told_extra
 from commsim.core.errors import InputError
+from commsim.core.extras import told_extra
 from commsim.extensions import found_at, house
 from commsim.report.answer import Answer, Part, Table, comments
 from commsim.report.terminal import progress

@@ -32,7 +32,8 @@ def frame_of(rows: Iterable[Mapping[str, Any]], library: str | None = None) -> A
     wanted = LIBRARIES if library is None else (library,)
     found = next((name for name in wanted if importlib.util.find_spec(name) is not None), None)
     if found is None:
-        raise InputError(f"a data frame needs {' or '.join(wanted)}: pip install {wanted[0]}")
+        package = "'commsim[frames]'" if wanted[0] == "pandas" else wanted[0]
+        raise InputError(f"a data frame needs {' or '.join(wanted)}: pip install {package}")
     flat = flat_rows(rows)
     if found == "pandas":
         return importlib.import_module("pandas").DataFrame(flat)

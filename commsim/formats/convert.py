@@ -8,7 +8,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_tree
 from commsim.core.schedule import Schedule
-from commsim.core.spec import split_file
+from commsim.core.spec import is_own_file, split_file
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.inputs import load_network
@@ -57,19 +57,23 @@ def kind_of_own_file(path: str) -> str:
     return WORKLOAD if "tasks" in read_tree(path) else NETWORK
 
 
-def convert(source: str, target: str, context: Context, from_: str | None = None, to: str | None = None) -> Notes:
+def convert(
+    source: str, target: str, context: Context, from_: str | None = None, to: str | None = None, *, code_is: str = ""
+) -> Notes:
     """Read `source` and write `target`.
 
     Parameters
     ----------
     source : str
-        A file, or ``name:key=value,...`` of one of our collectives or topologies.
+        A file, or ``name:key=value,...`` of one of our collectives or topologies, or of one in a file of Python.
     target : str
         A file; of Chakra traces the prefix.
     context : Context
         What else is needed.
     from_, to : str, optional
         Names of ``FORMATS``; by default detected.
+    code_is : str
+        What a file of Python makes: a ``network`` or a ``schedule``. Default: what the format holds.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
     """
     to = to or format_of_target(target)
     kinds = _kinds_of_target(target, to)
-    name = _name_of(source)
+    name = (code_is or kinds[0]) if is_own_file(source) else _name_of(source)
     notes: Notes = ()
     if name:
         kind = name

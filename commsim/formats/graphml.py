@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.extras import of_extra
 from commsim.core.files.network_file import node_link_of, read_node_link
 from commsim.core.files.whole_files import replacing
 from commsim.core.network import Network
@@ -30,7 +31,7 @@ Keys = dict[tuple[str, str], tuple[str, str, str | None]]
 
 def write_graphml(network: Network, path: str | Path) -> None:
     """Write a network; the file appears whole or not at all."""
-    import networkx
+    networkx = of_extra("networkx")
 
     tree = node_link_of(network)
     for node in tree["nodes"]:

@@ -15,6 +15,7 @@ from xml.parsers import expat
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.extras import of_extra
 from commsim.core.files.whole_files import read_bytes
 
 MAX_XML_BYTES = 16 * 2**20
@@ -195,7 +196,7 @@ def read_yaml(text: str, path: str, most: int = MAX_EVENTS) -> Any:
         If it is not well formed, uses anchors or aliases (which can unfold without limit), is nested deeply, has a
         key twice, or is very large.
     """
-    import yaml
+    yaml = of_extra("yaml")
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
@@ -217,6 +218,7 @@ def read_yaml(text: str, path: str, most: int = MAX_EVENTS) -> Any:
 
 def write_yaml(documents: Iterable[Any], comments: tuple[str, ...] = ()) -> str:
     """Write documents one after the other, keys in the order given, without aliases."""
+    of_extra("yaml")
     import yaml
 
     class Dumper(yaml.SafeDumper):

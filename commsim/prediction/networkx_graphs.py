@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from commsim.core.errors import InputError, wrong_kind
+from commsim.core.errors import wrong_kind
+from commsim.core.extras import of_extra
 from commsim.core.files.network_file import node_link_of, read_node_link
 from commsim.core.network import Network
 from commsim.prediction.python_values import NetworkLike, network_of
@@ -39,7 +39,7 @@ def to_networkx(network: NetworkLike) -> Any:
     tree = node_link_of(network_of(network))
     for number, edge in enumerate(tree["edges"]):
         edge[ORDER] = number
-    return _networkx().node_link_graph(tree, edges="edges")
+    return of_extra("networkx").node_link_graph(tree, edges="edges")
 
 
 def from_networkx(graph: Any) -> Network:
@@ -57,14 +57,7 @@ def from_networkx(graph: Any) -> Network:
     """
     if not hasattr(graph, "is_multigraph"):
         raise wrong_kind("graph", "a graph of networkx", graph)
-    tree = _networkx().node_link_data(graph, edges="edges")
+    tree = of_extra("networkx").node_link_data(graph, edges="edges")
     tree["edges"].sort(key=lambda edge: edge.get(ORDER, 0))
     tree["edges"] = [{key: value for key, value in edge.items() if key != ORDER} for edge in tree["edges"]]
     return read_node_link(tree, "the graph")
-
-
-def _networkx() -> Any:
-    try:
-        return importlib.import_module("networkx")
-    except ImportError:
-        raise InputError("graphs need networkx: pip install commsim[graph]") from None

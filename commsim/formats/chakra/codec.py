@@ -159,8 +159,9 @@ def encode_node(node: Node) -> bytes:
 
 
 def _encode(kind: str, fields: Mapping[str, Any], attributes: Attributes) -> bytes:
+    message_of = _messages()[kind]
     try:
-        message = _messages()[kind](**fields)
+        message = message_of(**fields)
         for name, (form, value) in attributes.items():
             message.attr.add(name=name, **{form: {"values": value} if form.endswith("_list") else value})
         return bytes(message.SerializeToString(deterministic=True))
@@ -204,10 +205,11 @@ def decode_node(data: bytes | memoryview) -> Node:
 
 
 def _decode(kind: str, data: bytes | memoryview) -> Any:
+    message_of = _messages()[kind]
     from google.protobuf.message import DecodeError
 
     try:
-        return _messages()[kind].FromString(bytes(data))
+        return message_of.FromString(bytes(data))
     except DecodeError as error:
         raise InputError(f"a message is damaged ({error})") from None
 

@@ -75,7 +75,9 @@ def run(config: ConvertConfig) -> Answer:
     return convert_file(config, config.source, config.target, config.ranks)
 
 
-def convert_file(config: Conversion, source: str, target: str, n_ranks: int | None = None) -> Answer:
+def convert_file(
+    config: Conversion, source: str, target: str, n_ranks: int | None = None, *, code_is: str = ""
+) -> Answer:
     """Convert, and say what was lost.
 
     Parameters
@@ -86,6 +88,8 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
         Files, or names of ours.
     n_ranks : int, optional
         Number of ranks of a collective that is named.
+    code_is : str
+        What a file of Python makes: a ``network`` or a ``schedule``. Default: what the format holds.
     """
     from commsim.formats.catalogue import FORMATS
     from commsim.formats.context import Context
@@ -108,7 +112,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
         gpu_type=writing.gpu_type,
         n_helpers=reading.helpers,
     )
-    lost = convert(source, target, context, reading.from_, writing.to)
+    lost = convert(source, target, context, reading.from_, writing.to, code_is=code_is)
     return Answer([*remarks(Remark("lost", one, needed=True) for one in lost), Lines([f"{target}: written"])])
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     ),
     "topo export": Verb(
         TopologyConfig,
-        lambda config: convert_file(config, config.topology, config.output),
+        lambda config: convert_file(config, config.topology, config.output, code_is="network"),
         "write a file in the format of ASTRA-sim, InfraGraph, GraphML, node-link, ns-3, SimAI or htsim",
     ),
     "topo formats": Verb(Flags, lambda _: formats("network"), "list the formats of other tools"),
@@ -39,7 +39,7 @@ COMMANDS = {
     ),
     "schedule export": Verb(
         ScheduleConfig,
-        lambda config: convert_file(config, config.collective, config.output, config.ranks),
+        lambda config: convert_file(config, config.collective, config.output, config.ranks, code_is="schedule"),
         "write an MSCCL, GOAL or Chakra file, or the flows for htsim",
     ),
     "schedule formats": Verb(Flags, lambda _: formats("schedule"), "list the formats of other tools"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
+from commsim.core.extras import of_extra
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.placement import Placement
@@ -87,8 +88,9 @@ def prepare_synthesized(
     Raises
     ------
     InputError
-        If nothing can be synthesized.
+        If nothing can be synthesized, or SciPy is missing.
     """
+    of_extra("scipy")
     operation_of(f"{NAME}_{operation}")  # refuses what cannot be
     p = len(network.endpoints) if n_ranks is None else n_ranks
     placement = (

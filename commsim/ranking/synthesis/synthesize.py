@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
+from commsim.core.extras import of_extra
 from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import first_of, format_size, format_time
@@ -231,8 +232,9 @@ def synthesize(
     Raises
     ------
     InputError
-        If ranks cannot reach each other, two share a node, or nothing is known for the operation.
+        If ranks cannot reach each other, two share a node, nothing is known for the operation, or SciPy is missing.
     """
+    of_extra("scipy")
     nodes = np.asarray(network.endpoints if ranks is None else ranks, np.int32)
     maker = Maker(operation, network, nodes, root, max_messages, report)
     synthesis = Synthesis(network, operation, maker.certificate, maker.notes)

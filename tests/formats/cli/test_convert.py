@@ -101,6 +101,31 @@ def test_from_goal_to_goal_nothing_is_changed_and_to_chakra_times_and_sizes_are_
     assert "a deadlock" in commsim.refuses("workload", "export", first, "-o", tmp_path / "d.bin")
 
 
+def test_own_code_is_written_as_what_it_makes(commsim, tmp_path):
+    ring, rack = tmp_path / "own_ring.py", tmp_path / "own_rack.py"
+    ring.write_text(
+        "from collectives import COLLECTIVES, collective\nfrom commsim import Schedule\n\n@collective('all_gather')\n"
+        "def own_ring(n_ranks: int) -> Schedule:\n    return COLLECTIVES['ring_all_gather'].build(n_ranks)\n"
+    )
+    rack.write_text(
+        "from commsim import Network\nfrom topologies import TOPOLOGIES, topology\n\n@topology\n"
+        "def own_rack(n_hosts: int) -> Network:\n    return TOPOLOGIES['star'].build(n_hosts)\n"
+    )
+    of_name = {"size": "4096", "ranks": "4"}
+    flags = [word for key, value in of_name.items() for word in (f"--{key}", value)]
+    assert commsim("schedule", "export", "ring_all_gather", *flags, "-o", tmp_path / "a.goal").code == 0
+    assert commsim("schedule", "export", ring, *flags, "-o", tmp_path / "b.goal").code == 0
+    assert (tmp_path / "a.goal").read_text() == (tmp_path / "b.goal").read_text()
+    assert commsim("schedule", "export", f"{ring}:own_ring", "--ranks", 4, "-o", tmp_path / "own.npz").code == 0
+    assert commsim("topo", "export", f"{rack}:n_hosts=4", "-o", tmp_path / "own.graphml").code == 0
+    assert commsim("topo", "export", f"{rack}:n_hosts=4", "-o", tmp_path / "net.npz").code == 0
+    assert commsim("topo", "show", tmp_path / "net.npz").code == 0
+    assert "registers no topology" in commsim.refuses("topo", "export", ring, "-o", tmp_path / "x.npz")
+    assert "is a network, and goal holds a" in commsim.refuses(
+        "topo", "export", f"{rack}:n_hosts=4", "-o", tmp_path / "x.goal"
+    )
+
+
 def test_what_is_no_file_and_no_name_is_said_to_be_neither(commsim, tmp_path):
     assert "no such file, and no collective or topology" in commsim.refuses(
         "schedule", "export", "ring_all_redduce", "-o", "x.xml"

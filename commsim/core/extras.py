@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
+from .errors import InputError
+
 # By the name that is imported, the extra of pyproject.toml that installs it.
 EXTRAS = {
     "mpi4py": "mpich", "torch": "torch", "scapy": "packets", "scipy": "opt", "networkx": "graph",
@@ -16,3 +21,24 @@ def told_extra(module: str) -> str:
     """Return what to install for a module that is missing; empty if no extra brings it."""
     name = module.partition(".")[0]
     return f"{name} is missing; pip install 'commsim[{EXTRAS[name]}]'" if name in EXTRAS else ""
+
+
+def of_extra(module: str) -> Any:
+    """Import a module that an extra brings.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module, such as ``scipy.optimize``.
+
+    Raises
+    ------
+    InputError
+        If it is not installed: the message names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if not (extra := told_extra(error.name or "")):
+            raise
+        raise InputError(extra) from None
