@@ -63,7 +63,8 @@ def transfer_rows(
     built, where, remarks = _place_ranks(
         network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software
     )
-    bound = port_bound(senders, receivers, size, _fastest_ports(built, where))
+    ports, between = _fastest_ports(built, where), _rate_between(built, where, senders.ranks)
+    bound = max(port_bound(senders, receivers, size, ports), size / between)
     rows, notes = [], dict.fromkeys(remarks)
     for way in ways:
         schedule = transfer_schedule(senders, receivers, way)
@@ -113,6 +114,19 @@ def _fastest_ports(network: Network, where: Placement) -> float:
     """Return the most bytes a second that a rank's node can send or receive, over all its ports together."""
     both = (np.bincount(end, network.bandwidth, len(network.kind)) for end in (network.src, network.dst))
     return float(max(rates[where.nodes].max() for rates in both))
+
+
+def _rate_between(network: Network, where: Placement, n_senders: int) -> float:
+    """Return the most bytes a second that leave the machines of the senders, or enter those of the receivers.
+
+    Infinite where a machine has both, or ranks are on plain hosts, whose ports bound them.
+    """
+    machine = network.machine[where.nodes]
+    if machine.min() < 0 or np.isin(machine[:n_senders], machine[n_senders:]).any():
+        return float("inf")
+    have, need = (np.isin(network.machine, side) for side in (machine[:n_senders], machine[n_senders:]))
+    out, into = have[network.src] & ~have[network.dst], ~need[network.src] & need[network.dst]
+    return float(min(network.bandwidth[out].sum(), network.bandwidth[into].sum()))
 
 
 def _place_ranks(

@@ -33,6 +33,14 @@ def test_the_bound_counts_all_ports_of_a_rank():
     assert row["bound_s"] <= row["time_s"] == pytest.approx(row["bound_s"], rel=1e-3)
 
 
+def test_the_bound_counts_the_nics_between_machines():
+    """The ports of a GPU are its NVLinks too: of 7 ms between two machines the bound was 0.8 ms."""
+    senders, receivers = kv_side(8, 8, "--from"), kv_side(8, 8, "--to")
+    (row,), _ = transfer_rows("dgx-h100@star:machines=2", senders, receivers, 2.5 * 2**30)
+    assert row["bound_s"] == pytest.approx(2.5 * 2**30 / (8 * 48.5e9))
+    assert row["bound_s"] < row["time_s"] < 1.02 * row["bound_s"]
+
+
 @pytest.mark.parametrize(("n_from", "n_to", "parts"), [(4, 4, 4), (2, 8, 8), (8, 4, 4), (4, 8, 4)])
 def test_a_direct_transfer_takes_the_time_of_the_busiest_port(n_from, n_to, parts):
     senders, receivers = Side(n_from, n_from, False, "--from"), Side(n_to, parts, True, "--to")
