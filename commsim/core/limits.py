@@ -233,7 +233,7 @@ def may_open_files() -> bool:
 
 def is_there(text: str) -> bool:
     """Whether a text names a file; one that is too long for a name does not, and nothing of a request does."""
-    if not may_open_files():
+    if not text or not may_open_files():  # no text is no file, though its path is the current folder
         return False
     try:
         return Path(text).exists()

@@ -243,7 +243,7 @@ def test_several_densities_are_ranked_one_by_one(commsim):
         assert sorted(row[1].split(":")[0] for row in rows if row[2] == "sparse") == sorted(of_data)
         assert "ring_all_reduce" in {row[1] for row in rows}
     assert {row["density"] for row in tree["results"]} == {0.01, 0.5, None}
-    assert "takes shares such as 0.01, 1% or 0.01,0.1" in commsim.refuses(*small, "--density", "some")
+    assert "--density must be a share such as 1% or 0.01, got 'some'" in commsim.refuses(*small, "--density", "some")
 
 
 def test_that_elements_come_in_runs_is_said_beside_the_table(commsim):
