@@ -67,8 +67,9 @@ class PlacementCandidate(Value):
         How much later each job should start its next iteration.
     has_loop : bool
         Whether links could contradict each other about that.
-    inconsistency : float, s
-        Largest distance between a job's start and what one of its links would choose on its own.
+    inconsistency : float, optional, s
+        Largest distance between a job's start and what one of its links would choose on its own; None where that was
+        not sought.
     predicted : dict of str to float, s
         Iteration time of each job.
     alone : dict of str to float, s
@@ -98,6 +99,8 @@ class PlacementCandidate(Value):
         What new jobs cost, where it was asked for: ``own``, the iteration time of each new job over its period;
         ``added``, what each running job loses, as a part of its period, of those that lose anything; and ``total``, of
         all ``own`` less 1 and all ``added``.
+    own_value : float, optional
+        What a ranking of the user's says of it, where one ranks.
     """
 
     generator: str
@@ -105,7 +108,7 @@ class PlacementCandidate(Value):
     links: tuple[ContendedLink, ...]
     shifts: Mapping[str, float]
     has_loop: bool
-    inconsistency: float
+    inconsistency: float | None
     predicted: Mapping[str, float]
     alone: Mapping[str, float]
     prediction: str
@@ -119,6 +122,7 @@ class PlacementCandidate(Value):
     hash_seed: int | None = None
     windows: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     cost: Mapping[str, Any] | None = None
+    own_value: float | None = None
 
     @property
     def slowdown(self) -> float:
@@ -197,9 +201,10 @@ class PlacementCandidate(Value):
             "alone_iteration_ms": {job: _rounded(time * 1e3) for job, time in self.alone.items()},
             "prediction": self.prediction,
             "has_loop": self.has_loop,
-            "inconsistency_ms": _rounded(self.inconsistency * 1e3),
+            "inconsistency_ms": None if self.inconsistency is None else _rounded(self.inconsistency * 1e3),
             "period_rounding_ms": _rounded(self.rounding * 1e3),
             "links_cut_off": self.n_cut_off,
+            **({} if self.own_value is None else {"own_value": _rounded(self.own_value)}),
             **({} if self.cost is None else {"cost": self.cost}),
         }
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
-from .affinity import LinkDemands, components, inconsistency, traverse
+from .affinity import Component, LinkDemands, components, inconsistency, traverse
 from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .iteration_times import estimate, mean_ratio, met
@@ -127,11 +127,18 @@ def evaluate_placed(
 ) -> PlacementCandidate:
     """Score a placement whose links are known, at shifts (s) that are sought unless given; `scores` remembers them.
 
-    Circles, scores and estimates are of the phases that each job achieves on its path.
+    Circles, scores and estimates are of the phases that each job achieves on its path. At given shifts the
+    inconsistency is not known (:func:`inconsistency_at`): what each link would choose is a search of its own.
     """
     scores = scores.on(classes)
     shared = [links for links in classes if scores.counts(links)]
-    found, away, has_loop = _shifts(len(jobs), contended(classes, scores), scores, shifts)
+    tight = contended(classes, scores)
+    away: float | None = None
+    if shifts is None:
+        found, away, parts = _shifts(len(jobs), tight, scores)
+    else:
+        found, parts = shifts, components([_joined(links, scores, _held(scores)) for links in tight])
+    has_loop = any(part.has_loop for part in parts)
     if loops == "literal":
         has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
     names = [job.name for job in jobs]
@@ -163,32 +170,57 @@ def contended(classes: Sequence[LinkClass], scores: Scores) -> list[LinkClass]:
     ]
 
 
-def _shifts(
-    n_jobs: int, tight: list[LinkClass], scores: Scores, given: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], float, bool]:
-    """Start times of all jobs, how far they are from what single links want, and whether there is a loop."""
-    period = np.ones(n_jobs)
-    wishes = []
-    held = int(scores.is_held.argmax()) if scores.is_held.any() else -1
+def inconsistency_at(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]) -> float:
+    """Return how far jobs start from what single links want when they start at some times, s."""
+    scores = scores.on(classes)
+    wishes, period = _wishes(contended(classes, scores), scores, len(shifts))
+    return _away(wishes, shifts, period)
+
+
+def _away(wishes: Sequence[LinkDemands], shifts: NDArray[np.float64], period: NDArray[np.float64]) -> float:
+    away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
+    return away if away > 1e-9 else 0.0
+
+
+def _wishes(tight: Sequence[LinkClass], scores: Scores, n_jobs: int) -> tuple[list[LinkDemands], NDArray[np.float64]]:
+    """Return what each link wants, and the period of each job's circle, float64[n_jobs], s."""
+    period, held = np.ones(n_jobs), _held(scores)
     for links in tight:
         period[list(links.jobs)] = scores.circle(links.jobs).period
-        wishes.append(_wish(links, scores, held))
-    shifts = traverse(wishes, period, held=held) if given is None else given
+    return [_wish(links, scores, held) for links in tight], period
+
+
+def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArray[np.float64], float, list[Component]]:
+    """Start times of all jobs, how far they are from what single links want, and the jobs that links join."""
+    wishes, period = _wishes(tight, scores, n_jobs)
+    shifts = traverse(wishes, period, held=_held(scores))
     parts = components([wish.jobs for wish in wishes])
-    for part in parts if given is None else ():
+    for part in parts:
         if part.has_loop and any(inconsistency(wishes[i], shifts, period) > 1e-9 for i in part.links):
             shifts = joint_shifts([tight[i] for i in part.links], scores, shifts)
-    away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
-    return shifts, away if away > 1e-9 else 0.0, any(part.has_loop for part in parts)
+    return shifts, _away(wishes, shifts, period), parts
+
+
+def _held(scores: Scores) -> int:
+    """Return the first job whose start is fixed, which stands for all of these; -1 without."""
+    return int(scores.is_held.argmax()) if scores.is_held.any() else -1
+
+
+def _joined(links: LinkClass, scores: Scores, held: int) -> tuple[int, ...]:
+    """Return the jobs that a link joins, with the job `held` in the place of all whose start is fixed."""
+    is_held = scores.is_held[list(links.jobs)]
+    if not is_held.any():
+        return links.jobs
+    return held, *(job for job, stays in zip(links.jobs, is_held.tolist(), strict=True) if not stays)
 
 
 def _wish(links: LinkClass, scores: Scores, held: int) -> LinkDemands:
-    """Return the shifts that suit a link, with the job `held` in the place of all whose start is fixed."""
+    """Return the shifts that suit a link, by the jobs that it joins."""
     shifts, is_held = scores.shifts(links), scores.is_held[list(links.jobs)]
-    if not is_held.any():
-        return LinkDemands(links.jobs, tuple(shifts.tolist()))
-    free = [(job, shift) for job, shift, stays in zip(links.jobs, shifts.tolist(), is_held, strict=True) if not stays]
-    return LinkDemands((held, *(job for job, _ in free)), (0.0, *(shift for _, shift in free)), is_held=True)
+    free = shifts[~is_held].tolist()
+    return LinkDemands(
+        _joined(links, scores, held), (*((0.0,) if is_held.any() else ()), *free), is_held=bool(is_held.any())
+    )
 
 
 def _rows(

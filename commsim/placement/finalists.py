@@ -17,7 +17,7 @@ from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
 from .evaluation import contended, evaluate_placed
 from .link_classes import Scores
-from .other_hashes import merged, shifts_of, started_at
+from .other_hashes import inconsistency_of, merged, shifts_of, started_at
 from .ranking_remarks import PRINTED
 from .scored_placements import ScoredPlacement
 from .starts.free_windows import centred, windows_at
@@ -155,7 +155,9 @@ def _start_at(cluster: Cluster, one: ScoredPlacement, scores: Scores, shifts: ND
         one.hashes, one.classes, one.candidate = old
         return False
     # the middle of a window is as good as the start that a link would choose
-    one.candidate = replace(one.candidate, inconsistency=min(old[2].inconsistency, one.candidate.inconsistency))
+    before = inconsistency_of(old[2], one.jobs, old[1], scores)
+    now = inconsistency_of(one.candidate, one.jobs, one.classes, scores) if before else 0.0
+    one.candidate = replace(one.candidate, inconsistency=min(before, now))
     return True
 
 

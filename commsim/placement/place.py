@@ -17,7 +17,7 @@ from .finalists import ERROR, PACKED, Order, centre, simulate_all, simulated_fir
 from .link_classes import Scores, ScoreSettings
 from .nic_counts import few_nics
 from .node_names import on_nodes
-from .other_hashes import values_of
+from .other_hashes import inconsistency_of, values_of
 from .ranking import PlacementRanking as PlacementRanking
 from .ranking import with_cost
 from .ranking_remarks import (
@@ -32,6 +32,7 @@ from .ranking_remarks import (
     short_phases,
     slow_alone,
 )
+from .rankings import load_ranking
 from .scored_placements import Placed, ScoredPlacement, in_turn, tried_of, tried_with_more, with_least_work
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
@@ -76,7 +77,7 @@ def place_jobs(
     loops : {"merged", "literal"}
         Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
-    rank_by : {"slowdown", "mean", "min", "weighted"}
+    rank_by : {"slowdown", "mean", "min", "weighted"}, or FILE.py
         What ranks: the predicted iteration times over the periods (:attr:`.Candidate.stretch`, which is the slow-down
         where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
@@ -279,12 +280,13 @@ def _ranked(
     settings: ScoreSettings,
     n_wanted: int = 0,
 ) -> PlacementRanking:
-    if rank_by not in RANKINGS:
-        raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
+    own = load_ranking(rank_by, RANKINGS)
     scores = Scores(jobs, settings)
 
     def order(candidate: ScoredPlacement) -> tuple[float, ...]:
-        return candidate.order(rank_by)
+        if own is None:
+            return candidate.order(rank_by)
+        return own(candidate.candidate, cluster), *candidate.order("slowdown")
 
     tried = tried_with_more(
         cluster, jobs, placed, lambda some: tried_of(cluster, some, loops, scores), order,
@@ -299,9 +301,13 @@ def _ranked(
                 best.add(id(candidate))
         tried = [candidate for candidate in tried if id(candidate) in best]
     kept = [candidate for candidate in tried if not (loops == "literal" and candidate.candidate.has_loop)]
-    discarded = tuple(candidate.candidate for candidate in tried if loops == "literal" and candidate.candidate.has_loop)
     kept.sort(key=order)
     kept = _checked(cluster, jobs, kept, order, loops == "literal", rank_by, check, scores)
+    for one in tried:  # those that are left, and not all that were tried: it may be a search for each link
+        away = inconsistency_of(one.candidate, one.jobs, one.classes, scores)
+        value = None if own is None else own(one.candidate, cluster)
+        one.candidate = replace(one.candidate, inconsistency=away, own_value=value)
+    discarded = tuple(one.candidate for one in tried if loops == "literal" and one.candidate.has_loop)
     ranked = [candidate.candidate for candidate in kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
@@ -312,7 +318,7 @@ def _ranked(
         for number, candidate in enumerate(kept, 1)
         if candidate.hashes is not None and len(candidate.hashes.ways) > 1
     ]
-    if differ and kept[0].hashes is not None:
+    if own is None and differ and kept[0].hashes is not None:
         values = values_of(cluster, kept[0].jobs, ranked[0], kept[0].hashes, scores, rank_by)
         notes += other_paths(rank_by, settings.hashes, values, differ)
     notes += [*agreement(ranked), *disagreements(ranked)] if check else []

@@ -274,9 +274,9 @@ def notes_of(candidates: Sequence[PlacementCandidate], discarded: Sequence[Place
     if discarded:
         text = f"{len(discarded)} of {len(candidates)} candidates have a loop and are discarded; merged keeps them"
         notes.append(Remark("discarded", text, needed=True))
-    away = max((c.inconsistency for c in candidates), default=0.0)
+    away = max((c.inconsistency or 0.0 for c in candidates), default=0.0)
     if away:
-        many = sum(c.inconsistency > 0 for c in candidates)
+        many = sum(bool(c.inconsistency) for c in candidates)
         text = f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates"
         notes.append(Remark("shifts-inconsistent", text))
     rounding = max((c.rounding for c in candidates), default=0.0)

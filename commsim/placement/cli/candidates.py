@@ -96,9 +96,9 @@ class PlaceRankConfig(Hashes, Scoring, Faults):
         "each link counts, and candidates with loops are discarded",
     )  # fmt: skip
     rank_by: str = flag(
-        default="slowdown", choices=("slowdown", "mean", "min", "weighted"),
-        help="predicted iteration times over iter_time_ms, or the mean (as in CASSINI), least or weighted mean score "
-        "of the links",
+        default="slowdown", metavar="WHAT",
+        help="slowdown: predicted iteration times over iter_time_ms; mean (as in CASSINI), min or weighted: mean, "
+        "least or weighted mean score of the links; hosts: hosts that jobs use; or a FILE.py of your own",
     )  # fmt: skip
     crux: int | None = flag(
         metavar="LEVELS",
@@ -220,9 +220,12 @@ def _parts(ranking: PlacementRanking, jobs: tuple[PeriodicJob, ...], title: str)
         slow += ([c.slowdown] if is_simulated else []) + ([c.stretch] if has_stretch else [])
         victim = ["-" if round(c.worst_job[1] - 1, 4) <= 0 else f"{c.worst_job[0]} {c.worst_job[1]:.4f}x"]
         slows = [f"{value:.4f}x" for value in slow]
-        rows.append([f"{i + 1}", c.generator, *scores, name, *slows, *(victim if has_victim else [])])
+        own = [] if c.own_value is None else [f"{c.own_value:.6g}"]
+        rows.append([f"{i + 1}", c.generator, *own, *scores, name, *slows, *(victim if has_victim else [])])
     shown = [
-        *COLUMNS[:-1],
+        *COLUMNS[:2],
+        *(["own_value"] if any(c.own_value is not None for c in ranking.candidates) else []),
+        *COLUMNS[2:-1],
         "estimated" if is_simulated else "slowdown",
         *(["best_hash", "worst_hash"] if has_spread else []),
     ]
