@@ -135,3 +135,10 @@ PRESETS = Presets()
 def has_effective_rates(topology: str) -> bool:
     """Whether a topology's text names a preset whose rates are those that messages reach, below those as sold."""
     return bool(set(re.split(r"[@:=,+ ]", topology)) & PRESETS.keys()) and "rates=spec" not in topology
+
+
+def named_so(name: str) -> list[str]:
+    """Return the presets whose summary has a name, such as the ``p5.48xlarge`` of a provider."""
+    return [
+        key for key, preset in PRESETS.items() if name and name.lower() in re.split("[ :,;]+", preset.summary.lower())
+    ]

@@ -70,7 +70,7 @@ def load_network(text: str) -> Network:
             _refuse_of_machines(name, raw)
             raise
     from topologies.hosts.load import build_preset, is_machine, is_saved, load_machine, load_saved
-    from topologies.presets import PRESETS
+    from topologies.presets import PRESETS, named_so
 
     if "@" not in text and is_saved(text):
         return load_saved(text)
@@ -88,7 +88,8 @@ def load_network(text: str) -> Network:
     if is_there(text) or "/" in name:
         raise InputError(f"{text}: no file of a network; its own end with {', '.join(SUFFIXES)}, and `commsim topo "
                          "formats` lists those of others")  # fmt: skip
-    if name not in TOPOLOGIES and not close_names(name, TOPOLOGIES) and (close := close_names(name, PRESETS)):
+    close = close_names(name, PRESETS) or named_so(name)
+    if name not in TOPOLOGIES and not close_names(name, TOPOLOGIES) and close:
         raise InputError(f"unknown topology {name!r}; did you mean {' or '.join(close)}? (commsim topo presets)")
     build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))

@@ -27,6 +27,8 @@ def test_a_name_that_ends_as_a_file_does_is_a_file(tmp_path, suffix):
         ("fat_tre:k=4", r"unknown topology 'fat_tre'; did you mean fat_tree\? \d+ are known \(commsim topo list\)"),
         ("h100", r"unknown topology 'h100'; did you mean dgx-h100 or hgx-h100\? \(commsim topo presets\)"),
         ("DGX-H101", r"unknown topology 'DGX-H101'; did you mean dgx-h100\?"),
+        ("p5.48xlarge", r"unknown topology 'p5\.48xlarge'; did you mean p5\?"),
+        ("p5.48xlarge@star:machines=2", r"unknown machine 'p5\.48xlarge'; did you mean p5\? known: "),
         ("h200@star:machines=2", r"unknown machine 'h200'; did you mean hgx-h200\? known: "),
         ("dgx-h100:pxn=off,machines=2", r"one machine; several hang on a fabric: dgx-h100:pxn=off@star:machines=2$"),
         ("fat_tree:k=3", "fat_tree needs an even k of at least 2, got k=3"),

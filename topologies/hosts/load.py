@@ -17,7 +17,7 @@ from commsim.core.remark import Remark
 from commsim.core.spec import SUFFIXES, is_whole, read_arguments, split_spec
 from commsim.extensions import house
 from topologies import TOPOLOGIES, require_buildable
-from topologies.presets import PRESETS
+from topologies.presets import PRESETS, named_so
 
 from . import HOST_TYPES
 
@@ -91,7 +91,7 @@ def load_machine(text: str) -> Network:
     if name not in HOST_TYPES:
         hosts = [preset for preset in PRESETS if is_machine(preset)]
         files = f"a file ending with {', '.join(house().machines)}"
-        close = close_names(name, (*hosts, *HOST_TYPES))
+        close = close_names(name, (*hosts, *HOST_TYPES)) or named_so(name)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InputError(f"unknown machine {name!r}; {hint}known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
     raw, hardware = _split_hardware(raw)
