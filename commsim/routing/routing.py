@@ -187,7 +187,7 @@ def read_routing(text: str) -> tuple[str, int, bool]:
     if not is_known or not 1 <= whole <= MAX_ENTROPIES:
         forms = " and ".join(WITH_NUMBER)
         raise InputError(f"the only routings with a parameter are {forms}, 1 to {MAX_ENTROPIES}, got {text!r}")
-    return name, 0 if values == "qps=1" else whole, bool(more)
+    return name, 0 if (name, whole) == ("ecmp", 1) else whole, bool(more)
 
 
 def is_hashed(routing: str) -> bool:

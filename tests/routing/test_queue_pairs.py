@@ -17,9 +17,13 @@ ONE_RING = "leaf_spine:n_leaves=4,n_spines=32,hosts_per_leaf=32,bandwidth=100Gbp
 def test_one_queue_pair_is_ecmp_to_the_last_bit():
     network = load_network(LEAF_SPINE)
     src, dst = np.arange(4), np.arange(4, 8)
-    ecmp, one = (find_routes(network, src, dst, routing=routing, seed=3) for routing in ("ecmp", "ecmp:qps=1"))
+    channels = np.array([0, 1, 2, 3])
+    texts = ("ecmp", "ecmp:qps=1", "ecmp:qps=01")
+    found = [find_routes(network, src, dst, channels, routing=text, seed=3) for text in texts]
     for field in ("first", "link", "share", "latency"):
-        assert np.array_equal(getattr(ecmp, field), getattr(one, field))
+        ecmp, one, written_with_zero = (getattr(routes, field) for routes in found)
+        assert np.array_equal(ecmp, one)
+        assert np.array_equal(ecmp, written_with_zero)
 
 
 def test_parts_are_equal_also_where_a_path_is_slower():
