@@ -59,3 +59,8 @@ def test_a_gpu_without_a_nic_of_its_own_still_needs_another():
     one_each = Placement([network.nodes.index(f"m{i}.gpu0") for i in range(4)])
     plan = prepare("nccl_all_reduce:algorithm=ring", network, placement=one_each)
     assert seen_by_channels(plan.launch, {"algorithm": "ring"}) is plan.network
+
+
+def test_one_machine_stays_as_it_is():
+    plan = prepare("nccl_all_reduce:algorithm=ring", load_network("dgx-h100"))
+    assert seen_by_channels(plan.launch, {"algorithm": "ring"}) is plan.network
