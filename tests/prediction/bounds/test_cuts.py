@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commsim.core.faults.scaling import scale_links
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.prediction.bounds import cuts
 from commsim.prediction.bounds.cuts import partition_cuts, usable
@@ -74,3 +75,11 @@ def test_sets_around_a_group_only_tighten_it():
     """A GPU can send over NVLink and over PCIe, but two GPUs that share one NIC cannot leave faster than this NIC."""
     text = "nvswitch_host:n_gpus=2,n_nics=1,n_pcie_switches=1,n_cpus=1,nic=10GB/s@star:n_hosts=2,bandwidth=10GB/s"
     assert tightest(load_network(text))[0] == pytest.approx(2 * 10e9 / 2)
+
+
+@pytest.mark.parametrize("slow", ["h1:h2", "h2:h3"])
+def test_both_halves_of_an_odd_side_are_looked_at(slow):
+    line = scale_links(load_network("torus:dims=5,wrap=false,bandwidth=100Gbps"), 0.01, pattern=slow)
+    rate, why = tightest(line)
+    assert rate == pytest.approx(0.01 * 12.5e9)
+    assert "half along dimension 0" in why
