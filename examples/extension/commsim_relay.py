@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def register(house: House) -> None:
-    """Bring the work, the way and the verb."""
+    """Register the work, the way and the verb."""
     house.works["relay"] = "commsim_relay:RelayWork"
     house.ways["in_turn"] = "commsim_relay:IN_TURN"
-    house.commands("commsim_relay", relay="predict a message that ranks hand on")
+    house.commands("commsim_relay", relay="predict a message that ranks pass on")
 
 
 @dataclass(frozen=True)
